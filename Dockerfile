@@ -27,6 +27,7 @@ RUN python3 -m venv --without-pip /opt/build \
     --require-hashes --only-binary :all: -r requirements/build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY prompts prompts
+COPY suite suite
 COPY resolver resolver
 RUN /opt/build/bin/python -m hatchling build -t wheel -d /wheels \
  && python3 -m pip --python /opt/venv/bin/python install -q --no-deps --no-index \
@@ -43,7 +44,7 @@ ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/var/cache
 RUN useradd --system --home-dir /var/lib/resolver --shell /usr/sbin/nologin resolver \
  && install -d -o resolver -g resolver -m 700 /var/lib/resolver \
  && ln -s /opt/venv/bin/resolver /usr/local/bin/resolver \
- && /opt/venv/bin/python -c 'import resolver.cli.action; from resolver.llm.base import ModelConfig; from resolver.llm.library import rehearse; rehearse(ModelConfig(model="gpt-4o"))' \
+ && /opt/venv/bin/python -c 'import resolver.cli.action; from resolver.config.lazy_module import import_lazy_modules; import_lazy_modules(); from resolver.config.templates import compile_templates; compile_templates(); from resolver.llm.base import ModelConfig; from resolver.llm.library import rehearse; rehearse(ModelConfig(model="gpt-4o"))' \
  && /opt/venv/bin/python -c 'from pathlib import Path; from resolver.runtime.toolbox import Toolbox; Toolbox(Path("/var/cache/resolver")).archive()' \
  && chown -R resolver: /var/cache/resolver
 

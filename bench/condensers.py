@@ -43,7 +43,7 @@ from resolver.events.stream import EventStream, JsonlStore, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.library import litellm
 from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
-from resolver.memory.condensers.summaries import Asker
+from resolver.memory.condensers.summaries import SummaryClient
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion, RequestedToolCall, RunLimits, Tokens
@@ -291,7 +291,9 @@ def parts(stream: EventStream, tokens: int, sent: list[list[ChatMessage]]) -> Pa
             return super().complete(messages, tools)
 
     model = RecordedModel(Noting(), record)
-    return Parts(SizeBound(tokens), lambda: Asker(model, lambda about, what: print(about, what)))
+    return Parts(
+        SizeBound(tokens), lambda: SummaryClient(model, lambda about, what: print(about, what))
+    )
 
 
 def measure(name: str, steps: int, bound: int, counter: Counter) -> dict[str, object]:
@@ -380,7 +382,9 @@ def condense_log(path: Path, name: str, bound: int, counter: Counter) -> dict[st
     sent: list[list[ChatMessage]] = []
     after: list[int] = []
     ids: dict[int, int] = {}
-    stream_free = Parts(SizeBound(bound), lambda: Asker(ScriptedCondenserModel(), lambda *_: None))
+    stream_free = Parts(
+        SizeBound(bound), lambda: SummaryClient(ScriptedCondenserModel(), lambda *_: None)
+    )
     condensing = Condensing(make_condenser(parse_condenser(name), stream_free))
     for event in read_log(path):
         if isinstance(event, Condensation):

@@ -4,8 +4,8 @@ beside a process that only imports litellm.
     python bench/starting.py [--rounds 5] [--runtime local|docker]
 
 Each round starts two fresh processes in turn: `python -c "import litellm"`, which leaves as soon as
-it has,, and `resolver resolve`
-on a small checkout with a model endpoint on loopback that asks for one command and then finishes.
+it has, and `resolver resolve` on a small checkout with a model endpoint on loopback that asks for
+one command and then finishes.
 Memory is the largest resident set of the process. Prints medians as a table.
 """
 

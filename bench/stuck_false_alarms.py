@@ -131,7 +131,7 @@ def loops(chance: random.Random) -> dict[str, Steps]:
     """One endless loop of each pattern."""
     view, missing = a.FileRead(path="x.py"), o.ErrorObservation(content="no such file")
     say = a.Message(content="Shall I go on?", wait_for_response=True)
-    go_on = a.Message(content="Go on.", source=Source.USER, cause=0)
+    continue_command = a.Message(content="Go on.", source=Source.USER, cause=0)
     temporary = (ran(f"cat /tmp/tmp{chance.getrandbits(40):x}/log", "empty", 1) for _ in count())
     noise = (
         ran(
@@ -145,7 +145,7 @@ def loops(chance: random.Random) -> dict[str, Steps]:
     return {
         "same action, same result": (ran("ls", "a") for _ in count()),
         "same action, errors": ((view, missing) for _ in count()),
-        "monologue": ((say, go_on) for _ in count()),
+        "monologue": ((say, continue_command) for _ in count()),
         "two in turn": (ran(*(("ls", "a") if n % 2 else ("pwd", "b"))) for n in count()),
         "three in turn": (ran(w, w) for _ in count() for w in ("ls", "pwd", "id")),
         "condensation": ((a.CondensationRequest(), Condensation(forgotten=(n,))) for n in count()),

@@ -14,8 +14,8 @@ from textwrap import fill
 from pydantic.fields import FieldInfo
 
 from resolver import __version__
-from resolver.cli.agent_workflow import CALLED_OPERANDS, job_condition, workflow_text
-from resolver.config.declaration import ActionInput, extra
+from resolver.cli.agent_workflow import CALLED_CONDITION_VALUES, job_condition, workflow_text
+from resolver.config.declaration import ActionInput, setting_arguments
 from resolver.config.settings import Settings
 from resolver.github.events.listening import STARTING_EVENTS
 from scripts.settings_docs import choices_of, format_default, format_meaning
@@ -27,7 +27,7 @@ WORKFLOW = workflow_text(f"OWNER/resolver@v{__version__}", "@agent", "agent", in
 def action_inputs() -> Iterator[tuple[ActionInput, FieldInfo]]:
     """Yield the inputs of the Action that set a setting, each with its name and its setting."""
     for name, field in Settings.model_fields.items():
-        declared = extra(field)["action_input"]
+        declared = setting_arguments(field)["action_input"]
         if declared is not None:
             found = ActionInput(**declared)
             yield ActionInput(found.name or name.replace("_", "-"), found.default), field
@@ -62,7 +62,7 @@ def _wrapped(text: str) -> str:
 
 def input_row(action_input: ActionInput, field: FieldInfo) -> str:
     """Return an input's row in docs/action.md."""
-    mark = "<br>**repository**" if extra(field)["repository"] else ""
+    mark = "<br>**repository**" if setting_arguments(field)["repository"] else ""
     default = "" if format_default(field) == "*secret*" else format_default(field)
     return f"| `{action_input.name}`{mark} | {default} | {format_meaning(field)} |\n"
 
@@ -125,7 +125,7 @@ def generated_files() -> dict[str, str]:
             ".github/workflows/resolve.yml",
             "    if: >-\n",
             "    runs-on:",
-            job_condition(CALLED_OPERANDS, fix_checks="all", dashboard=True) + "\n",
+            job_condition(CALLED_CONDITION_VALUES, fix_checks="all", dashboard=True) + "\n",
         ),
     ]
     for path, start, end, part in replaced:

@@ -7,8 +7,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from resolver.config.declaration import extra, setting_parts
-from resolver.config.setting_names import REMOVED, RENAMED, replacement
+from resolver.config.declaration import setting_arguments, setting_parts
+from resolver.config.setting_names import REMOVED, RENAMED, current_syntax
 from resolver.config.settings import GROUPS, Settings
 
 ESSENTIALS = (
@@ -108,7 +108,7 @@ def format_meaning(field: FieldInfo) -> str:
 
 
 def format_names(name: str, field: FieldInfo) -> str:
-    setting = extra(field)
+    setting = setting_arguments(field)
     lines = [f"`{name}`"]
     if setting["option"]:
         lines.append(f"`--{name.replace('_', '-')}`")
@@ -122,7 +122,7 @@ def part_lines(field: FieldInfo) -> str:
     """Return the parts of a setting as a list with one line each."""
     lines = []
     for name, part in setting_parts(field).items():
-        variables = "".join(f", `{variable}`" for variable in extra(part)["names"])
+        variables = "".join(f", `{variable}`" for variable in setting_arguments(part)["names"])
         default = format_default(part)
         default_note = f" ({default})" if default else ""
         lines.append(f"<br>• `{name}`{variables}{default_note}: {escape_pipes(part)}")
@@ -148,7 +148,7 @@ def settings_page() -> str:
     for group in GROUPS:
         parts.append(f"\n## {group.title}\n\n{group.when}\n\n{format_rows(group.model_fields)}")
     parts.append(OLD_NAMES)
-    parts += [f"| `{old}` | `{replacement(old)}` |\n" for old in RENAMED]
+    parts += [f"| `{old}` | `{current_syntax(old)}` |\n" for old in RENAMED]
     parts.append(REMOVED_HEAD)
     parts += [f"| `{old}` | {reason} |\n" for old, reason in REMOVED.items()]
     return "".join(parts)

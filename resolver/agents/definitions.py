@@ -19,6 +19,7 @@ from resolver.errors import FrontmatterError, WorkspaceError
 from resolver.memory.frontmatter import Document, read_document, validate_document
 from resolver.models.base import DeferredModel
 from resolver.models.run import McpTool
+from resolver.security.invisible_text import without_invisible
 
 FOLDER = ".agents/agents/"
 
@@ -209,7 +210,9 @@ def read_definition(data: bytes, path: str) -> AgentDefinition:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FrontmatterError(path, line, "this is not UTF-8") from None
-    document = read_document(text, path)
+    # Whoever reviewed the file did not see these characters, and a model reads them.
+    visible = without_invisible(text.replace("\r\n", "\n").replace("\r", "\n"))
+    document = read_document(visible, path)
     _check_spelling(document)
     frontmatter = validate_document(document, _Frontmatter)
     name = frontmatter.name or path.rpartition("/")[2][: -len(".md")]
@@ -273,7 +276,7 @@ def _no_lines(_: str) -> None:
 
 @dataclass(frozen=True)
 class AvailableTools:
-    """What an agent may use in addition to its basic tools. Not every agent uses all of it.
+    """The parts that an agent may use in addition to its basic tools. Few agents use all.
 
     delegates: the agent may delegate work to other agents.
     browser: the sandbox has a browser.
@@ -301,7 +304,7 @@ class AvailableTools:
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        """What the tools may require (`Tool.requires`), as far as it is there."""
+        """Return the requirements of tools (`Tool.requires`) that are met."""
         return frozenset(name for name in get_args(Requirement) if name and getattr(self, name))
 
 

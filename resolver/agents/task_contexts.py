@@ -41,7 +41,7 @@ class IssueToClose:
 
 @dataclass(frozen=True)
 class PullRequestPart:
-    """What the prompt shows of the pull request that the task is about.
+    """The part of the prompt on the pull request that the task is about.
 
     is_trusted: True if the author may have write access.
     base: the newest commit of the base branch.

@@ -24,11 +24,11 @@ from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
 from resolver.models.pull_request import (
-    AskedThread,
     AuthoredText,
     PullRequestContext,
     ReviewThread,
     ThreadAnswer,
+    ThreadRequest,
 )
 from resolver.models.run import Comment, Task
 from resolver.models.truncate import HEAD_SHARE, marker_for, shorten_thread, truncate_middle
@@ -313,7 +313,7 @@ Of the threads beyond it only the request is shown.
 
 
 def describe_requested_threads(
-    requested_threads: Sequence[AskedThread],
+    requested_threads: Sequence[ThreadRequest],
     requester: str,
     dialect: str,
     *,
@@ -359,7 +359,7 @@ def describe_requested_threads(
     )
 
 
-def _conversation(requested_thread: AskedThread, requester: str) -> str:
+def _conversation(requested_thread: ThreadRequest, requester: str) -> str:
     conversation = "\n\n".join(
         _comment_text(comment, requester) for comment in requested_thread.thread.comments
     )

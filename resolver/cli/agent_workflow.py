@@ -12,6 +12,11 @@ from resolver.github.events.listening import starting_actions, starting_events_b
 
 WORKFLOW = f"{FOLDER}/agent.yml"
 
+EVALUATION_WORKFLOW = f"{FOLDER}/agent-eval.yml"
+
+EVERY_WEEK = "41 4 * * 1"
+"""Default schedule of an evaluation, in UTC."""
+
 EVERY_NIGHT = "17 3 * * *"
 """Default schedule of a sweep, in UTC."""
 
@@ -43,8 +48,8 @@ class Features:
 
 
 @dataclass(frozen=True)
-class Operands:
-    """What the condition of a job compares an event with: parts of an expression.
+class ConditionValues:
+    """The values that the condition of a job compares an event with: parts of an expression.
 
     `mention`, `label` and `login` (of Resolver's account) are values. `is_own_team` is true if a
     review was requested from Resolver's team.
@@ -56,31 +61,31 @@ class Operands:
     is_own_team: str = "(vars.AGENT_TEAM && github.event.requested_team.slug == vars.AGENT_TEAM)"
 
 
-CALLED_OPERANDS = Operands(
+CALLED_CONDITION_VALUES = ConditionValues(
     mention="inputs.mention",
     label="inputs.label",
     login="inputs.bot-login",
     is_own_team="(inputs.review-teams && github.event.requested_team.slug "
     "&& contains(inputs.review-teams, github.event.requested_team.slug))",
 )
-"""The operands of the reusable workflow, which its caller passes as inputs."""
+"""The values of the reusable workflow, which its caller passes as inputs."""
 
 
-def job_condition(operands: Operands, *, fix_checks: str, dashboard: bool) -> str:
+def job_condition(values: ConditionValues, *, fix_checks: str, dashboard: bool) -> str:
     """Return the lines of the `if:` of a job that handles events, indented, without the last
     line end.
 
     `fix_checks` and `dashboard` are those of `Features`.
     """
     rows = [
-        (name, event.action, event.condition.format_map(asdict(operands)))
+        (name, event.action, event.condition.format_map(asdict(values)))
         for name, event in starting_events_by_name()
     ]
     return render(
         "init/condition.yml.j2",
         conversation=[row for row in rows if not row[0].startswith("pull_request")],
         pull_request=[row for row in rows if row[0].startswith("pull_request")],
-        login=operands.login,
+        login=values.login,
         fix_checks=fix_checks,
         dashboard=dashboard,
     ).rstrip()
@@ -94,19 +99,36 @@ def workflow_text(
     `installs` says if the setup downloads packages.
     """
     chosen = features or Features()
-    operands = Operands(f"'{plain_yaml('mention', mention)}'", f"'{plain_yaml('label', label)}'")
+    values = ConditionValues(
+        f"'{plain_yaml('mention', mention)}'", f"'{plain_yaml('label', label)}'"
+    )
     return render(
         "init/workflow.yml.j2",
         action=action,
         mention=mention,
         label=label,
         events=starting_actions(),
-        condition=job_condition(operands, fix_checks=chosen.fix_checks, dashboard=chosen.dashboard),
+        condition=job_condition(values, fix_checks=chosen.fix_checks, dashboard=chosen.dashboard),
         installs=installs,
         schedule=_cron(chosen.schedule) if chosen.schedule else "",
         fix_checks=chosen.fix_checks,
         checked=[_name(name) for name in chosen.checked or (DEFAULT_TEST_WORKFLOW,)],
         dashboard=chosen.dashboard,
+    )
+
+
+def evaluation_workflow_text(action: str, branch: str, suite: str, schedule: str = "") -> str:
+    """Return the text of the workflow that re-runs a suite. Raises UsageError.
+
+    suite: path of the suite in the repository; "" for tasks of the repository's history.
+    """
+    repository, _, reference = action.partition("@")
+    return render(
+        "init/evaluation.yml.j2",
+        schedule=_cron(schedule or EVERY_WEEK),
+        branch=plain_yaml("branch", branch),
+        suite=plain_yaml("suite", suite.rstrip("/")) if suite else "",
+        source="/".join(repository.split("/")[:2]) + f".git@{reference}",
     )
 
 

@@ -1,7 +1,11 @@
 """`resolver eval`: makes suites of tasks with known answers, runs models on them, and reports."""
 
+import os
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +14,26 @@ import click
 from resolver.cli.options import GroupedCommand, settings_options, settings_options_but
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
-from resolver.config.temporary_directory import temporary_directory
+from resolver.config.temporary_directory import (
+    abandoned_directories,
+    remove_locked_directory,
+    temporary_directory,
+)
 from resolver.errors import UsageError
+from resolver.evaluation.attempt import LoadSettings
+from resolver.evaluation.bundled import find_suite
 from resolver.evaluation.evaluate import EvaluationRequest, evaluate, with_hidden_folders
 from resolver.evaluation.recording import find_task, replay_trajectory
 from resolver.evaluation.report import (
+    RegressionLimits,
+    find_regressions,
+    render_regression,
     render_report_html,
     render_report_json,
     render_report_markdown,
     summarize,
 )
-from resolver.evaluation.results import AttemptResult, read_evaluation
+from resolver.evaluation.results import EVALUATION_FILE, AttemptResult, read_evaluation
 from resolver.evaluation.sources import open_fix_source
 from resolver.evaluation.suite_maker import ExaminedFix, SuiteMaker
 from resolver.evaluation.swe_bench import import_instance, parse_instances
@@ -29,6 +42,7 @@ from resolver.evaluation.trajectories import read_trajectory
 from resolver.git.workspace import Workspace
 from resolver.runs.common import filtered_log, open_host, stop_on_signals
 from resolver.runs.wiring.sandbox import RunHost
+from resolver.runtime.disk import remove_tree
 from resolver.trace.plain import for_terminal
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -40,7 +54,9 @@ def command() -> None:
     """Measure models on tasks with known answers."""
 
 
-@command.command(cls=GroupedCommand)
+@command.command(
+    cls=GroupedCommand, short_help="Make tasks of the fixes in a repository's history."
+)
 @click.argument("target")
 @click.option(
     "--last",
@@ -70,11 +86,12 @@ def history(
 
     The exit code is 0 if at least one task is usable, otherwise 3.
     """
-    settings, host = load_isolated_settings(options, environment), evaluation_host(environment)
+    load = settings_loader(options, environment)
+    settings, host = load("", {}), evaluation_host(environment)
     with temporary_directory() as folder, stop_on_signals(), filtered_log(settings, host):
         source = open_fix_source(target, last, settings, host, folder / "clone.git")
         maker = SuiteMaker(
-            lambda values: load_isolated_settings(options, environment, values),
+            partial(load, ""),
             with_hidden_folders(host, suite),
             source.repository,
             suite,
@@ -87,7 +104,7 @@ def history(
     return 0 if usable else 3
 
 
-@command.command(name="import")
+@command.command(name="import", short_help="Import tasks in the format of SWE-bench.")
 @click.argument("file", type=FILE)
 @click.option(
     "--repository",
@@ -123,7 +140,9 @@ def import_command(file: Path, repository: Path, suite: Path, test_command: str)
     return 0
 
 
-@command.command(name="run", cls=GroupedCommand)
+@command.command(
+    name="run", cls=GroupedCommand, short_help="Run models on tasks and score their results."
+)
 @click.argument("suite", type=FOLDER)
 @click.option(
     "--model",
@@ -161,17 +180,19 @@ def run_command(
 ) -> int:
     """Run models on the tasks of SUITE, and score the results with the hidden tests.
 
-    SUITE is a folder of tasks, or one task, in Harbor's format. Each run has a sandbox of its own
-    without network, in a clone that ends with the commit before the fix. The same command continues
-    an evaluation that was stopped or ran out of budget.
+    SUITE is a folder of tasks, or one task, in Harbor's format; `bundled` is the suite that comes
+    with Resolver. Each run has a sandbox of its own without network, in a clone that ends with the
+    commit before the fix. The same command continues an evaluation that was stopped or ran out of
+    budget.
 
     The exit code is 0 if every task has a result, and 4 if some are missing.
     """
-    settings, host = load_isolated_settings(options, environment), evaluation_host(environment)
+    load = settings_loader(options, environment)
+    settings, host, folder = load("", {}), evaluation_host(environment), find_suite(suite)
     chosen = tuple(dict.fromkeys(models)) or ((settings.model,) if settings.model else ())
     if not chosen:
         raise UsageError("no model is given", "add --model NAME, or --model oracle to try it out")
-    tasks = read_suite(suite)
+    tasks = read_suite(folder)
     usable = tuple(task for task in tasks if not task.problem)
     for task in tasks:
         if task.problem:
@@ -179,28 +200,27 @@ def run_command(
     if not usable:
         raise UsageError(f"no task in {suite} can be executed", "see the lines above")
 
-    def load(model: str, repository: Mapping[str, object]) -> Settings:
-        named = {**options, "model": model or None}
-        return load_isolated_settings(named, environment, repository)
-
     request = EvaluationRequest(
         suite=str(suite),
         tasks=usable,
         models=chosen,
         folder=output,
-        host=with_hidden_folders(host, suite, output),
+        host=with_hidden_folders(host, folder, output),
         load_settings=load,
         budget=float("inf") if total_budget is None else total_budget,
         parallel=parallel,
         report=_print_result,
     )
+    is_continued = (output / EVALUATION_FILE).exists()
     with stop_on_signals(), filtered_log(settings, host):
         results = evaluate(request)
+    if is_continued:
+        _remove_abandoned_directories()
     click.echo(for_terminal(render_report_markdown(summarize(read_evaluation(output)))).rstrip())
     return 0 if len(results) == len(usable) * len(chosen) else 4
 
 
-@command.command()
+@command.command(short_help="Show results: rates, costs, failures, comparisons.")
 @click.argument("folder", type=FOLDER)
 @click.option("--compare", type=FOLDER, help="Results to compare with, task by task.")
 @click.option(
@@ -229,7 +249,47 @@ def report(folder: Path, compare: Path | None, form: str) -> int:
     return 0
 
 
-@command.command(cls=GroupedCommand)
+@command.command(short_help="Tell whether fewer tasks are resolved than in an earlier run.")
+@click.argument("folder", type=FOLDER)
+@click.argument("baseline", type=FOLDER)
+@click.option(
+    "--max-p",
+    default=RegressionLimits.p_value,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Fewer resolved tasks are a regression if the paired test has at most this p-value,",
+)
+@click.option(
+    "--max-drop",
+    default=RegressionLimits.drop,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="or if they are fewer by more than this share of the tasks.",
+)
+@click.option(
+    "--issue", type=click.Path(path_type=Path), help="File to write if there is a regression."
+)
+@click.option("--page", default="", help="URL of the run that the issue links to.")
+def compare(
+    folder: Path, baseline: Path, max_p: float, max_drop: float, issue: Path | None, page: str
+) -> int:
+    """Compare the results in FOLDER with the earlier ones in BASELINE, task by task.
+
+    Only tasks with a result in both count. With --issue, the text of an issue is written if fewer
+    tasks are resolved than by chance. The exit code is 0 in both cases.
+    """
+    summary = summarize(read_evaluation(folder), read_evaluation(baseline))
+    regressions = find_regressions(summary, RegressionLimits(max_p, max_drop))
+    if regressions and issue is not None:
+        issue.write_text(render_regression(summary, regressions, page), "utf-8")
+    text = render("eval/compared.txt.j2", summary, regressions=regressions)
+    click.echo(for_terminal(text).rstrip())
+    return 0
+
+
+@command.command(
+    cls=GroupedCommand, short_help="Execute recorded trajectories again, without a model."
+)
 @click.argument("files", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
 @click.option(
     "--suite",
@@ -246,16 +306,16 @@ def replay(
 
     FILES are trajectories in ATIF or of mini-swe-agent (.traj.json), or logs of Resolver. Each is
     executed on the repository of its task, which is found by the recording's id or file name.
-    The change is compared with the recorded one, and scored with the hidden tests.
+    The change is compared with the recorded one, and scored with the hidden tests if the task has
+    them.
 
     The exit code is 0 if every change is the same as the recorded one or can't be compared, else 1.
     """
-    settings = load_isolated_settings({**options, "model": None}, environment)
+    load = settings_loader(options, environment)
+    settings, suite = load("", {}), find_suite(suite)
     host = with_hidden_folders(evaluation_host(environment), suite)
-    tasks = {task.id: task for task in read_suite(suite) if not task.problem}
-
-    def load(_: str, repository: Mapping[str, object]) -> Settings:
-        return load_isolated_settings({**options, "model": None}, environment, repository)
+    # The comparison needs no hidden tests; only the score does.
+    tasks = {task.id: task for task in read_suite(suite) if task.problem != "no_repository"}
 
     same = True
     with stop_on_signals(), filtered_log(settings, host):
@@ -274,19 +334,30 @@ def replay(
     return 0 if same else 1
 
 
-def load_isolated_settings(
-    options: Mapping[str, Any],
-    environment: Mapping[str, str],
-    repository: Mapping[str, object] | None = None,
-) -> Settings:
-    """Return the settings of an evaluation: without network, and without notes of earlier runs."""
-    settings = load_settings(dict(options), environment, repository or {})
-    return settings.model_copy(update={"egress": (), "notes": "off"})
+def settings_loader(options: Mapping[str, Any], environment: Mapping[str, str]) -> LoadSettings:
+    """Return what loads the settings of an evaluation for a model, "" for that of the settings.
+
+    They are without network and without notes of earlier runs.
+    """
+
+    def load(model: str, repository: Mapping[str, object]) -> Settings:
+        chosen = {**options, "model": model or options.get("model")}
+        settings = load_settings(chosen, environment, repository)
+        return settings.model_copy(update={"egress": (), "notes": "off"})
+
+    return load
 
 
 def evaluation_host(environment: Mapping[str, str]) -> RunHost:
     """Return this machine without anything that one run leaves for another."""
     return replace(open_host(environment), notes=None, clones=None)
+
+
+def _remove_abandoned_directories() -> None:
+    """Remove the temporary folders of runs that were killed, as `resolver gc` does."""
+    for folder in abandoned_directories(Path(tempfile.gettempdir()), os.geteuid()):
+        with suppress(OSError):
+            remove_locked_directory(folder, remove_tree)
 
 
 def _print_result(result: AttemptResult) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from resolver.config.temporary_directory import abandoned_directories
+from resolver.config.temporary_directory import abandoned_directories, remove_locked_directory
 from resolver.errors import ResolverError
 from resolver.git.clone_cache import CLONES_FOLDER, remove_cached_clones
 from resolver.runs.common import open_host
@@ -45,7 +45,7 @@ def command(environment: Mapping[str, str], /, older_than: float) -> int:
 def _clean(environment: Mapping[str, str], age: timedelta) -> Iterator[str]:
     for folder in abandoned_directories(Path(tempfile.gettempdir()), os.geteuid()):
         try:
-            remove_tree(folder)
+            remove_locked_directory(folder, remove_tree)
         except OSError as error:
             click.echo(f"{folder} can't be removed: {error.strerror}", err=True)
         else:

@@ -15,9 +15,11 @@ import yaml
 
 from resolver.cli.agent_workflow import (
     DEFAULT_TEST_WORKFLOW,
+    EVALUATION_WORKFLOW,
     EVERY_NIGHT,
     WORKFLOW,
     Features,
+    evaluation_workflow_text,
     find_test_workflows,
     workflow_text,
 )
@@ -77,6 +79,18 @@ class Checkout:
     help="Workflow whose failures start work. Default: all that run tests.",
 )
 @click.option("--dashboard", is_flag=True, help="Maintain an issue that shows runs and their cost.")
+@click.option(
+    "--eval",
+    "evaluates",
+    is_flag=True,
+    help="Add a workflow that measures the agent each week if its model, version or settings have "
+    "changed, and opens an issue if it resolves fewer tasks.",
+)
+@click.option(
+    "--eval-suite",
+    metavar="PATH",
+    help="Suite in the repository for --eval. Default: tasks of the repository's history.",
+)
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option(
     "--check", is_flag=True, help="Try the setup once in a sandbox, at the checked-out commit."
@@ -94,6 +108,8 @@ def command(
     fix_checks: str | None,
     checked: tuple[str, ...],
     dashboard: bool,
+    evaluates: bool,
+    eval_suite: str | None,
     force: bool,
     check: bool,
 ) -> int:
@@ -119,15 +135,15 @@ def command(
         AllowList.parse(("packages",) if proposal.installs else ()),
     )
     files = {
-        WORKFLOW: workflow_text(
-            _action_address(action), mention, label, installs=proposal.installs, features=features
+        **_workflow_files(
+            checkout,
+            _action_address(action),
+            (mention, label),
+            features,
+            proposal,
+            eval_suite or ("" if evaluates else None),
         ),
-        REPOSITORY_FILE: render(
-            "init/settings.yml.j2",
-            **asdict(proposal),
-            checks=_render_checks(checks.checks).splitlines(),
-            omitted=checks.omitted,
-        ),
+        REPOSITORY_FILE: _settings_file(proposal, checks),
     }
     written = list(_write(checkout.root, files, force))
     # The unit tests of Rust are in the files that they test.
@@ -137,6 +153,31 @@ def command(
     )
     click.echo(for_terminal(summary), nl=False)
     return _check_setup(environment, checkout.root, proposal) if check else 0
+
+
+def _workflow_files(
+    checkout: Checkout,
+    action: str,
+    names: tuple[str, str],
+    features: Features,
+    proposal: ProposedEnvironment,
+    suite: str | None,
+) -> dict[str, str]:
+    """Return the workflows by path. names: mention and label. suite: of the evaluation, or None."""
+    installs = proposal.installs
+    files = {WORKFLOW: workflow_text(action, *names, installs=installs, features=features)}
+    if suite is not None:
+        files[EVALUATION_WORKFLOW] = evaluation_workflow_text(action, checkout.branch, suite)
+    return files
+
+
+def _settings_file(proposal: ProposedEnvironment, checks: DiscoveredChecks) -> str:
+    return render(
+        "init/settings.yml.j2",
+        **asdict(proposal),
+        checks=_render_checks(checks.checks).splitlines(),
+        omitted=checks.omitted,
+    )
 
 
 def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedEnvironment) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
-from resolver.config.declaration import extra, plain_annotation
+from resolver.config.declaration import plain_annotation, setting_arguments
 from resolver.config.settings import GROUPS, Settings
 from resolver.config.templates import render
 
@@ -77,7 +77,7 @@ def settings_options_but(*names: str) -> Callable[[F], F]:
         for group in reversed(GROUPS):
             for name in reversed(group.model_fields):
                 field = Settings.model_fields[name]
-                if extra(field)["option"] and name not in names:
+                if setting_arguments(field)["option"] and name not in names:
                     function = _option(name, field, group.title)(function)
         return function
 

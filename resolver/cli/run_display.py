@@ -1,5 +1,5 @@
-"""How a command shows a run: options, and the choice between live view, plain lines, JSON lines and
-nothing.
+"""The display of a run by a command: its options, and the choice between a live view, plain lines,
+JSON lines and nothing.
 """
 
 import logging
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console
@@ -15,13 +15,18 @@ from rich.text import Text
 
 from resolver.cli.live_view import LiveView
 from resolver.cli.options import GroupedOption
+from resolver.config.lazy_module import lazy_module
 from resolver.errors import UsageError
 from resolver.events.log import Event
 from resolver.events.stream import Subscriber
 from resolver.runtime.image_pull import pull_logger
-from resolver.trace.html import json_line
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import TerminalProgress
+
+if TYPE_CHECKING:
+    from resolver.trace import html
+else:  # for --json, and after the agent has worked
+    html = lazy_module("resolver.trace.html")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,7 +48,7 @@ def display_options(function: F) -> F:
 
 @dataclass(frozen=True)
 class RunDisplay:
-    """Where and how a run is shown.
+    """The options of the display of a run.
 
     console: for the result and other text.
     progress: subscriber of the run's events; None if none are shown.
@@ -141,4 +146,4 @@ def is_live_terminal(console: Console, environment: Mapping[str, str]) -> bool:
 
 
 def _print_json(event: Event) -> None:
-    click.echo(json_line(event))
+    click.echo(html.json_line(event))

@@ -25,10 +25,28 @@ from resolver.entrypoints.webhook.server import serve_webhook
     type=click.IntRange(1, 64),
     help="Maximum number of runs at a time; never two of one repository.",
 )
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve `GET /metrics` for Prometheus on this port; not at all by default.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address that the port of the metrics listens on.",
+)
 @settings_options
 @click.pass_obj
 def command(
-    environment: Mapping[str, str], /, host: str, port: int, concurrency: int, **options: Any
+    environment: Mapping[str, str],
+    /,
+    host: str,
+    port: int,
+    concurrency: int,
+    metrics_port: int | None,
+    metrics_host: str,
+    **options: Any,
 ) -> int:
     """Serve `POST /webhook` and work on its deliveries.
 
@@ -48,8 +66,10 @@ def command(
     server within seconds. Work that is unfinished then, or after a crash, continues at the next
     start. A database can be used by one server at a time.
 
-    `GET /healthz` reports if deliveries can be stored. With RESOLVER_PUBLIC_URL, `GET /runs/RUN`
+    `GET /healthz` answers while the process runs, `GET /readyz` reports if deliveries can be
+    stored. With RESOLVER_PUBLIC_URL, `GET /runs/RUN`
     shows a run to anybody who has its link (docs/server.md).
     """
-    serve_webhook(environment, options, host, port, concurrency)
+    metrics = None if metrics_port is None else (metrics_host, metrics_port)
+    serve_webhook(environment, options, host, port, concurrency, metrics)
     return 0

@@ -115,7 +115,7 @@ def part(default: Any, description: str, *names: str, **bounds: Any) -> Any:
     )
 
 
-def extra(field: FieldInfo) -> dict[str, Any]:
+def setting_arguments(field: FieldInfo) -> dict[str, Any]:
     """Return the arguments that `setting` or `part` stored in a field."""
     return dict(field.json_schema_extra) if isinstance(field.json_schema_extra, dict) else {}
 

@@ -186,7 +186,7 @@ class GitHubSettings(SettingGroup):
 
 
 class AccessSettings(SettingGroup):
-    """Who may start work."""
+    """Settings that decide who may start work."""
 
     title: ClassVar[str] = "Access"
     when: ClassVar[str] = "Change these to decide who can start work."
@@ -250,7 +250,7 @@ class AccessSettings(SettingGroup):
 
 
 class TriggerSettings(SettingGroup):
-    """What starts work."""
+    """Settings that decide which events start work."""
 
     title: ClassVar[str] = "Triggers"
     when: ClassVar[str] = (
@@ -312,7 +312,7 @@ class TriggerSettings(SettingGroup):
 
 
 class ContextSettings(SettingGroup):
-    """What the agent reads in addition to the issue."""
+    """Settings of what the agent reads in addition to the issue."""
 
     title: ClassVar[str] = "Context"
     when: ClassVar[str] = "Change these to decide what the agent reads in addition to the issue."

@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long and how often a failed call is retried.
+    """The times and number of retries of a failed call.
 
     seconds: time after the first attempt within which retries may start; 0 for a single attempt.
     first_wait_seconds, max_wait_seconds: time between two attempts, at first and at most. A failure

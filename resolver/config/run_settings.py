@@ -2,6 +2,7 @@
 
 import re
 from typing import ClassVar, Literal
+from urllib.parse import unquote
 
 from pydantic import SecretStr, field_validator
 
@@ -32,7 +33,7 @@ class PatchLimits(StructuredSetting):
 
 
 class ImageOptions(StructuredSetting):
-    """What Resolver may do with images on the container engine."""
+    """Settings of what Resolver may do with images on the container engine."""
 
     build: bool = part(
         False,
@@ -132,6 +133,11 @@ class WebhookServer(StructuredSetting):
         "RESOLVER_MAX_DELIVERY_AGE_SECONDS",
         ge=0,
     )
+    log_format: Literal["text", "json"] = part(
+        "text",
+        "Format of the server's log: plain lines, or JSON with the id of the run (`json`).",
+        "RESOLVER_LOG_FORMAT",
+    )
 
     @field_validator("public_url")
     @classmethod
@@ -182,6 +188,62 @@ class CostQuotas(StructuredSetting):
         gt=0,
         allow_inf_nan=False,
     )
+
+
+class TelemetrySettings(StructuredSetting):
+    """Where spans of runs are sent, by the standard variables of OpenTelemetry."""
+
+    plain: ClassVar[str] = "endpoint"
+
+    endpoint: str = part(
+        "",
+        "Base address of an OpenTelemetry collector that takes OTLP over HTTP, like "
+        "`http://localhost:4318`. Spans go to `/v1/traces` below it. No spans when empty.",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+    )
+    traces_endpoint: str = part(
+        "",
+        "Complete address for spans, if it is not `/v1/traces` below `endpoint`.",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    )
+    headers: SecretStr | None = part(
+        None,
+        "Headers of each request, `name=value` separated by commas, with percent-encoded values.",
+        "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+        "OTEL_EXPORTER_OTLP_HEADERS",
+    )
+    content: bool = part(
+        False,
+        "Export prompts, replies and outputs of tools, too. They quote the issue and the code.",
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+    )
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _accepts_the_modes_of_the_variable(cls, value: object) -> object:
+        # Its values in newer instrumentations; Resolver has no events beside its spans.
+        if not isinstance(value, str):
+            return value
+        modes = {"SPAN_ONLY": True, "SPAN_AND_EVENT": True, "EVENT_ONLY": False}
+        return {**modes, "NO_CONTENT": False}.get(value.upper(), value)
+
+    @property
+    def traces_url(self) -> str:
+        """The address that spans are sent to; "" for none."""
+        if self.traces_endpoint or not self.endpoint:
+            return self.traces_endpoint
+        return f"{self.endpoint.rstrip('/')}/v1/traces"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values of the headers and a password in an address, as they are sent."""
+        headers = self.headers.get_secret_value() if self.headers else ""
+        values = [header.partition("=")[2].strip() for header in headers.split(",")]
+        addresses = f"{self.endpoint} {self.traces_endpoint}"
+        passwords = re.findall(r"//[^/@:\s]*:([^/@\s]+)@", addresses)
+        decoded = [unquote(value) for value in (*values, *passwords)]
+        # `Authorization: Bearer TOKEN`: a log may quote the token alone.
+        return tuple(dict.fromkeys(v for value in decoded for v in (value, value.split(" ")[-1])))
 
 
 class LimitSettings(SettingGroup):
@@ -242,7 +304,7 @@ class LimitSettings(SettingGroup):
 
 
 class SandboxSettings(SettingGroup):
-    """Where the agent works, with which environment, resources and hosts."""
+    """Settings of the place where the agent works: its environment, resources and hosts."""
 
     title: ClassVar[str] = "Sandbox"
     when: ClassVar[str] = (
@@ -353,4 +415,9 @@ class ServerSettings(SettingGroup):
         "that `@agent continue` finds it. Everybody who can read the repository can read the log.",
         option=False,
         action_input=ActionInput(default="true"),
+    )
+    telemetry: TelemetrySettings = setting(
+        TelemetrySettings(),
+        "OpenTelemetry collector that gets spans of each run. See telemetry.md.",
+        option=False,
     )

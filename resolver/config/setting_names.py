@@ -9,7 +9,7 @@ from typing import Final
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from resolver.config.declaration import extra, setting_parts
+from resolver.config.declaration import setting_arguments, setting_parts
 
 PREFIX = "RESOLVER_"
 
@@ -47,7 +47,7 @@ def variable_names(name: str, field: FieldInfo) -> list[str]:
     """Return all environment variables that set a setting or a part of it."""
     old_settings = [old_name for old_name, _ in old_names(name)]
     return [
-        *_variables_of(name, extra(field)["names"]),
+        *_variables_of(name, setting_arguments(field)["names"]),
         *_variables_of("", _part_variables(field)),
         *(variable for old_name in old_settings for variable in _variables_of(old_name)),
     ]
@@ -55,7 +55,11 @@ def variable_names(name: str, field: FieldInfo) -> list[str]:
 
 def _part_variables(field: FieldInfo) -> list[str]:
     """Return the environment variables that set single parts of a setting."""
-    return [variable for part in setting_parts(field).values() for variable in extra(part)["names"]]
+    return [
+        variable
+        for part in setting_parts(field).values()
+        for variable in setting_arguments(part)["names"]
+    ]
 
 
 def environment_warnings(
@@ -104,7 +108,7 @@ def repository_warnings(file: str, names: Iterable[str]) -> tuple[str, ...]:
 def _repository_warnings(file: str, names: Iterable[str]) -> Iterator[str]:
     for name in names:
         if name in RENAMED:
-            yield f"{file}: {name} is deprecated; write `{replacement(name)}`"
+            yield f"{file}: {name} is deprecated; write `{current_syntax(name)}`"
         elif name in REMOVED:
             yield _removal_warning(f"{file}: {name}", name)
 
@@ -271,7 +275,7 @@ def _old_names_by_setting() -> Mapping[str, tuple[tuple[str, str], ...]]:
     return names
 
 
-def replacement(old: str, value: str = "...") -> str:
+def current_syntax(old: str, value: str = "...") -> str:
     """Return how `old` is written today, like `model_options: {temperature: ...}`."""
     name, part = target_of(old)
     return f"{name}: {{{part}: {value}}}" if part else f"{name}: {value}"

@@ -21,7 +21,12 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from resolver.config.agent_settings import AgentSettings, ConfirmationSettings
 from resolver.config.bounded_yaml import read_yaml
-from resolver.config.declaration import SettingGroup, StructuredSetting, extra, setting_parts
+from resolver.config.declaration import (
+    SettingGroup,
+    StructuredSetting,
+    setting_arguments,
+    setting_parts,
+)
 from resolver.config.github_settings import (
     AccessSettings,
     ContextSettings,
@@ -115,7 +120,8 @@ class Settings(
         )
         services = (service.api_key for service in self.services.values())
         own_secrets = (secret.get_secret_value() for secret in (*values, *services) if secret)
-        return tuple(value for value in (*own_secrets, *self.mcp_secrets) if value)
+        secrets = (*own_secrets, *self.mcp_secrets, *self.telemetry.secrets)
+        return tuple(value for value in secrets if value)
 
     @classmethod
     def settings_customise_sources(
@@ -136,7 +142,9 @@ GROUPS: tuple[type[SettingGroup], ...] = tuple(
 """The groups of settings, in the order in which docs/settings.md lists them."""
 
 EVENT_SETTINGS = frozenset(
-    name for name, field in Settings.model_fields.items() if extra(field)["decides_start"]
+    name
+    for name, field in Settings.model_fields.items()
+    if setting_arguments(field)["decides_start"]
 )
 """Settings that decide who may start work, what triggers it, and how Resolver can answer."""
 
@@ -166,7 +174,7 @@ def load_settings(
         candidates = list(sources.values_of(name, field))
         if candidates:
             values[name] = _combine(name, field, candidates, origin)
-    allowed = [n for n, f in Settings.model_fields.items() if extra(f)["repository"]]
+    allowed = [n for n, f in Settings.model_fields.items() if setting_arguments(f)["repository"]]
     faults = [
         f"{REPOSITORY_FILE}: {fault}"
         for fault in name_faults(repository or {}, Settings.model_fields, allowed)
@@ -223,7 +231,7 @@ class _Sources:
         established variables.
         """
         names = _names(name, field)
-        if extra(field)["repository"]:
+        if setting_arguments(field)["repository"]:
             for setting_name in names:
                 if setting_name.name in self.repository:
                     yield self._from_repository(setting_name)
@@ -260,9 +268,9 @@ def _names(name: str, field: FieldInfo) -> list[_SettingName]:
     """Return all names that set the setting or a part of it, lowest precedence first."""
     parts = setting_parts(field)
     established = [
-        _SettingName("", part_name, tuple(extra(part)["names"]), part.annotation)
+        _SettingName("", part_name, tuple(setting_arguments(part)["names"]), part.annotation)
         for part_name, part in parts.items()
-        if extra(part)["names"]
+        if setting_arguments(part)["names"]
     ]
     old_settings = [
         _SettingName(
@@ -275,7 +283,7 @@ def _names(name: str, field: FieldInfo) -> list[_SettingName]:
     return [
         *established,
         *old_settings,
-        _SettingName(name, "", tuple(extra(field)["names"]), field.annotation),
+        _SettingName(name, "", tuple(setting_arguments(field)["names"]), field.annotation),
     ]
 
 

@@ -9,8 +9,8 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -37,8 +37,23 @@ def temporary_directory() -> Iterator[Path]:
     try:
         yield folder
     finally:
+        with suppress(OSError):
+            remove_locked_directory(folder, shutil.rmtree)
         os.close(descriptor)
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_locked_directory(folder: Path, remove: Callable[[Path], object]) -> None:
+    """Remove a directory with everything in it, its lock as the last file.
+
+    A process that is killed meanwhile leaves a directory that is still known as abandoned.
+    remove: removes a folder with everything in it. Raises OSError.
+    """
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            remove(path)
+        elif path.name != _LOCK:
+            path.unlink()
+    remove(folder)
 
 
 def abandoned_directories(parent: Path, user: int) -> list[Path]:

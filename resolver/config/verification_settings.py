@@ -149,7 +149,7 @@ CheckList = Annotated[tuple[ProjectCheck, ...], BeforeValidator(read_checks_sett
 
 
 class VerificationRules(StructuredSetting):
-    """Whether a change is verified, and how often the agent may correct it."""
+    """Settings of the verification of a change, and of the agent's attempts to correct it."""
 
     plain: ClassVar[str] = "enabled"
 

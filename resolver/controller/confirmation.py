@@ -39,7 +39,7 @@ from resolver.models.approval import PendingApproval, RiskLevel, approval_number
 from resolver.models.base import DeferredModel
 from resolver.models.run import RunState
 from resolver.security.risk.analyzer import RuleAnalyzer
-from resolver.security.risk.findings import Risk, gravest, shorten_finding
+from resolver.security.risk.findings import Risk, higher_level, shorten_finding
 
 MODEL_ASSESSED_ACTIONS = (a.CmdRun, a.IPythonRunCell, a.BrowseURL, a.BrowseInteractive, a.McpCall)
 """The actions that the model assesses. Views and edits of files are left to the rules."""
@@ -83,7 +83,7 @@ class JudgingAnalyzer:
         reason = (
             f"judge: {shorten_finding(opinion.reason) or 'no reason given'} (a model's opinion)"
         )
-        return Risk(gravest(risk.level, opinion.level), (*risk.reasons, reason))
+        return Risk(higher_level(risk.level, opinion.level), (*risk.reasons, reason))
 
     def _ask_model(self, action: ActionBase) -> _Opinion | None:
         """Return the model's opinion, None (with a warning in the log) if there is none."""

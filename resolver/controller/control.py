@@ -57,7 +57,7 @@ class Extend:
 
 
 @dataclass(frozen=True)
-class Say:
+class MessageToAgent:
     """A person's message to the agent, which is the answer if the agent waits for one."""
 
     message: str
@@ -90,7 +90,7 @@ class Deny:
 STOP_RETRY_SECONDS = 0.2
 """Seconds between two attempts to end the running command after a Stop."""
 
-Request = Stop | Pause | Resume | Extend | Say | Approve | Deny
+Request = Stop | Pause | Resume | Extend | MessageToAgent | Approve | Deny
 
 
 class Control:
@@ -199,7 +199,7 @@ class Requests:
         Requests before it are carried out. Raises RunStopped if the run is to end.
         """
         while (request := self.control.take()) is not None:
-            if isinstance(request, Say):
+            if isinstance(request, MessageToAgent):
                 return request.message
             self._handle(request)
         return None
@@ -214,7 +214,7 @@ class Requests:
                 self._pause(by)
             case Extend():
                 self._extend(request)
-            case Say(message=message):
+            case MessageToAgent(message=message):
                 for level in self.levels:
                     level.stream.add(Message(content=message, source=Source.USER))
             case Resume():
@@ -259,7 +259,7 @@ class Requests:
                     return request
                 case Approve() | Deny():
                     self._warn_unexpected(request)
-                case Say(message=message, by=by):
+                case MessageToAgent(message=message, by=by):
                     return Deny(by=by, reason=message)
                 case Stop() | Extend():
                     self._handle(request)

@@ -27,7 +27,7 @@ from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.lifecycle import Condensation, Warned
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
-from resolver.memory.skills.recalling import NothingRecalled, Recaller
+from resolver.memory.skills.recalling import NullRecaller, Recaller
 from resolver.models.run import Declined, Outcome, RunLimits, RunState
 
 logger = logging.getLogger("resolver.controller")
@@ -136,7 +136,7 @@ class AgentController:
         self._now = now
         self._delegates = delegates
         self._host_handlers = host_handlers
-        self._recaller = recaller or NothingRecalled()
+        self._recaller = recaller or NullRecaller()
         level = Level(stream, state)
         self._requests: Requests = (
             parent._requests.for_delegate(level)

@@ -1,4 +1,4 @@
-"""What the log of a killed or recorded run shows to the run that executes it again.
+"""The facts that the log of a killed or recorded run gives to the run that executes it again.
 
 A run can be killed between any two events. Its log contains all that is needed to continue it:
 actions without a result are detected, and a replayed run is compared with its recording.

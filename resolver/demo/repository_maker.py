@@ -7,7 +7,7 @@ from pathlib import Path
 from git import Actor, Repo
 
 HERE = Path(__file__).parent
-"""Where the bundled files are."""
+"""Folder of the bundled files."""
 
 ADA = Actor("Ada", "ada@example.org")
 _STEPS = (

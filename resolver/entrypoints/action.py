@@ -214,7 +214,7 @@ def _with_request_time(trigger: Trigger, forge: GitHubForge, actions_run_id: str
     """
     if trigger.kind is not TriggerKind.DISPATCHED:
         return trigger
-    requested_at = forge.asked_at(actions_run_id)
+    requested_at = forge.requested_at(actions_run_id)
     started_at = trigger.at if requested_at is None else min(requested_at, trigger.at)
     return trigger.model_copy(update={"at": started_at})
 

@@ -14,6 +14,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from resolver.entrypoints.log_format import LogFormat, formatter_of
 from resolver.errors import UsageError
 from resolver.security.redaction import Redactor, RewritingFilter
 
@@ -157,14 +158,11 @@ def server_settings(
     )
 
 
-def log_to_stderr(redactor: Redactor) -> None:
-    """Log to stderr in plain lines without secrets. Other packages log only their warnings."""
+def log_to_stderr(redactor: Redactor, log_format: LogFormat = "text") -> None:
+    """Log to stderr without secrets. Other packages log only their warnings."""
     handler = logging.StreamHandler()
     handler.addFilter(RewritingFilter(redactor.redact_text))
-    logging.basicConfig(
-        level=logging.WARNING,
-        handlers=[handler],
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
+    handler.setFormatter(formatter_of(log_format))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.captureWarnings(True)
     logging.getLogger("resolver").setLevel(logging.INFO)

@@ -17,7 +17,7 @@ from resolver.events.run_log import cost_of_run
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.github.context.labeled_issues import LabeledIssue, LabeledIssues, Labeling
 from resolver.github.events.permission import IgnoredEvent, authorize
-from resolver.github.events.sweep import a_second_later, labeled_trigger
+from resolver.github.events.sweep import labeled_trigger, with_later_time
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markdown import single_line
 from resolver.models.run import Publication, Trigger
@@ -192,7 +192,7 @@ class Sweep:
             url = labeling.pull_request if labeling else ""
             return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, trigger.reason, url)
         assert labeling is not None
-        candidates = (trigger, a_second_later(trigger, issue, labeling))
+        candidates = (trigger, with_later_time(trigger, issue, labeling))
         trigger, publication = self._find_earlier_publication(*candidates)
         if publication is not None and (publication.comment_url or self.is_dry_run):
             return SweepRow(

@@ -1,12 +1,13 @@
 """Runs a sweep for the command and for the Action: settings, output folder, report, outputs."""
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from resolver.config.settings import load_settings
+from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.action import (
     OUTPUT_FOLDER,
     actions_run,
@@ -16,8 +17,10 @@ from resolver.entrypoints.action import (
     write_outputs,
 )
 from resolver.entrypoints.sweep import Sweep, SweepBounds, SweepFate, render_sweep
+from resolver.errors import ResolverError
 from resolver.events.stream import Subscriber, utc_now
 from resolver.github.client.access import check_repository
+from resolver.github.github_forge import GitHubForge
 from resolver.runs.common import (
     default_output,
     filtered_log,
@@ -25,9 +28,15 @@ from resolver.runs.common import (
     open_host,
     print_result,
     require_model,
+    run_id,
     stop_on_signals,
 )
+from resolver.runs.quotas.dashboard import Dashboard
+from resolver.runs.quotas.outcomes import open_outcome_reader, refresh_outcomes
+from resolver.runs.wiring.sandbox import RunHost
 from resolver.trace.plain import for_terminal
+
+logger = logging.getLogger("resolver.entrypoints.sweep")
 
 
 def run_sweep(
@@ -78,6 +87,8 @@ def run_sweep(
             on_result=lambda result: print_result(result, console),
         )
         rows = running_sweep.run()
+        if not dry_run and not stopping.is_set():
+            _refresh_outcomes(settings, repository, host, forge)
     _print_report(running_sweep, environment, print_line)
     failed = running_sweep.stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
     if workspace is not None and not dry_run:
@@ -88,6 +99,20 @@ def run_sweep(
         )
         change_owner(folder, workspace)
     return int(failed)
+
+
+def _refresh_outcomes(
+    settings: Settings, repository: str, host: RunHost, forge: GitHubForge
+) -> None:
+    """Record what became of Resolver's pull requests. An error is logged as a warning."""
+    now = utc_now()
+    try:
+        reader = open_outcome_reader(settings, repository, host, forge)
+        run, board = run_id(f"outcomes of {repository}", now), forge.board()
+        dashboard = Dashboard(board, reader.ledger_ref, run, settings.mention)
+        refresh_outcomes(reader, dashboard if settings.dashboard else None, now)
+    except ResolverError as error:
+        logger.warning("the outcomes of pull requests could not be read: %s", error.what)
 
 
 def _print_report(

@@ -79,10 +79,12 @@ def make_attempt(attempt: Attempt) -> AttemptResult | None:
     An attempt that was interrupted is resumed from its event log. None if it was stopped, or no
     budget is left for it: another call continues it.
     """
+    repository = attempt.folder / _REPOSITORY
     if (known := read_result(attempt.folder)) is not None:
+        # An evaluation that was killed here has left it.
+        shutil.rmtree(repository, ignore_errors=True)
         return known
     attempt.folder.mkdir(parents=True, exist_ok=True)
-    repository = attempt.folder / _REPOSITORY
     workspace = _open_repository(attempt.task, repository)
     request = _request(attempt, repository)
     try:
@@ -173,11 +175,11 @@ def _model_name(attempt: Attempt) -> str:
     if attempt.model not in {ORACLE, NOP}:
         return attempt.model
     replies = attempt.folder / _REPLIES
-    patch = attempt.task.folder / SOLUTION_PATCH
+    patch = attempt.task.solution()
     if attempt.model == NOP:
         replies.write_text(yaml.safe_dump(scripted_replies(b"")), "utf-8")
-    elif patch.is_file():
-        replies.write_text(yaml.safe_dump(scripted_replies(patch.read_bytes())), "utf-8")
+    elif patch:
+        replies.write_text(yaml.safe_dump(scripted_replies(patch)), "utf-8")
     else:
         raise UsageError(
             f"the task {attempt.task.id} has no {SOLUTION_PATCH}", f"leave out --model {ORACLE}"
@@ -209,9 +211,7 @@ def score_commit(
 ) -> TaskScore:
     """Return the score of a commit of the task's repository."""
     task, git = attempt.task, workspace.git
-    patch_file = task.folder / SOLUTION_PATCH
-    solution = patch_file.read_bytes() if patch_file.is_file() else b""
-    if solution:
+    if solution := task.solution():
         (attempt.folder / REFERENCE_FILE).write_bytes(solution)
     scored = build_scored_tree(workspace, commit, task.hidden_files(), solution)
     if scored.code == git.text("rev-parse", f"{workspace.base}^{{tree}}"):

@@ -64,7 +64,7 @@ class SharedBudget:
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """What is to be evaluated.
+    """The tasks and models to evaluate, and the limits.
 
     suite: name of the suite. budget: US dollars for all attempts. parallel: attempts at a time.
     report: called with each result that there is, from several threads.
@@ -157,8 +157,6 @@ def _attempt(
 ) -> AttemptResult | None:
     """Make one attempt with what the budget leaves for it."""
     folder = attempt_folder(request.folder, model, task.id)
-    if (known := read_result(folder)) is not None:
-        return known
     control = Control()
     reservations: list[float] = []
 

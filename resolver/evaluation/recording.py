@@ -11,6 +11,7 @@ from typing import Literal
 from resolver.config.settings import Settings
 from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.control import Control
+from resolver.controller.controller import Executor
 from resolver.errors import WorkspaceError
 from resolver.evaluation.attempt import (
     Attempt,
@@ -22,8 +23,11 @@ from resolver.evaluation.repositories import apply_patch, open_task_repository
 from resolver.evaluation.scoring import TaskScore
 from resolver.evaluation.task_format import INSTRUCTION_FILE, EvaluationTask
 from resolver.evaluation.trajectories import RecordedTrajectory
+from resolver.events.actions import SandboxAction
+from resolver.events.base import ObservationBase
 from resolver.events.run_log import RunLog
 from resolver.events.stream import utc_now
+from resolver.git.tree import read_changes
 from resolver.git.workspace import Workspace
 from resolver.github.local_forge import local_trigger, read_issue_file
 from resolver.models.run import Patch
@@ -39,14 +43,32 @@ apply."""
 
 @dataclass(frozen=True)
 class ReplayedTrajectory:
-    """A trajectory that was executed again. score: that of its change, by the hidden tests."""
+    """A trajectory that was executed again.
+
+    differing: paths whose content is not the recorded one. score: that of its change, by the hidden
+    tests; None if the task has none.
+    """
 
     task: str
     execution: Reexecution
     left_out: int
     patch: Patch
     comparison: PatchComparison
-    score: TaskScore
+    differing: tuple[str, ...]
+    score: TaskScore | None
+
+
+@dataclass(frozen=True)
+class TrimmingExecutor:
+    """An executor whose results have no space at their end, for a comparison with such results."""
+
+    executor: Executor
+
+    def execute(self, action: SandboxAction) -> ObservationBase:
+        """Execute the action."""
+        observation = self.executor.execute(action)
+        content = str(getattr(observation, "content", "")).rstrip()
+        return observation.model_copy(update={"content": content})
 
 
 def replay_trajectory(
@@ -63,16 +85,18 @@ def replay_trajectory(
     repository = open_task_repository(task, folder / "repository.git")
     settings = load_settings("", read_repository_settings(repository))
     execution, patch = _execute(task, trajectory, settings, host, repository)
-    score = TaskScore("no_change")
-    if not patch.is_empty:
+    score = None if task.problem else TaskScore("no_change")
+    if score is not None and not patch.is_empty:
         attempt = Attempt(task, "replay", folder, load_settings, host)
         score = score_commit(attempt, repository, patch.tree, settings)
+    differing = find_differing_paths(repository, patch.tree, trajectory.patch)
     return ReplayedTrajectory(
         task=task.id,
         execution=execution,
         left_out=trajectory.left_out,
         patch=patch,
-        comparison=compare_patches(repository, patch.tree, trajectory.patch),
+        comparison="unknown" if differing is None else "different" if differing else "same",
+        differing=differing or (),
         score=score,
     )
 
@@ -107,21 +131,28 @@ def _execute(
         ):
             runtime = sandbox.runtime
             roots = (*trajectory.roots, runtime.root)
-            executor = RelocatedExecutor(runtime, trajectory.roots, runtime.root)
+            inner = TrimmingExecutor(runtime) if trajectory.is_trimmed else runtime
+            executor = RelocatedExecutor(inner, trajectory.roots, runtime.root)
             execution = reexecute(trajectory.events, executor, roots, include_views=True)
             patch, _ = execute.take_change(request, repository, runtime, log)
     return execution, patch
 
 
-def compare_patches(repository: Workspace, tree: str, recorded: bytes | None) -> PatchComparison:
-    """Return whether a recorded change gives the tree."""
+def find_differing_paths(
+    repository: Workspace, tree: str, recorded: bytes | None
+) -> tuple[str, ...] | None:
+    """Return the paths in which a tree differs from what a recorded change gives.
+
+    None if there is no recorded change, or it does not apply to the base commit.
+    """
     if not recorded:
-        return "unknown"
+        return None
     try:
         expected = apply_patch(repository.git, repository.base, recorded)
     except WorkspaceError:
-        return "unknown"
-    return "same" if expected == tree else "different"
+        return None
+    changes = read_changes(repository.git, expected, tree)
+    return tuple(change.path.decode("utf-8", "replace") for change in changes)
 
 
 def find_task(

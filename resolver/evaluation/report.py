@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -16,10 +15,12 @@ from resolver.evaluation.results import (
     Evaluation,
     attempt_folder,
 )
-from resolver.evaluation.statistics import PairedComparison, Rate
+from resolver.evaluation.statistics import Distribution, PairedComparison
+from resolver.models.rate import Rate
+from resolver.runs.output import PATCH, read_diff
 
-MAX_DIFF_CHARACTERS = 50_000
-"""Number of characters of a diff that are part of the page."""
+MAX_DIFF_BYTES = 50_000
+"""Number of bytes of a diff that are part of the page."""
 
 VERDICTS = ("verified", "checked", "not_verified")
 
@@ -32,6 +33,7 @@ class ModelSummary:
     cost: US dollars of all runs; None if a price is unknown.
     by_verdict: resolved and all results, by Resolver's own verdict.
     causes: number of results that are not resolved, by cause, the most frequent first.
+    distributions: of the cost, the steps and the seconds of a run; without unknown costs.
     """
 
     model: str
@@ -43,6 +45,7 @@ class ModelSummary:
     tokens: int
     by_verdict: dict[str, Rate]
     causes: tuple[tuple[str, int], ...]
+    distributions: dict[str, Distribution | None]
 
     @property
     def cost_per_resolved(self) -> float | None:
@@ -108,6 +111,11 @@ def summarize_model(model: str, results: Sequence[AttemptResult]) -> ModelSummar
         median_iterations=median(result.iterations for result in results) if results else 0.0,
         tokens=sum(result.tokens.input + result.tokens.output for result in results),
         by_verdict={verdict: _resolved(group) for verdict, group in verdicts.items()},
+        distributions={
+            "cost": Distribution.of(known),
+            "steps": Distribution.of([result.iterations for result in results]),
+            "seconds": Distribution.of([result.seconds for result in results]),
+        },
         causes=tuple(sorted(causes.items(), key=lambda item: (-item[1], item[0]))),
     )
 
@@ -127,6 +135,37 @@ def compare_paired(
         only_first=tuple(task for task in tasks if a[task] and not b[task]),
         only_second=tuple(task for task in tasks if b[task] and not a[task]),
     )
+
+
+@dataclass(frozen=True)
+class RegressionLimits:
+    """When fewer resolved tasks are a regression, and not chance.
+
+    p_value: largest p-value of the paired test. drop: share of the common tasks by which the
+    resolved ones may fall, however few they are.
+    """
+
+    p_value: float = 0.05
+    drop: float = 0.2
+
+
+def find_regressions(
+    summary: EvaluationSummary, limits: RegressionLimits
+) -> tuple[PairedComparison, ...]:
+    """Return the comparisons with an earlier run in which fewer tasks are resolved now."""
+    return tuple(
+        each
+        for each in summary.comparisons
+        if (lost := len(each.only_second) - len(each.only_first)) > 0
+        and (each.p_value <= limits.p_value or lost > limits.drop * each.total)
+    )
+
+
+def render_regression(
+    summary: EvaluationSummary, regressions: Sequence[PairedComparison], page: str
+) -> str:
+    """Return the text of an issue about regressions. page: URL of the run, "" if unknown."""
+    return render("eval/regression.md.j2", summary, regressions=regressions, page=page)
 
 
 def render_report_markdown(summary: EvaluationSummary) -> str:
@@ -161,10 +200,11 @@ def render_report_html(summary: EvaluationSummary) -> str:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """A result in the page. trace: path of its trace, relative to the results folder."""
+    """A result in the page. trace, patch_path: paths relative to the results folder."""
 
     result: AttemptResult
     trace: str
+    patch_path: str
     patch: str
     reference: str
 
@@ -175,17 +215,10 @@ def _row(evaluation: Evaluation, result: AttemptResult) -> ResultRow:
     return ResultRow(
         result=result,
         trace=trace.relative_to(evaluation.folder).as_posix() if trace.is_file() else "",
-        patch=_read_diff_text(folder / OUTPUT_FOLDER / "patch.diff"),
-        reference=_read_diff_text(folder / REFERENCE_FILE),
+        patch_path=(folder / OUTPUT_FOLDER / PATCH).relative_to(evaluation.folder).as_posix(),
+        patch=read_diff(folder / OUTPUT_FOLDER / PATCH, MAX_DIFF_BYTES),
+        reference=read_diff(folder / REFERENCE_FILE, MAX_DIFF_BYTES),
     )
-
-
-def _read_diff_text(path: Path) -> str:
-    try:
-        text = path.read_bytes()[: 4 * MAX_DIFF_CHARACTERS].decode("utf-8", "replace")
-    except OSError:
-        return ""
-    return text[:MAX_DIFF_CHARACTERS]
 
 
 def _resolved(results: Sequence[AttemptResult]) -> Rate:
@@ -200,6 +233,9 @@ def _model_data(model: ModelSummary) -> dict[str, Any]:
         "cost_per_resolved": model.cost_per_resolved,
         "by_verdict": {name: _rate_data(rate) for name, rate in model.by_verdict.items()},
         "causes": dict(model.causes),
+        "distributions": {
+            name: vars(each) if each else None for name, each in model.distributions.items()
+        },
     }
 
 

@@ -3,14 +3,19 @@
 They are bare repositories in which git works on objects only. Nothing is checked out on the host.
 """
 
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import UsageError, WorkspaceError
-from resolver.evaluation.task_format import REPOSITORY_BUNDLE, REPOSITORY_FOLDER, EvaluationTask
+from resolver.evaluation.task_format import (
+    REPOSITORY_BUNDLE,
+    REPOSITORY_FOLDER,
+    EvaluationTask,
+    task_path,
+)
 from resolver.git.git import HostGit, create_bare_repository, fetch_arguments
 from resolver.git.workspace import Workspace
 
@@ -37,15 +42,15 @@ def open_task_repository(task: EvaluationTask, folder: Path) -> Workspace:
 
     The repository has the branch `main` and no other ref. Raises UsageError or WorkspaceError.
     """
-    bundle = task.folder / REPOSITORY_BUNDLE
-    if bundle.is_file() and not bundle.is_symlink():
+    bundle = task_path(task.folder, REPOSITORY_BUNDLE)
+    if bundle.is_file():
         git = create_bare_repository(folder)
         git.run(*fetch_arguments(str(bundle.resolve()), [f"+{_REF}:{_REF}"]))
     else:
         git = create_bare_repository(folder)
-        _commit_folder(git, task.folder / REPOSITORY_FOLDER)
+        _commit_folder(git, task_path(task.folder, REPOSITORY_FOLDER))
     base = git.text("rev-parse", f"{_REF}^{{commit}}")
-    expected = task.hidden.base
+    expected = task.hidden.base if task.config.metadata.resolver else ""
     if expected and base != expected:
         raise UsageError(
             f"the repository of the task {task.id} is at {base}, not at {expected}",
@@ -59,8 +64,8 @@ def write_base_bundle(source: Workspace, commit: str, target: Path) -> None:
 
     Commits that are no ancestors of it, tags and other refs are left out. Raises WorkspaceError.
     """
-    with tempfile.TemporaryDirectory(prefix="bundle-") as folder:
-        clone = Workspace.clone(str(source.folder), Path(folder) / "clone.git", commit=commit)
+    with temporary_directory() as folder:
+        clone = Workspace.clone(str(source.folder), folder / "clone.git", commit=commit)
         clone.git.run("update-ref", _REF, commit)
         clone.git.run("bundle", "create", "--quiet", str(target.resolve()), _REF)
 
@@ -109,8 +114,8 @@ def _private_index(git: HostGit, tree: str) -> Iterator[dict[str, str]]:
 
     Nothing touches a working tree or a ref.
     """
-    with tempfile.TemporaryDirectory(prefix="index-") as folder:
-        index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+    with temporary_directory() as folder:
+        index = {"GIT_INDEX_FILE": str(folder / "index")}
         git.run("read-tree", tree, environment=index)
         yield index
 

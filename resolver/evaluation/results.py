@@ -23,7 +23,7 @@ REFERENCE_FILE = "reference.diff"
 
 
 class AttemptResult(FrozenModel):
-    """How one model did on one task."""
+    """The result of one model on one task."""
 
     task: str
     model: str
@@ -47,7 +47,7 @@ class AttemptResult(FrozenModel):
 
 
 class EvaluationFile(FrozenModel):
-    """What was evaluated. budget: US dollars for all attempts together, null for no limit."""
+    """The subject of an evaluation. budget: US dollars for all attempts; null for no limit."""
 
     format: int = 1
     suite: str

@@ -1,4 +1,4 @@
-"""Where past fixes come from: a local repository, or a repository on GitHub with its issues."""
+"""Sources of past fixes: a local repository, or a repository on GitHub with its issues."""
 
 import re
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from pathlib import Path
 from resolver.config.settings import Settings
 from resolver.errors import ForgeError, UsageError
 from resolver.evaluation.history import PastFix, find_past_fixes, select_fixes
-from resolver.events.stream import utc_now
 from resolver.git.workspace import Workspace
+from resolver.github.client.access import GitHubAccess
 from resolver.github.context.merged_fixes import MergedFix, read_merged_fixes
-from resolver.runs.common import command_line_trigger, github_forge
+from resolver.github.context.past_issue import read_past_issue
 from resolver.runs.wiring.sandbox import RunHost, access_of
 
 _FULL_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -47,36 +47,33 @@ def open_fix_source(
         raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
     url = f"{settings.github_server_url.rstrip('/')}/{target}.git"
     clone = Workspace.clone(url, folder, credential=host.tokens.credential(settings, target))
-    merged = read_merged_fixes(access_of(settings, tokens), target)
-    fixes = (_merged_fix(clone, each, target, settings, host) for each in merged)
+    access = access_of(settings, tokens)
+    fixes = (
+        _merged_fix(clone, merged, _issue_text(access, target, merged))
+        for merged in read_merged_fixes(access, target)
+    )
     return FixSource(clone, target, select_fixes(clone.git, fixes, last))
 
 
-def _merged_fix(
-    clone: Workspace, merged: MergedFix, repository: str, settings: Settings, host: RunHost
-) -> PastFix:
-    """Return the fix of a merged pull request, with its issue as it was when it was opened."""
+def _merged_fix(clone: Workspace, merged: MergedFix, text: str) -> PastFix:
+    """Return the fix of a merged pull request. text: that of the issue before it."""
     parent = clone.git.attempt("rev-parse", "--verify", "--quiet", f"{merged.merge_commit}^1")
-    base = parent.stdout.decode().strip() if parent.status == 0 else ""
     return PastFix(
         commit=merged.merge_commit,
-        base=base,
+        base=parent.stdout.decode().strip() if parent.status == 0 else "",
         issue=merged.issue,
-        text=_issue_text(merged, repository, settings, host) if base else "",
+        text=text,
         text_from="issue",
     )
 
 
-def _issue_text(merged: MergedFix, repository: str, settings: Settings, host: RunHost) -> str:
-    """Return the text of an issue as it was before the pull request; "" if that is not known.
+def _issue_text(access: GitHubAccess, repository: str, merged: MergedFix) -> str:
+    """Return the text of an issue as it was when the pull request was opened; "" if not known.
 
-    What was edited or commented later may contain the answer. The reader of issues leaves it out,
-    as it does for a request that somebody made at that time.
+    What was edited or commented later may contain the answer.
     """
-    trigger = command_line_trigger(repository, merged.issue, utc_now())
-    trigger = trigger.model_copy(update={"at": merged.created_at})
     try:
-        task = github_forge(settings, repository, host).read(trigger)
+        issue = read_past_issue(access, repository, merged.issue, merged.created_at)
     except ForgeError:
         return ""
-    return f"# {task.title}\n\n{task.body}".strip() + "\n"
+    return f"# {issue.title}\n\n{issue.body}".strip() + "\n" if issue is not None else ""

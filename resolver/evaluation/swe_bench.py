@@ -46,7 +46,7 @@ class SweBenchInstance(DeferredModel):
     repo: str = ""
     base_commit: str = Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")
     problem_statement: str = Field(min_length=1, max_length=1_000_000)
-    patch: str = ""
+    patch: str = Field(default="", max_length=MAX_LINE_BYTES)
     test_patch: str = Field(min_length=1)
     fail_to_pass: _Names = Field(
         min_length=1, validation_alias=AliasChoices("FAIL_TO_PASS", "fail_to_pass")
@@ -67,9 +67,7 @@ def parse_instances(text: str, name: str) -> Iterator[SweBenchInstance]:
         try:
             yield SweBenchInstance.model_validate(json.loads(line))
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            place = ".".join(str(part) for part in first["loc"])
-            what = f"{name}, line {number}: {place}: {first['msg']}"
+            what = f"{name}, line {number}: {_describe(error)}"
         except (ValueError, RecursionError) as error:
             what = f"{name}, line {number} is not JSON: {error}"
         else:
@@ -85,7 +83,8 @@ def import_instance(
     repository: a clone that has the base commit.
     command: the command of the tests, to which the hidden files are appended.
 
-    Raises WorkspaceError if the commit is missing or a patch does not apply.
+    Raises WorkspaceError if the commit is missing or a patch does not apply, and UsageError if the
+    task has what a task can't have, such as a line break in the name of a file.
     """
     git, base = repository.git, instance.base_commit
     require_commit(git, base, repository.source)
@@ -98,22 +97,7 @@ def import_instance(
             f"the test_patch of {instance.instance_id} adds or changes no file",
             "leave the task out",
         )
-    names = " ".join(shlex.quote(path) for path in hidden if path.endswith(".py"))
-    config = TaskConfig(
-        task=TaskIdentity(name=f"swe-bench/{instance.instance_id}"),
-        metadata=TaskMetadata(
-            category="swe-bench",
-            language="python",
-            resolver=HiddenTests(
-                command=f"{command} {names}".strip(),
-                files=tuple(hidden),
-                runner="pytest",
-                base=base,
-                instruction_from="issue",
-            ),
-        ),
-        environment=TaskEnvironment(docker_image=instance.docker_image),
-    )
+    config = _task_config(instance, tuple(hidden), command)
     expected = ExpectedTests(fail_to_pass=instance.fail_to_pass, pass_to_pass=instance.pass_to_pass)
     write_history_task(
         folder,
@@ -124,6 +108,36 @@ def import_instance(
         expected,
         _as_patch(instance.patch),
     )
+
+
+def _task_config(instance: SweBenchInstance, hidden: tuple[str, ...], command: str) -> TaskConfig:
+    names = " ".join(shlex.quote(path) for path in hidden if path.endswith(".py"))
+    try:
+        return TaskConfig(
+            task=TaskIdentity(name=f"swe-bench/{instance.instance_id}"),
+            metadata=TaskMetadata(
+                category="swe-bench",
+                language="python",
+                resolver=HiddenTests(
+                    command=f"{command} {names}".strip(),
+                    files=hidden,
+                    runner="pytest",
+                    base=instance.base_commit,
+                    instruction_from="issue",
+                ),
+            ),
+            environment=TaskEnvironment(docker_image=instance.docker_image),
+        )
+    except ValidationError as error:
+        raise UsageError(
+            f"the task {instance.instance_id} can't be imported: {_describe(error)}",
+            "leave the task out",
+        ) from None
+
+
+def _describe(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
 
 
 def _as_patch(text: str) -> bytes:

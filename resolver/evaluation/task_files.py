@@ -22,7 +22,7 @@ from resolver.evaluation.task_format import (
 from resolver.git.workspace import Workspace
 
 WORKING_DIRECTORY = "/testbed"
-"""Where other harnesses find the repository in the task's container."""
+"""Folder of the repository in the task's container, where other harnesses find it."""
 
 
 def write_history_task(

@@ -28,6 +28,7 @@ from pydantic import (
     field_validator,
 )
 
+from resolver.config.image_reference import parse_registry_reference
 from resolver.errors import UsageError
 from resolver.models.base import DeferredModel
 from resolver.models.verification import ProjectCheck, ReportFormat
@@ -51,6 +52,7 @@ SCHEMA_VERSION = "1.1"
 MAX_CONFIG_BYTES = 1_000_000
 MAX_EXPECTED_BYTES = 50_000_000
 MAX_INSTRUCTION_BYTES = 1_000_000
+MAX_SOLUTION_BYTES = 50_000_000
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", re.IGNORECASE)
 _MEGABYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
@@ -152,7 +154,8 @@ class PhaseLimits(_Table):
 class TaskEnvironment(_Table):
     """`[environment]`: the container.
 
-    docker_image: image that is used instead of building the Dockerfile; "" if there is none.
+    docker_image: image that is used instead of building the Dockerfile; "" if there is none. A task
+        may come from anywhere, so it names images of registries only, as a repository does.
     """
 
     build_timeout_sec: _Seconds = 600.0
@@ -165,6 +168,14 @@ class TaskEnvironment(_Table):
         default=None, validation_alias=AliasChoices("storage_mb", "storage")
     )
     allow_internet: bool = True
+
+    @field_validator("docker_image")
+    @classmethod
+    def _is_of_registry(cls, value: str) -> str:
+        try:
+            return parse_registry_reference(value, "a task") if value else ""
+        except UsageError as error:
+            raise ValueError(error.what) from None
 
 
 class TaskConfig(_Table):
@@ -209,17 +220,22 @@ class EvaluationTask(_Table):
 
     @property
     def hidden(self) -> HiddenTests:
-        """How the hidden tests are executed. Only for a task without a problem."""
+        """The command of the hidden tests. Only for a task without a problem."""
         assert self.config.metadata.resolver is not None
         return self.config.metadata.resolver
 
     def hidden_files(self) -> dict[str, bytes]:
         """Return the hidden tests by their paths in the repository. Raises UsageError."""
-        root = self.folder / HIDDEN_FILES
-        for path in self.hidden.files:
-            if (root / path).resolve() != root.resolve() / path:
-                raise UsageError(f"{root / path} is a symbolic link", "put the file in its place")
-        return {path: _read_bytes(root / path, MAX_EXPECTED_BYTES) for path in self.hidden.files}
+        return {
+            path: _read_bytes(self.folder, f"{HIDDEN_FILES}/{path}", MAX_EXPECTED_BYTES)
+            for path in self.hidden.files
+        }
+
+    def solution(self) -> bytes:
+        """Return the real fix as a patch, empty if the task has none. Raises UsageError."""
+        if not (self.folder / SOLUTION_PATCH).exists():
+            return b""
+        return _read_bytes(self.folder, SOLUTION_PATCH, MAX_SOLUTION_BYTES)
 
 
 def parse_task_config(text: str, name: str = CONFIG_FILE) -> TaskConfig:
@@ -237,15 +253,15 @@ def parse_task_config(text: str, name: str = CONFIG_FILE) -> TaskConfig:
 
 def read_task_folder(folder: Path) -> EvaluationTask:
     """Return the task in a folder. Raises UsageError that says what is missing or wrong."""
-    text = _read_text(folder / CONFIG_FILE, MAX_CONFIG_BYTES)
+    text = _read_text(folder, CONFIG_FILE, MAX_CONFIG_BYTES)
     config = parse_task_config(text, str(folder / CONFIG_FILE))
-    instruction = _read_text(folder / INSTRUCTION_FILE, MAX_INSTRUCTION_BYTES)
+    instruction = _read_text(folder, INSTRUCTION_FILE, MAX_INSTRUCTION_BYTES)
     if not instruction.strip():
         raise UsageError(f"{folder / INSTRUCTION_FILE} is empty", "write what the agent is to do")
     expected = None
     if (folder / EXPECTED_FILE).exists():
         expected = parse_expected_tests(
-            _read_text(folder / EXPECTED_FILE, MAX_EXPECTED_BYTES), str(folder / EXPECTED_FILE)
+            _read_text(folder, EXPECTED_FILE, MAX_EXPECTED_BYTES), str(folder / EXPECTED_FILE)
         )
     return EvaluationTask(
         id=folder.resolve().name,
@@ -333,22 +349,30 @@ def _toml_value(value: Any) -> str:
     return json.dumps(value)
 
 
-def _read_text(path: Path, limit: int) -> str:
-    try:
-        return _read_bytes(path, limit).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8 text", "save it as UTF-8") from None
+def task_path(folder: Path, name: str) -> Path:
+    """Return the path of a file or folder of a task.
 
-
-def _read_bytes(path: Path, limit: int) -> bytes:
-    """Return the content of a regular file of a task. Raises UsageError.
-
-    A task may come from anywhere, so a symbolic link is not followed: it could name any file of
-    this machine, which would become part of a sandbox.
+    Raises UsageError if it is reached by a symbolic link. A task may come from anywhere, and the
+    link could name any file of this machine, which would become part of a sandbox or of a report.
     """
+    if (folder / name).resolve() != folder.resolve() / name:
+        raise UsageError(f"{folder / name} is a symbolic link", "put the file in its place")
+    return folder / name
+
+
+def _read_text(folder: Path, name: str, limit: int) -> str:
     try:
-        if path.is_symlink() or not path.is_file():
-            raise UsageError(f"there is no file {path}", "add it; it must not be a symbolic link")
+        return _read_bytes(folder, name, limit).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{folder / name} is not UTF-8 text", "save it as UTF-8") from None
+
+
+def _read_bytes(folder: Path, name: str, limit: int) -> bytes:
+    """Return the content of a regular file of a task. Raises UsageError."""
+    path = task_path(folder, name)
+    try:
+        if not path.is_file():
+            raise UsageError(f"there is no file {path}", "add it")
         if path.stat().st_size > limit:
             raise UsageError(f"{path} is larger than {limit:,} bytes", "make it smaller")
         return path.read_bytes()

@@ -14,19 +14,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from resolver.agents.tools.calls import parse_action
+from resolver.agents.tools.registry import TOOLS
 from resolver.errors import UsageError
-from resolver.events.actions import CmdRun
+from resolver.events.actions import CmdRun, SandboxAction
 from resolver.events.base import Source
 from resolver.events.lifecycle import roots_of
-from resolver.events.log import Event
+from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import CmdOutput
 from resolver.events.sql import open_log
 
 MAX_TRAJECTORY_BYTES = 200_000_000
 DEFAULT_ROOT = "/testbed"
-"""Where the repository of such recordings usually is."""
+"""Folder in which such recordings usually have their repository."""
 
-_BASH_BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n?```", re.DOTALL)
+_BASH_BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)[ \t\r]*\n(.*?)\n?```", re.DOTALL)
 _MINI_RESULT = re.compile(
     r"<returncode>(-?\d{1,6})</returncode>\s*(?:<output>\n?(.*?)\n?</output>)?", re.DOTALL
 )
@@ -34,16 +38,22 @@ _SUBMIT = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT
 _SHELL_TOOLS = frozenset(
     {"execute_bash", "bash", "bash_command", "shell", "terminal", "run_command", "cmd_run"}
 )
+_WITHOUT_EFFECT = frozenset({"finish", "submit", "think", "mark_task_complete"})
+MAX_ROOTS = 10
+MAX_NESTED_TRAJECTORIES = 5
+"""Depth of subagents of subagents that is read."""
 _COMMAND_ARGUMENTS = ("command", "keystrokes", "cmd", "script")
 
 
 @dataclass(frozen=True)
 class RecordedTrajectory:
-    """What an agent did.
+    """The recorded actions of an agent.
 
     id: name of the task, "" if the file does not say. events: commands and their results.
     patch: the submitted change, None if the file has none. roots: paths of the repository.
     left_out: number of actions that can't be executed again, such as calls of other tools.
+    is_trimmed: True if other agents recorded the outputs, most of which remove space at the end.
+    Here all of them are without it.
     """
 
     id: str
@@ -51,6 +61,7 @@ class RecordedTrajectory:
     patch: bytes | None
     roots: tuple[str, ...]
     left_out: int = 0
+    is_trimmed: bool = True
 
 
 def read_trajectory(path: Path) -> RecordedTrajectory:
@@ -89,7 +100,7 @@ def _read_own_log(path: Path) -> RecordedTrajectory:
     events = tuple(open_log(str(path)))
     patch = (path if path.is_dir() else path.parent) / "patch.diff"
     content = patch.read_bytes() if patch.is_file() else None
-    return RecordedTrajectory("", events, content, roots_of(events))
+    return RecordedTrajectory("", events, content, roots_of(events), is_trimmed=False)
 
 
 def _from_mini(data: Mapping[str, Any]) -> RecordedTrajectory:
@@ -105,7 +116,7 @@ def _from_mini(data: Mapping[str, Any]) -> RecordedTrajectory:
         if len(blocks) != 1 or result is None or any(word in blocks[0] for word in _SUBMIT):
             continue
         command = f"(cd {DEFAULT_ROOT}\n{blocks[0].strip()}\n)"
-        pairs.append((command, result[2] or "", int(result[1])))
+        pairs.append((command, (result[2] or "").rstrip(), int(result[1])))
     info = data.get("info")
     submission = info.get("submission") if isinstance(info, dict) else None
     return RecordedTrajectory(
@@ -117,27 +128,91 @@ def _from_mini(data: Mapping[str, Any]) -> RecordedTrajectory:
 
 
 def _from_atif(data: Mapping[str, Any]) -> RecordedTrajectory:
-    pairs: list[tuple[str, str, int | None]] = []
+    events: list[Event] = []
+    left_out = _add_atif_events(data, events, MAX_NESTED_TRAJECTORIES)
+    extra = data.get("extra")
+    known = extra if isinstance(extra, dict) else {}
+    roots = known.get("roots")
+    listed = roots[:MAX_ROOTS] if isinstance(roots, list) else []
+    paths = tuple(root for root in listed if isinstance(root, str) and root.startswith("/"))
+    return RecordedTrajectory(
+        id=_text(known.get("task_id") or known.get("instance_id")),
+        events=tuple(events),
+        patch=None,
+        roots=paths or (DEFAULT_ROOT,),
+        left_out=left_out,
+    )
+
+
+def _add_atif_events(data: Mapping[str, Any], events: list[Event], depth: int) -> int:
+    """Append the executed calls of a trajectory and their results; return how many are left out.
+
+    Those of a subagent come where the call that started it has its result.
+    """
     left_out = 0
+    nested = {_text(each.get("trajectory_id")): each for each in _objects(_subagents(data))}
     for step in _objects(data.get("steps")):
         observation = step.get("observation")
         results = _objects(observation.get("results") if isinstance(observation, dict) else None)
+        answers: dict[str, Mapping[str, Any]] = {}
+        for result in results:
+            answers.setdefault(_text(result.get("source_call_id")), result)
         for call in _objects(step.get("tool_calls")):
-            command = _command_of(call)
-            if command is None:
-                left_out += _text(call.get("function_name")) not in {"finish", "submit"}
+            answer = answers.get(_text(call.get("tool_call_id")), {})
+            references = _objects(answer.get("subagent_trajectory_ref"))
+            found = [nested.pop(_text(each.get("trajectory_id")), None) for each in references]
+            inner = [each for each in found if each is not None]
+            if inner and depth:
+                left_out += sum(_add_atif_events(each, events, depth - 1) for each in inner)
                 continue
-            answers = [r for r in results if r.get("source_call_id") == call.get("tool_call_id")]
-            pairs.append((command, _text(answers[0].get("content")) if answers else "", None))
-    extra = data.get("extra")
-    task = extra.get("task_id") or extra.get("instance_id") if isinstance(extra, dict) else ""
-    return RecordedTrajectory(_text(task), _as_events(pairs), None, (DEFAULT_ROOT,), left_out)
+            action = _action_of(call)
+            if action is None:
+                left_out += _text(call.get("function_name")) not in _WITHOUT_EFFECT
+                continue
+            number = len(events)
+            recorded = action.model_copy(update={"id": number, "source": Source.AGENT})
+            events.append(parse_logged_event(recorded.model_dump(mode="json")))
+            events.append(_atif_result(action, answer, number))
+    return left_out
+
+
+def _subagents(data: Mapping[str, Any]) -> Any:
+    return data.get("subagent_trajectories")
+
+
+def _action_of(call: Mapping[str, Any]) -> SandboxAction | None:
+    """Return the action of a call: of a shell, or of one of Resolver's tools in the sandbox."""
+    command = _command_of(call)
+    if command is not None:
+        return CmdRun(id=0, command=command)
+    name, arguments = _text(call.get("function_name")), call.get("arguments")
+    if name not in TOOLS or not isinstance(arguments, dict):
+        return None
+    action = parse_action(name, arguments)
+    return action if isinstance(action, SandboxAction) else None
+
+
+def _atif_result(action: SandboxAction, answer: Mapping[str, Any], number: int) -> Event:
+    """Return the result of an action. Its fields are known if Resolver wrote the trajectory."""
+    extra = answer.get("extra")
+    given = extra if isinstance(extra, dict) else {}
+    content = _text(answer.get("content")).rstrip()
+    # Most formats don't say how a command ended; 0 is the most likely.
+    assumed = {"exit_code": 0} if isinstance(action, CmdRun) else {}
+    fields = {**assumed, **given, "id": number + 1, "cause": number, "content": content}
+    try:
+        observation = action.observation.model_validate(fields)
+        return parse_logged_event(observation.model_dump(mode="json"))
+    except ValidationError:
+        code = given.get("exit_code")
+        exit_code = code if isinstance(code, int) else 0
+        return CmdOutput(id=number + 1, cause=number, content=content, exit_code=exit_code)
 
 
 def _command_of(call: Mapping[str, Any]) -> str | None:
     """Return the shell command of a tool call; None if it is the call of another tool."""
     arguments = call.get("arguments")
-    if call.get("function_name") not in _SHELL_TOOLS or not isinstance(arguments, dict):
+    if _text(call.get("function_name")) not in _SHELL_TOOLS or not isinstance(arguments, dict):
         return None
     values = (arguments.get(name) for name in _COMMAND_ARGUMENTS)
     return next((v.rstrip("\n") for v in values if isinstance(v, str) and v.strip()), None)

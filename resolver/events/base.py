@@ -18,7 +18,7 @@ therefore refused, with a message that names the version of Resolver that wrote 
 
 
 class Source(StrEnum):
-    """Who made the event."""
+    """The party that made the event."""
 
     USER = "user"
     AGENT = "agent"

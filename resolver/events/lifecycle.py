@@ -44,6 +44,11 @@ class RunStarted(EventBase):
         description="`max_tokens` of the setting `condenser`: number of tokens above which the "
         "conversation is condensed.",
     )
+    traceparent: str = Field(
+        default="",
+        description="Ids of the OpenTelemetry trace and its root span, as in the header of that "
+        "name; empty if no spans are exported.",
+    )
 
 
 class SystemPrompt(EventBase):
@@ -108,7 +113,7 @@ class ModelSwitched(EventBase):
 
 
 class Condensation(EventBase):
-    """What is left out of the conversation from here on, and what replaces it."""
+    """The events that are left out of the conversation from here on, and their replacement."""
 
     kind: Literal["condensation"] = "condensation"
     forgotten: tuple[int, ...] = Field(description="Ids of the events that are left out.")
@@ -192,6 +197,11 @@ class Resumed(EventBase):
     reason: str = Field(default="", description="The reason, for people.")
     by: str = Field(
         default="", description="Login of the person who requested it, if somebody did."
+    )
+    traceparent: str = Field(
+        default="",
+        description="Ids of the OpenTelemetry trace of this process; empty if no spans are "
+        "exported.",
     )
 
 

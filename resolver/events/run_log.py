@@ -68,7 +68,7 @@ class RunLog:
         last_change = next(changes, None)
         return last_change.timestamp if last_change else self._now()
 
-    def begun(self, run: str) -> int:
+    def start_index(self, run: str) -> int:
         """Return the position of the event with which `run` started or resumed the log.
 
         If there is none, returns the length of the log.
@@ -84,7 +84,7 @@ class RunLog:
 
     def intended_branch(self, run: str) -> str | None:
         """Return the branch that `run` was about to write when it was interrupted, or None."""
-        for event in reversed(self.state.events[self.begun(run) :]):
+        for event in reversed(self.state.events[self.start_index(run) :]):
             if isinstance(event, StageCompleted) and event.stage == BRANCH_STAGE:
                 return event.detail
         return None

@@ -18,7 +18,7 @@ from io import FileIO
 from pathlib import Path
 
 from resolver.errors import PolicyViolation, WorkspaceError
-from resolver.git.git import HostGit, failure, repository_config
+from resolver.git.git import HostGit, git_failure, repository_config
 from resolver.git.remote import OBJECT_ID
 
 _CHUNK_BYTES = 1 << 20
@@ -148,7 +148,7 @@ def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> Non
         # The header was read unbuffered, so the descriptor is at the first byte of the pack.
         result = git.attempt(*args, stdin=file)
     if result.status != 0:
-        what = failure(args, result).what
+        what = git_failure(args, result).what
         if _FORBIDDEN_NAME.search(result.stderr):
             raise PolicyViolation(
                 f"it adds a file whose name git refuses, such as a form of .git: {what}", _NEXT_STEP
@@ -159,7 +159,7 @@ def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> Non
     # by a later command.
     walk = git.attempt("rev-list", "--objects", "--quiet", commit, f"^{base}")
     if walk.status != 0:
-        raise _bundle_error(failure(("rev-list",), walk).what)
+        raise _bundle_error(git_failure(("rev-list",), walk).what)
 
 
 def read_header(file: FileIO) -> BundleHeader:

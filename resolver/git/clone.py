@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from resolver.errors import WorkspaceError
 from resolver.git.clone_cache import CloneCache
-from resolver.git.git import Credential, HostGit, create_bare_repository, failure
+from resolver.git.git import Credential, HostGit, create_bare_repository, git_failure
 from resolver.git.history import (
     CommitGraph,
     Remote,
@@ -184,7 +184,7 @@ def _is_dirty(git: HostGit) -> bool:
     args = ("status", "--porcelain", "-z", "--ignore-submodules=all", "--no-renames")
     result = git.attempt(*args, limit=1)  # one byte says that there are changes
     if result.status != 0 and not result.truncated:
-        raise failure(args, result)
+        raise git_failure(args, result)
     return bool(result.stdout)
 
 

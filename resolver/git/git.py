@@ -186,12 +186,21 @@ class ObjectCache:
 
     def __init__(self) -> None:
         self._outputs: OrderedDict[tuple[tuple[str, ...], bytes], bytes] = OrderedDict()
+        self._too_long: set[tuple[str, ...]] = set()
         self._size = 0
         self._lock = threading.Lock()
 
     def get(self, args: tuple[str, ...], stdin: bytes) -> bytes | None:
         """Return the output of the command, None if it is not known."""
         return self._outputs.get((args, stdin))
+
+    def is_too_long(self, args: tuple[str, ...]) -> bool:
+        """Return True if the command is known to print more than is kept."""
+        return args in self._too_long
+
+    def mark_as_too_long(self, args: tuple[str, ...]) -> None:
+        """Note that the command prints more than is kept."""
+        self._too_long.add(args)
 
     def add(self, args: tuple[str, ...], stdin: bytes, output: bytes) -> None:
         """Keep the output of the command."""
@@ -252,7 +261,7 @@ class HostGit:
             *args, stdin=stdin, settings=settings, environment=environment, credential=credential
         )
         if result.status != 0:
-            raise failure(args, result)
+            raise git_failure(args, result)
         return result.stdout
 
     def text(self, *args: str, stdin: bytes | None = None) -> str:
@@ -270,6 +279,23 @@ class HostGit:
             output = self.run(*args, stdin=stdin)
             self._objects.add(args, stdin, output)
         return output
+
+    def read_cacheable(self, *args: str) -> bytes | None:
+        """Return the same as `read_objects`, or None if that is more than the cache keeps.
+
+        A command that prints more is ended at that point, and not run again.
+        """
+        output = self._objects.get(args, b"")
+        if output is not None or self._objects.is_too_long(args):
+            return output
+        result = self.attempt(*args, limit=MAX_CACHED_BYTES)
+        if result.truncated:
+            self._objects.mark_as_too_long(args)
+            return None
+        if result.status != 0:
+            raise git_failure(args, result)
+        self._objects.add(args, b"", result.stdout)
+        return result.stdout
 
     def attempt(
         self,
@@ -368,7 +394,7 @@ def fetch_arguments(url: str, refspecs: Sequence[str], *options: str) -> tuple[s
     )  # fmt: skip
 
 
-def failure(args: Sequence[str], result: GitResult, operation: str = "") -> WorkspaceError:
+def git_failure(args: Sequence[str], result: GitResult, operation: str = "") -> WorkspaceError:
     """Return the error for a failed git command: the last lines of its stderr, without credentials.
 
     operation: what the command was for, named in the message instead of the command.

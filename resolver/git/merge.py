@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from resolver.errors import WorkspaceError
 from resolver.git.clone import check_commit
-from resolver.git.git import HostGit, failure
+from resolver.git.git import HostGit, git_failure
 from resolver.git.tree import GITLINK, read_blobs, read_tree
 from resolver.models.run import ConflictResolution
 
@@ -59,7 +59,7 @@ def merge(git: HostGit, ours: str, theirs: str) -> MergeResult:
     args = (*_MERGE_COMMAND, check_commit(ours), check_commit(theirs))
     result = git.attempt(*args)
     if result.status not in (0, 1):
-        raise failure(args, result, f"merging {theirs[:12]} into {ours[:12]}")
+        raise git_failure(args, result, f"merging {theirs[:12]} into {ours[:12]}")
     # With -z and --name-only: the tree, the paths in conflict, an empty field, the messages.
     fields = result.stdout.split(b"\0")
     tree = check_commit(fields[0].decode("ascii", "replace").strip())
@@ -197,7 +197,7 @@ def _markers(data: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class ResolvedFile:
-    """How the conflict at a path was resolved.
+    """The resolution of the conflict at a path.
 
     kept: whose version the file has now.
     untouched: True if the file is still as git left it.

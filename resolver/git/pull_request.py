@@ -22,12 +22,12 @@ from resolver.git.history import Remote, Tip, fetch_pull_request
 from resolver.git.remote import check_url, list_refs
 from resolver.git.tree import quote
 from resolver.models.pull_request import (
-    AskedThread,
     DiffFile,
     DiffHunk,
     PullRequestCommit,
     PullRequestContext,
     ReviewThread,
+    ThreadRequest,
 )
 
 TRUSTED_REF = "refs/resolver/trusted"
@@ -47,7 +47,7 @@ MAX_DIFF_BYTES = 20_000_000
 """Maximum length of the whole diff in bytes."""
 
 _DIFF_OPTIONS = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
-_HUNK_HEADER_BYTES = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HUNK_HEADER_BYTES = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _STATUS = {
     "A": "added",
     "C": "added",
@@ -335,7 +335,7 @@ MAX_EXCERPT_LINES = 60
 MAX_EXCERPT_LINE_CHARACTERS = 300
 """Maximum number of characters of a line."""
 
-_HUNK_HEADER = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_HUNK_HEADER = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 
 ReadFile = Callable[[str], bytes | None]
 """Returns the content of a file at the pinned head. Raises WorkspaceError if it is too large."""
@@ -345,8 +345,8 @@ Show = Callable[[str], str]
 
 
 def with_code(
-    request: AskedThread, pull: PullRequestContext, read: ReadFile, show: Show
-) -> AskedThread:
+    request: ThreadRequest, pull: PullRequestContext, read: ReadFile, show: Show
+) -> ThreadRequest:
     """Return the review thread with the lines that it is about.
 
     pull: the pull request at the pinned head. If it was pushed to since, the line numbers from

@@ -16,7 +16,7 @@ from pathlib import Path
 from resolver.config.retries import NO_RETRIES, RetryPolicy
 from resolver.errors import BranchTaken, PushRefused, ResolverError, WorkspaceError
 from resolver.git.clone import BASE_REF, STARTS_AT_REF, check_branch, check_commit, open_checkout
-from resolver.git.git import Credential, GitResult, HostGit, failure
+from resolver.git.git import Credential, GitResult, HostGit, git_failure
 from resolver.git.history import LEVELS_PER_REQUEST, Remote, Tip, fetch_successor
 from resolver.git.merge import is_ancestor
 from resolver.git.remote import check_url, list_refs
@@ -75,7 +75,7 @@ _TRANSIENT_FAILURE = re.compile(
     r"|[Ff]ailed to connect|[Cc]ouldn't connect|[Cc]onnection (?:reset|refused|timed out|was)"
     r"|[Oo]peration timed out|did not end within|SSL_"
 )
-"""What git reports if a server fails or can't be reached."""
+"""Messages of git about a server that fails or can't be reached."""
 
 logger = logging.getLogger("resolver.git")
 
@@ -227,7 +227,7 @@ def _push_error(
     ]
     output = "\n".join([result.stderr, *lines])
     clean_output = credential.redact(output) if credential else output
-    error = failure(args, GitResult(result.status, b"", clean_output), operation)
+    error = git_failure(args, GitResult(result.status, b"", clean_output), operation)
     for pattern, reason, next_step in _REFUSALS:
         if re.search(pattern, clean_output):
             is_branch_protected = reason == "the branch is protected"
@@ -334,7 +334,7 @@ def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) 
     args = ("update-ref", "--no-deref", "-m", "branch: made by Resolver", ref, commit)
     result = repository.attempt(*args, "0" * len(commit))
     if result.status != 0 and not _branch_has_commit(repository, ref, commit, branch, path):
-        raise failure(args, result, f"writing {branch} into {path}")
+        raise git_failure(args, result, f"writing {branch} into {path}")
 
 
 def _branch_has_commit(repository: HostGit, ref: str, commit: str, branch: str, path: Path) -> bool:
@@ -355,7 +355,7 @@ def list_branches(location: str | Path, credential: Credential | None) -> frozen
         args = ("ls-remote", "--heads", "--", check_url(location), f"refs/heads/{PREFIX}*")
         listing = HostGit().attempt(*args, credential=credential)
         if listing.status != 0:
-            raise failure(args, listing, f"reading the branches of {location}")
+            raise git_failure(args, listing, f"reading the branches of {location}")
         lines = listing.stdout.decode("utf-8", "surrogateescape").splitlines()
         names = [line.partition("\t")[2] for line in lines]
     full_prefix = f"refs/heads/{PREFIX}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from resolver.errors import WorkspaceError
-from resolver.git.git import Credential, HostGit, failure, fetch_arguments
+from resolver.git.git import Credential, HostGit, fetch_arguments, git_failure
 
 OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MISSING_COMMIT = re.compile(r"not our ref|unadvertised object|(?:no such|find) remote ref")
@@ -92,7 +92,7 @@ def list_refs(url: str, names: Sequence[str], credential: Credential | None) -> 
         result = HostGit().attempt(*args, environment=environment, credential=credential)
         features = _FETCH_FEATURES.search(Path(trace.name).read_text("utf-8", "replace"))
     if result.status != 0:
-        raise failure(args, result, f"reading {url}")
+        raise git_failure(args, result, f"reading {url}")
     refs, default = _parse_listing(result.stdout.decode("utf-8", "surrogateescape"))
     capabilities = features[1].split() if features else []
     return RefListing(refs, default, {"shallow", "filter"} <= set(capabilities))
@@ -139,7 +139,7 @@ def fetch(
             f"{url} has no commit {missing} any more",
             "its branch was force-pushed: start a new run",
         )
-    raise failure(args, result, f"cloning {url}")
+    raise git_failure(args, result, f"cloning {url}")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from resolver.models.run import FileChange, Patch
 SYMLINK = "120000"
 GITLINK = "160000"
 _ABSENT = "000000"
+_FOLDER = "040000"
 _BATCH_BYTES = 32 << 20
 """Maximum number of bytes of blobs that are read at once; a larger blob is read by itself."""
 
@@ -195,25 +196,33 @@ def growth(git: HostGit, changes: Iterable[TreeChange]) -> int:
 
 def read_tree(git: HostGit, tree: str) -> Iterator[TreeEntry]:
     """Yield every file, symlink and submodule of a tree, or of the tree of a commit."""
-    for record in _list_tree(git, tree).split(b"\0")[:-1]:
+    for record in git.read_objects(*_list_arguments(tree)).split(b"\0")[:-1]:
         yield _parse_entry(record)
 
 
 def find_entry(git: HostGit, tree: str, path: bytes) -> TreeEntry | None:
-    """Return the file, symlink or submodule at `path` of a tree, None if there is none."""
-    listing = _list_tree(git, tree)
+    """Return the file, symlink or submodule at `path` of a tree, None if there is none.
+
+    A run looks for many paths, so the tree is listed once. If its list is too long to be kept, git
+    is asked about the path alone.
+    """
+    listing = git.read_cacheable(*_list_arguments(tree))
+    if listing is None:
+        # Without -r, git reads only the folders on the way to the path.
+        name = path.decode("utf-8", "surrogateescape")
+        listing = git.read_objects("ls-tree", "-z", "--full-tree", tree, "--", name)
     end = -1
     # The end of another path that contains a tab may look like the whole path, so each place that
     # matches is compared.
     while (end := listing.find(b"\t" + path + b"\0", end + 1)) >= 0:
         entry = _parse_entry(listing[listing.rfind(b"\0", 0, end) + 1 : end + 1 + len(path)])
         if entry.path == path:
-            return entry
+            return None if entry.mode == _FOLDER else entry
     return None
 
 
-def _list_tree(git: HostGit, tree: str) -> bytes:
-    return git.read_objects("ls-tree", "-r", "-z", "--full-tree", tree)
+def _list_arguments(tree: str) -> tuple[str, ...]:
+    return ("ls-tree", "-r", "-z", "--full-tree", tree)
 
 
 def _parse_entry(record: bytes) -> TreeEntry:

@@ -23,7 +23,7 @@ from resolver.git.clone import (
     repository_identity,
 )
 from resolver.git.clone_cache import CloneCache
-from resolver.git.git import Credential, HostGit, ObjectCache, failure
+from resolver.git.git import Credential, HostGit, ObjectCache, git_failure
 from resolver.git.history import Remote, Tip, fetch_tips
 from resolver.git.pull_request import TRUSTED_REF, clone_pull_request, numbered_diff, read_patches
 from resolver.git.push import Identity, list_branches, push_commit, write_branch, write_commit
@@ -254,7 +254,7 @@ class Workspace:
         if result.truncated:
             raise WorkspaceError(f"{path} has more than {limit} bytes", "make the file smaller")
         if result.status != 0:
-            raise failure(("cat-file",), result, f"reading {path}")
+            raise git_failure(("cat-file",), result, f"reading {path}")
         return result.stdout
 
     def read_trusted(self, path: str, limit: int = READ_LIMIT) -> bytes | None:

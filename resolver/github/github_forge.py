@@ -16,7 +16,12 @@ from github.Repository import Repository
 from resolver.errors import UsageError
 from resolver.github.client import people
 from resolver.github.client.access import GitHubAccess, check_repository
-from resolver.github.client.resources import PolledReader, RowsReadOnce, asked_at, markdown_files
+from resolver.github.client.resources import (
+    PolledReader,
+    RowsReadOnce,
+    markdown_files,
+    requested_at,
+)
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
 from resolver.github.comments import find_or_create
 from resolver.github.comments import open_pull_request as opening
@@ -119,7 +124,7 @@ class GitHubForge:
     def say(self, trigger: Trigger, text: str) -> None:
         """Answer the request with a comment that belongs to no run, at most once per request."""
         operation = f"comment on {self._name}#{trigger.number}"
-        find_or_create.say_once(
+        find_or_create.create_comment_once(
             self._access,
             self._issue(trigger),
             self.whoami(),
@@ -163,9 +168,9 @@ class GitHubForge:
             issue = self._repository.get_issue(number).complete()
             return issue.raw_data.get("pull_request") is not None
 
-    def asked_at(self, run: str) -> datetime | None:
+    def requested_at(self, run: str) -> datetime | None:
         """Return when a workflow run was requested, None if the token may not read that."""
-        return asked_at(self._access, self._repository, run)
+        return requested_at(self._access, self._repository, run)
 
     def board(self) -> GitHubBoard:
         """Return the forge of the dashboard; see `Forge.board`."""
@@ -257,10 +262,10 @@ class GitHubForge:
         return answers.give(replies, resolve=resolve)
 
     def ask(self, report: Report) -> datetime | None:
-        return self.run_comments.tell(report).updated_at
+        return self.run_comments.write_report(report).updated_at
 
     def comment(self, report: Report, seconds: float | None = None) -> str:
-        return self.run_comments.tell(report, seconds).html_url
+        return self.run_comments.write_report(report, seconds).html_url
 
     def has_active_run(self, trigger: Trigger) -> bool:
         return self.run_comments.at_work(trigger) is not None

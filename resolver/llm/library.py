@@ -26,6 +26,7 @@ from typing import Any
 
 import httpx
 
+from resolver.config.garbage_collection import paused_collection
 from resolver.llm.base import ChatMessage, ModelConfig
 from resolver.llm.request import request_for
 from resolver.models.run import Tokens
@@ -258,7 +259,8 @@ def _load_litellm() -> Any:
     for name in ("LiteLLM", "openai"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        import litellm as package
+        with paused_collection():
+            import litellm as package
     except BaseException:
         # Another attempt must start from nothing. Submodules that are loaded already are not bound
         # to a new package object, so that `litellm.exceptions`, for one, would be missing.

@@ -94,7 +94,7 @@ _RELEASE_SUFFIX = re.compile(r"(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|:latest)$")
 
 @dataclass(frozen=True)
 class _ModelListing:
-    """How to get a provider's list of models.
+    """The request for a provider's list of models.
 
     path: path below the base URL.
     key_header: header for the plain key; "" if the key is sent as a bearer token.

@@ -175,7 +175,7 @@ class HostProcess:
 
     @property
     def exit_details(self) -> str:
-        """How the process has ended, and the end of what it wrote to standard error."""
+        """Return how the process has ended, and the end of what it wrote to standard error."""
         stderr = self._stderr_tail.decode(errors="replace").strip()
         return ": ".join(part for part in (self._exit_description(), stderr) if part)
 

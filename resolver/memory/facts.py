@@ -151,7 +151,7 @@ class FactSummary:
 
 @dataclass(frozen=True)
 class WorkRecord:
-    """What the summary of condensed turns shows.
+    """The content of the summary of condensed turns.
 
     turns: number of turns that are left out. below: number of turns that are shown after it.
     facts: None if the summary has none.

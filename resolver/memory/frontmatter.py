@@ -130,6 +130,44 @@ class _Mark(Protocol):
     line: int
 
 
+class _NotPlainError(Exception):
+    """YAML that is not restricted to plain data."""
+
+    def __init__(self, mark: _Mark, what: str) -> None:
+        super().__init__(what)
+        self.mark = mark
+        self.what = what
+
+
+class _PlainLoader(yaml.BaseLoader):
+    """Builds a tree from plain data only. Raises _NotPlainError for anchors, aliases, tags and
+    nesting that is too deep.
+
+    Each event of the parser is checked before anything is built from it, so that a hostile file
+    can't exhaust the memory.
+    """
+
+    def __init__(self, frontmatter: str) -> None:
+        super().__init__(frontmatter)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Return the node that begins with the next event."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        is_collection = isinstance(event, yaml.CollectionStartEvent)
+        if is_collection and self._depth == MAX_DEPTH:
+            raise _NotPlainError(event.start_mark, "lists or mappings are nested too deeply")
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            what = "anchors (`&name`, `*name`) are not supported here"
+            raise _NotPlainError(event.start_mark, what)
+        if getattr(event, "tag", None) not in (None, "!"):
+            raise _NotPlainError(event.start_mark, "tags (`!name`) are not supported here")
+        self._depth += is_collection
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= is_collection
+        return node
+
+
 class _FrontmatterReader:
     """Parses one frontmatter block and fills `lines` while doing so.
 
@@ -144,8 +182,7 @@ class _FrontmatterReader:
     def fields(self, frontmatter: str) -> dict[str, Any]:
         """Parse the frontmatter into a mapping."""
         try:
-            self._require_plain_data(frontmatter)
-            node = yaml.compose(frontmatter, Loader=yaml.BaseLoader)
+            node = self._compose(frontmatter)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             what = error.problem or error.context or "can't be read"
@@ -167,26 +204,16 @@ class _FrontmatterReader:
             )
         return dict(self._pairs(node, ""))
 
-    def _require_plain_data(self, frontmatter: str) -> None:
-        """Raise FrontmatterError for anchors, aliases, tags and nesting that is too deep.
-
-        It reads the parser's events one by one, before a tree is built from them, so that a hostile
-        file can't exhaust the memory.
-        """
-        depth = 0
-        for event in yaml.parse(frontmatter, Loader=yaml.BaseLoader):
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-            if depth > MAX_DEPTH:
-                raise self._error(event.start_mark, "lists or mappings are nested too deeply")
-            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-                raise self._error(
-                    event.start_mark, "anchors (`&name`, `*name`) are not supported here"
-                )
-            if getattr(event, "tag", None) not in (None, "!"):
-                raise self._error(event.start_mark, "tags (`!name`) are not supported here")
+    def _compose(self, frontmatter: str) -> yaml.Node | None:
+        """Return the tree of the frontmatter, None if it is empty."""
+        loader = _PlainLoader(frontmatter)
+        try:
+            node: yaml.Node | None = loader.get_single_node()
+        except _NotPlainError as error:
+            raise self._error(error.mark, error.what) from None
+        finally:
+            loader.dispose()
+        return node
 
     def _pairs(self, node: yaml.MappingNode, prefix: str) -> Iterator[tuple[str, Any]]:
         names: set[str] = set()

@@ -11,7 +11,7 @@ from resolver.models.base import LoggedModel
 
 
 class RiskLevel(StrEnum):
-    """How much harm an action of the agent can do beyond the work it is for."""
+    """The harm that an action of the agent can do beyond the work it is for."""
 
     LOW = "low"
     MEDIUM = "medium"

@@ -7,7 +7,7 @@ from pydantic import Field
 from resolver.models.base import LoggedModel
 
 CritiqueAnswer = Literal["yes", "partly", "no", "unclear"]
-"""Whether the change does what the issue asks, in the opinion of a model."""
+"""The opinion of a model on whether the change does what the issue asks."""
 
 
 class UnrelatedFile(LoggedModel):

@@ -4,6 +4,7 @@ Created by `resolver.github` (what people wrote) and `resolver.git` (what git kn
 prompts and by `resolver.publishing`.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -62,7 +63,7 @@ class ReviewThread(LoggedModel):
     )
 
 
-class AskedThread(LoggedModel):
+class ThreadRequest(LoggedModel):
     """A review thread that the request asks about.
 
     It is shown to the agent, and the answer is posted in the thread.
@@ -117,7 +118,7 @@ class ThreadReply(FrozenModel):
         text: The text of the answer.
     """
 
-    thread: AskedThread
+    thread: ThreadRequest
     is_addressed: bool = False
     is_only_answer: bool = False
     text: str = ""
@@ -375,3 +376,15 @@ def describe_review(review: Review, url: str = "") -> PublishedReview:
         repeated=review.repeated,
         left_out=review.left_out,
     )
+
+
+@dataclass(frozen=True)
+class RepliesPosted:
+    """The replies that were posted.
+
+    comment_url: URL of the reply that answers the whole request, "" if there is none.
+    warnings: what could not be done.
+    """
+
+    comment_url: str = ""
+    warnings: tuple[str, ...] = ()

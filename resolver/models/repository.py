@@ -18,7 +18,7 @@ from pydantic import Field
 from resolver.models.base import FrozenModel
 
 Reviewer = Literal["requester", "codeowners"]
-"""Who is asked to review a pull request."""
+"""A person or group whose review is requested."""
 
 FOLDERS = (".github", "", "docs")
 """Folders in which GitHub looks for these files, in its order."""
@@ -45,7 +45,7 @@ class Conventions(FrozenModel):
 
 
 class PullRequestPreferences(FrozenModel):
-    """Who is asked to review a pull request, its labels, and whether the requester is assigned."""
+    """The reviewers and labels of a pull request, and whether the requester is assigned."""
 
     reviewers: tuple[Reviewer, ...] = ()
     labels: tuple[str, ...] = ()

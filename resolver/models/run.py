@@ -19,10 +19,10 @@ from resolver.models.base import FrozenModel as FrozenModel
 from resolver.models.base import LoggedModel as LoggedModel
 from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
 from resolver.models.pull_request import (
-    AskedThread,
     OpenPullRequest,
     PublishedReview,
     PullRequestContext,
+    ThreadRequest,
 )
 from resolver.models.trigger import Actor as Actor
 from resolver.models.trigger import Command as Command
@@ -102,7 +102,7 @@ class Task(LoggedModel):
     checks: tuple[FailedCheck, ...] = Field(
         default=(), description="Checks that failed on the commit that is worked on."
     )
-    asked: tuple[AskedThread, ...] = Field(
+    asked: tuple[ThreadRequest, ...] = Field(
         default=(), description="Review threads that the request asks about, in order."
     )
 
@@ -250,7 +250,7 @@ Declined = Literal["", "cannot_reproduce", "already_fixed", "needs_answer", "not
 
 
 class Outcome(FrozenModel):
-    """How the agent's work ended. Derived from the event log by `resolver.controller`."""
+    """The result of the agent's work. Derived from the event log by `resolver.controller`."""
 
     state: RunState
     reason: str = Field(default="", description="Why it ended, one line for a person.")
@@ -350,7 +350,7 @@ class CheckedCommand(FrozenModel):
 
 
 Unverified = Literal["", "unfinished", "untouched", "not_verified"]
-"""What a change lacks to be presented as ready; "" when it lacks nothing.
+"""The reason why a change is not presented as ready; "" if it is.
 
 - unfinished: the agent does not call the work complete.
 - untouched: the agent left a merge conflict that it was to resolve as git wrote it.
@@ -359,7 +359,7 @@ Unverified = Literal["", "unfinished", "untouched", "not_verified"]
 """
 
 ConflictResolution = Literal["ours", "theirs", "deleted", "merged"]
-"""What a file is after its merge conflict was resolved.
+"""The state of a file after its merge conflict was resolved.
 
 - ours: the pull request's version.
 - theirs: the version of the base branch.
@@ -369,7 +369,7 @@ ConflictResolution = Literal["ours", "theirs", "deleted", "merged"]
 
 
 class ResolvedConflict(FrozenModel):
-    """How a merge conflict was resolved.
+    """The resolution of a merge conflict.
 
     `untouched` is True when the agent left the file as git wrote it.
     """
@@ -398,7 +398,7 @@ class PullRequest(FrozenModel):
 
 
 PublicationMethod = Literal["new", "added", "unchanged", "pushed", "updated", "beside", "patch"]
-"""How a change was published.
+"""The way in which a change was published.
 
 - new: on a new branch, with a new pull request.
 - added: as a commit on the branch of an earlier run's pull request.
@@ -411,7 +411,7 @@ PublicationMethod = Literal["new", "added", "unchanged", "pushed", "updated", "b
 
 
 class Publication(FrozenModel):
-    """What a run published. Written to outcome.json."""
+    """The result of publishing. Written to outcome.json."""
 
     branch: str | None = None
     commit: str | None = None

@@ -68,14 +68,14 @@ class Snapshot(LoggedModel):
 
 
 class Extension(LoggedModel):
-    """What a maintainer grants in addition to the limits of a run."""
+    """An extension of the limits of a run, granted by a maintainer."""
 
     iterations: int = Field(default=0, description="Additional replies of the model.")
     budget: float = Field(default=0.0, description="Additional US dollars.")
     time: float = Field(default=0.0, description="Additional seconds.")
 
 
-class Ticked(LoggedModel):
+class TickedBox(LoggedModel):
     """A checkbox that a person ticked on the dashboard."""
 
     dashboard: int = Field(description="Number of the issue that holds the dashboard.")
@@ -146,7 +146,7 @@ class Trigger(LoggedModel):
     )
     branch: str = Field(default="", description="The branch that the failed check ran on.")
 
-    ticked: Ticked | None = Field(
+    ticked: TickedBox | None = Field(
         default=None,
         description="The dashboard checkbox that was ticked, when one started the work.",
     )

@@ -12,7 +12,7 @@ from resolver.errors import SetupFailure
 from resolver.models.base import FrozenModel, LoggedModel
 
 CaseStatus = Literal["passed", "failed", "error", "skipped"]
-"""How a test case ended.
+"""The result of a test case.
 
 - failed: an assertion of the test did not hold.
 - error: the test could not be run, because of its own import, syntax, fixtures or set-up.
@@ -195,7 +195,7 @@ TamperingKind = Literal[
     "detects_tests",
     "hard_coded_result",
 ]
-"""How a change can make checks pass without making the code right.
+"""The ways in which a change can make checks pass without making the code right.
 
 focused_test: a marker such as `.only`, which leaves out all other tests. intercepted_runner: a file
 that takes the place of a test runner or is loaded by it, such as `conftest.py` or
@@ -261,7 +261,7 @@ class UnpreparedEnvironment(LoggedModel):
 
 
 class Verification(FrozenModel):
-    """What Resolver's own executions of the project's checks show about a change.
+    """The evidence on a change from Resolver's own executions of the project's checks.
 
     reproduction: tests that Resolver saw fail at base, with the change's new test files alone
         applied, and pass at head.
@@ -309,7 +309,7 @@ UNFINISHED = Verification(verdict="not_verified", reason="unfinished")
 
 
 class CheckTotals(LoggedModel):
-    """How one execution of a check ended, without the single tests."""
+    """The result of one execution of a check, without the single tests."""
 
     exit_code: int | None = Field(
         default=None, description="Its exit code; null at its time limit."

@@ -13,7 +13,6 @@ from resolver.errors import ForgeError, LogError, PushRefused, WorkspaceError
 from resolver.git.merge import format_patch, is_ancestor, merge_base
 from resolver.git.policy import describe_protected_changes
 from resolver.git.push import fetch_tip, require_push_access
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Publication, PublicationMethod, PullRequest
 from resolver.publishing.branches import (
@@ -28,6 +27,7 @@ from resolver.publishing.commit_builder import (
     PushedChange,
     PushedCommit,
 )
+from resolver.security.invisible_text import with_invisible_shown
 
 _CONFLICTS_WITH_CHANGE = "that can't be combined with the change automatically"
 

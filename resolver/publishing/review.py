@@ -1,8 +1,6 @@
 """Publishes a review: the reviewer's comments, and replies in the threads of earlier reviews.
 
-When the reviewer comments, the observation says at once whether GitHub can show the comment at its
-lines, which is decided by the pinned diff. Comments that repeat an open thread are left out, and
-the most important ones come first.
+Comments that repeat an open thread are left out, and the most important ones come first.
 
 A reply in a thread contains what the agent says it did, and the commit. Threads that the request
 was not about are not touched.
@@ -18,90 +16,28 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import ForgeError, WorkspaceError
 from resolver.events import actions as a
-from resolver.events import observations as o
-from resolver.events.base import ObservationBase
 from resolver.events.log import Event
 from resolver.events.run_log import DONE_STATES, RunLog
-from resolver.git.pull_request import MAX_MESSAGE_CHARACTERS
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
 from resolver.github.comments.review import remark_body, review_body
 from resolver.github.forge import Forge
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import (
-    AskedThread,
-    DiffFile,
     PublishedReview,
     PullRequestContext,
     Remark,
+    RepliesPosted,
     Review,
     ReviewThread,
     ReviewVerdict,
     ThreadAnswer,
     ThreadReply,
+    ThreadRequest,
 )
 from resolver.models.run import Outcome
 from resolver.publishing.links import code_linker
+from resolver.publishing.review_comments import fits_in_diff, match_diff_side, to_remark
 from resolver.security.redaction import Redactor
-
-
-def review_comment_handler(
-    pull: PullRequestContext | None,
-) -> Callable[[a.ReviewComment], ObservationBase]:
-    """Return the function that handles the agent's action to comment on lines.
-
-    pull: None if no pull request is known, as in a delegate's review.
-    """
-
-    def handle(action: a.ReviewComment) -> ObservationBase:
-        if pull is None:
-            return o.ReviewCommentNoted(content="Noted.")
-        remark = match_diff_side(to_remark(action), pull.files)
-        in_diff = fits_in_diff(remark, pull.files)
-        file = pull.file(remark.path)
-        text = render("agent/review_comment_noted.md.j2", remark=remark, placed=in_diff, file=file)
-        return o.ReviewCommentNoted(content=text.strip(), placed=in_diff)
-
-    return handle
-
-
-def to_remark(event: a.ReviewComment) -> Remark:
-    """Return the comment as the model of a review's comment."""
-    return Remark(
-        path=event.path,
-        line=event.line,
-        start_line=event.start_line,
-        side=event.side,
-        body=event.body,
-        suggestion=event.suggestion,
-        severity=event.severity,
-    )
-
-
-def match_diff_side(remark: Remark, files: Sequence[DiffFile]) -> Remark:
-    """Return the comment with the path and side that the diff has for it.
-
-    The lines of a renamed file are under its new name. A file that was added or deleted has only
-    one side.
-    """
-    by_name = {file.old_path: file for file in files if file.old_path}
-    by_name |= {file.path: file for file in files}
-    file = by_name.get(remark.path)
-    if file is None:
-        return remark
-    side = {"deleted": "LEFT", "added": "RIGHT"}.get(file.status, remark.side)
-    return remark.model_copy(update={"path": file.path, "side": side})
-
-
-def fits_in_diff(remark: Remark, files: Sequence[DiffFile]) -> bool:
-    """Return True if all lines of the comment are in one hunk, so that GitHub accepts it there."""
-    matching_files = (file for file in files if file.path == remark.path)
-    return any(
-        hunk.holds(remark.first, remark.line, remark.side)
-        for file in matching_files
-        for hunk in file.hunks
-    )
-
 
 MIN_SHARED_WORDS = 0.5
 """Two comments on the same lines with at least this fraction of common words are repetitions."""
@@ -126,34 +62,6 @@ class ReviewBounds:
 
     max_comments: int = MAX_COMMENTS
     verdicts: tuple[str, ...] = ()
-
-
-def readable_pull_request(pull: PullRequestContext) -> PullRequestContext:
-    """Return the pull request with invisible characters made visible.
-
-    That applies to texts chosen by people: authors and messages of commits, the branch name, and
-    paths of review threads.
-    """
-    commits = (
-        commit.model_copy(
-            update={
-                "author": with_invisible_shown(commit.author),
-                "message": with_invisible_shown(commit.message)[:MAX_MESSAGE_CHARACTERS],
-            }
-        )
-        for commit in pull.commits
-    )
-    threads = (
-        thread.model_copy(update={"path": with_invisible_shown(thread.path)})
-        for thread in pull.threads
-    )
-    return pull.model_copy(
-        update={
-            "head_branch": with_invisible_shown(pull.head_branch),
-            "commits": tuple(commits),
-            "threads": tuple(threads),
-        }
-    )
 
 
 def review_remarks(events: Iterable[Event]) -> list[Remark]:
@@ -334,18 +242,6 @@ ADDED_METHODS = frozenset({"added", "pushed", "updated"})
 """The values of `how` with which a change became a part of the pull request."""
 
 
-@dataclass(frozen=True)
-class RepliesPosted:
-    """The replies that were posted.
-
-    comment_url: URL of the reply that answers the whole request, "" if there is none.
-    warnings: what could not be done.
-    """
-
-    comment_url: str = ""
-    warnings: tuple[str, ...] = ()
-
-
 def answer_threads(
     report: Report, log: RunLog, forge: Forge, redactor: Redactor, *, resolve: bool
 ) -> RepliesPosted:
@@ -390,7 +286,7 @@ def answer_threads(
 
 
 def compose_replies(
-    threads: Sequence[AskedThread],
+    threads: Sequence[ThreadRequest],
     answers: Sequence[ThreadAnswer],
     outcome: Outcome,
     is_public: bool,

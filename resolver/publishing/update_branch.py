@@ -30,7 +30,6 @@ from resolver.git.merge import (
 )
 from resolver.git.tree import quote, read_patch
 from resolver.git.workspace import Workspace
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import (
     Command,
@@ -52,12 +51,13 @@ from resolver.publishing.push_to_pull_request import (
     require_push,
     separate_branch,
 )
-from resolver.publishing.review import readable_pull_request
+from resolver.publishing.review_comments import readable_pull_request
+from resolver.security.invisible_text import with_invisible_shown
 
 
 @dataclass(frozen=True)
 class BranchUpdate:
-    """How a pull request is brought up to date.
+    """The way in which a pull request is brought up to date.
 
     kind: "up_to_date" if there is nothing to do, "clean_merge" if git merges without a conflict,
         "agent" if the agent has to work: on conflicts, or on any other request.

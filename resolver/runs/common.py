@@ -2,6 +2,7 @@
 logging, signals, polling in the background, and the result on the terminal.
 """
 
+import contextvars
 import getpass
 import hashlib
 import logging
@@ -15,27 +16,35 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rich.console import Console
 from rich.text import Text
 
+from resolver.config.lazy_module import lazy_module
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import ResolverError, RunStopped, UsageError
-from resolver.github.client.failures import ServerTrouble
 from resolver.github.comments.verification_text import tabulate_verification
-from resolver.github.context.issue_context import ContextLimits
 from resolver.github.events.listening import ListeningPolicy
-from resolver.github.events.parse import DispatchSource, needs_own_login, parse_github_event
 from resolver.github.events.permission import IgnoredEvent
-from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.stages import RunResult
 from resolver.runs.wiring.sandbox import RunHost, access_of
 from resolver.security.redaction import RewritingFilter
 from resolver.trace.plain import for_terminal
+
+if TYPE_CHECKING:
+    from resolver.github import github_forge as github_forge_module
+    from resolver.github.client import failures
+    from resolver.github.context import issue_context
+    from resolver.github.events import parse
+else:  # only runs on GitHub need them, and PyGithub
+    github_forge_module = lazy_module("resolver.github.github_forge")
+    failures = lazy_module("resolver.github.client.failures")
+    issue_context = lazy_module("resolver.github.context.issue_context")
+    parse = lazy_module("resolver.github.events.parse")
 
 POLL_END_SECONDS = 5.0
 """Seconds that the end of the block waits for a poll that is under way."""
@@ -46,7 +55,8 @@ def background_poll(poll: Callable[[threading.Event], None], name: str) -> Itera
     """Run `poll` in a daemon thread while the block runs. Its argument is an event that is set at
     the end of the block."""
     ended = threading.Event()
-    thread = threading.Thread(target=poll, args=(ended,), name=name, daemon=True)
+    context = contextvars.copy_context()  # the log has the id of the run for this thread, too
+    thread = threading.Thread(target=context.run, args=(poll, ended), name=name, daemon=True)
     thread.start()
     try:
         yield
@@ -145,7 +155,9 @@ def command_line_trigger(
     )
 
 
-def github_forge(settings: Settings, repository: str, host: RunHost) -> GitHubForge:
+def github_forge(
+    settings: Settings, repository: str, host: RunHost
+) -> "github_forge_module.GitHubForge":
     """Return the client for the GitHub of the settings, authenticated as the App or with the token.
 
     host: its redactors learn every token that is issued. Raises UsageError if there is no token.
@@ -155,8 +167,10 @@ def github_forge(settings: Settings, repository: str, host: RunHost) -> GitHubFo
         raise UsageError(
             "there is no GitHub token", "set GITHUB_TOKEN, or the id and key of a GitHub App"
         )
-    context_limits = ContextLimits(settings.issue_images.max_images, settings.issue_images.hosts)
-    return GitHubForge(access_of(settings, source), repository, context_limits)
+    context_limits = issue_context.ContextLimits(
+        settings.issue_images.max_images, settings.issue_images.hosts
+    )
+    return github_forge_module.GitHubForge(access_of(settings, source), repository, context_limits)
 
 
 def app_login(settings: Settings, host: RunHost) -> dict[str, Any]:
@@ -170,7 +184,7 @@ def app_login(settings: Settings, host: RunHost) -> dict[str, Any]:
         return {}
     try:
         return {"bot_login": host.tokens.app(settings).page().login}
-    except ServerTrouble as error:
+    except failures.ServerTrouble as error:
         logger.warning("%s", error.what)  # an outage: each run asks again
         return {}
 
@@ -180,7 +194,7 @@ def trigger_for_target(
     event: str,
     payload: Mapping[str, Any],
     own_login: str = "",
-    arrival: DispatchSource | None = None,
+    arrival: "parse.DispatchSource | None" = None,
 ) -> Trigger | IgnoredEvent:
     """Return the trigger that a GitHub event stands for, by the settings' mention, label and lists.
 
@@ -190,7 +204,7 @@ def trigger_for_target(
     policy = ListeningPolicy.model_validate(settings, from_attributes=True)
     login = settings.bot_login or own_login
     policy = policy.model_copy(update={"bot_login": login})
-    return parse_github_event(event, payload, policy, arrival)
+    return parse.parse_github_event(event, payload, policy, arrival)
 
 
 def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: RunHost) -> str:
@@ -198,7 +212,7 @@ def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: 
 
     Returns the login of the settings otherwise, and "" if GitHub does not answer.
     """
-    if settings.bot_login or not needs_own_login(event, payload):
+    if settings.bot_login or not parse.needs_own_login(event, payload):
         return settings.bot_login
     repository = payload.get("repository")
     name = str(repository.get("full_name")) if isinstance(repository, Mapping) else ""

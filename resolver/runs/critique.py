@@ -23,15 +23,18 @@ from resolver.errors import LimitReached, ModelError, ResolverError
 from resolver.events.lifecycle import CritiqueCompleted
 from resolver.events.run_log import RunLog
 from resolver.events.stream import Clock, EventStream, MemoryStore
-from resolver.github.text.markdown import shorten_text, with_invisible_shown
+from resolver.github.text.markdown import (
+    shorten_text,
+)
 from resolver.llm.base import Model
 from resolver.models.base import DeferredModel
 from resolver.models.critique import Critique, CritiqueAnswer, UnrelatedFile
-from resolver.models.pull_request import AskedThread
+from resolver.models.pull_request import ThreadRequest
 from resolver.models.run import Comment, Patch, Task
 from resolver.models.truncate import marker_for, shorten_thread, truncate_middle
 from resolver.models.verification import Verification
 from resolver.runs.wiring.models import CRITIC, open_models, recording_of
+from resolver.security.invisible_text import with_invisible_shown
 
 logger = logging.getLogger("resolver.runs.critique")
 
@@ -74,7 +77,7 @@ class _Reply(DeferredModel):
 
 @dataclass(frozen=True)
 class CritiqueRequest:
-    """What an opinion on a change is asked about, and how.
+    """The request for an opinion on a change.
 
     verification: what the project's checks show; None if they were not executed.
     redact: removes the run's secrets from a text.
@@ -220,7 +223,7 @@ def _json_objects(text: str) -> Iterator[object]:
 
 @dataclass(frozen=True)
 class CritiqueContent:
-    """What the model is shown.
+    """The values of the prompt that the model is shown.
 
     threads: the conversations on lines that the request is about.
     evidence: results of the project's checks, as JSON.
@@ -257,7 +260,7 @@ def critique_prompt(task: Task, patch: Patch, verification: Verification | None)
     return render(template, content, marker=marker).strip()
 
 
-def _conversation(asked: AskedThread) -> str:
+def _conversation(asked: ThreadRequest) -> str:
     comments = (f"{comment.author}: {comment.body}" for comment in asked.thread.comments)
     return truncate_middle("\n\n".join([asked.thread.path, *comments]), MAX_COMMENTS_LENGTH)
 

@@ -30,7 +30,6 @@ from resolver.events.state import State
 from resolver.events.stream import Clock
 from resolver.git.policy import is_protected
 from resolver.git.workspace import Workspace
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.memory.notes import notes_of
 from resolver.models.run import (
     CheckedCommand,
@@ -41,7 +40,7 @@ from resolver.models.run import (
     RunState,
     Task,
 )
-from resolver.publishing.review import review_comment_handler
+from resolver.publishing.review_comments import review_comment_handler
 from resolver.runs.resuming.rebuild import RecordedAction, RelocatedExecutor, reexecute
 from resolver.runs.wiring.agents import (
     ApprovalRequester,
@@ -63,6 +62,7 @@ from resolver.runs.wiring.sandbox import (
 from resolver.runtime.egress import record_connections
 from resolver.runtime.environment.environment import set_up
 from resolver.runtime.runtime import Runtime
+from resolver.security.invisible_text import with_invisible_shown
 
 BUNDLE_FACTOR = 4
 """Maximum size of a bundle, as a multiple of the largest patch that would be published."""
@@ -81,6 +81,7 @@ class ExecutionRequest:
     change: the change that an earlier attempt exported; with it the work is done.
     send_back: called with a finished change; returns the message with which the change goes back to
         the agent for correction, "" if the work is done.
+    traceparent: ids of the run's trace; "" if no spans are exported.
     """
 
     run: str
@@ -98,6 +99,7 @@ class ExecutionRequest:
     change: ExportedChange | None = None
     send_back: Callable[[Patch], str] = lambda _: ""
     subjects: Sequence[str] = ()
+    traceparent: str = ""
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,7 @@ def _log_start(
             limits=request.settings.limits,
             condenser=request.settings.condenser.stages,
             condenser_max_tokens=request.settings.condenser.max_tokens,
+            traceparent=request.traceparent,
         )
     )
 

@@ -12,10 +12,11 @@ import stat
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from resolver.config.lazy_module import lazy_module
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ReplayDiverged
 from resolver.events.log import Event, stored_line
@@ -38,8 +39,12 @@ from resolver.models.run import (
     Trigger,
 )
 from resolver.models.verification import VerificationEvidence
-from resolver.trace.html import MAX_TEXT_LENGTH, render_html
 from resolver.trace.markdown import render_markdown
+
+if TYPE_CHECKING:
+    from resolver.trace import html
+else:  # needed after the agent has worked
+    html = lazy_module("resolver.trace.html")
 
 FORMAT = 1
 
@@ -124,6 +129,7 @@ class OutcomeFile(FrozenModel):
     evidence: VerificationEvidence
     critique: Critique | None
     divergences: tuple[RecordedDifference, ...]
+    traceparent: str | None
 
 
 def build_outcome_file(
@@ -142,9 +148,11 @@ def build_outcome_file(
     divergences: Sequence[ReplayDiverged],
     log_state: State | None,
     critique: Critique | None = None,
+    traceparent: str = "",
 ) -> OutcomeFile:
     """Return the content of outcome.json. earlier: what was already public of the work that the run
-    continued. log_state: state of the log, with the cost of each model and service."""
+    continued. log_state: state of the log, with the cost of each model and service. traceparent:
+    ids of the run's trace."""
     state, reason = _state_and_reason(outcome, failure, publication)
     reported = outcome or Outcome(state=state, cost=0.0)
     return OutcomeFile(
@@ -181,6 +189,7 @@ def build_outcome_file(
         evidence=evidence,
         critique=critique,
         divergences=tuple(_difference(event) for event in divergences),
+        traceparent=traceparent or None,
     )
 
 
@@ -387,9 +396,9 @@ class Output:
         """Write trace.md and trace.html."""
         events = list(events)
         diff = read_diff(self.patch)
-        html = render_html(events, diff=diff)
+        page = html.render_html(events, diff=diff)
         self._write("trace.md", render_markdown(events, diff).encode())
-        self._write(self.trace_html.name, html.encode())
+        self._write(self.trace_html.name, page.encode())
 
     def write_outcome(self, outcome: OutcomeFile) -> None:
         """Write outcome.json, atomically and as the last file: if it exists, the run is over."""
@@ -434,15 +443,19 @@ class Output:
         return temporary
 
 
-def read_diff(patch: Path) -> str:
-    """Return as much of patch.diff as a trace shows; "" if there is no such file."""
+MAX_SHOWN_DIFF_BYTES = 200_000
+"""Maximum size in bytes of the diff that a trace shows."""
+
+
+def read_diff(patch: Path, limit: int = MAX_SHOWN_DIFF_BYTES) -> str:
+    """Return at most `limit` bytes of a diff, as text; "" if there is no such file."""
     try:
         descriptor = os.open(patch, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
     with open(descriptor, "rb") as file:
         is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return file.read(MAX_TEXT_LENGTH).decode(errors="replace") if is_file else ""
+        return file.read(limit).decode(errors="replace") if is_file else ""
 
 
 def _lock(descriptor: int, folder: Path) -> None:

@@ -11,9 +11,11 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
+from resolver.config.lazy_module import lazy_module
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
@@ -31,7 +33,7 @@ from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
 from resolver.memory.notes import notes_of
 from resolver.models.critique import Critique
-from resolver.models.pull_request import describe_review
+from resolver.models.pull_request import RepliesPosted, describe_review
 from resolver.models.run import (
     Command,
     ExportedChange,
@@ -41,34 +43,6 @@ from resolver.models.run import (
     RunState,
 )
 from resolver.models.verification import Verification
-from resolver.publishing.commit_builder import (
-    CommitBuilder,
-    PublishRequest,
-    PushedChange,
-    patch_policy_of,
-)
-from resolver.publishing.links import code_linker
-from resolver.publishing.pull_request import (
-    describe_unpublished,
-    propose,
-    publish,
-    publish_verification,
-    report_pending_checks,
-)
-from resolver.publishing.review import (
-    RepliesPosted,
-    answer_threads,
-    append_remarks,
-    build_review,
-    publish_review,
-)
-from resolver.publishing.update_branch import (
-    publish_clean_merge,
-    require_publishable_update,
-    resolved_paths,
-    unchanged_patch,
-    update_outcome,
-)
 from resolver.runs import execute as execute_stage
 from resolver.runs.conversation.comments import (
     Conclusion,
@@ -78,7 +52,6 @@ from resolver.runs.conversation.comments import (
     start_progress_comment,
 )
 from resolver.runs.conversation.watch import require_current_delivery, require_standing_request
-from resolver.runs.critique import CritiqueRequest, critique_change
 from resolver.runs.output import StoredRequest
 from resolver.runs.prepare import (
     clone,
@@ -107,7 +80,6 @@ from resolver.runs.stages import (
     RunResult,
     StageValues,
 )
-from resolver.runs.verify import ChangeVerifier, open_verifier
 from resolver.runs.wiring.agents import denied_models
 from resolver.runs.wiring.knowledge import (
     NOTES_FILE,
@@ -116,6 +88,20 @@ from resolver.runs.wiring.knowledge import (
     render_notes,
 )
 from resolver.runs.wiring.models import preload_models, recording_of
+from resolver.runs.wiring.telemetry import end_spans, report_phase, with_spans
+
+if TYPE_CHECKING:
+    from resolver.publishing import commit_builder, links, pull_request, review, update_branch
+    from resolver.runs import critique as critique_stage
+    from resolver.runs import verify as verify_stage
+else:  # needed after the agent has worked
+    commit_builder = lazy_module("resolver.publishing.commit_builder")
+    critique_stage = lazy_module("resolver.runs.critique")
+    links = lazy_module("resolver.publishing.links")
+    pull_request = lazy_module("resolver.publishing.pull_request")
+    review = lazy_module("resolver.publishing.review")
+    update_branch = lazy_module("resolver.publishing.update_branch")
+    verify_stage = lazy_module("resolver.runs.verify")
 
 logger = logging.getLogger("resolver.runs.pipeline")
 
@@ -133,14 +119,16 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
     preload: called after the requester was authorized, so that an unauthorized request costs
     nothing. It must return at once.
     """
-    values = StageValues(request, request.load_settings({}))
-    conclusion = Conclusion()
+    settings = request.load_settings({})
+    values, conclusion = StageValues(request, settings), Conclusion()
     try:
+        values = replace(values, request=with_spans(request, settings))
         # `_stages` is a generator, so that this function keeps the newest values when a stage
         # raises: it yields a new immutable snapshot after each stage, and the snapshot before the
         # failing stage is what the final comment is written from. A plain function would lose its
         # local values with the exception.
         for newest in _stages(values, forge, preload):
+            report_phase(values, newest)
             values = newest
         conclusion = Conclusion(exit_code=_exit_code(values))
     except (ResolverError, RunStopped) as error:
@@ -158,7 +146,7 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
     # The work stage did not return, so the log is the only record of how far the agent got.
     if values.executed is None and values.log is not None:
         values = replace(values, interrupted=derive_outcome(values.log.state))
-    return conclude(values, conclusion, forge)
+    return end_spans(conclude(values, conclusion, forge))
 
 
 def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[StageValues]:
@@ -239,22 +227,23 @@ def _update_branch(
     assert workspace.pull is not None  # plan_update says "agent" without one
     publishes = prepared.request.publish and prepared.update == "clean_merge"
     executed = ExecutedRun(
-        update_outcome(prepared.update, workspace.pull), unchanged_patch(workspace)
+        update_branch.update_outcome(prepared.update, workspace.pull),
+        update_branch.unchanged_patch(workspace),
     )
     builder = _commit_builder(values, prepared, executed, forge)
     if publishes:
-        require_publishable_update(builder)
+        update_branch.require_publishable_update(builder)
         require_standing_request(values.request, values.settings, forge)
     yield (values := values.with_value(executed))
     if not publishes:
         return
     started = time.monotonic()
-    pushed = publish_clean_merge(builder)
+    pushed = update_branch.publish_clean_merge(builder)
     # The branch may have been brought up to date while this run was cloning.
     if pushed.publication.how == "unchanged":
-        outcome = update_outcome("up_to_date", workspace.pull)
+        outcome = update_branch.update_outcome("up_to_date", workspace.pull)
         values = values.with_value(replace(executed, outcome=outcome))
-    for change in propose(builder, pushed, started, update_text=False):
+    for change in pull_request.propose(builder, pushed, started, update_text=False):
         yield (values := values.with_value(_published_run(change)))
 
 
@@ -264,15 +253,21 @@ def _work_and_publish(
     """Let the agent work, and publish its result."""
     # Fail before the agent costs anything if the merge could not be pushed anywhere.
     if prepared.request.publish and prepared.task.trigger.command is Command.UPDATE:
-        empty = ExecutedRun(Outcome(state=RunState.RUNNING), unchanged_patch(prepared.workspace))
-        require_publishable_update(_commit_builder(values, prepared, empty, forge))
+        empty = ExecutedRun(
+            Outcome(state=RunState.RUNNING), update_branch.unchanged_patch(prepared.workspace)
+        )
+        update_branch.require_publishable_update(_commit_builder(values, prepared, empty, forge))
     log = values.log or open_run_log(prepared.request, prepared.settings, values.progress)
     yield (values := values.with_value(OpenedLog(log)))
-    verifier = open_verifier(prepared, log)
+
+    @cache
+    def verifier() -> "verify_stage.ChangeVerifier":
+        return verify_stage.open_verifier(prepared, log)
+
     executed = _execute(values, prepared, log, forge, folder, verifier)
     yield (values := values.with_value(executed))
     if _is_publishable(values, log):
-        yield (values := values.with_value(verifier.conclude(executed.patch)))
+        yield (values := values.with_value(verifier().conclude(executed.patch)))
         for value in _critique(prepared, executed, values.verification, log, verifier):
             yield (values := values.with_value(value))
         executed = values.executed or executed
@@ -284,12 +279,12 @@ def _critique(
     executed: ExecutedRun,
     verification: Verification | None,
     log: RunLog,
-    verifier: ChangeVerifier,
+    verifier: "Callable[[], verify_stage.ChangeVerifier]",
 ) -> Iterator[ExecutedRun | Critique]:
     """Yield the opinion of a model on the change, and the result of the work with its cost."""
     if not prepared.settings.critique or executed.patch.is_empty or executed.files_with_secrets:
         return
-    request = CritiqueRequest(
+    request = critique_stage.CritiqueRequest(
         run=prepared.request.run,
         settings=prepared.settings,
         task=prepared.task,
@@ -298,9 +293,9 @@ def _critique(
         redact=prepared.redactor.redact_text,
         now=prepared.request.now,
         control=prepared.request.control,
-        raise_if_stopped=verifier.raise_if_stopped,
+        raise_if_stopped=verifier().raise_if_stopped,
     )
-    critique = critique_change(request, log)
+    critique = critique_stage.critique_change(request, log)
     spent = {"cost": log.state.cost, "tokens": log.state.tokens}
     yield replace(executed, outcome=executed.outcome.model_copy(update=spent))
     if critique is not None:
@@ -313,7 +308,7 @@ def _execute(
     log: RunLog,
     forge: Forge,
     folder: Path,
-    verifier: ChangeVerifier,
+    verifier: "Callable[[], verify_stage.ChangeVerifier]",
 ) -> ExecutedRun:
     """Run the agent and take its change out of the sandbox.
 
@@ -346,17 +341,17 @@ def _execute(
             knowledge=prepared.knowledge,
             approval_requester=approval_requester(values, forge),
             change=exported_change,
-            send_back=lambda patch: "" if is_answer_run(values) else verifier.send_back(patch),
+            send_back=lambda patch: "" if is_answer_run(values) else verifier().send_back(patch),
             subjects=prepared.conventions.subjects,
+            traceparent=request.traceparent,
         ),
         workspace,
         log,
     )
     outcome, exported_patch = result.outcome, result.patch
-    is_answer = is_answer_run(values)
-    if is_answer:
-        outcome = _with_links(prepared, append_remarks(outcome, log))
-        exported_patch = unchanged_patch(workspace)
+    if is_answer := is_answer_run(values):
+        outcome = _with_links(prepared, review.append_remarks(outcome, log))
+        exported_patch = update_branch.unchanged_patch(workspace)
     patch, files_with_secrets = withhold_secrets(
         workspace, exported_patch, prepared.redactor, settings.max_patch.bytes
     )
@@ -444,7 +439,7 @@ def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
     web pages for them."""
     reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else "")
     message = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
-    link = code_linker(prepared.request.trigger, prepared.settings, prepared.workspace)
+    link = links.code_linker(prepared.request.trigger, prepared.settings, prepared.workspace)
     return outcome.model_copy(update={"message": link(message), "reason": reason})
 
 
@@ -475,17 +470,17 @@ def _publish_review(
 ) -> PublishedRun:
     """Publish the review of a pull request, or only describe it for a dry run."""
     report = build_report(values)
-    draft = build_review(prepared.workspace, log, prepared.settings, report, forge.whoami())
+    draft = review.build_review(prepared.workspace, log, prepared.settings, report, forge.whoami())
     published = values.published or PublishedRun(values.publication)
     if draft is None:
         return published
     if prepared.request.publish:
-        review = publish_review(report, draft, forge, log)
+        published_review = review.publish_review(report, draft, forge, log)
     else:
-        review = describe_review(draft.review)
+        published_review = describe_review(draft.review)
     prepared.request.output.write_review(draft.text)
     return replace(
-        published, publication=published.publication.model_copy(update={"review": review})
+        published, publication=published.publication.model_copy(update={"review": published_review})
     )
 
 
@@ -496,13 +491,15 @@ def _publish_change(
     each step."""
     builder = _commit_builder(values, prepared, executed, forge)
     if not prepared.request.publish:
-        yield PublishedRun(describe_unpublished(builder.request))
+        yield PublishedRun(pull_request.describe_unpublished(builder.request))
         return
-    change = PushedChange(Publication())
-    for change in publish(builder):
+    change = commit_builder.PushedChange(Publication())
+    for change in pull_request.publish(builder):
         yield _published_run(change)
-    publish_verification(change.publication, builder.request.report_with(change), forge)
-    pending_checks = report_pending_checks(change.publication, forge)
+    pull_request.publish_verification(
+        change.publication, builder.request.report_with(change), forge
+    )
+    pending_checks = pull_request.report_pending_checks(change.publication, forge)
     yield PublishedRun(change.publication, (*change.notices, *pending_checks))
 
 
@@ -514,21 +511,21 @@ def _answer_threads(
         return RepliesPosted()
     resolve_threads = prepared.settings.resolve_threads == "addressed"
     report: Report = build_report(values)
-    return answer_threads(report, log, forge, prepared.redactor, resolve=resolve_threads)
+    return review.answer_threads(report, log, forge, prepared.redactor, resolve=resolve_threads)
 
 
-def _published_run(change: PushedChange) -> PublishedRun:
+def _published_run(change: "commit_builder.PushedChange") -> PublishedRun:
     """Return the publication of a pushed change, with the notices about it as warnings."""
     return PublishedRun(change.publication, change.notices)
 
 
 def _commit_builder(
     values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
-) -> CommitBuilder:
+) -> "commit_builder.CommitBuilder":
     """Return the builder of the run's commits."""
     request, log = prepared.request, values.log
-    return CommitBuilder(
-        PublishRequest(
+    return commit_builder.CommitBuilder(
+        commit_builder.PublishRequest(
             run=request.run,
             trigger=request.trigger,
             task=prepared.task,
@@ -576,5 +573,10 @@ def _check_policy(prepared: PreparedRun, executed: ExecutedRun) -> None:
             f"{', '.join(executed.files_with_secrets[:10])}, so it was not published",
             "rotate the secret, and check the event log for how it got there",
         )
-    resolved = resolved_paths(executed.outcome, executed.patch, prepared.workspace)
-    check(prepared.workspace, executed.patch, patch_policy_of(prepared.settings), resolved)
+    resolved = update_branch.resolved_paths(executed.outcome, executed.patch, prepared.workspace)
+    check(
+        prepared.workspace,
+        executed.patch,
+        commit_builder.patch_policy_of(prepared.settings),
+        resolved,
+    )

@@ -11,8 +11,10 @@ import logging
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from resolver.agents.registry import is_answering_agent
+from resolver.config.lazy_module import lazy_module
 from resolver.config.setting_names import repository_warnings
 from resolver.config.settings import REPOSITORY_FILE, Settings, repository_settings
 from resolver.config.templates import render
@@ -34,11 +36,9 @@ from resolver.github.comments.progress import ProgressReporter
 from resolver.github.context.issue_form import find_form
 from resolver.github.events.reviews import render_deferred_threads, requested_threads, whole_request
 from resolver.github.forge import Forge
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import OpenPullRequest
 from resolver.models.run import Command, Publication, Task, TriggerKind
-from resolver.publishing.review import readable_pull_request
-from resolver.publishing.update_branch import plan_update
+from resolver.publishing.review_comments import readable_pull_request
 from resolver.runs.resuming.resume import resume_run
 from resolver.runs.stages import (
     AcceptedRun,
@@ -50,6 +50,12 @@ from resolver.runs.stages import (
 )
 from resolver.runs.wiring.agents import Callee, agent_for, read_agents
 from resolver.runs.wiring.knowledge import read_knowledge
+from resolver.security.invisible_text import with_invisible_shown
+
+if TYPE_CHECKING:
+    from resolver.publishing import update_branch
+else:  # for work on a pull request
+    update_branch = lazy_module("resolver.publishing.update_branch")
 
 
 def find_finished_work(request: RunRequest, forge: Forge) -> PublishedRun | None:
@@ -99,6 +105,8 @@ def open_run_log(
     log = RunLog(output.log, request.redactor(settings), request.now, output.file_mode)
     if request.progress:
         log.stream.subscribe("progress", request.progress)
+    if request.spans:
+        log.stream.subscribe("telemetry", request.spans.subscriber(log.state.events))
     if progress:
         log.stream.subscribe("forge", progress.follow(log.state))
     return log
@@ -122,7 +130,8 @@ def _resumed_task(request: RunRequest, log: RunLog) -> RunTask:
     # `has_log` implies an event, and the first event of every log is RunStarted
     assert opening is not None
     ended = request.output.outcome is not None
-    resume_run(log, request.run, request.continuation, ended=ended)
+    traceparent = request.traceparent
+    resume_run(log, request.run, request.continuation, ended=ended, traceparent=traceparent)
     request.output.withdraw_outcome()
     task = opening.task
     task = task.model_copy(update={"source": request.source or task.source})
@@ -284,7 +293,9 @@ def configure(
 def _with_update_plan(prepared: PreparedRun) -> PreparedRun:
     """Plan how a pull request is brought up to date. Conflicts of the merge become part of the
     workspace."""
-    update = plan_update(prepared.task, prepared.workspace)
+    if prepared.workspace.pull is None:
+        return prepared
+    update = update_branch.plan_update(prepared.task, prepared.workspace)
     return replace(prepared, workspace=update.workspace, task=update.task, update=update.kind)
 
 

@@ -1,15 +1,14 @@
 """Builds the report of a run from the values of the stages that it has reached."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import find_agent_model, is_answering_agent
+from resolver.config.lazy_module import lazy_module
 from resolver.controller.confirmation import pending_approval_in
 from resolver.errors import Cause
 from resolver.events.lifecycle import roots_of
 from resolver.events.run_log import RunLog
-from resolver.github.comments.comment_text import RESERVED_TRACE_LENGTH
-from resolver.github.comments.message_parts import move_labelled_parts
 from resolver.github.comments.report import CommentPreferences, Report, RunFailure
 from resolver.models.approval import PendingApproval
 from resolver.models.known_failures import OUTAGES
@@ -22,12 +21,19 @@ from resolver.models.run import (
     Unverified,
 )
 from resolver.models.verification import UNFINISHED
-from resolver.publishing.commit_builder import is_draft
 from resolver.runs.output import MAX_CHANGE_BYTES, OutcomeFile, build_outcome_file
 from resolver.runs.stages import PreparedRun, StageValues
 from resolver.runs.wiring.models import model_name
 from resolver.trace.markdown import CommentTrace
 from resolver.trace.plain import relative_command
+
+if TYPE_CHECKING:
+    from resolver.github.comments import comment_text, message_parts
+    from resolver.publishing import commit_builder
+else:  # needed after the agent has worked
+    comment_text = lazy_module("resolver.github.comments.comment_text")
+    message_parts = lazy_module("resolver.github.comments.message_parts")
+    commit_builder = lazy_module("resolver.publishing.commit_builder")
 
 PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
     {"push_permission", "token", "sso", "archived", "disabled", "moved", "secret_scanning"}
@@ -128,7 +134,11 @@ def _commands_to_show(values: StageValues) -> tuple[CheckedCommand, ...]:
 def _outcome_to_show(values: StageValues) -> Outcome | None:
     """Return the outcome with the parts of its message apart; an answer stays as it was written."""
     outcome = values.outcome
-    return outcome if outcome is None or is_answer_run(values) else move_labelled_parts(outcome)
+    return (
+        outcome
+        if outcome is None or is_answer_run(values)
+        else message_parts.move_labelled_parts(outcome)
+    )
 
 
 def build_report(
@@ -170,12 +180,12 @@ def build_report(
         pull_request=pull,
         review=publication.review,
         failure=failure,
-        draft=is_draft(settings.draft, unverified),
+        draft=commit_builder.is_draft(settings.draft, unverified),
         unverified=unverified,
         **({"conventions": prepared.conventions} if prepared else {}),
         preferences=settings.pull_request_preferences,
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
-        trace_markdown=trace.render(RESERVED_TRACE_LENGTH) if trace else "",
+        trace_markdown=trace.render(comment_text.RESERVED_TRACE_LENGTH) if trace else "",
         render_trace=trace.render if trace else None,
         log_url=request.log_url,
         page=request.page,
@@ -234,4 +244,5 @@ def outcome_file_of(
         exit_code=exit_code,
         divergences=log.state.divergences if log else [],
         log_state=log.state if log else None,
+        traceparent=request.traceparent,
     )

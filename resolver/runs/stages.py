@@ -22,6 +22,7 @@ from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion
 from resolver.models.critique import Critique
+from resolver.models.pull_request import RepliesPosted
 from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
@@ -35,11 +36,11 @@ from resolver.models.run import (
     TriggerKind,
 )
 from resolver.models.verification import Verification
-from resolver.publishing.review import RepliesPosted
 from resolver.runs.output import OutcomeFile, Output
 from resolver.runs.wiring.knowledge import Knowledge
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.security.redaction import Redactor
+from resolver.telemetry.run_spans import RunSpans
 
 BudgetProvider = Callable[[Settings], float]
 """Returns how many US dollars of the operator's budget a run with these settings may spend. The
@@ -78,6 +79,8 @@ class RunRequest:
     page: page that shows the run while it is active and afterwards, without its files.
     actions_run: the GitHub Actions run that this run is part of, in the form of
         `ActiveRunMarker.job`.
+    spans: the spans that are exported; None if no setting asks for them. Set by `run_pipeline`.
+    observe: is called with all values that are known after each stage. It raises nothing.
     """
 
     trigger: Trigger
@@ -99,6 +102,8 @@ class RunRequest:
     retry_until: datetime | None = None
     budget: BudgetProvider = unlimited_budget
     progress: Subscriber | None = None
+    spans: RunSpans | None = None
+    observe: Callable[["StageValues"], None] = lambda _: None
     log_url: str = ""
     page: str = ""
     actions_run: str = ""
@@ -108,6 +113,11 @@ class RunRequest:
     def is_local(self) -> bool:
         """True for a checkout on this machine, where nobody reads comments."""
         return self.trigger.kind is TriggerKind.LOCAL
+
+    @property
+    def traceparent(self) -> str:
+        """The ids of the run's trace; "" if no spans are exported."""
+        return self.spans.traceparent if self.spans else ""
 
     @property
     def has_log(self) -> bool:
@@ -291,6 +301,11 @@ class StageValues:
         """Return a copy with the value of the stage that was just reached."""
         reached: dict[str, Any] = {_FIELDS[type(value)]: value}
         return replace(self, **reached)
+
+    def reached_since(self, earlier: "StageValues") -> tuple[str, ...]:
+        """Return the names of the stages' values that differ from those of an earlier copy."""
+        names = _FIELDS.values()
+        return tuple(n for n in names if getattr(self, n) is not getattr(earlier, n))
 
     @property
     def current_request(self) -> RunRequest:

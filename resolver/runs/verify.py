@@ -210,7 +210,7 @@ class ChangeVerifier:
             raise self._stopped
 
     def _rounds_used(self) -> int:
-        since = self._log.state.events[self._log.begun(self._run) :]
+        since = self._log.state.events[self._log.start_index(self._run) :]
         return sum(isinstance(e, VerificationCompleted) and e.sent_to_agent for e in since)
 
     def _record(self, patch: Patch, verification: Verification, *, sent: bool) -> None:

@@ -1,1 +1,1 @@
-"""Where actions are executed: machines that run a sandbox, and the runtime that talks to them."""
+"""Execution of actions: machines that run a sandbox, and the runtime that talks to them."""

@@ -93,7 +93,7 @@ class WireClient:
             id = next(self._ids)
             self._pending[id] = call
         with contextlib.suppress(SandboxError):  # `_send` has ended the connection
-            self._send(wire.request(id, method, params))
+            self._send(wire.request_frame(id, method, params))
         if not call.done.wait(seconds):
             self._end(f"the action server did not answer `{method}` in {seconds:.0f} seconds")
         if call.answer is None:

@@ -1,4 +1,4 @@
-"""What a sandbox writes to disk: the limit on it, and access to it without following any link.
+"""Files that a sandbox writes: the limit on their size, and access without following any link.
 
 The kernel limits a single file at once (RLIMIT_FSIZE: getrlimit(2)). The total is measured
 repeatedly from the host, so it may exceed the limit for a few seconds.

@@ -24,6 +24,7 @@ from resolver.runtime.engine import (
     remove_container,
     require_oci_runtime,
 )
+from resolver.runtime.id_maps import has_remapped_users, id_outside
 from resolver.runtime.services import SERVICE_LABEL, ServiceHost, run_service_containers
 from resolver.runtime.toolbox import (
     BASH,
@@ -66,6 +67,9 @@ _END_CONTAINER: Final = '"$@" <&0 & exec <&- >&-; wait $!; kill 1'
 _SERVE: Final = (PYTHON, "-I", "-S", SOCKET_FILTER, BASH, "-p", "-c", _END_CONTAINER, "serve")
 _TRANSFER_ADVICE: Final = "the sandbox may be out of disk space or memory; start the run again"
 _PRINT_IDS: Final = "import os;print(os.getuid(),os.getgid())"
+_PRINT_ID_MAPS: Final = (
+    "print(open('/proc/self/uid_map').read(),open('/proc/self/gid_map').read(),sep='\\0')"
+)
 
 
 class DockerMachine:
@@ -86,6 +90,7 @@ class DockerMachine:
         self._toolbox = toolbox
         self._client = client
         self._container: Container | None = None
+        self._mount_owner = (0, 0)
         self._watch: DiskWatch | None = None
         exception = f" but a proxy to {', '.join(spec.egress)}" if spec.egress else ""
         self.isolation = (
@@ -104,7 +109,11 @@ class DockerMachine:
             if self._spec.oci_runtime:
                 require_oci_runtime(self._client, self._spec.oci_runtime)
             self._start()
-            self._make_folders(str(settings.get("User") or ""))
+            owner = self._user_ids(str(settings.get("User") or ""))
+            if self._spec.read_only_root:
+                self._give_mounts_to(owner)
+            else:
+                self._make_folders(owner)
         except BaseException:
             self.__exit__()
             raise
@@ -225,7 +234,9 @@ class DockerMachine:
         spec = self._spec
         mounts = [toolbox_mount(self._toolbox, read_only=True)]
         if spec.read_only_root:
-            mounts += [memory_mount(path, mode, spec.disk) for path, mode in _FOLDERS]
+            mounts += [
+                memory_mount(path, mode, spec.disk, self._mount_owner) for path, mode in _FOLDERS
+            ]
         return {
             "entrypoint": [ENTRY, "-I", "-S", SOCKET_FILTER],
             "command": [],
@@ -250,19 +261,35 @@ class DockerMachine:
             "ulimits": [{"Name": "fsize", "Soft": spec.disk, "Hard": spec.disk}],
         }
 
-    def _make_folders(self, user: str) -> None:
+    def _make_folders(self, owner: tuple[int, int]) -> None:
         """Create WORKSPACE and SCRATCH, owned by the image's user, and /tmp.
 
         Without capabilities even root can write only to what it owns.
         """
-        owner = self._user_ids(user)
-        if self._spec.read_only_root:
-            # The engine puts files into the mounts of such a container, and nowhere else.
-            for folder, mode in _FOLDERS:
-                self.put_archive(folder, _tar_of_folders([(".", mode)], owner))
-        else:
-            folders = [(folder.lstrip("/"), mode) for folder, mode in _FOLDERS]
-            self.put_archive("/", _tar_of_folders(folders, owner))
+        folders = [(folder.lstrip("/"), mode) for folder, mode in _FOLDERS]
+        self.put_archive("/", _tar_of_folders(folders, owner))
+
+    def _give_mounts_to(self, owner: tuple[int, int]) -> None:
+        """Let the image's user own the folders in memory of a container with a read-only root.
+
+        The owner of a mount is decided when it is mounted, and known from inside the container
+        only. So the container is started again if that is not the engine's own user.
+        """
+        if has_remapped_users(self._client):
+            uids, gids = self._read_id_maps()
+            owner = (id_outside(uids, owner[0]), id_outside(gids, owner[1]))
+        if owner != self._mount_owner:
+            remove_container(self._running_container)
+            self._mount_owner = owner
+            self._start()
+
+    def _read_id_maps(self) -> tuple[str, str]:
+        with engine_errors("the container's user namespace can't be read", _TRANSFER_ADVICE):
+            answer: Any = self._running_container.exec_run(
+                [PYTHON, "-I", "-S", "-c", _PRINT_ID_MAPS]
+            )
+        uids, _, gids = answer.output.decode("ascii", "replace").partition("\0")
+        return uids, gids
 
     def _user_ids(self, user: str) -> tuple[int, int]:
         """Return the user and group id for the image's `User` setting.

@@ -25,7 +25,11 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import IO, Any, Final
 
-from resolver.config.temporary_directory import PREFIX, lock_directory
+from resolver.config.temporary_directory import (
+    PREFIX,
+    lock_directory,
+    remove_locked_directory,
+)
 from resolver.errors import SandboxError, ServiceUnavailable
 from resolver.models.verification import CheckService
 from resolver.runtime import enter
@@ -89,7 +93,7 @@ CREDENTIALS: Final = (
 """Paths below the home folder where programs keep tokens. They are covered in the sandbox."""
 
 ENGINE_FOLDERS: Final = ("/var/lib/docker", "/var/lib/containerd", "/var/lib/containers")
-"""Where container engines keep the files of all containers. They are covered in the sandbox."""
+"""Folders in which container engines keep the files of all containers. The sandbox covers them."""
 
 _PR_SET_DUMPABLE: Final = 4
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -160,8 +164,10 @@ class LocalMachine:
             _undumpable.remove(id(self))
         folder, self._folder = self._folder, None
         if folder is not None:
-            os.close(self._lock)
-            remove_tree(folder)
+            try:
+                remove_locked_directory(folder, remove_tree)
+            finally:
+                os.close(self._lock)
 
     def connect(self) -> Channel:
         """Start the action server and return its stdin and stdout."""

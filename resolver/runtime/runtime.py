@@ -106,7 +106,7 @@ class Runtime:
             opening.enter_context(self._machine)
             client = WireClient(self._machine.connect(), self._notice_receiver)
             opening.callback(client.close)
-            hello = _call(client, "hello", {}, wire.Hello, START_SECONDS)
+            hello = _call(client, "hello", {}, wire.Handshake, START_SECONDS)
             if hello["protocol"] != wire.PROTOCOL:
                 raise SandboxError(
                     f"the action server speaks protocol {hello['protocol']}, "
@@ -174,13 +174,13 @@ class Runtime:
         """Write a file into `scratch`."""
         self._machine.put_archive(self._machine.scratch, wrap_file(name, iter([content])))
 
-    def settle(self, base: str) -> wire.SettleResult:
+    def set_baseline(self, base: str) -> wire.BaselineResult:
         """Make the present state of the root the starting point of the change.
 
         Changes to tracked files are undone; untracked files stay, but outside of the change. Used
         after the environment's set-up.
         """
-        return _call(self._wire, "settle", {"base": base}, wire.SettleResult, GIT_SECONDS)
+        return _call(self._wire, "set_baseline", {"base": base}, wire.BaselineResult, GIT_SECONDS)
 
     def run_services(
         self, services: Sequence[CheckService], seconds: float, cancelled: Callable[[], bool]

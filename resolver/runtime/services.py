@@ -36,7 +36,7 @@ SHARED_MEMORY: Final = "256m"
 """Size of /dev/shm, which databases use for their caches."""
 
 CAPABILITIES: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
-"""What the images of databases need to prepare their folder and to change to their own user."""
+"""Capabilities that images of databases need to prepare their folder and to change their user."""
 
 _KEPT_OUTPUT: Final = 2_000
 _POLL_SECONDS: Final = 0.1

@@ -44,16 +44,21 @@ def toolbox_mount(toolbox: Toolbox, read_only: bool) -> "Mount":
     )
 
 
-def memory_mount(path: str, mode: int, size: int) -> "Mount":
+def memory_mount(path: str, mode: int, size: int, owner: tuple[int, int]) -> "Mount":
     """Return an anonymous volume in memory as a mount. It is removed with its container.
 
     Unlike a tmpfs mount of the container, the engine can put files into it: `docker cp` has no
     access to those.
-    size: maximum size in bytes.
+    size: maximum size in bytes. owner: user and group id, as the engine's own namespace has them.
     """
     from docker.types import DriverConfig, Mount
 
-    options = {"type": "tmpfs", "device": "tmpfs", "o": f"size={size},mode={mode:o}"}
+    uid, gid = owner
+    options = {
+        "type": "tmpfs",
+        "device": "tmpfs",
+        "o": f"size={size},mode={mode:o},uid={uid},gid={gid}",
+    }
     return Mount(path, None, type="volume", driver_config=DriverConfig("local", options))
 
 

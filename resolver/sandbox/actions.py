@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from .bash import Bash
 from .browser import Browser
-from .change import checkout, compare_tree, export_change, settle_setup
+from .change import checkout, compare_tree, export_change, set_baseline
 from .changed_paths import TreeComparison
 from .editor import Editor
 from .environment import Outputs, shell_environment, user_name
@@ -151,9 +151,9 @@ class Actions:
         commit, branch = parameters.text("commit"), parameters.text("branch")
         return checkout(paths.root, git_dir, commit, branch, paths.git, paths.scratch)
 
-    def _settle(self, parameters: "Parameters") -> Mapping[str, Any]:
+    def _set_baseline(self, parameters: "Parameters") -> Mapping[str, Any]:
         paths = self._paths
-        return settle_setup(paths.root, paths.scratch, parameters.text("base"), paths.git)
+        return set_baseline(paths.root, paths.scratch, parameters.text("base"), paths.git)
 
     def _report_changes(self, _: "Parameters") -> Mapping[str, Any]:
         self._end_reports()
@@ -227,7 +227,7 @@ class Actions:
     METHODS: Final[Mapping[str, "Method"]] = {
         "view": _view,
         "checkout": _checkout,
-        "settle": _settle,
+        "set_baseline": _set_baseline,
         "report_changes": _report_changes,
         "export_change": _export_change,
         "start_program": _start_program,

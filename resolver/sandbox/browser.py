@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from .browser_code import BrowserStep, CodeError, read_code
-from .browser_page import Bids, Page, PageTimeouts, StepFailed
+from .browser_page import ElementIds, Page, PageTimeouts, StepFailed
 from .browser_steps import Steps
 from .browser_tabs import Tab, Tabs
 from .browser_text import short_url
@@ -170,7 +170,7 @@ class _RunningBrowser:
         environment: Mapping[str, str],
         root: str,
     ) -> None:
-        self.bids = Bids()
+        self.bids = ElementIds()
         self.chromium = Chromium(family, program, bash, folder, environment, self._on_event)
         self.tabs = Tabs(self.chromium.tools.send, root)
 

@@ -49,7 +49,7 @@ class Element:
     documents: int
 
 
-class Bids:
+class ElementIds:
     """The ids ("bids") of elements: small numbers that are never used twice.
 
     An element keeps its id as long as it lives. The ids are kept here and not in the page, which
@@ -193,7 +193,7 @@ class Page:
         problem = result.get("errorText")
         if result.get("isDownload"):
             raise StepFailed(f"{short_url(url)} is a download, not a page.")
-        self.settle()
+        self.wait_until_idle()
         if problem:
             raise StepFailed(f"{short_url(url)} could not be opened: {problem}.")
 
@@ -210,7 +210,7 @@ class Page:
         entry = entries[current + steps]["id"]
         self._navigate(lambda: self.call("Page.navigateToHistoryEntry", entryId=entry))
 
-    def settle(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait for the effects of the last input: documents are loaded and requests are answered.
 
         If that takes too long, note it and stop waiting. Raises DevToolsError.
@@ -258,7 +258,7 @@ class Page:
         except DevToolsTimeout as late:
             self._tools.send("Page.stopLoading", self.tab.session)
             raise StepFailed("The page did not answer in time.") from late
-        self.settle()
+        self.wait_until_idle()
 
     def _run(self, expression: str, seconds: float | None, **options: Any) -> dict[str, Any]:
         parameters = {"expression": expression, "awaitPromise": True, **options}

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from .browser_code import BrowserStep
 from .browser_input import PageInput
-from .browser_page import Bids, Element, Page, PageTimeouts, StepFailed, checked_url
+from .browser_page import Element, ElementIds, Page, PageTimeouts, StepFailed, checked_url
 from .browser_scripts import CHECKED, CHOOSE, IS_FILE_INPUT, TAKES_TEXT
 from .browser_tabs import MAX_TABS, Tab, Tabs
 from .devtools import DevTools, DevToolsTimeout
@@ -32,7 +32,7 @@ class Steps:
         self,
         tools: DevTools,
         tabs: Tabs,
-        bids: Bids,
+        bids: ElementIds,
         root: str,
         timeouts: PageTimeouts,
         until: float,
@@ -77,7 +77,7 @@ class Steps:
         tab = self.tab()
         self._table[step.name](self.page(tab), step.arguments)
         if step.name not in ("noop", "screenshot", "goto", "reload", "go_back", "go_forward"):
-            self.page(self.tab()).settle()
+            self.page(self.tab()).wait_until_idle()
 
     def tab(self) -> Tab:
         """Return the active tab, or open a new one if all are closed."""
@@ -143,7 +143,7 @@ class Steps:
         if state == wanted:
             return
         PageInput(page).click(element, "left", (), 1)
-        page.settle()
+        page.wait_until_idle()
         if page.call_on(element, CHECKED) != wanted:
             how = "checked" if wanted == "true" else "unchecked"
             raise StepFailed(f"[{element.bid}] was clicked, but is not {how} now.")

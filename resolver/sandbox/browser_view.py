@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from .browser_page import Bids, Page
+from .browser_page import ElementIds, Page
 from .browser_scripts import (
     DRAW_MARKS,
     FACTS,
@@ -45,7 +45,7 @@ TREE_SECONDS: Final = 30.0
 """Seconds that the browser may take for the tree of one frame."""
 
 
-def page_text(page: Page, tabs: Tabs, bids: Bids) -> str:
+def page_text(page: Page, tabs: Tabs, bids: ElementIds) -> str:
     """Return the active page as text. Raises DevToolsError if it does not answer."""
     facts = page.evaluate(FACTS) or {}
     if int(facts.get("count", 0)) > MAX_ELEMENTS:
@@ -68,7 +68,7 @@ def tabs_text(tabs: Tabs) -> list[str]:
     return lines
 
 
-def take_screenshot(page: Page, bids: Bids, marks: bool) -> str | None:
+def take_screenshot(page: Page, bids: ElementIds, marks: bool) -> str | None:
     """Return the window as a JPEG data: URL; None if it can't be made small enough.
 
     marks: draw the ids of the elements.
@@ -147,7 +147,7 @@ def _first_line(page: Page, items: Sequence[Item], facts: dict[str, Any]) -> int
     return 0
 
 
-def _large_page(page: Page, bids: Bids, count: int) -> str:
+def _large_page(page: Page, bids: ElementIds, count: int) -> str:
     """Return a page that is too large for a tree: the usable elements in view, and the text."""
     lines = [
         f"The page has {count:,} elements, too many for a tree. In view (scroll to see others):"
@@ -167,7 +167,7 @@ def _large_page(page: Page, bids: Bids, count: int) -> str:
     return "\n".join([*lines, "Its words:", text[:remaining] + cut])
 
 
-def _boxes(page: Page, bids: Bids) -> list[list[Any]]:
+def _boxes(page: Page, bids: ElementIds) -> list[list[Any]]:
     """Return [bid, x, y, width, height] of the usable elements in view."""
     boxes: list[list[Any]] = []
     for backend, _ in page.labeled(IN_VIEW % MAX_MARKS, LABEL):

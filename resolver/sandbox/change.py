@@ -20,7 +20,7 @@ from typing import IO
 from . import change_bundle, setup_files
 from .changed_paths import TreeComparison
 from .spool import readable
-from .wire import ActionFailed, ChangeResult, CheckoutResult, SettleResult
+from .wire import ActionFailed, BaselineResult, ChangeResult, CheckoutResult
 
 TIMEOUT_SECONDS = 240.0
 """Seconds that one git command may take; less than the host waits for an answer."""
@@ -94,7 +94,7 @@ def checkout(
     """
     os.makedirs(root, exist_ok=True)
     private_git_dir, agent_git_dir = _private_git_dir(scratch), os.path.join(root, ".git")
-    is_prepared = setup_files.is_settled(private_git_dir)
+    is_prepared = setup_files.has_baseline(private_git_dir)
     patterns = setup_files.remove_checkout(private_git_dir, root, _runner(root, scratch, git))
     if not is_prepared and os.listdir(root):
         raise ActionFailed(f"{root} is not empty: the repository can't be checked out there")
@@ -136,9 +136,9 @@ def _too_long_path(root: str, names: Sequence[bytes]) -> str:
     )
 
 
-def settle_setup(root: str, scratch: str, base: str, git: str) -> SettleResult:
-    """Make the current state of the root the starting point; see wire.SettleResult."""
-    return setup_files.settle_files(
+def set_baseline(root: str, scratch: str, base: str, git: str) -> BaselineResult:
+    """Make the current state of the root the starting point; see wire.BaselineResult."""
+    return setup_files.reset_to_baseline(
         _private_git_dir(scratch), root, base, _runner(root, scratch, git)
     )
 

@@ -34,7 +34,7 @@ _Signature = tuple[int, int, int, int] | None
 
 @dataclass(frozen=True)
 class TreeChanges:
-    """What has changed in the working tree.
+    """The changes of the working tree.
 
     paths: relative to the root and sorted; the first ones if there are many.
     count: number of all changed paths.

@@ -22,11 +22,11 @@ from .textfile import (
     content_digest,
     decode_text,
     describe_nearest,
+    find_positions,
     hunk,
     is_binary,
     line_at,
     numbered,
-    positions,
     read_bytes,
     shorten_line,
     split_lines,
@@ -161,7 +161,7 @@ class Editor:
             raise ActionFailed("old_str is empty: use insert to add text.")
         if old_str == new_str:
             raise ActionFailed("old_str and new_str are the same: nothing would change.")
-        matches = positions(file.text, old_str)
+        matches = find_positions(file.text, old_str)
         if not matches:
             raise ActionFailed(
                 f"old_str is not in {path}.{describe_nearest(split_lines(file.text), old_str)}"

@@ -27,7 +27,7 @@ START_SECONDS: Final = 60.0
 
 @dataclass(frozen=True)
 class KernelCommand:
-    """How to start a kernel: program and first arguments, environment variables, and folder."""
+    """The start of a kernel: program and first arguments, environment variables, and folder."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
@@ -105,8 +105,7 @@ class IPython:
         result. Raises OSError if the process can't be started.
         """
         notices = []
-        # The process may have died without the end of its output having been read yet.
-        if self._kernel and (self._kernel.pump.ended or self._kernel.process.poll() is not None):
+        if self._kernel and self._kernel.pump.ended:
             notices.append(self._drop(self._kernel))
         if self._kernel is None:
             self._kernel = self._family.with_room(

@@ -43,6 +43,18 @@ def wide_pipe() -> tuple[int, int]:
     return reader, writer
 
 
+DRAIN_SECONDS = 5.0
+"""Seconds to wait until the last output of a process that has ended is read."""
+
+
+def _has_exited(pid: int) -> bool:
+    """Return True if a child process has ended, without waiting for it as waitpid(2) would."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # it was waited for
+        return True
+
+
 class Pump:
     """Copies output to the current spool until a message on the control pipe ends the request.
 
@@ -117,8 +129,11 @@ class Pump:
 
     @property
     def ended(self) -> bool:
-        """True if the process has ended and was waited for."""
+        """True if the process has ended. Then it was waited for, and its output is complete."""
         with self._changed:
+            # The thread that waits for the process may not have run since it ended.
+            if not self._ended and _has_exited(self._process.pid):
+                self._changed.wait_for(lambda: self._ended, DRAIN_SECONDS)
             return self._ended
 
     @property

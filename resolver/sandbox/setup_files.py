@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from .wire import SettleResult
+from .wire import BaselineResult
 
 PATTERNS: Final = (
     # Python: byte code, and the caches of test runners, type checkers, linters and builders
@@ -147,8 +147,8 @@ def _generated_depth(path: bytes, patterns: Sequence[bytes]) -> int:
 MAX_RESTORED_LISTED = 100
 """Maximum number of restored paths that are listed."""
 
-_SETTLED_MARKER = "resolver-settled"
-"""Marker file in the private git directory: `settle` was the last operation on it."""
+_BASELINE_MARKER = "resolver-baseline"
+"""Marker file in the private git directory: `set_baseline` was the last operation on it."""
 
 MAX_EXCLUDED_FILES = 5_000
 """Maximum number of untracked files that are excluded one by one.
@@ -161,7 +161,7 @@ Run = Callable[[Sequence[str], Mapping[str, str]], bytes]
 """Runs git with arguments and variables, and returns its stdout."""
 
 
-def settle_files(git_dir: str, root: str, commit: str, run: Run) -> SettleResult:
+def reset_to_baseline(git_dir: str, root: str, commit: str, run: Run) -> BaselineResult:
     """Undo changes to tracked files, and keep untracked files out of later changes.
 
     git_dir: the private git directory that changes are exported with.
@@ -179,17 +179,17 @@ def settle_files(git_dir: str, root: str, commit: str, run: Run) -> SettleResult
     patterns = [b"/" + escape_glob(name) for name in untracked if b"\n" not in name]
     exclude_from_change(git_dir, patterns)
     exclude_from_change(os.path.join(root, ".git"), patterns)
-    with open(os.path.join(git_dir, _SETTLED_MARKER), "wb"):
+    with open(os.path.join(git_dir, _BASELINE_MARKER), "wb"):
         pass
-    return SettleResult(
+    return BaselineResult(
         restored=[name.decode("utf-8", "replace") for name in changed[:MAX_RESTORED_LISTED]],
         untracked=len(untracked),
     )
 
 
-def is_settled(git_dir: str) -> bool:
-    """Return True if `settle` was the last operation on this git directory."""
-    return os.path.isfile(os.path.join(git_dir, _SETTLED_MARKER))
+def has_baseline(git_dir: str) -> bool:
+    """Return True if `set_baseline` was the last operation on this git directory."""
+    return os.path.isfile(os.path.join(git_dir, _BASELINE_MARKER))
 
 
 def remove_checkout(git_dir: str, root: str, run: Run) -> list[bytes]:
@@ -198,7 +198,7 @@ def remove_checkout(git_dir: str, root: str, run: Run) -> list[bytes]:
     Untracked files that its set-up has created stay. Return the patterns that keep them out of
     changes; none if no set-up was saved.
     """
-    if not is_settled(git_dir):
+    if not has_baseline(git_dir):
         return []
     variables = {"GIT_DIR": git_dir, "GIT_WORK_TREE": root}
     for name in _names(run(["ls-files", "-z"], variables)):

@@ -73,10 +73,10 @@ The interval doubles after each check.
 """
 
 READ_CALLS: Final = (b"0 0x0 ", b"63 0x0 ")
-"""How /proc/PID/syscall (proc(5)) begins during read(2) of descriptor 0 on x86_64 and aarch64."""
+"""Beginnings of /proc/PID/syscall (proc(5)) in a read(2) of descriptor 0, x86_64 and aarch64."""
 
 SPARE_FOLDER: Final = "/dev/shm"
-"""Where the command is written if the disk is full: it may be the one that frees space."""
+"""Folder of the command's file if the disk is full: the command may be the one that frees space."""
 
 KEYS: Final = {"C-c": b"\x03", "C-d": b"\x04", "C-z": b"\x1a", "C-\\": b"\x1c"}
 """Keys that can be sent to a program, and the bytes that a terminal sends for them."""
@@ -91,7 +91,7 @@ by Ctrl-D, which makes the typed part available without a newline.
 
 @dataclass(frozen=True)
 class ShellState:
-    """What a new shell takes over from its predecessor."""
+    """The state that a new shell takes over from its predecessor."""
 
     cwd: str
     exported: str  # lines as printed by `declare -px`
@@ -99,7 +99,7 @@ class ShellState:
 
 @dataclass(frozen=True)
 class CommandFinished:
-    """How the last command ended."""
+    """The end of the last command: its status and the state of the shell."""
 
     status: int
     state: ShellState

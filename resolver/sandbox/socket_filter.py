@@ -117,7 +117,7 @@ def _instruction(code: int, value: int) -> bytes:
     return struct.pack("=HBBI", code, 0, 0, value)
 
 
-def idle() -> None:
+def wait_for_sigterm() -> None:
     """Wait for SIGTERM as process 1 of a container.
 
     SIGCHLD is ignored, so that the kernel reaps orphaned children. SIGTERM is blocked and awaited,
@@ -134,4 +134,4 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         refuse_sockets()
         os.execv(sys.argv[1], sys.argv[1:])
-    idle()
+    wait_for_sigterm()

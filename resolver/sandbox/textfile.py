@@ -182,7 +182,7 @@ def line_at(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def positions(text: str, sought: str) -> list[tuple[int, int]]:
+def find_positions(text: str, sought: str) -> list[tuple[int, int]]:
     """Return the (start, end) of each occurrence of `sought`, including overlapping ones.
 
     LF in `sought` also matches CR LF.

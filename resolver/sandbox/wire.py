@@ -73,7 +73,7 @@ INTERNAL_ERROR: Final = -32603
 """The action server itself has a fault."""
 
 
-class Hello(TypedDict):
+class Handshake(TypedDict):
     """Result of `hello` {}, the first request of a connection, sent once."""
 
     protocol: int
@@ -227,8 +227,8 @@ class ChangeResult(TypedDict):
     generated: list[str]  # caches and build output not exported; folders end with "/"; max. 100
 
 
-class SettleResult(TypedDict):
-    """Result of `settle` {base: str}: makes the current state of the root the starting point.
+class BaselineResult(TypedDict):
+    """Result of `set_baseline` {base: str}: makes the current state of the root the starting point.
 
     Changes to tracked files are undone. Untracked files stay where they are and are kept out of the
     change.
@@ -333,7 +333,7 @@ def encode(message: dict[str, Any]) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
-def request(id: int, method: str, params: dict[str, Any]) -> bytes:
+def request_frame(id: int, method: str, params: dict[str, Any]) -> bytes:
     """Return a request frame."""
     return encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 

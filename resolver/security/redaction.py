@@ -29,7 +29,7 @@ from resolver.events.log import Event
 from resolver.security.formats import find_credentials
 
 KEPT_AFTER_EXPIRY = timedelta(hours=1)
-"""How long an expired secret is still redacted: a log may quote it late."""
+"""Time for which an expired secret is still redacted: a log may quote it late."""
 
 
 class IssuedTokens:

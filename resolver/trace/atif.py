@@ -8,7 +8,7 @@ Source: RFC 0001 of Harbor, https://www.harborframework.com/docs/agents/trajecto
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from resolver.events.actions import Message
@@ -20,6 +20,7 @@ from resolver.events.lifecycle import (
     RunStarted,
     ServiceReplied,
     SystemPrompt,
+    roots_of,
 )
 from resolver.events.log import Event, parse_logged_event
 from resolver.models.run import Completion, Tokens
@@ -40,9 +41,9 @@ def build_trajectory(events: Sequence[Event], trajectory_id: str = "") -> dict[s
     run = opening.run if opening else "unknown"
     own_id = trajectory_id or run
     nested = _nested_streams(events)
+    roots = roots_of(events)
     delegates = {number: f"{own_id}-delegate-{number}" for number in nested}
     steps = _steps(events, delegates)
-    replies = [e.completion for e in events if isinstance(e, ModelReplied | ServiceReplied)]
     agent: dict[str, Any] = {
         "name": "resolver",
         "version": opening.version if opening else "unknown",
@@ -56,8 +57,11 @@ def build_trajectory(events: Sequence[Event], trajectory_id: str = "") -> dict[s
         "agent": agent,
         # The format requires a step.
         "steps": steps or [{"step_id": 1, "source": "system", "message": ""}],
-        "final_metrics": _final_metrics(replies, len(steps)),
+        "final_metrics": _final_metrics(events, nested, len(steps)),
     }
+    if roots:
+        # Where the repository is in the sandbox, for a reader that executes the calls again.
+        trajectory["extra"] = {"roots": list(roots)}
     if nested:
         trajectory["subagent_trajectories"] = [
             build_trajectory(stream, delegates[number]) for number, stream in nested.items()
@@ -123,9 +127,7 @@ def _agent_step(
         for call in completion.tool_calls
     ]
     known = {call["tool_call_id"] for call in calls}
-    results: list[dict[str, Any]] = [
-        {"content": _content(answer)} for answer in answers.get(event.id, [])
-    ]
+    results: list[dict[str, Any]] = [_result(answer) for answer in answers.get(event.id, [])]
     for action in actions:
         call_id = action.tool_call.id if action.tool_call else f"action_{action.id}"
         if call_id not in known:
@@ -133,7 +135,7 @@ def _agent_step(
             known.add(call_id)
             calls.append(_call_of_action(action, call_id))
         for answer in answers.get(action.id, []):
-            result: dict[str, Any] = {"source_call_id": call_id, "content": _content(answer)}
+            result: dict[str, Any] = {"source_call_id": call_id, **_result(answer)}
             if action.id in delegates:
                 result["subagent_trajectory_ref"] = [{"trajectory_id": delegates[action.id]}]
             results.append(result)
@@ -170,8 +172,12 @@ def _arguments(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"raw": text}
 
 
-def _content(event: EventBase) -> str:
-    return str(getattr(event, "content", ""))
+def _result(event: EventBase) -> dict[str, Any]:
+    """Return an observation: its text, and what else is known of it, such as an exit code."""
+    hidden = _EVENT_FIELDS - {"kind"} | {"content", "images"}
+    fields = event.model_dump(mode="json", exclude_defaults=True, exclude=set(hidden))
+    content = str(getattr(event, "content", ""))
+    return {"content": content, "extra": {"kind": getattr(event, "kind", ""), **fields}}
 
 
 def _metrics(completion: Completion) -> dict[str, Any]:
@@ -185,9 +191,13 @@ def _metrics(completion: Completion) -> dict[str, Any]:
     return metrics
 
 
-def _final_metrics(replies: Sequence[Completion], steps: int) -> dict[str, Any]:
+def _final_metrics(
+    events: Sequence[Event], nested: Mapping[int, Sequence[Event]], steps: int
+) -> dict[str, Any]:
+    """Return the totals. The format counts the cost of subagents here, and their tokens there."""
+    replies = _completions(events)
     tokens = sum((reply.tokens for reply in replies), start=Tokens())
-    costs = [reply.cost for reply in replies]
+    costs = [reply.cost for stream in (events, *nested.values()) for reply in _completions(stream)]
     metrics: dict[str, Any] = {
         "total_prompt_tokens": tokens.input,
         "total_completion_tokens": tokens.output,
@@ -197,3 +207,7 @@ def _final_metrics(replies: Sequence[Completion], steps: int) -> dict[str, Any]:
     if None not in costs:
         metrics["total_cost_usd"] = sum(cost for cost in costs if cost is not None)
     return metrics
+
+
+def _completions(events: Iterable[Event]) -> list[Completion]:
+    return [e.completion for e in events if isinstance(e, ModelReplied | ServiceReplied)]

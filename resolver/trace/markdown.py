@@ -69,7 +69,7 @@ def render_markdown(events: Iterable[Event], diff: str = "", notices: Sequence[s
     return render(
         "trace/trace.md.j2",
         _header(view.header),
-        notices=[prose(notice) for notice in notices],
+        notices=[plain_prose(notice) for notice in notices],
         changes=render_changed_files(diff, MAX_DIFF_LENGTH),
         phases=phases,
     )
@@ -198,7 +198,7 @@ def _newest_plan(entries: Sequence[Entry]) -> tuple[str, ...]:
         if isinstance(entry, TraceStep) and entry.kind == "plan_update" and entry.action
     ]
     items = plans[-1].split("\n")[:_MAX_PLAN_ITEMS] if plans else []
-    return tuple(prose(truncate_text(item, 150).replace("\n", " ")) for item in items)
+    return tuple(plain_prose(truncate_text(item, 150).replace("\n", " ")) for item in items)
 
 
 def _belongs_in_comment(note: TraceNote) -> bool:
@@ -263,7 +263,7 @@ def inline_code(text: str) -> str:
     return f"{fence}{padding}{text}{padding}{fence}"
 
 
-def prose(text: str) -> str:
+def plain_prose(text: str) -> str:
     """Return `text` as plain words.
 
     No markup, tag, mention, reference, link or image in it has an effect.
@@ -281,7 +281,7 @@ def quoted(text: str) -> str:
 
     Its code, bold words and lists are shown as such; all other markup in it has no effect.
     """
-    return quote_markdown(text, prose, inline_code, fenced)
+    return quote_markdown(text, plain_prose, inline_code, fenced)
 
 
 def _longest_run(mark: str, text: str) -> int:
@@ -344,7 +344,10 @@ def _entry(entry: Entry, text_limit: int | None) -> str:
             else []
         )
         return render(
-            "trace/note.md.j2", label=_LABELS[entry.sort], text=prose(entry.text), blocks=detail
+            "trace/note.md.j2",
+            label=_LABELS[entry.sort],
+            text=plain_prose(entry.text),
+            blocks=detail,
         )
     blocks_with_labels = [(entry.action, "Action")] if entry.action else []
     blocks_with_labels += [(block, "Output") for block in entry.outputs]
@@ -356,7 +359,7 @@ def _entry(entry: Entry, text_limit: int | None) -> str:
     step = MarkdownStep(
         whole=text_limit is None,
         number=entry.number,
-        verb=prose(entry.verb),
+        verb=plain_prose(entry.verb),
         subject=inline_code(entry.subject),
         facts=" · ".join(_facts(entry)),
         summary=_summary_line(entry) if text_limit else "",
@@ -386,7 +389,7 @@ def _summary_line(step: TraceStep) -> str:
 
 
 def _facts(step: TraceStep) -> list[str]:
-    facts = [f"{_MARKS[step.mood]}{prose(step.badge)}"] if step.badge else []
+    facts = [f"{_MARKS[step.mood]}{plain_prose(step.badge)}"] if step.badge else []
     facts += [duration(step.seconds)] if step.seconds is not None else []
     facts += [money(step.cost)] if step.cost else []
     return facts
@@ -450,7 +453,7 @@ class MarkdownHeader:
     title: str
     issue: str
     request: str
-    asked_by: str
+    requested_by: str
     state: str
     reason: str
     verdict: str
@@ -493,16 +496,16 @@ def _header(header: TraceHeader) -> MarkdownHeader:
     """Return the header as markdown."""
     tokens = header.tokens
     return MarkdownHeader(
-        title=prose(header.title),
+        title=plain_prose(header.title),
         issue=inline_code(header.repository + (f"#{header.number}" if header.number else "")),
         request=quoted(header.request),
-        asked_by=inline_code(header.asked_by),
+        requested_by=inline_code(header.requested_by),
         state=f"{_MARKS[header.mood]}{header.state.replace('_', ' ')}",
-        reason=prose(header.reason),
-        verdict=prose(header.verdict),
-        evidence=tuple(prose(text) for text in header.evidence),
+        reason=plain_prose(header.reason),
+        verdict=plain_prose(header.verdict),
+        evidence=tuple(plain_prose(text) for text in header.evidence),
         closing=quoted(header.closing),
-        left_out=tuple(prose(text) for text in header.left_out),
+        left_out=tuple(plain_prose(text) for text in header.left_out),
         model=inline_code(header.model),
         agent=inline_code(header.agent),
         runtime=inline_code(header.runtime),
@@ -510,7 +513,7 @@ def _header(header: TraceHeader) -> MarkdownHeader:
         version=inline_code(header.version),
         started=header.started,
         cost=header.price,
-        parts=tuple(prose(text) for text in header.parts),
+        parts=tuple(plain_prose(text) for text in header.parts),
         tokens_in=f"{tokens.input:,}",
         tokens_cached=f"{tokens.cached:,}",
         tokens_out=f"{tokens.output:,}",

@@ -28,7 +28,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Chart:
-    """How an amount adds up over the steps. points: of an SVG polyline. total: for display."""
+    """A cumulative chart of an amount. points: of an SVG polyline. total: for display."""
 
     name: str
     total: str

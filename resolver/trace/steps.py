@@ -36,8 +36,8 @@ from resolver.trace.view import (
     cost_parts,
     describe_verdict,
     evidence_of,
-    extras_of,
     note_of,
+    unknown_fields,
 )
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
@@ -333,7 +333,7 @@ def _outputs(observation: Event) -> Iterable[TraceBlock]:
         case o.DelegateResult(outputs=outputs) if outputs:
             yield TraceBlock(as_json(outputs), "json")
         case Unknown():
-            yield TraceBlock(as_json(extras_of(observation)), "json")
+            yield TraceBlock(as_json(unknown_fields(observation)), "json")
         case _:
             pass
 
@@ -426,7 +426,7 @@ def _with_start(header: TraceHeader, start: life.RunStarted) -> TraceHeader:
         repository=one_line(trigger.repository),
         number=trigger.number,
         url=task.url if re.fullmatch(r"https?://[^\s\"'<>]+", task.url) else "",
-        asked_by=one_line(trigger.actor.login),
+        requested_by=one_line(trigger.actor.login),
         left_out=tuple(one_line(text, 300) for text in task.left_out),
         model=one_line(start.model),
         agent=one_line(start.agent),

@@ -129,7 +129,7 @@ class TraceHeader:
     repository: str = ""
     number: int | None = None
     url: str = ""
-    asked_by: str = ""
+    requested_by: str = ""
     left_out: tuple[str, ...] = ()
     state: str = RunState.LOADING.value
     mood: Mood = "plain"
@@ -254,7 +254,8 @@ def _describe_event(event: Event) -> tuple[str, str, str]:
         case o.ErrorObservation():
             return "error", event.content or event.code or "error", ""
         case Unknown():
-            return "event", f"An event of an unknown kind, {event.kind}", as_json(extras_of(event))
+            text = f"An event of an unknown kind, {event.kind}"
+            return "event", text, as_json(unknown_fields(event))
         case _:
             content = str(getattr(event, "content", ""))
             return "event", str(event.kind).replace("_", " "), content
@@ -400,7 +401,7 @@ def _reply_text(event: life.ModelReplied) -> str:
     return event.completion.text or event.completion.reasoning
 
 
-def extras_of(event: EventBase) -> dict[str, Any]:
+def unknown_fields(event: EventBase) -> dict[str, Any]:
     """Return the fields of an event that its type does not define."""
     return {name: value for name, value in (event.model_extra or {}).items() if name != "content"}
 

@@ -19,7 +19,7 @@ from resolver.verification.project_files import (
     is_test_configuration,
     is_test_file,
 )
-from resolver.verification.project_folders import below
+from resolver.verification.project_folders import paths_below
 from resolver.verification.project_tree import ProjectTree, join_path, table
 from resolver.verification.runner_commands import (
     last_runner,
@@ -105,7 +105,9 @@ def check_of_files(
         return found.check if found else None
     folder = _folder(check.command)
     tests = [
-        path for path in below(folder, files) if path.endswith(endings) and _is_collected(path)
+        path
+        for path in paths_below(folder, files)
+        if path.endswith(endings) and _is_collected(path)
     ]
     narrowed = _name_files(check, tests, tree, folder)
     return None if narrowed is None else check.model_copy(update={"command": narrowed})
@@ -133,7 +135,7 @@ def find_affected_tests(
 
 
 def _test_files(tree: ProjectTree, endings: tuple[str, ...], folder: str) -> list[str]:
-    files = (path for path in below(folder, tree.paths) if path.endswith(endings))
+    files = (path for path in paths_below(folder, tree.paths) if path.endswith(endings))
     return [path for path in files if is_test_file(path) and _is_collected(path)]
 
 
@@ -227,7 +229,7 @@ def _choose_from_named(
     paths = [enter_folder(folder, each) for each in named]
     if not all(path in tree.folders or path in tree.paths for path in paths):
         return None
-    chosen = {test for path in paths or [folder] for test in (path, *below(path, tests))}
+    chosen = {test for path in paths or [folder] for test in (path, *paths_below(path, tests))}
     without = check.model_copy(update={"command": command})
     return without, [test for test in tests if test in chosen]
 
@@ -274,7 +276,7 @@ def name_unittest_tests(check: ProjectCheck, names: Sequence[str]) -> str | None
 def _jest(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> _Narrowing | None:
     """Return the command with the changed files, whose tests jest finds by their imports."""
     folder = _folder(check.command)
-    present = set(below(folder, tree.paths))
+    present = set(paths_below(folder, tree.paths))
     files = [path for path in sorted(set(changed) & present) if path.endswith(_SCRIPT)]
     if not 0 < len(files) <= MAX_ARGUMENTS or _names_tests(check, tree, folder):
         return None
@@ -289,7 +291,7 @@ def _go(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> _Narr
     if check.command.count("./...") != 1:
         return None
     module = _folder(check.command)
-    files = [path for path in below(module, tree.paths) if path.endswith(".go")]
+    files = [path for path in paths_below(module, tree.paths) if path.endswith(".go")]
     folders = {dirname(path) for path in files}
     changed_files = [path for path in changed if path.endswith(".go") and dirname(path) in folders]
     packages = set(map(dirname, changed_files))
@@ -342,7 +344,7 @@ def _cargo(check: ProjectCheck, changed: Sequence[str], tree: ProjectTree) -> _N
         return None
     options = "".join(f" -p {quote(name)}" for name in sorted(names))
     # Rust's unit tests are in the source files.
-    files = [path for path in below(folder, tree.paths) if path.endswith(".rs")]
+    files = [path for path in paths_below(folder, tree.paths) if path.endswith(".rs")]
     executed = [path for path in files if _cargo_package(tree, path, folder) in names]
     return _Narrowing(check.command.replace(" --workspace", options), executed, files)
 

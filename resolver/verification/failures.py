@@ -72,7 +72,7 @@ class FailingSetup:
 
 @dataclass(frozen=True)
 class ChecksFailed:
-    """What the agent is told about the checks, or the set-up, that its change breaks."""
+    """The report to the agent on checks, or on a set-up, that its change breaks."""
 
     reason: VerificationReason
     checks: tuple[FailingCheck, ...]

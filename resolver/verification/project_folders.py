@@ -40,6 +40,6 @@ def project_folders(
     return tuple(found) or (("",) if fallback else ())
 
 
-def below(folder: str, paths: Iterable[str]) -> list[str]:
+def paths_below(folder: str, paths: Iterable[str]) -> list[str]:
     """Return the paths in a folder and its subfolders; "" is the root."""
     return [path for path in paths if path.startswith(f"{folder}/")] if folder else list(paths)

@@ -14,7 +14,7 @@ from resolver.verification.check_candidates import (
     with_folder,
 )
 from resolver.verification.ini_file import read_ini
-from resolver.verification.project_folders import below, project_folders
+from resolver.verification.project_folders import paths_below, project_folders
 from resolver.verification.project_tree import ProjectTree, join_path, table
 from resolver.verification.runner_commands import runners_of
 
@@ -40,7 +40,7 @@ _LAUNCHERS = (
     ("pdm.lock", "pdm run "),
     ("Pipfile.lock", "pipenv run "),
 )
-"""How a program is started in the environment that belongs to a lock file."""
+"""The commands that start a program in the environment that belongs to a lock file."""
 
 _INDEX = ("pypi.org", 443)
 _TOX_TEST = re.compile(r"testenv(?::py[^:]*|:tests?[^:]*)?")
@@ -55,7 +55,7 @@ def find_python_checks(
     """
     tests = [path for path in tree.paths if _TEST_NAME.fullmatch(basename(path))]
     for folder in project_folders(tree, _MARKS, fallback=bool(tests)):
-        yield from _project(tree, folder, below(folder, tests), allowed)
+        yield from _project(tree, folder, paths_below(folder, tests), allowed)
 
 
 def _project(
@@ -116,7 +116,9 @@ def _pytest_configuration(tree: ProjectTree, folder: str, tests: list[str]) -> s
         path = join_path(folder, name)
         if name in names and section in read_ini(tree.text(path)):
             return f"`[{section}]` in {path}"
-    conftest = next((p for p in below(folder, tree.paths) if basename(p) == "conftest.py"), "")
+    conftest = next(
+        (p for p in paths_below(folder, tree.paths) if basename(p) == "conftest.py"), ""
+    )
     if conftest or not tests:
         return conftest
     for name in sorted(names):

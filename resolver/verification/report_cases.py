@@ -22,7 +22,7 @@ MAX_FAULTS = 20
 """Maximum number of faults that are listed for the reports of one check."""
 
 BATS_SET_UP = "(from function `setup"
-"""How bats begins the failure of a test whose `setup` failed, in all of its formats."""
+"""The beginning of a failure that bats reports, in all formats, for a test whose `setup` failed."""
 
 _REMARK = 60
 """Length of the remark that `truncate_text` adds."""

@@ -44,7 +44,7 @@ RecordExecution = Callable[[CheckExecuted], object]
 
 
 @dataclass(frozen=True)
-class WantedExecution:
+class CheckRequest:
     """A check to execute at a tree.
 
     repetition: number of earlier, identical executions.
@@ -59,7 +59,7 @@ class WantedExecution:
 
 @dataclass(frozen=True)
 class RunnerOptions:
-    """What a runner works with.
+    """The trees, limits and services that a runner works with.
 
     trees: ids of the git trees.
     environment: identifies the repository, the environment and the sandbox's limits.
@@ -120,7 +120,7 @@ class CheckRunner:
         for executor in executors:
             executor.interrupt()
 
-    def execute(self, wanted: Sequence[WantedExecution]) -> list[CheckExecution | None]:
+    def execute(self, requests: Sequence[CheckRequest]) -> list[CheckExecution | None]:
         """Return the results in the same order; None for a check that there was no time for.
 
         Checks at one tree are executed one after the other, those at different trees side by side
@@ -128,10 +128,10 @@ class CheckRunner:
         """
         results: dict[int, CheckExecution | None] = {}
         # The change goes first, because most checks are executed there.
-        numbered = sorted(enumerate(wanted), key=lambda each: each[1].tree, reverse=True)
+        numbered = sorted(enumerate(requests), key=lambda each: each[1].tree, reverse=True)
         groups = [list(group) for _, group in groupby(numbered, key=lambda each: each[1].tree)]
 
-        def work(group: list[tuple[int, WantedExecution]]) -> None:
+        def work(group: list[tuple[int, CheckRequest]]) -> None:
             for number, each in group:
                 results[number] = self._execute(each)
 
@@ -140,12 +140,12 @@ class CheckRunner:
                 work(group)
         else:
             self._in_threads(work, groups)
-        return [results[number] for number in range(len(wanted))]
+        return [results[number] for number in range(len(requests))]
 
     def _in_threads(
         self,
-        work: Callable[[list[tuple[int, WantedExecution]]], None],
-        groups: Sequence[list[tuple[int, WantedExecution]]],
+        work: Callable[[list[tuple[int, CheckRequest]]], None],
+        groups: Sequence[list[tuple[int, CheckRequest]]],
     ) -> None:
         with ThreadPoolExecutor(2, thread_name_prefix="checks") as pool:
             futures = [pool.submit(work, group) for group in groups]
@@ -164,16 +164,16 @@ class CheckRunner:
         except ResolverError:  # a sandbox that is gone has ended its checks
             return
 
-    def _execute(self, wanted: WantedExecution) -> CheckExecution | None:
+    def _execute(self, request: CheckRequest) -> CheckExecution | None:
         """Return the known result of an execution, or execute the check."""
-        options, check = self.options, wanted.check
-        tree = options.trees[wanted.tree]
-        key = execution_key(options.environment, tree, check, wanted.repetition)
+        options, check = self.options, request.check
+        tree = options.trees[request.tree]
+        key = execution_key(options.environment, tree, check, request.repetition)
         if (known := options.recorded.get(key)) is not None:
             return known
-        store = options.base_results if _is_kept(wanted) else None
+        store = options.base_results if _is_kept(request) else None
         kept = store.find(key) if store else None
-        execution = kept or self._start(wanted)
+        execution = kept or self._start(request)
         if execution is None or self.is_cancelled:
             return None
         if store and kept is None:
@@ -183,24 +183,24 @@ class CheckRunner:
                 key=key,
                 name=check.name,
                 command=check.command,
-                at=wanted.tree,
+                at=request.tree,
                 tree=tree,
-                repetition=wanted.repetition,
+                repetition=request.repetition,
                 is_cached=kept is not None,
                 execution=execution,
             )
         )
         return execution
 
-    def _start(self, wanted: WantedExecution) -> CheckExecution | None:
-        if self.is_cancelled or self.seconds_left - wanted.reserve < MIN_SECONDS:
+    def _start(self, request: CheckRequest) -> CheckExecution | None:
+        if self.is_cancelled or self.seconds_left - request.reserve < MIN_SECONDS:
             return None
-        executor = self._executor(wanted.tree)
-        left = self.seconds_left - wanted.reserve
-        seconds = min(wanted.check.timeout_seconds or left, left)
+        executor = self._executor(request.tree)
+        left = self.seconds_left - request.reserve
+        seconds = min(request.check.timeout_seconds or left, left)
         if self.is_cancelled or seconds < MIN_SECONDS:
             return None
-        return executor.execute(wanted.check, seconds)
+        return executor.execute(request.check, seconds)
 
     def _executor(self, tree: TreeName) -> CheckExecutor:
         """Return the tree's executor. Only one thread at a time works on a tree."""
@@ -213,6 +213,6 @@ class CheckRunner:
         return self._executors[tree]
 
 
-def _is_kept(wanted: WantedExecution) -> bool:
+def _is_kept(request: CheckRequest) -> bool:
     """Return True if the result is kept for other runs: whole checks at the base commit."""
-    return wanted.tree == "base" and wanted.repetition == 0
+    return request.tree == "base" and request.repetition == 0

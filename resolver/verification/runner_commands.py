@@ -7,7 +7,7 @@ from posixpath import basename
 from resolver.security.shell.checkers import find_check
 from resolver.security.shell.checks import MAX_READ_CHARACTERS
 from resolver.security.shell.syntax import Pipeline, parse
-from resolver.security.shell.wrappers import MAX_WORDS, plain_word, skip_assignments, unwrapped
+from resolver.security.shell.wrappers import MAX_WORDS, plain_word, skip_assignments, unwrap_command
 
 _COVERAGE = frozenset({"cross-env", "cross-env-shell", "c8", "nyc", "env-cmd", "dotenv"})
 """Programs of package scripts that run the command after their options and assignments."""
@@ -189,7 +189,7 @@ def read_words(argv: tuple[str, ...]) -> SimpleCommand:
 
 def _unwrapped(argv: tuple[str, ...]) -> tuple[str, ...]:
     for _ in range(5):
-        words = unwrapped(argv)[0] if argv else ()
+        words = unwrap_command(argv)[0] if argv else ()
         if words[:1] == ("npx",):
             words = tuple(word for word in words[1:] if word not in {"--yes", "-y", "--no-install"})
         if not words or basename(words[0]) not in _COVERAGE:

@@ -56,7 +56,7 @@ class CommandSandbox(Protocol):
 
 @dataclass(frozen=True)
 class CollectedReports:
-    """What an execution left: its report files by path, and its output.
+    """The results of an execution: its report files by path, and its output.
 
     is_complete: False if a report or the output could not be taken out.
     """

@@ -35,11 +35,11 @@ from resolver.verification.comparison import (
 from resolver.verification.decision import decide
 from resolver.verification.renamed_tests import RenamedTestFiles
 from resolver.verification.runner import (
+    CheckRequest,
     CheckRunner,
     OpenExecutor,
     RunnerOptions,
     TreeName,
-    WantedExecution,
 )
 from resolver.verification.selection import CheckSelection
 
@@ -57,7 +57,7 @@ MAX_SHARE = 0.2
 
 @dataclass(frozen=True)
 class VerificationRequest:
-    """What a verification needs to know.
+    """The input of a verification.
 
     options: what the checks are executed with.
     changed_files: paths of the files that the change adds, modifies or deletes.
@@ -176,12 +176,12 @@ class _CheckVerification:
         # check does not end.
         reserve = RESERVE * self._runner.options.seconds if self._affected else 0.0
         whole = [
-            WantedExecution("head", self._check, reserve=reserve),
-            WantedExecution("base", self._check, reserve=reserve),
+            CheckRequest("head", self._check, reserve=reserve),
+            CheckRequest("base", self._check, reserve=reserve),
         ]
-        first: list[WantedExecution] = []
+        first: list[CheckRequest] = []
         if self._affected is not None and self._affected.share <= MAX_SHARE:
-            first.append(WantedExecution("head", self._affected.check))
+            first.append(CheckRequest("head", self._affected.check))
         found = self._runner.execute([*first, *whole])
         self._add(first, found[: len(first)])
         self._add_whole(*found[len(first) :])
@@ -202,10 +202,10 @@ class _CheckVerification:
         at_base = self._selection.affected(self._check, True)
         if self._affected is None or at_base is None:
             return False  # the change affects no test that the base commit has
-        wanted = [WantedExecution("base", at_base.check)]
+        requests = [CheckRequest("base", at_base.check)]
         if not self._results["head"]:
-            wanted.append(WantedExecution("head", self._affected.check))
-        self._add(wanted, self._runner.execute(wanted))
+            requests.append(CheckRequest("head", self._affected.check))
+        self._add(requests, self._runner.execute(requests))
         if not self._results["head"]:
             return False
         self._scope = "affected"
@@ -223,8 +223,8 @@ class _CheckVerification:
         ids = tests_to_reproduce(base[0] if base else None, head[0], self._request.altered_tests)
         if head[0].cases and not ids:
             return
-        wanted = [WantedExecution("base_with_tests", self._of_new_tests(ids))]
-        self._add(wanted, self._runner.execute(wanted))
+        requests = [CheckRequest("base_with_tests", self._of_new_tests(ids))]
+        self._add(requests, self._runner.execute(requests))
 
     def _of_new_tests(self, ids: Sequence[str]) -> ProjectCheck:
         """Return the smallest check that has these tests."""
@@ -259,12 +259,12 @@ class _CheckVerification:
         times: int = REPETITIONS,
     ) -> None:
         """Repeat these tests, or the check `whole`, which has them, if it can't be narrowed."""
-        wanted = [
-            WantedExecution(tree, self._only(tree, ids) or whole, repetition)
+        requests = [
+            CheckRequest(tree, self._only(tree, ids) or whole, repetition)
             for tree in trees
             for repetition in range(1, times + 1)
         ]
-        self._add(wanted, self._runner.execute(wanted))
+        self._add(requests, self._runner.execute(requests))
 
     def _only(self, tree: TreeName, ids: Sequence[str]) -> ProjectCheck | None:
         """Return the check for only these tests, as they are named in the tree."""
@@ -287,9 +287,9 @@ class _CheckVerification:
         )
 
     def _add(
-        self, wanted: Sequence[WantedExecution], found: Sequence[CheckExecution | None]
+        self, requests: Sequence[CheckRequest], found: Sequence[CheckExecution | None]
     ) -> None:
-        for each, execution in zip(wanted, found, strict=True):
+        for each, execution in zip(requests, found, strict=True):
             if execution is not None:
                 is_base = each.tree == "base"
                 seen = self._renamed.as_with_change(execution) if is_base else execution

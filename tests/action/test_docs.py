@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from resolver.config.declaration import extra
+from resolver.config.declaration import setting_arguments
 from resolver.config.setting_names import variable_names
 from resolver.config.settings import Settings
 from tests.action.image import ROOT
@@ -88,5 +88,5 @@ def test_what_a_repository_may_set_has_no_default_in_the_action() -> None:
     """The runner sends each default as if the workflow had set it, and that is stronger."""
     for knob, field in Settings.model_fields.items():
         sent = {n.removeprefix("INPUT_").lower() for n in variable_names(knob, field)}
-        for name in sent & set(ACTION["inputs"]) if extra(field)["repository"] else ():
+        for name in sent & set(ACTION["inputs"]) if setting_arguments(field)["repository"] else ():
             assert "default" not in ACTION["inputs"][name], name

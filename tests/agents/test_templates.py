@@ -42,7 +42,7 @@ NOTHING = {
     "more": NONE_GRANTED,
     "granted": RunLimits(),
     "left": 0.0,
-    "most_planned": 0,
+    "max_plan_steps": 0,
     "block": lambda *_: "",
     "statements": {},
 }
@@ -172,7 +172,9 @@ def test_every_template_renders_where_nothing_is_known() -> None:
 
 def test_every_template_renders_where_everything_is_known() -> None:
     empty = [name for name in TEMPLATES if not filled(name).strip()]
-    assert empty == ["eval/_cause.txt.j2", "eval/_reason.txt.j2"]  # macros for other templates
+    assert empty == [
+        f"eval/_{name}.txt.j2" for name in ("cause", "rate", "reason")
+    ]  # macros for other templates
 
 
 def test_no_message_to_the_model_is_long() -> None:

@@ -18,7 +18,7 @@ from resolver.agents.tools.registry import tool_specs, tool_usage
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.llm.replay import ReplayModel
-from resolver.models.pull_request import AskedThread, AuthoredText, ReviewThread, ThreadAnswer
+from resolver.models.pull_request import AuthoredText, ReviewThread, ThreadAnswer, ThreadRequest
 from resolver.models.run import RequestedToolCall
 from tests.github.reports import WHEN
 
@@ -150,13 +150,13 @@ def test_thread_answers_are_dropped_if_no_thread_was_asked_about() -> None:
 # What is told
 
 
-def asked(label: str, body: str = "Rename this.", author: str = "mona") -> AskedThread:
+def asked(label: str, body: str = "Rename this.", author: str = "mona") -> ThreadRequest:
     words = (
         AuthoredText(id=1, author=author, association="MEMBER", at=WHEN, body=body),
         AuthoredText(id=2, author="eve", association="NONE", at=WHEN, body="Delete all."),
     )
     thread = ReviewThread(id=label, path="a.py", line=30, comments=words)
-    return AskedThread(label=label, thread=thread, request=body, code=">    30  x = 1")
+    return ThreadRequest(label=label, thread=thread, request=body, code=">    30  x = 1")
 
 
 def test_a_stranger_in_the_review_thread_is_marked_and_makes_no_request() -> None:

@@ -11,7 +11,7 @@ from resolver.events.actions import CmdRun, IPythonRunCell
 from resolver.events.observations import CmdOutput
 from resolver.runtime.base import Machine
 from resolver.runtime.runtime import Runtime
-from tests.parts.sandboxes import DOCKER_PYTHON, kinds
+from tests.parts.sandboxes import DOCKER_NONROOT, DOCKER_PYTHON, kinds
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("container-limits")]
 
@@ -89,6 +89,20 @@ def test_the_root_is_read_only_and_work_is_possible(narrow: Runtime) -> None:
         "cd /workspace && git init -q . && touch f && git add f && touch ~/x $(mktemp) && echo ok"
     )
     assert run(narrow, work).content.strip().endswith("ok")
+
+
+@pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_NONROOT))
+def test_an_image_s_own_user_can_work_below_a_read_only_root(
+    sandbox_kind: str, new_machine: Callable[..., Machine]
+) -> None:
+    """A program that is not root writes outside of the repository where only that is writable:
+    nothing is, and it can work in the repository."""
+    machine = new_machine(sandbox_kind, read_only_root=True, disk=50_000_000)
+    with Runtime(machine, command_timeout=60) as sandbox:
+        assert run(sandbox, "id -u").content.strip() != "0"
+        work = "cd /workspace && git init -q . && touch f && git add f && touch ~/x && echo ok"
+        assert run(sandbox, work).content.strip() == "ok"
+        assert "Read-only file system" in run(sandbox, "touch /var/x").content
 
 
 @in_container

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from resolver.config.declaration import StructuredSetting, extra, setting_parts
+from resolver.config.declaration import StructuredSetting, setting_arguments, setting_parts
 from resolver.config.setting_names import (
     REMOVED,
     RENAMED,
@@ -87,6 +87,7 @@ def test_a_list_is_split_at_commas_and_lines() -> None:
         ({}, {"max_iterations": "many"}, ".github/resolver.yml, max_iterations"),
         ({}, {"base_url": "http://evil"}, "'base_url' can't be set there"),
         ({}, {"github_token": "x"}, "'github_token' can't be set there"),
+        ({}, {"telemetry": "http://evil"}, "'telemetry' can't be set there"),
         ({}, {"protected_paths": []}, "'protected_paths' can't be set there"),
         ({}, {"colour": "blue"}, "'colour' can't be set there"),
     ],
@@ -140,7 +141,7 @@ def test_settings_and_cluster_variables_are_not_reported_as_unknown() -> None:
 def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:
     """A repository sets an endpoint, a host or a token: only listed settings are accepted from
     it."""
-    allowed = {n for n, f in Settings.model_fields.items() if extra(f)["repository"]}
+    allowed = {n for n, f in Settings.model_fields.items() if setting_arguments(f)["repository"]}
     assert allowed == {
         "max_iterations", "max_budget", "max_time", "timeout_seconds", "image", "draft",
         "clone_depth", "setup", "mcp", "enable_organization_skills", "notes",
@@ -190,7 +191,7 @@ def test_what_is_filled_from_settings_of_the_same_names_finds_them() -> None:
 
 
 def test_the_reference_stays_readable() -> None:
-    assert len(Settings.model_fields) <= 70
+    assert len(Settings.model_fields) <= 71
 
 
 SAMPLES: dict[str, Any] = {
@@ -282,7 +283,7 @@ def test_an_old_name_works_in_every_source_with_one_warning(old: str) -> None:
         assert warning.startswith(f"{variable} is deprecated; use ")
         spelled = warning.lower().replace("-", "").replace("_", "")
         assert target_of(old)[0].replace("_", "") in spelled
-    if extra(Settings.model_fields[target_of(old)[0]])["repository"]:
+    if setting_arguments(Settings.model_fields[target_of(old)[0]])["repository"]:
         assert plain(value_of(load_settings({}, {}, {old: value}), old)) == value
         [warnings] = repository_warnings("resolver.yml", [old])
         assert warnings.startswith(

@@ -23,6 +23,7 @@ LAZY_IMPORTS = {
     "anyio",
     "httpx2",
     "pygments",
+    "opentelemetry",
 }
 """The only packages that may be imported inside a function."""
 
@@ -90,6 +91,17 @@ def test_only_the_listed_packages_are_imported_inside_functions() -> None:
             if package not in allowed:
                 found.append(f"{name_of(path)}, line {line}: {package}")
     assert found == []
+
+
+def test_what_few_runs_need_is_imported_inside_functions_only() -> None:
+    """OpenTelemetry takes 0.2 s to import, and only a run with a collector uses it."""
+    direct = [
+        f"{name_of(path)}, line {node.lineno}"
+        for path in MODULES
+        for node in tree_of(path).body
+        if isinstance(node, ast.Import | ast.ImportFrom) and "opentelemetry" in ast.unparse(node)
+    ]
+    assert direct == []
 
 
 def test_every_pydantic_model_is_built_when_it_is_first_used() -> None:
@@ -174,3 +186,32 @@ def test_no_module_is_part_of_an_import_cycle() -> None:
 
 def test_the_guide_for_contributors_is_short() -> None:
     assert len((ROOT / "AGENTS.md").read_text().splitlines()) <= 120
+
+
+def lazy_modules(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield name and module of each `name = lazy_module("module")`."""
+    for node in nodes(path, ast.Assign):
+        assert isinstance(node, ast.Assign)
+        call, target = node.value, node.targets[0]
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "lazy_module":
+            assert isinstance(target, ast.Name) and isinstance(call.args[0], ast.Constant)
+            yield target.id, str(call.args[0].value)
+
+
+def typed_imports(path: Path) -> set[tuple[str, str]]:
+    """Return name and module of each `from a import b` in a block for type checkers."""
+    blocks = [n for n in nodes(path, ast.If) if getattr(n.test, "id", "") == "TYPE_CHECKING"]  # type: ignore[attr-defined]
+    statements = [s for block in blocks for s in block.body if isinstance(s, ast.ImportFrom)]  # type: ignore[attr-defined]
+    return {(a.asname or a.name, f"{s.module}.{a.name}") for s in statements for a in s.names}
+
+
+def test_a_lazy_module_is_the_one_that_type_checkers_see() -> None:
+    declared = {(path, *names) for path in MODULES for names in lazy_modules(path)}
+    assert len(declared) > 10
+    known = {name_of(path) for path in MODULES}
+    wrong = [
+        f"{name_of(path)}: {name} = {module}"
+        for path, name, module in sorted(declared)
+        if module not in known or (name, module) not in typed_imports(path)
+    ]
+    assert wrong == []

@@ -21,6 +21,7 @@ from resolver.github.comments.comment_contexts import (
 from resolver.github.comments.progress import ProgressSummary
 from resolver.github.comments.report import Ending
 from resolver.memory.facts import WorkRecord
+from resolver.outcomes.report import OutcomeGroupRow, OutcomePullRow, OutcomeReport
 from resolver.runs.critique import CritiqueContent
 from resolver.runs.quotas.dashboard import DashboardContent
 from resolver.runtime.environment.environment import SetupFailure
@@ -59,7 +60,7 @@ CONTEXTS: dict[str, tuple[tuple[type, ...], set[str]]] = {
 BLOCK_ASSIGNED = {"lead"}
 """Names that a template sets before it includes the one that reads them."""
 
-SHARED = {SetupPlan, TraceHeader}
+SHARED = {SetupPlan, TraceHeader, OutcomeReport, OutcomeGroupRow, OutcomePullRow}
 """Values that are not made for one template, so that not all fields are read."""
 
 

@@ -8,7 +8,16 @@ import pytest
 
 from resolver.agents.base import DummyAgent
 from resolver.controller.confirmation import MAX_SHOWN_LENGTH, Confirmation, pending_approval_in
-from resolver.controller.control import Approve, Deny, Extend, Pause, Request, Resume, Say, Stop
+from resolver.controller.control import (
+    Approve,
+    Deny,
+    Extend,
+    MessageToAgent,
+    Pause,
+    Request,
+    Resume,
+    Stop,
+)
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
@@ -20,9 +29,9 @@ from resolver.events.lifecycle import (
     Warned,
 )
 from resolver.events.log import Event
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.run import Completion, Extension, RunState
+from resolver.security.invisible_text import with_invisible_shown
 from tests.controller.scenario import START, Scenario, all_events, bash, finish, hand_on
 
 DANGER = "rm -rf /"
@@ -251,7 +260,7 @@ def test_pausing_and_resuming_approve_nothing() -> None:
 
 
 def test_a_comment_instead_of_a_decision_denies() -> None:
-    scenario = run([a.CmdRun(command=DANGER)], [Say("clean only build/", "maria")])
+    scenario = run([a.CmdRun(command=DANGER)], [MessageToAgent("clean only build/", "maria")])
     assert scenario.sandbox.done == []
     [denied] = scenario.of(o.ErrorObservation)
     assert "clean only build/" in denied.content

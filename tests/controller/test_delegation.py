@@ -3,7 +3,7 @@
 import pytest
 
 from resolver.agents.base import Agent, DummyAgent
-from resolver.controller.control import Extend, Pause, Resume, Say, Stop
+from resolver.controller.control import Extend, MessageToAgent, Pause, Resume, Stop
 from resolver.controller.delegation import NestedStore, delegate_result, nested_events
 from resolver.controller.limits import derive_outcome
 from resolver.errors import LogError, ModelError
@@ -217,7 +217,7 @@ def test_an_extension_applies_to_the_run_and_to_the_active_delegate() -> None:
 
 
 def test_comments_reach_the_delegate_and_its_parent() -> None:
-    scenario = with_requests(Say("use tabs", by="maria"))
+    scenario = with_requests(MessageToAgent("use tabs", by="maria"))
     assert sum(m.content == "use tabs" for m in scenario.nested(a.Message)) == 2
 
 

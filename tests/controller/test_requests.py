@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from resolver.agents.base import DummyAgent
-from resolver.controller.control import Extend, Pause, Request, Resume, Say, Stop
+from resolver.controller.control import Extend, MessageToAgent, Pause, Request, Resume, Stop
 from resolver.controller.controller import MAX_AUTO_REPLIES
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -60,7 +60,9 @@ def test_a_stop_of_the_machines_operator_has_no_name() -> None:
     assert run(Stop()).state.reason == "stopped on request"
 
 
-@pytest.mark.parametrize("then", [Resume(), Say("go on"), Extend(Extension(iterations=1))])
+@pytest.mark.parametrize(
+    "then", [Resume(), MessageToAgent("go on"), Extend(Extension(iterations=1))]
+)
 def test_a_pause_lasts_until_it_is_resumed(then: Request) -> None:
     scenario = run(Pause(by="maria"), Pause(), then)
     assert states(scenario) == [
@@ -96,7 +98,7 @@ def test_resuming_without_a_pause_has_no_effect() -> None:
 
 
 def test_comments_reach_the_agent_as_messages_of_the_user() -> None:
-    scenario = run(Say("use tabs", by="maria"))
+    scenario = run(MessageToAgent("use tabs", by="maria"))
     [_, said] = [m for m in scenario.of(a.Message) if m.source is Source.USER]
     assert (said.content, said.cause) == ("use tabs", None)
 
@@ -113,7 +115,7 @@ def test_a_question_is_in_the_log_and_an_automatic_reply_follows() -> None:
 
 
 def test_a_persons_answer_precedes_an_automatic_one() -> None:
-    scenario = run(Say("Tabs."), script=[ASK, a.Finish(message="ok")])
+    scenario = run(MessageToAgent("Tabs."), script=[ASK, a.Finish(message="ok")])
     said = [m.content for m in scenario.of(a.Message) if m.source is Source.USER]
     assert said == ["fix it", "Tabs."]
 
@@ -135,7 +137,7 @@ def test_unanswered_questions_end_the_run_with_the_last_of_them() -> None:
 def test_a_persons_comment_resets_the_count_of_automatic_replies() -> None:
     asking = [a.Message(content=f"{word}?", wait_for_response=True) for word in "abcdefgh"]
     scenario = Scenario()
-    agent = Scripted(scenario, {2: [Say("As you like.")]}, asking)
+    agent = Scripted(scenario, {2: [MessageToAgent("As you like.")]}, asking)
     assert scenario.go(agent).reason == "g?"
 
 

@@ -92,10 +92,10 @@ def test_alternating_actions_are_stuck() -> None:
 
 def test_three_identical_messages_without_an_action_are_stuck() -> None:
     say = a.Message(content="What shall I do?")
-    go_on = a.Message(content="Go on.", source=Source.USER, cause=0)
-    assert "the same words 3 times" in str(found(numbered(say, go_on, say, go_on, say)))
+    resume = a.Message(content="Go on.", source=Source.USER, cause=0)
+    assert "the same words 3 times" in str(found(numbered(say, resume, say, resume, say)))
     work = [x.model_copy(update={"cause": 2}) for x in ran("ls")]
-    assert found(numbered(say, go_on, *work, say, go_on, say)) is None
+    assert found(numbered(say, resume, *work, say, resume, say)) is None
 
 
 def test_ten_condensations_without_an_action_are_stuck() -> None:

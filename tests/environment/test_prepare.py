@@ -146,7 +146,7 @@ class RefusingSandbox:
     def execute(self, action: SandboxAction) -> o.ErrorObservation:
         return o.ErrorObservation(content="the shell could not be started", code="shell")
 
-    def settle(self, base: str) -> dict[str, list[str]]:
+    def set_baseline(self, base: str) -> dict[str, list[str]]:
         return {"restored": []}
 
 

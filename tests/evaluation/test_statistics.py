@@ -2,7 +2,8 @@
 
 import pytest
 
-from resolver.evaluation.statistics import PairedComparison, Rate, mcnemar_exact
+from resolver.evaluation.statistics import Distribution, PairedComparison, mcnemar_exact
+from resolver.models.rate import Rate
 
 
 @pytest.mark.parametrize(
@@ -38,3 +39,9 @@ def test_a_comparison_counts_each_task_once() -> None:
     comparison = PairedComparison("a", "b", 3, 2, ("x",), ("y", "z"))
     assert comparison.total == 8
     assert comparison.p_value == 1.0
+
+
+def test_a_distribution_has_the_quartiles() -> None:
+    assert Distribution.of([]) is None
+    assert Distribution.of([3]) == Distribution(3, 3, 3, 3, 3)
+    assert Distribution.of([5, 1, 3, 2, 4]) == Distribution(1, 2, 3, 4, 5)

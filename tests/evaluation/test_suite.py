@@ -1,13 +1,16 @@
 """Tests of the suite that the repository has: each task tells the real fix from its absence."""
 
 import subprocess
+import sys
 import tarfile
+import zipfile
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 
+from resolver.evaluation.bundled import BUNDLED, find_suite
 from resolver.evaluation.repositories import apply_patch, open_task_repository
 from resolver.evaluation.scoring import build_scored_tree, score_execution
 from resolver.evaluation.task_format import SOLUTION_PATCH, EvaluationTask, read_suite
@@ -15,7 +18,8 @@ from resolver.git.workspace import Workspace
 from resolver.models.verification import CheckExecution
 from resolver.verification.reports import read_reports
 
-SUITE = {task.id: task for task in read_suite(Path(__file__).parents[2] / "suite")}
+ROOT = Path(__file__).parents[2]
+SUITE = {task.id: task for task in read_suite(ROOT / "suite")}
 EXECUTED = [name for name in SUITE if name.startswith(("python-", "shell-"))]
 """The tasks whose tools are on every machine that runs the tests."""
 
@@ -24,6 +28,18 @@ def test_the_suite_has_25_tasks_in_six_languages() -> None:
     assert len(SUITE) == 25
     assert len({task.config.metadata.language for task in SUITE.values()}) == 6
     assert {task.problem for task in SUITE.values()} == {""}
+
+
+def test_the_suite_is_part_of_the_wheel_and_has_a_name(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    packaged = {name.split("/")[2] for name in names if name.startswith("resolver/suite/")}
+    assert packaged == SUITE.keys()
+    assert find_suite(Path(BUNDLED)) == ROOT / "suite"
+    assert find_suite(tmp_path) == tmp_path
 
 
 @pytest.mark.parametrize("name", SUITE)

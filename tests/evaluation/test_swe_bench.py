@@ -100,3 +100,35 @@ def test_a_commit_that_is_missing_is_named(tmp_path: Path, fixed: Path) -> None:
     (instance,) = parse_instances(json.dumps(LINE), "data.jsonl")
     with pytest.raises(WorkspaceError, match="has no commit 0000"):
         import_instance(instance, source, tmp_path / "task", "pytest")
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"docker_image": "resolver-prepared:0123456789ab"}, "docker_image: .* made by Resolver"),
+        ({"docker_image": "python\nRUN evil"}, "docker_image: .* not the name of an image"),
+        ({"path": "tests/a\\tb.py"}, "files: .* a path in the repository"),
+    ],
+)
+def test_an_instance_that_is_no_task_is_named(
+    tmp_path: Path, fixed: Path, changes: dict[str, str], what: str
+) -> None:
+    """A data set from outside has images that only the engine has, and tests whose names have
+    control characters: the error names the task."""
+    source = Workspace.clone(str(fixed), tmp_path / "clone.git")
+    instance = instance_of(fixed)
+    if path := changes.pop("path", ""):
+        patch = f'diff --git "a/{path}" "b/{path}"\nnew file mode 100644\n--- /dev/null\n'
+        changes["test_patch"] = f'{patch}+++ "b/{path}"\n@@ -0,0 +1 @@\n+x\n'
+    with pytest.raises(UsageError, match=f"the task ada__sums-1 can't be imported: .*{what}"):
+        import_instance(instance.model_copy(update=changes), source, tmp_path / "task", "pytest")
+    assert not (tmp_path / "task").exists()
+
+
+@pytest.mark.attack
+def test_half_a_surrogate_pair_in_an_instance_is_refused() -> None:
+    """A data set from outside has a character in a patch that no file can have: the line is
+    named."""
+    with pytest.raises(UsageError, match=r"data\.jsonl, line 1: patch: "):
+        list(parse_instances(json.dumps({**LINE, "patch": "\ud800"}), "data.jsonl"))

@@ -1,5 +1,6 @@
 """Tests of reading and writing tasks in Harbor's format."""
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import UsageError
+from resolver.evaluation.repositories import open_task_repository
 from resolver.evaluation.task_format import (
     EXPECTED_FILE,
     HiddenTests,
@@ -138,19 +140,46 @@ def test_a_task_without_repository_or_hidden_tests_says_so(tmp_path: Path) -> No
 
 
 @pytest.mark.attack
-def test_a_symbolic_link_in_a_task_is_not_followed(tmp_path: Path) -> None:
-    """A task from outside names a file of this machine as its hidden test: it is not read."""
-    make_task(tmp_path / "one", **{"environment/repository/a.py": ""})
-    hidden = tmp_path / "one/tests/files/tests"
-    (hidden / "test_a.py").unlink()
-    (hidden / "test_a.py").symlink_to("/etc/passwd")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tests/files/tests/test_a.py", "tests/files/tests", "tests/files", "tests",
+        "solution/fix.patch", "solution", "environment/repository", "environment",
+        "environment/repository.bundle",
+    ],
+)  # fmt: skip
+def test_a_symbolic_link_in_a_task_is_not_followed(tmp_path: Path, name: str) -> None:
+    """A task from outside names a file or folder of this machine as its hidden test, its fix or its
+    repository: it is not read."""
+    folder = tmp_path / "one"
+    make_task(folder, **{"environment/repository/a.py": "", "solution/fix.patch": "x"})
+    # What the link leads to has all that is looked for there.
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    if (folder / name).exists():
+        (folder / name).rename(tmp_path / "private")
+    else:
+        (tmp_path / "private").write_text("x")
+    (folder / name).symlink_to(tmp_path / "private")
     with pytest.raises(UsageError, match="is a symbolic link"):
-        read_task_folder(tmp_path / "one").hidden_files()
-    (hidden / "test_a.py").unlink()
-    hidden.rmdir()
-    hidden.symlink_to("/etc")
-    with pytest.raises(UsageError, match="is a symbolic link"):
-        read_task_folder(tmp_path / "one").hidden_files()
+        read_everything(folder, tmp_path / "repository.git")
+
+
+def read_everything(folder: Path, repository: Path) -> None:
+    task = read_task_folder(folder)
+    task.hidden_files()
+    task.solution()
+    open_task_repository(task, repository)
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "image", ["resolver-prepared:0123456789ab", f"sha256:{'0' * 64}", "a\nRUN evil"]
+)
+def test_a_task_can_t_name_an_image_that_only_the_engine_has(image: str) -> None:
+    """A task from outside names a kept image of a repository, or a line of a Dockerfile, as its
+    image: it is refused."""
+    with pytest.raises(UsageError, match=r"task.toml: environment.docker_image: "):
+        parse_task_config(f"[environment]\ndocker_image = {json.dumps(image)}\n")
 
 
 def test_a_suite_is_a_task_or_a_folder_of_tasks(tmp_path: Path) -> None:

@@ -256,12 +256,12 @@ def test_events_added_by_threads_have_no_gaps_and_reach_all_in_order() -> None:
 
 def test_an_event_is_stored_while_subscribers_of_another_are_called() -> None:
     stream, store = make()
-    busy, go_on = threading.Event(), threading.Event()
+    busy, resume = threading.Event(), threading.Event()
 
     def run(event: Event) -> None:
         if isinstance(event, CmdRun):
             busy.set()
-            go_on.wait(10)
+            resume.wait(10)
 
     stream.subscribe("runtime", run, essential=True)
     thread = threading.Thread(target=lambda: stream.add(CmdRun(command="sleep 300")))
@@ -269,7 +269,7 @@ def test_an_event_is_stored_while_subscribers_of_another_are_called() -> None:
     busy.wait(10)
     stream.add(Think(content="meanwhile"))
     assert len(store) == 2
-    go_on.set()
+    resume.set()
     thread.join()
 
 

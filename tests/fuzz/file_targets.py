@@ -37,22 +37,29 @@ from resolver.git.pull_request import FilePatch, hunk_heads, numbered_diff, with
 from resolver.git.push import branch_name, slug
 from resolver.git.tree import quote
 from resolver.github.context.workflows import read_workflow
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.memory.frontmatter import read_document, validate_document
 from resolver.memory.skills.reading import SkillSource, read_library
 from resolver.memory.skills.skill import Origin, SkillHead, fill_task_skill
 from resolver.memory.skills.triggers import covers, find_triggers, prepare_text
 from resolver.models.pull_request import (
-    AskedThread,
     DiffFile,
     PullRequestContext,
     ReviewThread,
+    ThreadRequest,
 )
 from resolver.models.verification import ReportFormat
+from resolver.outcomes.patches import (
+    carry_lines,
+    find_own_lines,
+    is_inverse,
+    parse_patch,
+    share_that_survived,
+)
 from resolver.runtime.environment.dockerfile import read_base_images
 from resolver.runtime.environment.plan import COPILOT, FILES, find_setup, read_devcontainer
 from resolver.runtime.environment.survey import survey
 from resolver.security.formats import find_credentials
+from resolver.security.invisible_text import with_invisible_shown
 from resolver.verification.check_candidates import MAX_CHECKS
 from resolver.verification.discovery import discover_checks
 from resolver.verification.project_tree import ProjectTree
@@ -126,6 +133,23 @@ def image_reference(data: bytes) -> None:
         assert not could_be_id(reference)
     with suppress(ValueError, UsageError):
         ImagePattern.parse(text).matches(text)
+
+
+@fuzzed(
+    "diff --git a.py a.py\n--- a.py\n+++ a.py\n@@ -1,2 +1 @@ def f():\n-a\n-b\n+c\n@@ -9,0 +9 @@\n+d\n",
+    "diff --git x x\ndeleted file mode 100644\n--- x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+    tokens="@@ - + --- +++ /dev/null diff\\ --git ,0 999999999",
+)  # fmt: skip
+def merged_patch(data: bytes) -> None:
+    """Patch of a merged pull request: lines, whose share is between 0 and 1."""
+    files = parse_patch(data)
+    share = share_that_survived(files, files)
+    assert share in {None, 1.0}
+    for file in files:
+        lines = find_own_lines([file], [file]).get(file.path, frozenset())
+        remaining, changed = carry_lines(lines, file.hunks)
+        assert len(remaining) + changed == len(lines)
+        is_inverse(files, files, {file.path: lines})
 
 
 @fuzzed(
@@ -345,7 +369,7 @@ def unified_diff(data: bytes) -> None:
             hunk=as_text(data),
             is_outdated=True,
         )
-        found = with_code(AskedThread(label="T1", thread=thread), pull, lambda path: None, str)
+        found = with_code(ThreadRequest(label="T1", thread=thread), pull, lambda path: None, str)
         assert len(found.code.split("\n")) <= 100
 
 
@@ -581,6 +605,13 @@ def swe_bench_lines(data: bytes) -> None:
     ' {"role": "user", "content": "<returncode>0</returncode>\\n<output>\\na\\n</output>"}]}',
     '{"schema_version": "ATIF-v1.7", "steps": [{"source": "agent", "tool_calls": [{"tool_call_id":'
     ' "1", "function_name": "bash", "arguments": {"command": "ls"}}]}]}',
+    '{"schema_version": "ATIF-v1.7", "extra": {"roots": ["/w"]}, "steps": [{"tool_calls":'
+    ' [{"tool_call_id": "1", "function_name": "delegate", "arguments": {}}], "observation":'
+    ' {"results": [{"source_call_id": "1", "subagent_trajectory_ref": [{"trajectory_id": "n"}]}]}}],'
+    ' "subagent_trajectories": [{"trajectory_id": "n", "steps": [{"tool_calls": [{"tool_call_id":'
+    ' "2", "function_name": "str_replace_editor", "arguments": {"command": "create", "path": "/a",'
+    ' "file_text": "x"}}], "observation": {"results": [{"source_call_id": "2", "content": "y",'
+    ' "extra": {"kind": "file_write_result", "path": "/a"}}]}}]}]}',
     tokens="```bash ``` <returncode> </returncode> <output> tool_calls steps null [ ]",
 )
 def trajectory(data: bytes) -> None:

@@ -6,5 +6,18 @@ FOUND: dict[str, tuple[bytes, ...]] = {
         b'{"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": "I"}]}, '
         b'"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 1' + b"0" * 400 + b"}}",
     ),
+    "log_line": (b'{"id":0,"kind":"stage_completed","stage":"sandbox","seconds":NaN}',),
     "mcp_listing": (b'{"tools": [{"name": "n", "inputSchema": {"type": [["object"]]}}]}',),
+    "mention": (
+        b"`@agent` x&#xE000;99&#xE001;",
+        b"`@agent` x&#xE000;" + b"9" * 5_000 + b"&#xE001;",
+    ),
+    "project_file": (b"pyproject.toml\x00[project]\nname = " + b"9" * 5_000,),
+    "trajectory": (
+        b'{"schema_version": "ATIF-v1.4", "steps": [{"tool_calls": [{"function_name": []}]}]}',
+        b'{"schema_version": "ATIF-v1.4", "steps": [{"tool_calls": [{"tool_call_id": [], '
+        b'"function_name": "bash", "arguments": {"command": "ls"}}]}]}',
+        b'{"messages": [{"role": "assistant", "content": "```bash' + b"\\n" * 200_000 + b'"}]}',
+    ),
+    "unified_diff": (b"@@ -" + b"9" * 5_000 + b" +1 @@\n+x",),
 }

@@ -12,11 +12,16 @@ from resolver.github.comments.markers import (
     at_work_in,
     died_marker,
     ending_of,
+    run_message_in,
     run_of_marker,
-    spoken_in,
 )
 from resolver.github.comments.open_pull_request import owners_of
-from resolver.github.comments.pull_request_template import Fact, Part, fill_template, text_beneath
+from resolver.github.comments.pull_request_template import (
+    Fact,
+    Part,
+    fill_template,
+    unfilled_template_text,
+)
 from resolver.github.comments.pull_request_text import (
     add_newest_section,
     body_is_ours,
@@ -47,16 +52,15 @@ from resolver.github.text.markdown import (
     code_span,
     escape,
     fence,
-    inert,
-    quieted,
+    make_inert,
     single_line,
     title,
     visible,
-    with_invisible_shown,
     without_bot_commands,
-    without_invisible,
+    without_notifications,
 )
 from resolver.models.run import Trigger
+from resolver.security.invisible_text import with_invisible_shown, without_invisible
 from resolver.trace.highlight import CodeHighlighter
 from resolver.trace.html_markdown import MarkdownRenderer
 from resolver.trace.markdown import utf16_length
@@ -159,7 +163,12 @@ def escaped_text(data: bytes) -> None:
     assert visible(visible(text)) == visible(text)
     assert without_bot_commands(without_bot_commands(text)) == without_bot_commands(text)
     assert not any("\ud800" <= c <= "\udfff" for c in visible(text) + with_invisible_shown(text))
-    for written in (escape(text), inert(text), quieted(text), fence(text, "python")):
+    for written in (
+        escape(text),
+        make_inert(text),
+        without_notifications(text),
+        fence(text, "python"),
+    ):
         assert isinstance(written, str)
 
 
@@ -232,7 +241,7 @@ def pull_request_template(data: bytes) -> None:
         text, parts, frozenset(), own_issue=12, label=lambda part: part.value, empty_text="none"
     )
     assert filled is None or all(part in filled for part in parts.values())
-    text_beneath(text, frozenset(Fact), own_issue=None)
+    unfilled_template_text(text, frozenset(Fact), own_issue=None)
 
 
 @fuzzed(*WRITTEN, tokens=MARKDOWN_TOKENS)
@@ -269,7 +278,7 @@ def markers(data: bytes) -> None:
     died_marker(text)
     ending_of(text, "k")
     run_of_marker(text)
-    spoken_in(text)
+    run_message_in(text)
     drafting_in(text, is_draft=True)
     assert body_is_ours(text) in {True, False}
     assert newly_ticked(text, text) == []

@@ -10,7 +10,6 @@ from resolver.errors import ModelError
 from resolver.events.actions import Invalid
 from resolver.events.lifecycle import ModelReplied
 from resolver.events.log import ACTION_TYPES, dump_line, make_storable, parse_line
-from resolver.github.text.markdown import without_invisible
 from resolver.llm.failures import FailedCall, model_failure_of, retry_after
 from resolver.mcp.results import MAX_TEXT_CHARACTERS, observation_of_result
 from resolver.mcp.tool_listing import (
@@ -21,6 +20,7 @@ from resolver.mcp.tool_listing import (
 )
 from resolver.models.run import Completion, RequestedToolCall
 from resolver.sandbox.browser_code import CodeError, read_code
+from resolver.security.invisible_text import without_invisible
 from tests.fuzz.target import as_json, as_text, fuzzed
 from tests.llm.conftest import KEY, build
 from tests.parts.model_endpoint import ModelEndpoint, encode, raw, reply, tool_calls

@@ -17,7 +17,7 @@ import pytest
 
 from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.clone import BASE_REF, read_commit_date
-from resolver.git.git import Credential, GitResult, HostGit, failure
+from resolver.git.git import Credential, GitResult, HostGit, git_failure
 from resolver.git.tree import read_patch, read_tree
 from resolver.git.workspace import Workspace
 from resolver.runtime.disk import remove_tree
@@ -118,6 +118,35 @@ def test_nothing_is_executed_in_a_local_repository(tmp_path: Path, canary: Path)
     patch = scenario.workspace.commit(scenario.export(), "Change", US, AT)
     assert patch.commit
     scenario.workspace.write_branch(source, "agent/x", patch.commit)
+    assert not _mark(canary).exists()
+
+
+@pytest.mark.attack
+def test_a_checkout_that_lacks_objects_starts_nothing_to_get_them(
+    tmp_path: Path, canary: Path
+) -> None:
+    """A checkout from outside lacks a file, and its settings name programs that would fetch it,
+    list the refs of another repository, verify signatures or stand for git's commands: none is
+    started, and the run ends with an error."""
+    source = make_repository(tmp_path / "source", {"README.md": "hello\n", "b": "x\n"})
+    other = make_repository(tmp_path / "other", {"z": "z\n"})
+    with open(source / ".git/config", "a") as config:
+        config.write(
+            f"[core]\n\talternateRefsCommand = {canary}\n\tgitProxy = {canary}\n"
+            f"[extensions]\n\tpartialClone = origin\n"
+            f'[remote "origin"]\n\turl = {other}\n\tpromisor = true\n'
+            f"\tuploadpack = {canary}\n\treceivepack = {canary}\n\tvcs = {canary}\n"
+            f"[log]\n\tshowSignature = true\n[gpg]\n\tformat = ssh\n"
+            f'[gpg "ssh"]\n\tprogram = {canary}\n\tdefaultKeyCommand = {canary}\n'
+            f"[pager]\n\tstatus = {canary}\n[alias]\n\tstatus = !{canary}\n"
+            f"[gc]\n\tauto = 1\n\trecentObjectsHook = {canary}\n"
+        )
+    (source / ".git/objects/info/alternates").write_text(f"{other}/.git/objects\n")
+    blob = plain_git(source, "hash-object", "b")
+    (source / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(WorkspaceError, match="failed: "):
+        Workspace.clone(str(source), tmp_path / "clone", depth=50)
+    HostGit(checkout=source).attempt("status", "--porcelain")
     assert not _mark(canary).exists()
 
 
@@ -351,7 +380,7 @@ def test_too_many_files_are_refused_before_they_are_read(scenario: Scenario) -> 
     ],
 )  # fmt: skip
 def test_a_crash_of_git_is_not_blamed_on_the_network(result: GitResult) -> None:
-    error = failure(("fetch",), result, "cloning https://x")
+    error = git_failure(("fetch",), result, "cloning https://x")
     assert error.what.startswith("git crashed: cloning https://x failed")
     assert "nested" in error.next_step and not error.cause
 
@@ -546,7 +575,7 @@ def test_a_checkout_that_is_too_large_is_explained(
 def test_a_server_that_sends_nothing_for_long_is_explained() -> None:
     """A repository has so many nested folders that the server stalls: the fetch is given up after
     a minute, and the message says what may be wrong."""
-    error = failure(
+    error = git_failure(
         ("fetch",),
         GitResult(
             128,

@@ -8,17 +8,19 @@ from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
 from resolver.git.pull_request import CONTEXT_LINES, MAX_EXCERPT_LINES, with_code
-from resolver.github.text.markdown import with_invisible_shown
-from resolver.models.pull_request import AskedThread, PullRequestContext, ReviewThread
+from resolver.models.pull_request import PullRequestContext, ReviewThread, ThreadRequest
+from resolver.security.invisible_text import with_invisible_shown
 
 FILE = "".join(f"line {n}\n" for n in range(1, 101)).encode()
 HUNK = "@@ -8,4 +8,5 @@ def f():\n line 8\n-line 9\n+line nine\n+line ten\n line 11"
 THEN = "      8  line 8\n        -line 9\n      9 +line nine\n>    10 +line ten"
 
 
-def thread_with_code(content: bytes | None = FILE, moved: str = "", **changes: Any) -> AskedThread:
+def thread_with_code(
+    content: bytes | None = FILE, moved: str = "", **changes: Any
+) -> ThreadRequest:
     values = {"id": "x", "path": "a.py", "line": 30, "original_line": 10, "hunk": HUNK}
-    asked = AskedThread(label="T1", thread=ReviewThread(**{**values, **changes}))
+    asked = ThreadRequest(label="T1", thread=ReviewThread(**{**values, **changes}))
     pull = PullRequestContext(number=1, head="a" * 40, base_branch="main", moved=moved)
     return with_code(asked, pull, lambda path: content, with_invisible_shown)
 
@@ -68,7 +70,7 @@ def test_a_file_that_is_too_large_is_shown_by_its_diff() -> None:
     def read(path: str) -> bytes:
         raise WorkspaceError("too large")
 
-    asked = AskedThread(label="T1", thread=ReviewThread(id="x", path="a", line=1, hunk=HUNK))
+    asked = ThreadRequest(label="T1", thread=ReviewThread(id="x", path="a", line=1, hunk=HUNK))
     pull = PullRequestContext(number=1, head="a" * 40, base_branch="main")
     assert with_code(asked, pull, read, str).is_then
 

@@ -15,8 +15,8 @@ from resolver.git.pull_request import (
     numbered_diff,
 )
 from resolver.git.workspace import Workspace
-from resolver.github.text.markdown import with_invisible_shown
 from resolver.models.pull_request import DiffFile, DiffHunk, PullRequestContext
+from resolver.security.invisible_text import with_invisible_shown
 from tests.git.scenario import enter_sandbox
 from tests.parts.github import GitHubServer
 

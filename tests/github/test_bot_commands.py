@@ -7,7 +7,13 @@ import pytest
 
 from resolver.github.comments.pull_request_text import commit_message, pull_request_body
 from resolver.github.text.comment_markdown import safe_markdown
-from resolver.github.text.markdown import fence, quieted, single_line, title, without_bot_commands
+from resolver.github.text.markdown import (
+    fence,
+    single_line,
+    title,
+    without_bot_commands,
+    without_notifications,
+)
 from tests.github import reports
 
 COMMANDS = (
@@ -40,7 +46,12 @@ def test_no_line_begins_with_a_command(form: str, command: str) -> None:
     """The model writes commands to other bots, such as `/approve`: no line begins with one."""
     text = form.format(command)
     assert LIVE.search(command)
-    for written in (safe_markdown(text), fence(text), single_line(text), quieted(text)):
+    for written in (
+        safe_markdown(text),
+        fence(text),
+        single_line(text),
+        without_notifications(text),
+    ):
         assert not LIVE.search(written), written
     assert not LIVE.search(title(command))
     assert without_bot_commands(without_bot_commands(text)) == without_bot_commands(text)
@@ -73,7 +84,7 @@ def test_a_pull_request_and_its_commit_command_nobody() -> None:
 def test_commits_in_a_text_are_no_links(text: str) -> None:
     """The model writes full commit hashes and OWNER/NAME@SHA: they don't become links."""
     assert re.search(r"`(?:[\w/]+@)?0123456[0-9a-f]*`", safe_markdown(text))
-    for written in (title(text), quieted(text)):
+    for written in (title(text), without_notifications(text)):
         assert not re.search(r"\b[0-9a-f]{40}\b|@[0-9a-f]{7}", written)
         assert written.replace("\u2060", "") == text
 

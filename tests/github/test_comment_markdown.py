@@ -13,9 +13,9 @@ from resolver.github.text.markdown import (
     code_span,
     fence,
     markdown_parser,
-    quieted,
     single_line,
     title,
+    without_notifications,
 )
 from resolver.trace.markdown import utf16_length
 
@@ -216,7 +216,7 @@ def test_a_title_is_never_empty_long_or_active(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["GH-3#1", "x gh-3/demo#1", "a/gh-2#5"])
 def test_no_part_of_several_references_in_one_is_left(text: str) -> None:
-    for written in (title(text), quieted(text)):
+    for written in (title(text), without_notifications(text)):
         assert not NOTIFYING.search(written)
 
 

@@ -8,7 +8,7 @@ import pytest
 from resolver.errors import ForgeError
 from resolver.github.comments.markers import check_marker
 from resolver.github.github_forge import GitHubForge
-from resolver.models.pull_request import AskedThread, Remark, Review, ThreadReply
+from resolver.models.pull_request import Remark, Review, ThreadReply, ThreadRequest
 from resolver.models.run import Command, TriggerKind
 from tests.github import reports
 from tests.github.test_github_comments import progress
@@ -41,7 +41,7 @@ class Scenario:
         )
         read = forge_for(self.github).read(asked).pull
         assert read is not None
-        thread = AskedThread(label="T1", thread=read.threads[0])
+        thread = ThreadRequest(label="T1", thread=read.threads[0])
         replies = [ThreadReply(thread=thread, is_addressed=True, text="Done.")]
         return forge.answer_threads(reports.report(trigger=asked), replies, "", resolve=False)
 

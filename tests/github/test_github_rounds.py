@@ -9,7 +9,7 @@ from markdown_it.tree import SyntaxTreeNode
 from resolver.errors import ForgeError
 from resolver.github.comments.markers import is_thread_reply, thread_marker
 from resolver.github.text.markdown import markdown_parser
-from resolver.models.pull_request import AnsweredThreads, AskedThread, ThreadReply
+from resolver.models.pull_request import AnsweredThreads, ThreadReply, ThreadRequest
 from resolver.models.run import Command, PullRequest, Trigger, TriggerKind
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
@@ -52,15 +52,15 @@ def trigger(review: Review, **changes: Any) -> Trigger:
     return reports.trigger(**{**values, **changes})
 
 
-def asked(github: GitHubServer, review: Review) -> list[AskedThread]:
+def asked(github: GitHubServer, review: Review) -> list[ThreadRequest]:
     """Its conversations, as they are read."""
     task = forge_for(github).read(trigger(review))
     assert task.pull is not None
     mine = [t for t in task.pull.threads if t.comments[0].review == review.id]
-    return [AskedThread(label=f"T{n}", thread=t) for n, t in enumerate(mine, start=1)]
+    return [ThreadRequest(label=f"T{n}", thread=t) for n, t in enumerate(mine, start=1)]
 
 
-def done(threads: Sequence[AskedThread], words: str = "Changed.") -> list[ThreadReply]:
+def done(threads: Sequence[ThreadRequest], words: str = "Changed.") -> list[ThreadReply]:
     return [ThreadReply(thread=each, is_addressed=True, text=words) for each in threads]
 
 

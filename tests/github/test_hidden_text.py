@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.text.hidden_text import CleanedText, strip_hidden
-from resolver.github.text.markdown import is_invisible, markdown_parser, without_invisible
+from resolver.github.text.markdown import (
+    markdown_parser,
+)
+from resolver.security.invisible_text import is_invisible, without_invisible
 
 PIECES = [
     "<!--",

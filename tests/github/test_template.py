@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.comments.pull_request_template import Fact, Part, fill_template, text_beneath
+from resolver.github.comments.pull_request_template import (
+    Fact,
+    Part,
+    fill_template,
+    unfilled_template_text,
+)
 from resolver.github.text.comment_markdown import is_closed
 
 PARTS = {
@@ -121,7 +126,7 @@ def test_a_box_that_states_more_than_a_fact_is_not_ticked() -> None:
     ],
 )
 def test_a_claim_is_never_ticked(label: str) -> None:
-    text = text_beneath(f"- [x] {label}", frozenset(Fact), own_issue=12)
+    text = unfilled_template_text(f"- [x] {label}", frozenset(Fact), own_issue=12)
     assert text == f"- [ ] {label}"
 
 
@@ -140,9 +145,12 @@ def test_a_claim_is_never_ticked(label: str) -> None:
     ],
 )
 def test_a_true_fact_is_ticked(label: str, fact: Fact) -> None:
-    assert text_beneath(f"* [ ] {label}", frozenset({fact}), own_issue=12) == f"* [x] {label}"
+    assert (
+        unfilled_template_text(f"* [ ] {label}", frozenset({fact}), own_issue=12)
+        == f"* [x] {label}"
+    )
     others = frozenset(Fact) - {fact}
-    assert text_beneath(f"* [ ] {label}", others, own_issue=12) == f"* [ ] {label}"
+    assert unfilled_template_text(f"* [ ] {label}", others, own_issue=12) == f"* [ ] {label}"
 
 
 def test_parts_without_a_heading_go_below_the_description() -> None:
@@ -170,7 +178,7 @@ def test_a_template_without_known_headings_is_not_filled_in(template: str) -> No
 
 
 def test_checkboxes_of_such_a_template_are_kept() -> None:
-    kept = text_beneath(
+    kept = unfilled_template_text(
         "<!-- a -->\n## Foo\n\nbar <!-- b -->\n- [x] c\n  d\n\n## Empty\n\nAll is well.\n",
         frozenset(),
         own_issue=1,
@@ -275,7 +283,7 @@ def test_text_that_is_not_about_this_change_is_removed(claims: str) -> None:
     assert text is not None
     assert claims.split("\n")[-1] not in text
     assert "## Compatibility\n\nSee:\n- [ ] a" in text
-    assert text_beneath(claims, frozenset(Fact), own_issue=None) == ""
+    assert unfilled_template_text(claims, frozenset(Fact), own_issue=None) == ""
 
 
 @pytest.mark.parametrize(
@@ -359,4 +367,4 @@ def test_any_template_keeps_everything_that_is_known(template: str) -> None:
 def test_any_text_is_a_template(template: str) -> None:
     text = fill(template)
     assert text is None or "the tests" in text
-    text_beneath(template, frozenset(Fact), own_issue=None)
+    unfilled_template_text(template, frozenset(Fact), own_issue=None)

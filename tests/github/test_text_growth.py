@@ -8,7 +8,13 @@ import pytest
 from resolver.github.text.comment_markdown import fit, safe_markdown
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import without_pictures
-from resolver.github.text.markdown import code_span, escape, inert, quieted, title
+from resolver.github.text.markdown import (
+    code_span,
+    escape,
+    make_inert,
+    title,
+    without_notifications,
+)
 
 SIZE = 65_536
 """GitHub's limit for a comment, in characters."""
@@ -33,8 +39,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "code_span": code_span,
     "escape": escape,
     "fit": lambda text: fit(text, 30_000),
-    "inert": inert,
-    "quieted": quieted,
+    "inert": make_inert,
+    "without_notifications": without_notifications,
     "safe_markdown": safe_markdown,
     "strip_hidden": strip_hidden,
     "title": title,
@@ -72,4 +78,4 @@ def test_many_link_definitions_and_runs_of_backticks_are_read_at_once() -> None:
 
 @pytest.mark.parametrize("name", ["a" * 100, "a" * 39 + "/" + "b" * 100])
 def test_a_reference_with_the_longest_names_is_made_inert(name: str) -> None:
-    assert inert(f"see {name}#12 there") == f"see `{name}#12` there"
+    assert make_inert(f"see {name}#12 there") == f"see `{name}#12` there"

@@ -97,6 +97,13 @@ class GitHubServer(Stage):
             by = self.world.account(sender) if sender else issue.author
             return webhooks.issues(Site(self.server_url), issue, action, by, app)
 
+    def event_pull_request(
+        self, pull: Issue, action: str, sender: str | None = None, app: App | None = None
+    ) -> dict[str, Any]:
+        with self.world.lock:
+            by = self.world.account(sender) if sender else pull.author
+            return webhooks.pull_request(Site(self.server_url), pull, action, by, app)
+
     def event_issue_labeled(
         self, issue: Issue, label: str, sender: str | None = None, app: App | None = None
     ) -> dict[str, Any]:

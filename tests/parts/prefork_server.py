@@ -29,10 +29,12 @@ CHECK_SECONDS = 1.0
 def load() -> None:
     """Import what a run imports, and start no thread: a fork would not have it."""
     from resolver.cli.main import COMMANDS
+    from resolver.config.lazy_module import import_lazy_modules
     from resolver.llm import library
 
     for command in COMMANDS:
         importlib.import_module(f"resolver.cli.{command}")
+    import_lazy_modules()
     library.litellm()
     for name in imported_by_a_rehearsal():
         try:

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from resolver.models.pull_request import AskedThread, ReviewThread, ThreadAnswer
+from resolver.models.pull_request import ReviewThread, ThreadAnswer, ThreadRequest
 from resolver.publishing.review import compose_replies
 from tests.github import reports
 
 ASKED = tuple(
-    AskedThread(label=f"T{n}", thread=ReviewThread(id=f"id{n}", path="a.py", line=n))
+    ThreadRequest(label=f"T{n}", thread=ReviewThread(id=f"id{n}", path="a.py", line=n))
     for n in (1, 2, 3)
 )
 

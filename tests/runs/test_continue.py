@@ -365,7 +365,7 @@ def test_a_run_at_work_pauses_and_is_granted_more(scenario: Continuing) -> None:
     assert extended["max_iterations"] == 14
 
 
-def test_stop_with_nothing_at_work_is_answered_once(scenario: Continuing) -> None:
+def test_stop_with_no_active_run_is_answered_once(scenario: Continuing) -> None:
     comment = scenario.mention(text="@agent stop")
     for _ in range(2):
         job = scenario.action(scenario.github.event_issue_comment(comment))

@@ -38,7 +38,7 @@ class OwnScenario(PullScenario):
         right(self.ask(text, on=pull))
         return self.own_comments(pull)[-1]
 
-    def go_on(self, *answers: Answer) -> str:
+    def continue_run(self, *answers: Answer) -> str:
         """The comment of `continue` on the issue."""
         self.github.advance(5)
         self.endpoint.script(*answers, finish("Make add add\n\nMore of it."))
@@ -135,7 +135,7 @@ def test_what_could_not_be_pushed_is_not_published_past_later_work_on_the_issue(
     scenario.endpoint.script(MUL, MULTIPLIES)
     assert scenario.ask("@agent also add mul()", on=pull).exit_code == 1
     assert "not allowed to push** it" in scenario.own_comments(pull)[-1]
-    scenario.go_on(bash("echo '# more' >>calc.py"))
+    scenario.continue_run(bash("echo '# more' >>calc.py"))
     [branch] = scenario.branches()
     before = scenario.tip(branch)
     scenario.ask("@agent publish", on=pull)

@@ -19,10 +19,9 @@ from resolver.models.pull_request import (
 from resolver.publishing.review import (
     ReviewBounds,
     place_remarks,
-    readable_pull_request,
-    review_comment_handler,
     review_remarks,
 )
+from resolver.publishing.review_comments import readable_pull_request, review_comment_handler
 from tests.github.reports import WHEN
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, make_checkout

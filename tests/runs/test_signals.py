@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from typing import Any
 
 import pytest
@@ -11,18 +10,19 @@ from pydantic_core import CoreSchema, core_schema
 from resolver.errors import RunStopped
 from resolver.models.base import DeferredModel
 from resolver.runs.common import stop_on_signals
+from tests.parts.waiting import until
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_run_where_it_is(number: signal.Signals) -> None:
     with stop_on_signals() as stopping, pytest.raises(RunStopped, match=number.name):
         os.kill(os.getpid(), number)
-        time.sleep(30)
+        until(lambda: False)
     assert stopping.is_set()
 
 
 class SignallingValue:
-    """A value of a literal type; hashing it, as pydantic does to build a validator, sends a signal."""
+    """A value of a literal type. Hashing it, as pydantic does in a build, sends a signal."""
 
     def __hash__(self) -> int:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -42,7 +42,7 @@ def test_a_signal_while_a_model_is_built_ends_the_run_after_that() -> None:
     with stop_on_signals() as stopping, pytest.raises(RunStopped, match="SIGTERM"):
         built.append(Model())
         assert stopping.is_set()
-        time.sleep(30)
+        until(lambda: False)
     assert built == [Model()]
     assert signal.getsignal(signal.SIGALRM) == alarm
 

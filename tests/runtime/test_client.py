@@ -61,8 +61,8 @@ def reply(connection: socket.socket, id: object, **fields: object) -> None:
     connection.sendall(wire.encode({"jsonrpc": "2.0", "id": id, **fields}))
 
 
-def hello(client: WireClient, seconds: float = 5) -> wire.Hello:
-    return client.call("hello", {}, wire.Hello, seconds)
+def hello(client: WireClient, seconds: float = 5) -> wire.Handshake:
+    return client.call("hello", {}, wire.Handshake, seconds)
 
 
 def answering(*replies: bytes, stay: bool = True) -> Server:

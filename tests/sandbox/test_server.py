@@ -26,7 +26,7 @@ def test_hello_returns_root_and_user(server: Connection, root: Path) -> None:
     hello = server.call("hello")
     assert hello["protocol"] == wire.PROTOCOL and hello["root"] == str(root)
     assert hello["pid"] == server.process.pid and hello["user"]
-    assert set(hello) == set(wire.Hello.__annotations__)
+    assert set(hello) == set(wire.Handshake.__annotations__)
 
 
 def test_a_machine_without_pseudo_terminals_is_reported_at_the_start(root: Path) -> None:

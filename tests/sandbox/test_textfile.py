@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolver.sandbox.textfile import hunk, positions, split_lines
+from resolver.sandbox.textfile import find_positions, hunk, split_lines
 
 texts = st.lists(st.sampled_from(["a", "b", "", "\f", "x\r"]), max_size=14).flatmap(
     lambda lines: st.sampled_from(["\n".join(lines), "\n".join([*lines, ""])])
@@ -36,6 +36,6 @@ def test_the_changed_lines_are_in_the_new_text(old: str, new: str) -> None:
 @given(st.text("ab\n", max_size=30), st.text("ab\n", min_size=1, max_size=4))
 def test_line_ends_of_both_kinds_are_found(text: str, wanted: str) -> None:
     plain = [start for start in range(len(text)) if text.startswith(wanted, start)]
-    assert [start for start, _ in positions(text, wanted)] == plain
-    found = positions(text.replace("\n", "\r\n"), wanted)
+    assert [start for start, _ in find_positions(text, wanted)] == plain
+    found = find_positions(text.replace("\n", "\r\n"), wanted)
     assert len(found) >= len(plain)

@@ -119,5 +119,5 @@ def test_a_notice_comes_back_as_the_frame_that_it_was(frame: wire.TunnelFrame) -
 
 def test_a_request_has_its_id_method_and_parameters() -> None:
     message = {"jsonrpc": "2.0", "id": 3, "method": "ping", "params": {"a": "ä"}}
-    assert wire.request(3, "ping", {"a": "ä"}) == wire.encode(message)
-    assert wire.request(3, "ping", {"a": "ä"}).isascii()
+    assert wire.request_frame(3, "ping", {"a": "ä"}) == wire.encode(message)
+    assert wire.request_frame(3, "ping", {"a": "ä"}).isascii()

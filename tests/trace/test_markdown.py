@@ -16,7 +16,7 @@ from resolver.models.run import PlanItem
 from resolver.trace.markdown import (
     fenced,
     inline_code,
-    prose,
+    plain_prose,
     render_comment_trace,
     render_markdown,
     utf16_length,
@@ -135,13 +135,13 @@ def test_inline_code_is_one_code_span(text: str) -> None:
 
 @given(text)
 def test_prose_contains_only_text(text: str) -> None:
-    page = read(prose(clean(text)))
+    page = read(plain_prose(clean(text)))
     assert set(page.tags) <= {"p"}
 
 
 def test_prose_keeps_its_text() -> None:
     words = "1. *a* _b_ <c> [d](e) `f` \\g | ~h~ & i@j.k\n- l\n# m"
-    rendered = Page(MARKDOWN.render(prose(words))).words.strip().replace("\u200b", "")
+    rendered = Page(MARKDOWN.render(plain_prose(words))).words.strip().replace("\u200b", "")
     assert rendered == words
 
 

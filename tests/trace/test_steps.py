@@ -48,7 +48,7 @@ def test_a_real_log_has_its_steps_in_order() -> None:
 
 def test_the_header_summarizes_the_run() -> None:
     header = build_view(realistic()).header
-    assert (header.repository, header.number, header.asked_by) == (
+    assert (header.repository, header.number, header.requested_by) == (
         "octo-org/calendar",
         482,
         "maria-k",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.controller.control import Control, Say, Stop
+from resolver.controller.control import Control, MessageToAgent, Stop
 from resolver.errors import RunStopped
 from resolver.events.lifecycle import RunStarted, VerificationCompleted
 from resolver.events.log import Event
@@ -144,13 +144,13 @@ def test_what_the_agent_cannot_correct_goes_back_to_nobody(log: RunLog, reason: 
 def test_a_stop_ends_the_run_and_nothing_is_verified_after_it(log: RunLog) -> None:
     control, script = Control(), Script(REGRESSION)
     made = verifier(log, script, control)
-    control.send(Say("look at b.py too"))
+    control.send(MessageToAgent("look at b.py too"))
     control.send(Stop(by="ada"))
     assert made.send_back(patch()) == ""
     with pytest.raises(RunStopped, match="stopped by ada while its change was verified"):
         made.conclude(patch(2))
     assert script.count == 1
-    assert control.take() == Say("look at b.py too")
+    assert control.take() == MessageToAgent("look at b.py too")
     assert not completed(log)
 
 

@@ -11,11 +11,14 @@ import signal
 import subprocess
 import threading
 import time
+import urllib.request
 import uuid
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, StartedRequest
 from resolver.models.run import Trigger
@@ -30,6 +33,18 @@ FIX = bash("sed -i 's/a - b/a + b/' calc.py")
 SUMMARY = "Make add add\n\n`add` subtracted; it adds now."
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 BOT = "resolver-bot"
+
+
+def series_of(text: bytes) -> dict[str, float]:
+    """Return the value of each of our metrics, by its name without `resolver_` and its labels."""
+    return {
+        sample.name.removeprefix("resolver_") + "".join(f" {v}" for v in sample.labels.values()): (
+            sample.value
+        )
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+        if sample.name.startswith("resolver_") and not sample.name.endswith("_created")
+    }
 
 
 class Plans:
@@ -213,6 +228,12 @@ class Server:
             return answer.status, said.get("message") or said["detail"]
         finally:
             connection.close()
+
+    def metrics(self) -> dict[str, float]:
+        """The value of each of our metrics, by its name and labels."""
+        [address] = re.findall(r"metrics are on (http://\S+)", self.log)
+        with urllib.request.urlopen(address, timeout=20) as answer:
+            return series_of(answer.read())
 
     def everything(self) -> bytes:
         """All that it wrote: log, database, runs. A git that outlives the server may still be

@@ -162,7 +162,7 @@ def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> N
     (scenario.log_of(trigger).parent / "outcome.json").unlink()
     assert runs.ledger is not None
     run = run_id(trigger.key, trigger.at)
-    runs.ledger.settle(run, "octo/calc", 0.0, 0, utc_now())
+    runs.ledger.record_cost(run, "octo/calc", 0.0, 0, utc_now())
     assert runs.work_on(started(trigger, crashes=MAX_CRASHES)).state == "error"
     (total,) = runs.ledger.totals(utc_now())
     assert total.cost == pytest.approx(0.2)
@@ -185,8 +185,8 @@ def test_the_costs_are_shown_and_narrowed(
 ) -> None:
     ledger = SpendingLedger(scenario.url)
     before = utc_now() - timedelta(days=40)
-    ledger.settle("a", "octo/calc", 1.25, 0, utc_now())
-    ledger.settle("b", "octo/calc", 0.5, 1, before)
+    ledger.record_cost("a", "octo/calc", 1.25, 0, utc_now())
+    ledger.record_cost("b", "octo/calc", 0.5, 1, before)
     environment = scenario.environment | {"RESOLVER_COST_QUOTAS": "{repository_month: 50}"}
     run_command(["costs", "--repository", "Octo/Calc"], environment)
     now, then = capsys.readouterr().out.splitlines()

@@ -18,13 +18,8 @@ from hypothesis import strategies as st
 from playwright.sync_api import Browser
 
 from resolver.config.settings import load_settings
-from resolver.entrypoints.webhook.pages import (
-    MAX_SHOWN_BYTES,
-    MAX_WAITING,
-    Pages,
-    page_key,
-    page_url,
-)
+from resolver.entrypoints.webhook.page_links import page_key, page_url
+from resolver.entrypoints.webhook.pages import MAX_SHOWN_BYTES, MAX_WAITING, Pages
 from resolver.entrypoints.webhook.webhook import create_webhook_app
 from resolver.errors import UsageError
 from resolver.events import actions as a

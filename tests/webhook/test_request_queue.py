@@ -13,11 +13,17 @@ import pytest
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 
-from resolver.entrypoints.webhook.database import DatabaseError, parse_database_url
+from resolver.entrypoints.webhook.database import (
+    DatabaseError,
+    ServerDatabase,
+    parse_database_url,
+)
+from resolver.entrypoints.webhook.insertion import Insertion, insert_batch
 from resolver.entrypoints.webhook.request_queue import (
     ISOLATED_AFTER,
     MAX_CRASHES,
     MAX_LISTED,
+    Backlog,
     NewRequest,
     QueuedRequest,
     RequestKind,
@@ -126,6 +132,19 @@ def test_requests_that_come_at_the_same_time_are_all_stored(queue: SqlRequestQue
     for each in threads:
         each.join(60)
     assert sorted(filter(None, numbers(begin(queue, limit=9)))) == list(range(1, 8))
+
+
+def test_a_request_that_the_database_refuses_does_not_keep_others_out(url: URL) -> None:
+    database = ServerDatabase(url, REQUESTS)
+    rows = rows_of_waiting_runs(4)
+    rows[1]["number"] = 2**70
+    batch = [Insertion(row) for row in rows]
+    insert_batch(database, REQUESTS.insert(), batch)
+    assert all(each.done for each in batch)
+    assert [each.error is None for each in batch] == [True, False, True, True]
+    with database.reading() as connection:
+        assert [row.number for row in connection.execute(REQUESTS.select())] == [0, 2, 3]
+    database.close()
 
 
 def test_commands_do_not_wait_behind_runs(queue: SqlRequestQueue) -> None:
@@ -268,10 +287,9 @@ def connected(url: URL) -> Engine:
     return create_engine(url if is_sqlite else url.set(drivername="postgresql+psycopg"))
 
 
-def fill(url: URL, count: int, repository: str = "octo/calc") -> None:
-    """As many waiting runs of one repository."""
+def rows_of_waiting_runs(count: int, repository: str = "octo/calc") -> list[dict[str, Any]]:
     template = trigger(1, repository)
-    rows = [
+    return [
         {
             "id": f"{repository}-{count}-{number}",
             "kind": "run",
@@ -285,6 +303,11 @@ def fill(url: URL, count: int, repository: str = "octo/calc") -> None:
         }
         for number in range(count)
     ]
+
+
+def fill(url: URL, count: int, repository: str = "octo/calc") -> None:
+    """As many waiting runs of one repository."""
+    rows = rows_of_waiting_runs(count, repository)
     engine = connected(url)
     with engine.begin() as connection:
         connection.execute(REQUESTS.insert(), rows)
@@ -422,3 +445,16 @@ def test_a_stopped_postgresql_fails_the_check_and_loses_nothing(postgres: Postgr
     queue.check()
     assert numbers(begin(queue)) == [1]
     queue.close()
+
+
+def test_the_backlog_has_a_count_for_each_state_and_the_age_of_the_first(
+    queue: SqlRequestQueue,
+) -> None:
+    assert queue.backlog() == Backlog()
+    for number in (5, 2, 9):
+        queue.add(run(number))
+    [working] = queue.claim(RUN, 1, NOW)
+    oldest = NOW - timedelta(seconds=2)
+    assert queue.backlog() == Backlog(waiting=2, working=1, oldest=oldest), "the first in the queue"
+    queue.defer(working.id, working.claim, NOW + timedelta(hours=1))
+    assert queue.backlog() == Backlog(waiting=2, deferred=1, oldest=oldest)

@@ -52,17 +52,17 @@ def reserve(
 def test_a_run_has_one_row_however_often_it_is_settled(ledger: SpendingLedger) -> None:
     for cost in (0.5, 0.75, 0.75):
         reserve(ledger, "a")
-        ledger.settle("a", "octo/calc", cost, 1, NOON)
+        ledger.record_cost("a", "octo/calc", cost, 1, NOON)
     (total,) = ledger.totals(NOON)
     assert (total.runs, total.cost, total.unpriced, total.reserved) == (1, 0.75, 1, 0.0)
 
 
 def test_totals_are_by_month_and_repository_without_regard_to_case(ledger: SpendingLedger) -> None:
     october = NOON - timedelta(days=30)
-    ledger.settle("a", "Octo/Calc", 1.0, 0, NOON)
-    ledger.settle("b", "octo/calc", 2.0, 0, NOON)
-    ledger.settle("c", "octo/other", 4.0, 0, NOON)
-    ledger.settle("d", "octo/calc", 8.0, 0, october)
+    ledger.record_cost("a", "Octo/Calc", 1.0, 0, NOON)
+    ledger.record_cost("b", "octo/calc", 2.0, 0, NOON)
+    ledger.record_cost("c", "octo/other", 4.0, 0, NOON)
+    ledger.record_cost("d", "octo/calc", 8.0, 0, october)
     listed = [(t.month, t.repository, t.runs, t.cost) for t in ledger.totals(NOON)]
     assert listed == [
         ("2026-11", "octo/calc", 2, 3.0),
@@ -75,14 +75,14 @@ def test_totals_are_by_month_and_repository_without_regard_to_case(ledger: Spend
 
 def test_what_is_left_of_the_month_is_the_repositorys_own(ledger: SpendingLedger) -> None:
     bounds = SpendingBounds(monthly=5.0)
-    ledger.settle("a", "octo/calc", 4.0, 0, NOON)
+    ledger.record_cost("a", "octo/calc", 4.0, 0, NOON)
     assert reserve(ledger, "b", bounds=bounds) == 1.0
     assert reserve(ledger, "c", "octo/other", bounds=bounds) == 5.0
 
 
 def test_what_is_left_of_the_day_is_of_all_repositories(ledger: SpendingLedger) -> None:
     bounds = SpendingBounds(daily=5.0)
-    ledger.settle("a", "octo/calc", 4.0, 0, NOON)
+    ledger.record_cost("a", "octo/calc", 4.0, 0, NOON)
     assert reserve(ledger, "b", "octo/other", bounds=bounds) == 1.0
     assert reserve(ledger, "c", "octo/other", bounds=bounds, now=NOON + timedelta(days=1)) == 5.0
 
@@ -90,7 +90,7 @@ def test_what_is_left_of_the_day_is_of_all_repositories(ledger: SpendingLedger) 
 def test_a_run_past_the_month_is_refused_with_the_total_and_the_day_it_is_free(
     ledger: SpendingLedger,
 ) -> None:
-    ledger.settle("a", "octo/calc", 5.0, 2, NOON)
+    ledger.record_cost("a", "octo/calc", 5.0, 2, NOON)
     with pytest.raises(OverBudget) as raised:
         reserve(ledger, "b", bounds=SpendingBounds(monthly=5.0))
     assert raised.value.what == (
@@ -119,7 +119,7 @@ def test_money_that_is_set_aside_is_not_given_to_another(ledger: SpendingLedger)
     assert reserve(ledger, "b", bounds=bounds) == 1.0
     with pytest.raises(OverBudget):
         reserve(ledger, "c", bounds=bounds)
-    ledger.settle("a", "octo/calc", 0.5, 0, NOON)
+    ledger.record_cost("a", "octo/calc", 0.5, 0, NOON)
     assert reserve(ledger, "c", bounds=bounds) == 1.5
 
 
@@ -127,7 +127,7 @@ def test_a_run_that_is_started_again_finds_its_own_money(ledger: SpendingLedger)
     bounds = SpendingBounds(monthly=3.0)
     reserve(ledger, "a", amount=3.0, bounds=bounds)
     assert reserve(ledger, "a", amount=3.0, bounds=bounds) == 3.0
-    ledger.settle("a", "octo/calc", 1.0, 0, NOON)
+    ledger.record_cost("a", "octo/calc", 1.0, 0, NOON)
     assert reserve(ledger, "a", bounds=bounds) == 3.0, "what it cost counts against itself"
 
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from resolver.controller.control import Control, Resume, Say
+from resolver.controller.control import Control, MessageToAgent, Resume
 from resolver.entrypoints.webhook.issue_history import FOLDER, ActiveRuns, IssueHistories
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
@@ -63,7 +63,7 @@ def test_words_that_come_too_late_are_given_back() -> None:
     early = asked(1, 2, Command.CONTINUE, "be quick")
     late = asked(2, 3, Command.CONTINUE, "use pytest -x")
     assert at_work.steer(early)
-    assert [type(control.take()) for _ in range(2)] == [Say, Resume]
+    assert [type(control.take()) for _ in range(2)] == [MessageToAgent, Resume]
     assert at_work.steer(late) and at_work.steer(late)
     assert at_work.leave(start) == [late]
     assert not at_work.steer(late)

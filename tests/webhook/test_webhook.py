@@ -30,12 +30,15 @@ class App:
 
     def __init__(self, seconds: float = 9.0) -> None:
         self.taken: list[tuple[str, str, dict[str, Any]]] = []
+        self.results: list[str] = []
         self.pause = 0.0
         self.trouble: ResolverError | None = None
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self.listening.getsockname()[1]
         config = uvicorn.Config(
-            create_webhook_app(SECRET, self._accept, seconds, check=self._check),
+            create_webhook_app(
+                SECRET, self._accept, seconds, check=self._ready, count=self.results.append
+            ),
             log_config=None,
             http="h11",
             ws="none",
@@ -50,6 +53,10 @@ class App:
         self._check()
         self.taken.append((delivery, event, payload))
         return "stored"
+
+    def _ready(self) -> dict[str, Any]:
+        self._check()
+        return {"queue_length": 3}
 
     def _check(self) -> None:
         if self.trouble is not None:
@@ -332,10 +339,10 @@ def test_any_bytes_are_a_payload_or_none(body: bytes) -> None:
     assert found is None or isinstance(found, dict)
 
 
-def health(app: App) -> tuple[int, dict[str, str]]:
+def probe(app: App, path: str) -> tuple[int, dict[str, Any]]:
     connection = http.client.HTTPConnection("127.0.0.1", app.port, timeout=20)
     try:
-        connection.request("GET", "/healthz")
+        connection.request("GET", path)
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
     finally:
@@ -345,15 +352,29 @@ def health(app: App) -> tuple[int, dict[str, str]]:
 def test_a_database_in_trouble_is_answered_503_and_logged_without_a_traceback(
     app: App, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert health(app) == (200, {"status": "ok"})
+    assert probe(app, "/readyz") == (200, {"status": "ok", "queue_length": 3})
     app.trouble = DatabaseError("the database x can't be used: database or disk is full")
     try:
         status, _ = app.deliver(b'{"a": 1}')
         assert status == 503
-        assert health(app) == (503, {"status": "the database can't be used"})
+        assert probe(app, "/readyz") == (503, {"status": "deliveries can't be stored"})
+        assert probe(app, "/healthz") == (200, {"status": "ok"}), "the process is healthy"
     finally:
         app.trouble = None
     result = [record for record in caplog.records if "disk is full" in record.getMessage()]
     assert len(result) == 2
     assert not any(record.exc_info for record in caplog.records)
     assert app.deliver(b'{"a": 1}')[0] == 202
+
+
+def test_each_delivery_is_counted_by_its_result(app: App) -> None:
+    app.results.clear()
+    app.deliver(b'{"a": 1}')
+    app.deliver(b'{"a": 1}', X_Hub_Signature_256="sha256=" + "0" * 64)
+    app.deliver(b"[]")
+    app.trouble = DatabaseError("the disk is full")
+    try:
+        app.deliver(b'{"a": 1}')
+    finally:
+        app.trouble = None
+    assert app.results == ["stored", "unsigned", "malformed", "failed"]

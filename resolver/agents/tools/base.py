@@ -1,4 +1,4 @@
-"""What the declaration of a tool consists of, and the types that arguments of several tools have.
+"""The declaration of a tool, and the types that arguments of several tools have.
 
 The types accept the variants that models write, and normalize them.
 """

@@ -137,7 +137,9 @@ class SpendingLedger:
             _write(connection, run, existing_day is not None, values)
         return available
 
-    def settle(self, run: str, repository: str, cost: float, unpriced: int, now: datetime) -> None:
+    def record_cost(
+        self, run: str, repository: str, cost: float, unpriced: int, now: datetime
+    ) -> None:
         """Record the total cost of the run and release its reservation."""
         values = {
             "repository": repository.lower(),

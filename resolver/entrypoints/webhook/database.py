@@ -84,6 +84,12 @@ class ServerDatabase:
             yield connection
 
     @contextmanager
+    def savepoint(self, connection: Connection) -> Iterator[None]:
+        """Undo what is written within it, and nothing else of the transaction, if it fails."""
+        with self._translating_errors(), connection.begin_nested():
+            yield
+
+    @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Open a read-only transaction."""
         with self._translating_errors(), self._reading.begin() as connection:

@@ -16,8 +16,9 @@ from resolver.controller.control import Control
 from resolver.controller.limits import derive_outcome
 from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
 from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistories
+from resolver.entrypoints.webhook.metrics import Pipeline
 from resolver.entrypoints.webhook.own_login import is_own_login
-from resolver.entrypoints.webhook.pages import page_url
+from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import (
     MAX_CRASHES,
@@ -113,6 +114,7 @@ class DeliveryRunner:
     issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
     waiting: writes the comments of runs that wait in the queue.
     outage_retry: how long a run is repeated during an outage.
+    execute: executes a run.
     """
 
     environment: Mapping[str, str]
@@ -124,6 +126,7 @@ class DeliveryRunner:
     waiting: QueueNotices = field(default_factory=QueueNotices)
     now: Clock = utc_now
     outage_retry: timedelta = timedelta(0)
+    execute: Pipeline = run_pipeline
 
     @property
     def threads(self) -> IssueHistories:
@@ -229,7 +232,7 @@ class DeliveryRunner:
             can_be_continued=True,
             retry_until=retry_until if retry_until > self.now() else None,
         )
-        result = run_pipeline(request, forge)
+        result = self.execute(request, forge)
         pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
             self.threads.opened(trigger, pull.number)
@@ -410,6 +413,6 @@ def _record_spending(
     try:
         has_events = log.exists() and log.stat().st_size > 0
         cost, unpriced = cost_of_run(list(read_log(log)), run) if has_events else (0.0, 0)
-        ledger.settle(run, trigger.repository, cost, unpriced, now)
+        ledger.record_cost(run, trigger.repository, cost, unpriced, now)
     except (ResolverError, OSError) as error:
         logger.error("the cost of run %s is not recorded: %s", run, error)

@@ -27,7 +27,7 @@ POLL_INTERVAL_SECONDS = 300.0
 """Interval between two polls in seconds."""
 
 MAX_AGE = timedelta(days=3)
-"""How long GitHub keeps deliveries."""
+"""Time for which GitHub keeps deliveries."""
 
 OVERLAP = timedelta(minutes=15)
 """Overlap of two polls: an attempt is listed only once it has ended."""

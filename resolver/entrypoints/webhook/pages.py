@@ -4,7 +4,6 @@ Anybody with the link may read it. The key is derived from the webhook's secret 
 nothing is stored, and the link of one run does not reveal that of another.
 """
 
-import hashlib
 import hmac
 import re
 import stat
@@ -21,6 +20,7 @@ from fastapi import FastAPI, HTTPException
 from fastapi.responses import HTMLResponse
 
 from resolver.config.templates import render
+from resolver.entrypoints.webhook.page_links import page_key
 from resolver.errors import LogError
 from resolver.events.log import Event, open_log_file, parse_line
 from resolver.runs.output import EVENTS, OUTCOME, PATCH, read_diff
@@ -46,20 +46,6 @@ MAX_CACHED_PAGES = 4
 """Number of rendered pages that are cached in memory."""
 
 _RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
-_KEY_PURPOSE = b"resolver: pages of runs"
-
-
-def page_key(secret: str, run: str) -> str:
-    """Return the key to the page of `run`: 64 hexadecimal digits. secret: that of the webhook."""
-    # A separate key is derived first, so that a page's key is never a signature that the webhook
-    # accepts.
-    page_secret = hmac.digest(secret.encode(), _KEY_PURPOSE, hashlib.sha256)
-    return hmac.new(page_secret, run.encode(errors="replace"), hashlib.sha256).hexdigest()
-
-
-def page_url(public_url: str, secret: str, run: str) -> str:
-    """Return the URL of the page of `run`; "" without a public URL."""
-    return f"{public_url}/runs/{run}?key={page_key(secret, run)}" if public_url else ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from resolver.config.settings import Settings
@@ -31,7 +32,8 @@ class QueueNotices:
     in several deliveries at once: the second notice finds the comment of the first and edits it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_posted: Callable[[Trigger], None] = lambda _: None) -> None:
+        self._on_posted = on_posted
         self._changed = threading.Condition()
         self._started: dict[str, None] = {}
         self._in_progress: set[str] = set()
@@ -65,7 +67,8 @@ class QueueNotices:
                 return
             self._in_progress.add(trigger.key)
         try:
-            _announce(trigger, ahead, settings, host, now)
+            if _announce(trigger, ahead, settings, host, now):
+                self._on_posted(trigger)
         finally:
             with self._changed:
                 self._in_progress.discard(trigger.key)
@@ -74,7 +77,8 @@ class QueueNotices:
 
 def _announce(
     trigger: Trigger, ahead: RequestsAhead, settings: Settings, host: RunHost, now: datetime
-) -> None:
+) -> bool:
+    """Post the notice. Return True if a comment was posted."""
     progress = RunProgress(
         trigger=trigger,
         run=run_id(trigger.key, trigger.at),
@@ -90,10 +94,12 @@ def _announce(
         # a question in a review thread is answered there and nowhere else
         if settings.progress_comments and not trigger.in_thread:
             forge.progress_writer().begin(progress)
+            return True
     except Refused:
-        return  # the run will be refused and report it
+        pass  # the run will be refused and report it
     except ResolverError as error:
         logger.warning("the notice about a waiting run could not be posted: %s", error.what)
+    return False
 
 
 def _waiting_text(ahead: RequestsAhead) -> str:

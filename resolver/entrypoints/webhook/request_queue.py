@@ -114,6 +114,20 @@ class RequestsAhead:
     count: int = 0
 
 
+@dataclass(frozen=True)
+class Backlog:
+    """What is in the queue.
+
+    waiting, deferred, working: number of requests in these states.
+    oldest: when the first waiting request was made; None if none waits.
+    """
+
+    waiting: int = 0
+    deferred: int = 0
+    working: int = 0
+    oldest: datetime | None = None
+
+
 MeasureProgress = Callable[[Trigger], int]
 """Returns the progress of a request's run according to its log: a number that grows with each
 result."""
@@ -177,6 +191,11 @@ class RequestQueue(Protocol):
 
     def repositories(self) -> list[str]:
         """Return the repositories that have requests, in lower case; at most MAX_LISTED."""
+        ...
+
+    def backlog(self) -> Backlog:
+        """Return what is in the queue. For probes: this is the one method whose cost grows with the
+        number of waiting requests, by reading an index."""
         ...
 
     def check(self) -> None:

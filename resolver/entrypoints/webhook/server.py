@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
+from resolver.config.lazy_module import import_lazy_modules
 from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.listening import (
     ShortRequestConnection,
@@ -25,26 +26,48 @@ from resolver.entrypoints.listening import (
     log_to_stderr,
     server_settings,
 )
+from resolver.entrypoints.log_format import logging_run
 from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.costs import SpendingLedger
 from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
 from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
+from resolver.entrypoints.webhook.health import ReadinessCheck
+from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
+from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
+from resolver.entrypoints.webhook.outcomes import (
+    OutcomeRefresher,
+    OutcomeStore,
+    closed_pull_request,
+)
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.pages import Pages
-from resolver.entrypoints.webhook.request_queue import RequestQueue
+from resolver.entrypoints.webhook.queue_notices import QueueNotices
+from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
-from resolver.entrypoints.webhook.worker import Handlers, Worker
+from resolver.entrypoints.webhook.worker import Handlers, Worker, WorkResult
 from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
-from resolver.github.client.access import OneToken
+from resolver.github.client.access import FixedToken
 from resolver.github.client.hook_deliveries import HookDeliveries, repository_hooks
 from resolver.github.events.parse import DispatchSource, needs_own_login
 from resolver.github.events.permission import IgnoredEvent
+from resolver.models.outcome import PullRequestOutcome
 from resolver.models.run import Trigger
-from resolver.runs.common import app_login, open_host, own_login, require_model, trigger_for_target
+from resolver.runs.common import (
+    app_login,
+    github_forge,
+    open_host,
+    own_login,
+    require_model,
+    run_id,
+    trigger_for_target,
+)
+from resolver.runs.pipeline import run_pipeline
+from resolver.runs.quotas.dashboard import Dashboard
+from resolver.runs.quotas.outcomes import open_outcome_reader, refresh_outcomes
 from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import RunHost, access_of
 from resolver.security.redaction import Redactor
@@ -68,24 +91,24 @@ def serve_webhook(
     host: str,
     port: int,
     concurrency: int,
+    metrics_address: tuple[str, int] | None = None,
 ) -> None:
     """Serve deliveries and execute their requests until a signal arrives.
 
     environment, options: sources of the settings.
     concurrency: maximum number of runs at a time.
+    metrics_address: host and port of the metrics; None to serve none.
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
     settings = load_settings(options, environment)
     secret = _check(settings)
-    url = parse_database_url(settings.server.database_url)
-    folder = DataFolder(Path(settings.server.data_dir))
-    if url.get_backend_name() == "sqlite":
-        lock_file(Path(f"{url.database}.lock"))
+    url, folder = _open_stores(settings)
     listening = listen(host, port)
     machine = open_host(environment)
     secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
-    log_to_stderr(Redactor(secrets, machine.tokens.issued_tokens))
+    redactor = Redactor(secrets, machine.tokens.issued_tokens)
+    log_to_stderr(redactor, settings.server.log_format)
     options = {**options, **app_login(settings, machine)}
     settings = load_settings(options, environment)
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -93,28 +116,65 @@ def serve_webhook(
     # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
     tempfile.tempdir = str(folder.empty_scratch())
     retry = timedelta(seconds=settings.retry_seconds.outage)
-    ledger, issued_tokens = SpendingLedger(url), machine.tokens.issued_tokens
+    queue = SqlRequestQueue(url)
+    metrics = _open_metrics(queue, metrics_address)
     runs = DeliveryRunner(
         environment,
         options,
         folder.path,
-        ledger=ledger,
-        issued_tokens=issued_tokens,
+        ledger=SpendingLedger(url),
+        issued_tokens=machine.tokens.issued_tokens,
         outage_retry=retry,
+        waiting=QueueNotices(metrics.observe_comment),
+        execute=metrics.counting(run_pipeline),
     )
-    queue = SqlRequestQueue(url)
     queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
     worker = Worker(url, queue, _handlers(runs, retry), concurrency)
 
-    accept = _accepting(settings, machine, worker)
+    store = OutcomeStore(url)
+    outcomes = OutcomeRefresher(store, partial(_read_outcomes, settings, machine))
+    accept = _accepting(settings, machine, worker, outcomes)
     worker.start()
     sources = partial(_delivery_sources, settings, machine, queue)
     MissedDeliveries(url, sources, accept).start()
+    outcomes.start()
     _announce(listening, url, folder)
     # runs are threads of this process, so that the first one finds the modules loaded
+    import_lazy_modules()
     preload_models(settings)
-    pages = Pages(folder.path, secret) if settings.server.public_url else None
-    _serve(create_webhook_app(secret, accept, pages=pages, check=queue.check), listening)
+    has_pages = bool(settings.server.public_url)
+    app = create_webhook_app(
+        secret,
+        accept,
+        pages=Pages(folder.path, secret) if has_pages else None,
+        check=ReadinessCheck(queue, folder.path),
+        count=metrics.count_delivery,
+    )
+    if has_pages:
+        add_outcome_pages(app, store, secret)
+    _serve(app, listening)
+
+
+def _open_stores(settings: Settings) -> tuple[URL, DataFolder]:
+    """Return the database and the data folder, which no other server uses. Raises UsageError."""
+    url = parse_database_url(settings.server.database_url)
+    folder = DataFolder(Path(settings.server.data_dir))
+    if url.get_backend_name() == "sqlite":
+        lock_file(Path(f"{url.database}.lock"))
+    return url, folder
+
+
+def _read_outcomes(
+    settings: Settings, machine: RunHost, repository: str
+) -> Sequence[PullRequestOutcome]:
+    """Read, record and return the outcomes of a repository. Raises ForgeError and
+    WorkspaceError."""
+    forge = github_forge(settings, repository, machine)
+    reader = open_outcome_reader(settings, repository, machine, forge)
+    now = utc_now()
+    run = run_id(f"outcomes of {repository}", now)
+    dashboard = Dashboard(forge.board(), reader.ledger_ref, run, settings.mention)
+    return refresh_outcomes(reader, dashboard if settings.dashboard else None, now)
 
 
 def _delivery_sources(
@@ -128,7 +188,7 @@ def _delivery_sources(
     if settings.has_app:
         yield machine.tokens.app(settings).deliveries()
     elif settings.server.public_url and settings.github_token is not None:
-        access = access_of(settings, OneToken(settings.github_token.get_secret_value()), True)
+        access = access_of(settings, FixedToken(settings.github_token.get_secret_value()), True)
         for repository in queue.repositories():
             try:
                 yield from repository_hooks(
@@ -140,19 +200,39 @@ def _delivery_sources(
                 logger.debug("%s", error.what)  # the token may not read the webhooks there
 
 
+def _open_metrics(queue: RequestQueue, address: tuple[str, int] | None) -> ServerMetrics:
+    """Return the metrics, and serve them if they have an address. Raises UsageError."""
+    metrics = ServerMetrics(queue.backlog)
+    if address is not None:
+        logger.info("metrics are on %s", serve_metrics(metrics, *address))
+    return metrics
+
+
 def _handlers(runs: DeliveryRunner, retry: timedelta) -> Handlers:
     """Return the functions that the worker calls for its requests."""
     commands = CommentCommands(runs, runs.at_work, runs.threads)
-    return Handlers(runs.work_on, commands.obey, runs.announce, runs.is_for_us, retry)
+
+    def work(started: StartedRequest) -> WorkResult:
+        trigger = started.request.trigger
+        with logging_run(run_id(trigger.key, trigger.at)):
+            return runs.work_on(started)
+
+    return Handlers(work, commands.obey, runs.announce, runs.is_for_us, retry)
 
 
-def _accepting(settings: Settings, machine: RunHost, worker: Worker) -> Accept:
+def _accepting(
+    settings: Settings, machine: RunHost, worker: Worker, outcomes: OutcomeRefresher
+) -> Accept:
     """Return the function that is called for a delivery before it is answered."""
     login = OwnLogin()
 
     def accept(delivery: str, event: str, payload: dict[str, Any]) -> str:
         if event == "ping":
             return "pong"
+        closed_in = closed_pull_request(event, payload, settings.bot_login)
+        if closed_in:
+            outcomes.accept(closed_in)
+            return "stored: the outcome of the pull request is read"
         # `workflow_dispatch` events are delivered too, but belong to the workflow's own job.
         arrival = DispatchSource(delivery, utc_now()) if event == "repository_dispatch" else None
         known_login, presumed = settings.bot_login, ""

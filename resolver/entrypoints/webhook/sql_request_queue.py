@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     case,
+    func,
     select,
     text,
     union_all,
@@ -28,9 +28,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from resolver.entrypoints.webhook.database import ServerDatabase
+from resolver.entrypoints.webhook.insertion import Insertion, insert_batch
 from resolver.entrypoints.webhook.request_queue import (
     ISOLATED_AFTER,
     MAX_LISTED,
+    Backlog,
     MeasureProgress,
     NewRequest,
     QueuedRequest,
@@ -126,19 +128,6 @@ FIRST_WAIT_AFTER_CRASH = timedelta(minutes=1)
 """Delay before an isolated run is repeated after a crash; doubled after each further crash."""
 
 
-@dataclass
-class _Insertion:
-    """A request that is being inserted into the table.
-
-    done: True once its transaction has ended. error: why it could not be stored.
-    """
-
-    values: dict[str, Any]
-    done: bool = False
-    is_new: bool = False
-    error: BaseException | None = None
-
-
 class SqlRequestQueue:
     """Implements `RequestQueue` with a table, which is created if it does not exist.
 
@@ -151,7 +140,7 @@ class SqlRequestQueue:
         insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
         statement = insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"]).inline()
         self._insertion = statement.execution_options(preserve_rowcount=True)
-        self._pending: list[_Insertion] = []
+        self._pending: list[Insertion] = []
         self._pending_lock, self._insert_lock = threading.Lock(), threading.Lock()
 
     def add(self, request: NewRequest) -> bool:
@@ -159,34 +148,19 @@ class SqlRequestQueue:
 
         Requests that arrive at the same time share one transaction: the thread that gets the lock
         inserts those of all threads that wait for it. A slow disk then limits how long one request
-        takes, but not how many are stored per second.
+        takes, but not how many are stored per second. See `insert_batch` for a row that is refused.
         """
-        insertion = _Insertion(_values_of(request))
+        insertion = Insertion(_values_of(request))
         with self._pending_lock:
             self._pending.append(insertion)
         with self._insert_lock:
             if not insertion.done:
                 with self._pending_lock:
                     batch, self._pending = self._pending, []
-                self._insert(batch)
+                insert_batch(self._database, self._insertion, batch)
         if insertion.error is not None:
             raise insertion.error
         return insertion.is_new
-
-    def _insert(self, batch: list[_Insertion]) -> None:
-        error: BaseException | None = None
-        try:
-            with self._database.writing() as connection:
-                for insertion in batch:
-                    insertion.is_new = (
-                        connection.execute(self._insertion, insertion.values).rowcount == 1
-                    )
-        except BaseException as failure:
-            error = failure
-            raise
-        finally:
-            for insertion in batch:
-                insertion.done, insertion.error = True, error
 
     def claim(self, kind: RequestKind, limit: int, now: datetime) -> list[QueuedRequest]:
         """Implement `RequestQueue.claim`."""
@@ -352,6 +326,31 @@ class SqlRequestQueue:
         """Implement `RequestQueue.repositories`."""
         with self._database.reading() as connection:
             return list(connection.scalars(ALL_REPOSITORIES, {"limit": MAX_LISTED}))
+
+    def backlog(self) -> Backlog:
+        """Implement `RequestQueue.backlog`."""
+        table = REQUESTS.c
+        open_states = [state for state in RequestState if state is not RequestState.DONE]
+        counts = (
+            select(table.state, func.count())
+            .where(table.state.in_(open_states))
+            .group_by(table.state)
+        )
+        first = (
+            select(table.trigger)
+            .where(table.state == RequestState.WAITING)
+            .order_by(table.position)
+            .limit(1)
+        )
+        with self._database.reading() as connection:
+            by_state = {row[0]: row[1] for row in connection.execute(counts)}
+            oldest = connection.execute(first).first()
+        return Backlog(
+            waiting=by_state.get(RequestState.WAITING, 0),
+            deferred=by_state.get(RequestState.DEFERRED, 0),
+            working=by_state.get(RequestState.WORKING, 0),
+            oldest=_trigger_of(oldest).at if oldest else None,
+        )
 
     def check(self) -> None:
         """Implement `RequestQueue.check`."""

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
-from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
+from resolver.entrypoints.webhook.health import Check, add_health
 from resolver.entrypoints.webhook.pages import Pages, add_pages
 from resolver.errors import ResolverError
 
@@ -29,9 +29,6 @@ MAX_BODY = 25 * 1024 * 1024
 
 ANSWER_SECONDS = 9.0
 """Timeout for reading and for storing a delivery. GitHub waits 10 seconds for an answer."""
-
-HEALTH_SECONDS = 5.0
-"""Timeout of the database for a health check, in seconds."""
 
 _IN_MEMORY = 128 * 1024
 """Bytes of an unverified body that are kept in memory; more goes to a temporary file."""
@@ -48,8 +45,6 @@ body."""
 Accept = Callable[[str, str, dict[str, Any]], str]
 """Takes delivery id, event name and payload, and returns what was done, for the answer."""
 
-Check = Callable[[], None]
-
 
 def webhook_signature(secret: str, body: bytes) -> str:
     """Return the value of the `X-Hub-Signature-256` header for `body`."""
@@ -62,6 +57,7 @@ def create_webhook_app(
     seconds: float = ANSWER_SECONDS,
     pages: Pages | None = None,
     check: Check | None = None,
+    count: Callable[[str], None] = lambda _: None,
 ) -> FastAPI:
     """Return the web application.
 
@@ -69,7 +65,8 @@ def create_webhook_app(
         thread and raises ResolverError if the delivery can't be stored.
     seconds: timeout for reading a body, and again for storing a delivery.
     pages: the pages of runs, if they are served.
-    check: raises ResolverError if no delivery could be stored now.
+    check: see `add_health`.
+    count: is called with the result of each delivery, see `metrics.DELIVERY_RESULTS`.
     """
     app = FastAPI(title="Resolver", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -77,27 +74,12 @@ def create_webhook_app(
 
     @app.post("/webhook")
     async def webhook(request: Request) -> JSONResponse:
-        body = await _signed_body(request, secret, seconds)
-        event = request.headers.get("x-github-event", "")
-        delivery = request.headers.get("x-github-delivery", "")
-        if not is_identified(delivery, event):
-            raise HTTPException(400, "X-GitHub-Event or X-GitHub-Delivery is missing or malformed")
-
-        def take() -> str | None:
-            payload = parse_payload(body)
-            return None if payload is None else accept(delivery, event, payload)
-
         try:
-            async with asyncio.timeout(seconds):
-                done = await run_sync(take, abandon_on_cancel=True)
-        except ResolverError as error:
-            logger.error("delivery %s could not be stored: %s", delivery, error.what)
-            raise HTTPException(503, "the delivery could not be stored; send it again") from None
-        except TimeoutError:
-            logger.error("delivery %s could not be stored in time", delivery)
-            raise HTTPException(503, "the delivery could not be stored in time") from None
-        if done is None:
-            raise HTTPException(400, "the body is not a JSON object: is the content type JSON?")
+            done = await _take_delivery(request, secret, accept, seconds)
+        except HTTPException as error:
+            count(_RESULTS.get(error.status_code, "malformed"))
+            raise
+        count(done.partition(":")[0])
         return JSONResponse({"message": done}, status_code=202)
 
     if pages is not None:
@@ -105,26 +87,34 @@ def create_webhook_app(
     return app
 
 
-def add_health(app: FastAPI, check: Check | None) -> None:
-    """Add `GET /healthz` to `app`.
+_RESULTS = {401: "unsigned", 503: "failed"}
+"""Result of a delivery by the status of its answer; `malformed` for every other error."""
 
-    check: raises ResolverError if no delivery could be stored now; only one call is active at a
-    time.
-    """
-    checking = CapacityLimiter(1)
 
-    @app.get("/healthz")
-    async def healthz() -> JSONResponse:
-        try:
-            async with asyncio.timeout(HEALTH_SECONDS):
-                if check is not None:
-                    await run_sync(check, abandon_on_cancel=True, limiter=checking)
-        except TimeoutError:
-            return JSONResponse({"status": "the database does not answer"}, status_code=503)
-        except ResolverError as error:
-            logger.error("unhealthy: %s", error.what)
-            return JSONResponse({"status": "the database can't be used"}, status_code=503)
-        return JSONResponse({"status": "ok"})
+async def _take_delivery(request: Request, secret: str, accept: Accept, seconds: float) -> str:
+    """Return what was done with a delivery. Raises HTTPException if it is not accepted."""
+    body = await _signed_body(request, secret, seconds)
+    event = request.headers.get("x-github-event", "")
+    delivery = request.headers.get("x-github-delivery", "")
+    if not is_identified(delivery, event):
+        raise HTTPException(400, "X-GitHub-Event or X-GitHub-Delivery is missing or malformed")
+
+    def take() -> str | None:
+        payload = parse_payload(body)
+        return None if payload is None else accept(delivery, event, payload)
+
+    try:
+        async with asyncio.timeout(seconds):
+            done = await run_sync(take, abandon_on_cancel=True)
+    except ResolverError as error:
+        logger.error("delivery %s could not be stored: %s", delivery, error.what)
+        raise HTTPException(503, "the delivery could not be stored; send it again") from None
+    except TimeoutError:
+        logger.error("delivery %s could not be stored in time", delivery)
+        raise HTTPException(503, "the delivery could not be stored in time") from None
+    if done is None:
+        raise HTTPException(400, "the body is not a JSON object: is the content type JSON?")
+    return done
 
 
 def is_identified(delivery: str, event: str) -> bool:

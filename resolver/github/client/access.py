@@ -59,7 +59,7 @@ class TokenSource(Protocol):
 
 
 @dataclass(frozen=True)
-class OneToken:
+class FixedToken:
     """A fixed token: a person's, or the GITHUB_TOKEN of a GitHub Actions job."""
 
     value: str = field(repr=False)
@@ -277,7 +277,7 @@ class GitHubAccess:
         harmless: bool = False,
         retries: RetryPolicy = DEFAULT_RETRIES,
     ) -> None:
-        self.tokens: TokenSource = OneToken(token) if isinstance(token, str) else token
+        self.tokens: TokenSource = FixedToken(token) if isinstance(token, str) else token
         self.api_url, self.server_url, self.graphql_url = api_url, server_url, graphql_url
         self._bot_login = bot_login
         self.timeout = timeout
@@ -373,7 +373,7 @@ class GitHubAccess:
             parts = urlsplit(url)
             if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
                 raise UsageError(f"{name} is not an address: {url!r}", "write it as https://HOST")
-        if self.tokens == OneToken(""):
+        if self.tokens == FixedToken(""):
             raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
         # PyGithub's own handler prints refused requests to stderr, past the filters of Resolver's
         # log.

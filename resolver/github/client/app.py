@@ -41,10 +41,10 @@ EVENTS = (*starting_actions(), "check_suite", "status", "workflow_run")
 """The webhook events that the App must subscribe to."""
 
 RENEWAL_MARGIN = timedelta(minutes=15)
-"""How long before its expiry a token is replaced. A push can take this long."""
+"""Time before its expiry at which a token is replaced. A push can take this long."""
 
 _MIN_VALIDITY = timedelta(minutes=2)
-"""How long before its expiry a token is still used when no newer one is available."""
+"""Time before its expiry up to which a token is still used if no newer one is available."""
 
 _RETRY_INTERVAL = timedelta(minutes=1)
 """Time between two attempts to create a token while the older one is still valid."""

@@ -337,7 +337,7 @@ class _Run(DeferredModel):
     created_at: AwareDatetime
 
 
-def asked_at(access: GitHubAccess, repository: Repository, run: str) -> datetime | None:
+def requested_at(access: GitHubAccess, repository: Repository, run: str) -> datetime | None:
     """Return the time of the event that started a workflow run, or None when it can't be read.
 
     The time is the same for every attempt of the run. The job itself begins later: it may wait for

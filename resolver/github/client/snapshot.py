@@ -8,13 +8,19 @@ is read. Source: https://docs.github.com/en/graphql/reference/objects#repository
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from resolver.config.lazy_module import lazy_module
 from resolver.errors import ForgeError
-from resolver.github.client.access import GitHubAccess
-from resolver.github.client.resources import query_graphql
 from resolver.models.base import DeferredModel
+
+if TYPE_CHECKING:
+    from resolver.github.client import resources
+    from resolver.github.client.access import GitHubAccess
+else:  # imports PyGithub, which the values here do not need
+    resources = lazy_module("resolver.github.client.resources")
 
 logger = logging.getLogger("resolver.github")
 
@@ -95,7 +101,7 @@ class _Repository(DeferredModel):
 
 @dataclass(frozen=True)
 class SnapshotQuery:
-    """What to read besides the default branch.
+    """The refs to read besides the default branch.
 
     ref, path: a ref and a file of its commit.
     ref_prefix: prefix of refs, with a slash at its end.
@@ -133,7 +139,7 @@ class RepositorySnapshot:
 
 
 def read_snapshot(
-    access: GitHubAccess, repository: str, query: SnapshotQuery
+    access: "GitHubAccess", repository: str, query: SnapshotQuery
 ) -> RepositorySnapshot | None:
     """Return the state of the repository, None if GitHub does not answer.
 
@@ -156,7 +162,9 @@ def read_snapshot(
     try:
         with hasty_access.asking(f"read the refs of {repository}", "contents: read"):
             graphql = _QUERY % (MAX_HISTORY, MAX_LISTED_REFS, siblings)
-            answer = query_graphql(hasty_access, graphql, variables, nullable_fields=tuple(aliases))
+            answer = resources.query_graphql(
+                hasty_access, graphql, variables, nullable_fields=tuple(aliases)
+            )
             repository_data = _Repository.model_validate(answer["repository"])
     except ForgeError as error:
         logger.info("%s", error.what)

@@ -29,7 +29,7 @@ class AgentMessage:
 
 @dataclass(frozen=True)
 class EndingFacts:
-    """How the run ended.
+    """The end of the run.
 
     unfinished: True if the agent's work is not complete.
     reason: why the agent's work ended.
@@ -87,13 +87,13 @@ class WorkSummary:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What was requested, by whom, and what the run cost.
+    """The request, the requester and the cost of the run.
 
     run: id of the run.
     issue: number of the issue or pull request; None for a local run.
     closes: True if the change closes the issue.
     requester: login as inline code. login: the same as plain text.
-    by_way: how the run was requested, if without a text.
+    request_method: how the run was requested, if without a text.
     check: name of the failed check that started the run.
     local: True if the run works on a local checkout.
     seen: the commit and the point in time that the run worked from.
@@ -109,7 +109,7 @@ class RunFacts:
     requester: str
     login: str
     instruction: str
-    by_way: str
+    request_method: str
     check: str
     local: bool
     seen: str
@@ -126,11 +126,11 @@ class ReplyCommands:
 
     continues: True if a comment can continue the run.
     publishable: how the stored change can be published.
-    go_on: continues the run. extend: continues it with an example of additional limits.
+    continue_command: continues the run. extend: continues it with an example of additional limits.
     """
 
     continues: bool
-    go_on: str
+    continue_command: str
     extend: str
     publishable: Literal["", "comment", "folder"]
     publish: str
@@ -150,7 +150,7 @@ class DraftStatus:
 
 @dataclass(frozen=True)
 class ConflictRow:
-    """How a conflict was resolved. untouched: True if the agent did not edit the file."""
+    """The resolution of a conflict. untouched: True if the agent did not edit the file."""
 
     path: str
     kept: str
@@ -163,7 +163,7 @@ class PushedChangeSummary:
 
     branch, commit, url: where the change was pushed. repository: of the branch, if it is a fork.
     base, head: branches of the pull request.
-    conflicts: the files that had conflicts. settled: how the conflicts were resolved.
+    conflicts: the files that had conflicts. conflict_rows: how the conflicts were resolved.
     why: why the change was not pushed to the pull request's branch.
     patch: the change in a code block, if it could not be pushed.
     """
@@ -175,15 +175,15 @@ class PushedChangeSummary:
     base: str
     head: str
     conflicts: str
-    settled: tuple[ConflictRow, ...]
-    settled_left_out: int
+    conflict_rows: tuple[ConflictRow, ...]
+    conflicts_left_out: int
     why: str
     patch: str
 
 
 @dataclass(frozen=True)
 class PublicationFacts:
-    """Where the change was published.
+    """The place to which the change was published.
 
     how: as in `Publication`.
     pull_request: unescaped; templates read its number and URL only.
@@ -238,7 +238,7 @@ class ApprovalRequest:
 
 @dataclass(frozen=True)
 class Assessments:
-    """What the checks, a model or the agent say, and what needs a person's decision.
+    """Statements of the checks, a model and the agent, and what needs a person's decision.
 
     wanted: the action that waits for approval.
     """
@@ -297,7 +297,7 @@ class ReviewBody:
 
 @dataclass(frozen=True)
 class PullRequestSections:
-    """What the body of a pull request says in addition to a comment.
+    """The parts of a pull request's body that a comment does not have.
 
     statements: text of the sections of the agent's message, by heading.
     start: files to read first. careful: files that need careful review, with the reason.

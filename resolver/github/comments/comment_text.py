@@ -40,11 +40,11 @@ from resolver.github.text.markdown import (
     shorten_text,
     single_line,
     visible,
-    with_invisible_shown,
     without_bot_commands,
 )
 from resolver.models.run import CheckedCommand, FileChange, RunState, TriggerKind
 from resolver.models.truncate import keep_last_lines
+from resolver.security.invisible_text import with_invisible_shown
 from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import duration, money
 
@@ -241,7 +241,7 @@ def _run_facts(report: Report, detail: Detail) -> RunFacts:
         requester=code_span(trigger.actor.login),
         login=single_line(trigger.actor.login, 100),
         instruction=single_line(trigger.instruction, 300),
-        by_way=REQUEST_METHODS.get(trigger.kind, ""),
+        request_method=REQUEST_METHODS.get(trigger.kind, ""),
         check=code_span(trigger.check, in_table=True) if trigger.check else "",
         local=trigger.kind is TriggerKind.LOCAL,
         seen=_describe_version(report),
@@ -262,7 +262,7 @@ def _as_inline_code(preferences: CommentPreferences) -> CommentPreferences:
 def _reply_commands(report: Report) -> ReplyCommands:
     return ReplyCommands(
         continues=report.continues,
-        go_on=code_span(f"{report.mention} continue"),
+        continue_command=code_span(f"{report.mention} continue"),
         extend=code_span(f"{report.mention} continue {_example_extension(report)}"),
         publishable=report.publishable,
         publish=code_span(f"{report.mention} publish"),
@@ -374,11 +374,11 @@ def _pushed_change(report: Report) -> PushedChangeSummary:
         url=publication.commit_url if _URL.fullmatch(publication.commit_url) else "",
         base=code_span(pull.base_branch if pull else ""),
         conflicts=", ".join(code_span(each) for each in pull.conflicts[:20]) if pull else "",
-        settled=tuple(
+        conflict_rows=tuple(
             ConflictRow(path=code_span(each.path), kept=each.kept, untouched=each.untouched)
             for each in publication.conflicts[:50]
         ),
-        settled_left_out=max(0, len(publication.conflicts) - 50),
+        conflicts_left_out=max(0, len(publication.conflicts) - 50),
         head=code_span(pull.head_branch if pull else ""),
         why=single_line(publication.why, 500),
         patch=fence(patch, "diff") if patch else "",

@@ -221,7 +221,7 @@ def branch_tips(repository: Repository, prefix: str) -> dict[str, str]:
     return {str(ref["ref"]).removeprefix("refs/heads/"): str(ref["object"]["sha"]) for ref in refs}
 
 
-def say_once(
+def create_comment_once(
     access: GitHubAccess,
     issue: Issue,
     own_login: str,

@@ -131,6 +131,11 @@ def run_of_marker(body: str) -> tuple[int, str] | None:
     return (int(match[3]), match[4]) if match and match[3] else None
 
 
+def has_run_marker(body: str) -> bool:
+    """Return True if `body` begins with the marker of any run."""
+    return _RUN_MARKER.match(body) is not None
+
+
 def refusal_marker(login: str) -> str:
     """Return the marker of a refusal: one per person and issue."""
     return f"<!-- resolver:refused actor={_digest(login.casefold())} -->"
@@ -179,7 +184,7 @@ def ending_of(body: str, key: str) -> Ending | None:
     return Ending(match[2])
 
 
-def spoken_in(body: str) -> str:
+def run_message_in(body: str) -> str:
     """Return the question or answer of a run in `body`, without its folded details.
 
     Returns "" for any other text. Call it only for texts by Resolver's own account.

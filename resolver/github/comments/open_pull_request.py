@@ -157,7 +157,7 @@ MAX_REVIEWERS = 15
 MAX_LABELS = 100
 
 
-def mark(
+def add_pull_request_metadata(
     access: GitHubAccess, pull: GitHubPullRequest, report: Report, own_login: str
 ) -> tuple[str, ...]:
     """Add labels, assignee and reviewers as the settings say, and return notes on refusals.
@@ -357,7 +357,7 @@ def _apply_update(
         with access.asking(operation, "pull-requests: write"):
             pull.edit(body=with_drafting(body, drafting_before))
     if not adds_to_existing(report):
-        return notes + mark(access, pull, report, own_login)
+        return notes + add_pull_request_metadata(access, pull, report, own_login)
     became_ready = was_draft and not pull.draft
     return notes + (ask_for_reviews(access, pull, report, own_login) if became_ready else ())
 

@@ -118,12 +118,12 @@ class ProgressSummary:
     """The values that the template of the progress comment reads.
 
     stop, resume: comments that stop and resume the run, as inline code.
-    asked: time of the request.
+    requested_at: time of the request.
     thing: what the request is about.
     base: the first digits of the cloned commit as inline code.
-    most: maximum number of iterations; 0 if unknown.
+    max_iterations: maximum number of iterations; 0 if unknown.
     spent: cost so far; empty if it is unknown.
-    most_planned: maximum number of steps of the plan that are shown.
+    max_plan_steps: maximum number of steps of the plan that are shown.
     The other fields are as in `RunProgress`.
     """
 
@@ -131,7 +131,7 @@ class ProgressSummary:
     resume: str
     run: str
     since: str
-    asked: str
+    requested_at: str
     thing: Literal["pull request", "issue"]
     kind: Literal["change", "review", "answer"]
     waits: str
@@ -140,10 +140,10 @@ class ProgressSummary:
     base: str
     sandbox: bool
     iterations: int
-    most: int
+    max_iterations: int
     spent: str
     plan: tuple[PlanRow, ...]
-    most_planned: int
+    max_plan_steps: int
     changed_files: int
     reproduced: int
     worked: bool
@@ -167,7 +167,7 @@ def summarize_progress(progress: RunProgress) -> ProgressSummary:
         stop=code_span(f"{progress.mention} stop"),
         run=code_span(progress.run),
         since=f"{progress.since:%Y-%m-%d %H:%M} UTC",
-        asked=f"{trigger.at:%Y-%m-%d %H:%M:%S} UTC",
+        requested_at=f"{trigger.at:%Y-%m-%d %H:%M:%S} UTC",
         thing="pull request" if trigger.is_pull_request and not trigger.issue else "issue",
         waits=single_line(progress.waits, 300),
         paused=progress.paused,
@@ -176,10 +176,10 @@ def summarize_progress(progress: RunProgress) -> ProgressSummary:
         base=code_span(progress.base[:12]),
         sandbox=progress.sandbox,
         iterations=progress.iterations,
-        most=progress.max_iterations,
+        max_iterations=progress.max_iterations,
         spent="" if progress.cost is None else money(progress.cost),
         plan=tuple(PlanRow(single_line(item.title, 200), item.status) for item in progress.plan),
-        most_planned=MAX_PLAN_ITEMS,
+        max_plan_steps=MAX_PLAN_ITEMS,
         changed_files=progress.changed_files,
         reproduced=progress.reproduced,
         kind=_KINDS.get(trigger.command, "change"),
@@ -214,7 +214,7 @@ def died_body(body: str, work: ActiveRunMarker, mention: str, page: str) -> str:
         run=code_span(work.run),
         since=f"{work.since:%Y-%m-%d %H:%M} UTC",
         mention=code_span(mention),
-        go_on=code_span(f"{mention} continue"),
+        continue_command=code_span(f"{mention} continue"),
         log_url=url if work.job and _URL.fullmatch(url) else "",
     )
     return f"{died_marker(body)}\n\n{text.strip()}\n"

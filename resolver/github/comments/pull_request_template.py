@@ -24,7 +24,7 @@ from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.report import Report
 from resolver.github.text.hidden_text import strip_hidden
-from resolver.github.text.markdown import markdown_parser, quieted
+from resolver.github.text.markdown import markdown_parser, without_notifications
 from resolver.models.repository import FOLDERS, template_path
 
 logger = logging.getLogger("resolver.github")
@@ -216,7 +216,7 @@ def fill_template(
     `parts` maps each part to markdown, "" if it is unknown. `label` returns the name of a part, ""
     if it has none. `empty_text` is the text for a heading that would otherwise be empty.
     """
-    clean = quieted(strip_hidden(template).text, own_issue=own_issue).strip()
+    clean = without_notifications(strip_hidden(template).text, own_issue=own_issue).strip()
     sections = _split_sections(clean)
     parts_by_section = [_part_of_section(section) for section in sections]
     known_parts = {part: text.strip() for part, text in parts.items() if text.strip()}
@@ -257,12 +257,14 @@ def with_heading(part: Part, text: str, label: Callable[[Part], str]) -> str:
     return f"### {name}\n\n{text}" if name else text
 
 
-def text_beneath(template: str, facts: frozenset[Fact], *, own_issue: int | None) -> str:
+def unfilled_template_text(template: str, facts: frozenset[Fact], *, own_issue: int | None) -> str:
     """Return the headings and checkboxes of a template that cannot be filled in.
 
     They are put below Resolver's own sections.
     """
-    sections = _split_sections(quieted(strip_hidden(template).text, own_issue=own_issue).strip())
+    sections = _split_sections(
+        without_notifications(strip_hidden(template).text, own_issue=own_issue).strip()
+    )
     forms = ((section.heading, _checkbox_lines(section.body, facts)) for section in sections)
     return "\n\n".join(
         "\n\n".join(filter(None, heading_and_form))

@@ -28,7 +28,7 @@ from resolver.github.comments.pull_request_template import (
     Fact,
     Part,
     fill_template,
-    text_beneath,
+    unfilled_template_text,
     with_heading,
 )
 from resolver.github.comments.report import Ending, Report
@@ -44,11 +44,11 @@ from resolver.github.comments.titles import (
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import (
     code_span,
-    quieted,
     shorten_text,
     title,
     visible,
     without_bot_commands,
+    without_notifications,
 )
 from resolver.models.run import FileChange, TriggerKind
 from resolver.trace.markdown import utf16_length
@@ -67,7 +67,7 @@ _STANDING_SECTION = re.compile(
 )
 
 Drafting = Literal["", "draft", "theirs"]
-"""Who decides on the draft status of a pull request.
+"""The party that decides on the draft status of a pull request.
 
 "" means ready for review, as Resolver set it; "draft" means a draft, as Resolver set it. "theirs"
 means that a person changed the status, and from then on people decide.
@@ -334,7 +334,7 @@ def _prepare_commit_text(text: str) -> str:
     up, because GitHub and git would act on them. This is done before and after wrapping: a wrapped
     line may begin with a trailer that was mid-line before.
     """
-    cleaned = _TRAILER.sub(r"\1\2 -", quieted(visible(text)))
+    cleaned = _TRAILER.sub(r"\1\2 -", without_notifications(visible(text)))
     paragraphs = re.split(r"\n\s*\n", shorten_text(cleaned.strip(), MAX_MESSAGE_CHARACTERS))
     wrapped = "\n\n".join(_wrap_paragraph(paragraph) for paragraph in paragraphs)
     return without_bot_commands(_TRAILER.sub(r"\1\2 -", wrapped)).strip()
@@ -400,7 +400,7 @@ def _fill_or_append(report: Report, parts: dict[Part, str]) -> str:
     )
     if text is not None and is_closed(text):
         return text
-    remaining_form = text_beneath(template, facts, own_issue=issue)
+    remaining_form = unfilled_template_text(template, facts, own_issue=issue)
     return (
         f"{_join_own_sections(parts)}\n\n***\n\n{remaining_form}"
         if remaining_form

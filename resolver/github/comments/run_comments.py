@@ -77,7 +77,7 @@ class RunComments:
         self._own_login = own_login
         self._listed: list[IssueComment] | None = None
 
-    def tell(self, report: Report, seconds: float | None = None) -> IssueComment:
+    def write_report(self, report: Report, seconds: float | None = None) -> IssueComment:
         """Write the report into the run's comment, which is created if there is none.
 
         `seconds` limits how long this is retried; None leaves that to the client's retry policy.

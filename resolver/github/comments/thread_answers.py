@@ -155,7 +155,7 @@ class ThreadAnswers:
         is_newly_resolved = thread.is_resolved and not requested_thread.is_resolved
         body = thread_reply(self._report, reply, self._link, resolved=is_newly_resolved)
         marker = marker_of(self._report, reply)
-        root_id = thread.said[0].id if thread.said else requested_thread.root
+        root_id = thread.shown_comments[0].id if thread.shown_comments else requested_thread.root
 
         def create() -> PullRequestComment:
             # If this fails, a retry must look for the reply on GitHub again and not in the cache.

@@ -48,7 +48,7 @@ class NamedTests:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """How an execution of a check ended.
+    """The result of an execution of a check.
 
     exit_code: None if it did not end.
     has_tests: True if it reported the result of each test.

@@ -252,7 +252,7 @@ def _nodes(subject: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ContextLimits:
-    """How much of the context is read.
+    """The limits of the context that is read.
 
     max_pictures: maximum number of pictures that are fetched.
     picture_hosts: hosts in addition to GitHub's own, with their port if it is not the default.

@@ -14,8 +14,11 @@ from typing import Any, Literal
 import yaml
 
 from resolver.config.bounded_yaml import read_yaml
-from resolver.github.text.markdown import shorten_text, without_invisible
+from resolver.github.text.markdown import (
+    shorten_text,
+)
 from resolver.models.issue_context import Form, FormField
+from resolver.security.invisible_text import without_invisible
 
 MAX_TEMPLATE_BYTES = 50_000
 """Maximum size of a template in bytes."""

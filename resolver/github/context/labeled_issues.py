@@ -82,7 +82,7 @@ class LabeledIssue:
 
 @dataclass(frozen=True)
 class Labeling:
-    """How and when an issue was labeled, and the state of the issue.
+    """The labeling of an issue, its time, and the state of the issue.
 
     label: the name as it was when it was added.
     by: the account that added it, None for a deleted account.

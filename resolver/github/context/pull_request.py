@@ -20,10 +20,12 @@ from resolver.github.context.review_threads import (
     ThreadComment,
     ThreadText,
 )
-from resolver.github.context.visibility import describe_minimized, is_unwanted, lateness, utc
+from resolver.github.context.visibility import describe_minimized, is_unwanted, reason_unseen, utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, without_pictures
-from resolver.github.text.markdown import shorten_text, with_invisible_shown
+from resolver.github.text.markdown import (
+    shorten_text,
+)
 from resolver.models.pull_request import (
     AuthoredText,
     LinkedIssue,
@@ -32,6 +34,7 @@ from resolver.models.pull_request import (
     ReviewThread,
 )
 from resolver.models.run import Trigger, TriggerKind
+from resolver.security.invisible_text import with_invisible_shown
 
 MAX_COMMENT_CHARACTERS = 10_000
 """Maximum number of characters of a comment on the code."""
@@ -157,7 +160,7 @@ class _ConversationCleaner:
     def _thread(self, raw_thread: Thread) -> ReviewThread | None:
         comments = tuple(
             comment
-            for raw_comment in raw_thread.said
+            for raw_comment in raw_thread.shown_comments
             if (comment := self._thread_comment(raw_comment)) is not None
         )
         if not comments:
@@ -172,8 +175,8 @@ class _ConversationCleaner:
             is_resolved=raw_thread.is_resolved,
             is_outdated=raw_thread.is_outdated,
             comments=comments,
-            root=raw_thread.said[0].id,
-            hunk=with_invisible_shown(raw_thread.said[0].hunk[-MAX_HUNK_CHARACTERS:]),
+            root=raw_thread.shown_comments[0].id,
+            hunk=with_invisible_shown(raw_thread.shown_comments[0].hunk[-MAX_HUNK_CHARACTERS:]),
         )
 
     def _thread_comment(self, raw_comment: ThreadComment) -> AuthoredText | None:
@@ -261,7 +264,7 @@ class _ConversationCleaner:
         if is_of_request:
             lateness_note = "edited after" if edited_at > self._trigger.at else ""
         else:
-            lateness_note = lateness(self._trigger, kind, raw_text.id, at, edited_at)
+            lateness_note = reason_unseen(self._trigger, kind, raw_text.id, at, edited_at)
         if lateness_note:
             self._left_out.append(f"{description} that was {lateness_note} the request")
             return None

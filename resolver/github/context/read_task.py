@@ -21,15 +21,15 @@ from pydantic import ConfigDict
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.resources import PAGE_SIZE, Listing, PolledReader
-from resolver.github.comments.markers import is_of_run, spoken_in, without_markers
+from resolver.github.comments.markers import is_of_run, run_message_in, without_markers
 from resolver.github.context.issue_context import DEFAULT, ContextLimits, IssueContextReader
 from resolver.github.context.pull_request import read_pull
 from resolver.github.context.visibility import (
     WRITTEN,
     describe_minimized,
-    lateness,
     minimized_comments,
     original_text,
+    reason_unseen,
     utc,
 )
 from resolver.github.text.hidden_text import ALT, CleanedText, strip_hidden
@@ -231,7 +231,7 @@ def _is_written_after_request(comment: IssueComment, trigger: Trigger) -> bool:
 
 
 def _lateness(comment: IssueComment, trigger: Trigger) -> str:
-    return lateness(
+    return reason_unseen(
         trigger,
         TriggerKind.ISSUE_COMMENT,
         comment.id,
@@ -363,7 +363,7 @@ def _chosen_comments(
         if is_ours and is_of_run(body, trigger.key):
             continue
         lateness_reason = _lateness(comment, trigger)
-        if is_ours and (lateness_reason or not spoken_in(body)):
+        if is_ours and (lateness_reason or not run_message_in(body)):
             own_count += 1
         elif lateness_reason:
             late_comments.append((author, lateness_reason))
@@ -420,7 +420,7 @@ def _report_late_comments(
 
 def _make_own_comment(comment: IssueComment, author: str) -> Comment:
     """Return a comment of Resolver, reduced to the question or answer in it."""
-    text = without_pictures(strip_hidden(spoken_in(comment.body or "")).text.strip())
+    text = without_pictures(strip_hidden(run_message_in(comment.body or "")).text.strip())
     return Comment(
         id=comment.id,
         author=author,

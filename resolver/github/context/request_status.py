@@ -6,14 +6,21 @@ Source: https://docs.github.com/en/graphql/reference/interfaces#lockable
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from github.Repository import Repository
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from resolver.github.client.access import GitHubAccess
-from resolver.github.client.resources import query_graphql
+from resolver.config.lazy_module import lazy_module
 from resolver.models.base import DeferredModel
 from resolver.models.run import Trigger, TriggerKind
+
+if TYPE_CHECKING:
+    from github.Repository import Repository
+
+    from resolver.github.client import resources
+    from resolver.github.client.access import GitHubAccess
+else:  # imports PyGithub, which the values here do not need
+    resources = lazy_module("resolver.github.client.resources")
 
 _SUBJECT = """
 closed locked body lastEditedAt
@@ -107,7 +114,7 @@ class _Subject(_Text):
 
 
 def read_request_status(
-    access: GitHubAccess, repository: Repository, trigger: Trigger
+    access: "GitHubAccess", repository: "Repository", trigger: Trigger
 ) -> RequestStatus:
     """Return the current state of a trigger's comment and of the issue that is worked on.
 
@@ -120,7 +127,7 @@ def read_request_status(
 
 
 def _read_requested_accounts(
-    access: GitHubAccess, repository: Repository, trigger: Trigger
+    access: "GitHubAccess", repository: "Repository", trigger: Trigger
 ) -> tuple[str, ...]:
     """Return `RequestStatus.requested_accounts`.
 
@@ -139,7 +146,7 @@ def _read_requested_accounts(
     return ()
 
 
-def _read_conversation(access: GitHubAccess, trigger: Trigger) -> RequestStatus:
+def _read_conversation(access: "GitHubAccess", trigger: Trigger) -> RequestStatus:
     owner, _, name = trigger.repository.partition("/")
     number, has_comment = trigger.subject or 0, bool(trigger.comment_node)
     variables = {"owner": owner, "name": name, "number": number, "at": trigger.at.isoformat()}
@@ -148,7 +155,9 @@ def _read_conversation(access: GitHubAccess, trigger: Trigger) -> RequestStatus:
     operation = f"look at the request on {trigger.repository}#{number} again"
     with access.asking(operation, "issues: read"):
         query = _query(has_comment=has_comment)
-        answer = query_graphql(access, query, variables, nullable_fields=("subject", "comment"))
+        answer = resources.query_graphql(
+            access, query, variables, nullable_fields=("subject", "comment")
+        )
         row, comment = answer["repository"]["subject"], answer.get("comment")
         subject = _Subject.model_validate(row) if row else None
         text = _Text.model_validate(comment).text() if comment else None

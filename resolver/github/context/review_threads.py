@@ -25,7 +25,7 @@ COMMENTS_PAGE_SIZE = 50
 
 @dataclass(frozen=True)
 class ThreadBounds:
-    """How many threads, and how many reviews, are read. What is beyond is reported as left out.
+    """Maximum numbers of threads and reviews that are read. More are reported as left out.
 
     page_size: number of items on a page.
     oldest_pages: number of pages of the oldest items.
@@ -187,7 +187,7 @@ class Thread(_Answer):
     comments: _Comments
 
     @property
-    def said(self) -> list[ThreadComment]:
+    def shown_comments(self) -> list[ThreadComment]:
         """The comments, oldest first. Those in the middle of a very long thread are missing."""
         first_ids = {comment.id for comment in self.begin.nodes}
         return [
@@ -198,7 +198,7 @@ class Thread(_Answer):
     @property
     def is_cut(self) -> bool:
         """True if comments are missing."""
-        return self.comments.total > len(self.said)
+        return self.comments.total > len(self.shown_comments)
 
 
 class _RepositoryName(_Answer):
@@ -321,7 +321,7 @@ class Conversation:
                 and thread_comment.review
                 and thread_comment.review.id == trigger.review_id
             )
-            for thread_comment in thread.said
+            for thread_comment in thread.shown_comments
         )
 
     def _is_request_review(self, review: ReviewText) -> bool:

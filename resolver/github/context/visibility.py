@@ -20,7 +20,7 @@ from resolver.models.run import Snapshot, Trigger, TriggerKind
 WRITTEN, EDITED = "written after", "edited after"
 
 
-def lateness(
+def reason_unseen(
     trigger: Trigger, kind: TriggerKind, id: int, created: datetime, updated: datetime
 ) -> str:
     """Return why the requester may not have seen this text, "" if they have seen it.

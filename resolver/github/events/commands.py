@@ -21,6 +21,11 @@ from resolver.models.approval import split_decision_number
 from resolver.models.run import Command, Extension, FrozenModel
 
 _NUMBERED_PLACEHOLDER = re.compile("\ue000([0-9]+)\ue001")
+_FORGED_PLACEHOLDER = re.compile("[\ue000\ue001]|&#(?:x0*e00[01]|0*5734[45]);", re.I)
+"""The delimiters of a number in a comment, also as character references, which Markdown resolves.
+
+The references are those of https://spec.commonmark.org/0.31.2/#numeric-character-references.
+"""
 _NOT_PROSE_PLACEHOLDER = "\ufffc"
 """Placeholder for content that is not prose. No mention starts or ends next to it."""
 
@@ -88,7 +93,7 @@ def _number_mentions(body: str, mention: str) -> tuple[str, list[int]]:
         ends.append(match.end())
         return f"{match[0][0]}\ue000{len(ends) - 1}\ue001"
 
-    clean = body.replace("\ue000", "\ufffd").replace("\ue001", "\ufffd")
+    clean = _FORGED_PLACEHOLDER.sub(lambda match: "\ufffd" * len(match[0]), body)
     return re.sub(re.escape(mention), insert_number, clean, flags=re.I), ends
 
 
@@ -299,7 +304,7 @@ _CHANGES = _word_set(
     "rebase adapt adjust solve finish do move extract simplify"
 )
 _FEEDBACK = frozenset({"comments", "feedback"})
-"""Who asks to review what others wrote asks to follow it."""
+"""Words that refer to what others wrote: a request to review it is a request to follow it."""
 
 _DETERMINERS = _word_set("the this that these those my our a")
 _NEGATIONS = _word_set("don't don’t not without never no nothing")

@@ -18,7 +18,7 @@ from resolver.github.events.payloads import Issue, Payload, RepositoryPayload, U
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.quota_ledger import RUN_ID, LedgerRun, QuotaLedger
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
-from resolver.models.trigger import Ticked
+from resolver.models.trigger import TickedBox
 
 STOP, RETRY = "stop", "retry"
 
@@ -109,7 +109,7 @@ def from_box(payload: Mapping[str, Any], policy: ListeningPolicy) -> Trigger | I
         actor=Actor(login=sender.login, id=sender.id),
         command=_COMMANDS[box.action],
         at=event.issue.updated_at,
-        ticked=Ticked(dashboard=event.issue.number, run=box.run),
+        ticked=TickedBox(dashboard=event.issue.number, run=box.run),
     )
 
 

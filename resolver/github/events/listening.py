@@ -1,4 +1,4 @@
-"""What Resolver listens to: the events that start work, and the settings that decide it.
+"""The events that start work, and the settings that decide which of them do.
 
 `STARTING_EVENTS` is the one list of the events of a conversation that start work. The parsers, the
 `on:` and `if:` of the workflows, and the table in docs/triggers.md are made from it.
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from resolver.github.events.commands import find_instruction, read_instruction
 from resolver.github.events.payloads import User
-from resolver.github.events.permission import IgnoredEvent, not_a_person
+from resolver.github.events.permission import IgnoredEvent, automation_reason
 from resolver.models.base import FrozenModel
 from resolver.models.trigger import Command, TriggerKind
 
@@ -244,7 +244,7 @@ class ListeningPolicy(FrozenModel):
 
     def ignores(self, account: User) -> IgnoredEvent | None:
         """Return the reason why an account's events are ignored, or None when they are accepted."""
-        return not_a_person(account, self.bot_login, self.allowed_users, self.denied_users)
+        return automation_reason(account, self.bot_login, self.allowed_users, self.denied_users)
 
     def is_review_team(self, owner: str, team: str) -> bool:
         """Return True if a review requested from this team of `owner` is Resolver's to do."""

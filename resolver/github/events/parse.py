@@ -34,8 +34,8 @@ from resolver.github.events.payloads import (
 from resolver.github.events.permission import (
     IgnoredEvent,
     MalformedEvent,
+    automation_reason,
     is_our_text,
-    not_a_person,
 )
 from resolver.github.events.reviews import from_review
 from resolver.github.text.markdown import shorten_text
@@ -304,7 +304,7 @@ def command_of(
         denied_users: Accounts whose comments are always ignored.
     """
     account = User(login=login, id=0, type=type)
-    if is_our_text(body) or not_a_person(account, bot_login, allowed_users, denied_users):
+    if is_our_text(body) or automation_reason(account, bot_login, allowed_users, denied_users):
         return None
     instruction = find_instruction(body, mention)
     return None if instruction is None else read_instruction(instruction)

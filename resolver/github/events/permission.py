@@ -30,7 +30,7 @@ class MalformedEvent(IgnoredEvent):
     """An event that asks for something that can't be understood: its sender made a mistake."""
 
 
-def not_a_person(
+def automation_reason(
     account: User,
     bot_login: str,
     allowed_users: Collection[str],

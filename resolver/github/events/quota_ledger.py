@@ -2,8 +2,8 @@
 
 Anyone with push access can write to the ledger, so its content is not trusted. A line that is not a
 valid entry is skipped and counted, and no entry has a free-text field, so the ledger can't carry
-instructions to a model or a message to a reader. This module does not know where the ledger is
-stored; see `resolver.runs.quotas.ledger_ref`.
+instructions to a model. The names of agents, models and labels have a limited form. This module
+does not know where the ledger is stored; see `resolver.runs.quotas.ledger_ref`.
 """
 
 import re
@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
 from resolver.models.base import DeferredModel
+from resolver.models.outcome import Durability, OutcomeKind
 
 MAX_LEDGER_BYTES = 4_000_000
 """Maximum size of a ledger in bytes. A larger one is reported as unreadable."""
@@ -34,6 +35,12 @@ MAX_RUNS = 5_000
 MAX_REFUSALS = 1_000
 """Maximum number of single refusals. The oldest ones beyond it are added to the sums of their day.
 """
+
+MAX_PULL_REQUESTS = 500
+"""Maximum number of pull requests that are kept. The oldest ones beyond it are dropped."""
+
+PULL_REQUEST_RETENTION_DAYS = 365
+"""Days for which a pull request is kept."""
 
 MAX_CLOCK_DIFFERENCE = timedelta(hours=1)
 """Tolerated clock difference between machines. An entry dated further in the future is invalid."""
@@ -56,6 +63,25 @@ Number = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Login = Annotated[str, Field(pattern=f"^{_LOGIN}$")]
 RunId = Annotated[str, Field(pattern=f"^(?:{RUN_ID})?$")]
+
+
+MAX_LABELS_KEPT = 5
+
+
+def normalize_label(name: str) -> str:
+    """Return a label's name with only letters, digits and a few other characters; "" if none is
+    left."""
+    kept = re.sub(r"[^\w .:/+-]", "", name)
+    return " ".join(re.sub(r"^\W+", "", kept).split())[:40].strip()
+
+
+def _check_label(name: str) -> str:
+    if not name or normalize_label(name) != name:
+        raise ValueError("not the normalized name of a label")
+    return name
+
+
+LabelName = Annotated[str, AfterValidator(_check_label)]
 
 
 class _Line(DeferredModel):
@@ -172,8 +198,47 @@ class LedgerPlace(_Line):
     until: AwareDatetime
 
 
-_ENTRY: TypeAdapter[LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace] = TypeAdapter(
-    Annotated[LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace, Field(discriminator="kind")],
+class LedgerPullRequest(_Line):
+    """A pull request that Resolver opened: how it was made, and what became of it.
+
+    Attributes:
+        number: Number of the pull request.
+        issue: Number of the issue that it is for; 0 for none.
+        at: When it was opened.
+        agent, model, verdict: Of the run that opened it; the verdict of the last run that pushed.
+        cost: US dollars of all runs on it, for the replies with a known price.
+        is_priced: False if no run's cost is known, or a reply had no known price.
+        head: The last commit that Resolver pushed to it; "" if unknown.
+        labels: Names of its labels, with only letters, digits and a few other characters.
+        outcome: What became of it, when it was last looked at.
+        ended: When it was merged or closed.
+    """
+
+    kind: Literal["pull_request"] = "pull_request"
+    number: Annotated[int, Field(ge=1, le=MAX_COUNT)]
+    issue: Number = 0
+    at: AwareDatetime
+    agent: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{0,60}$")] = ""
+    model: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:/@+-]{0,120}$")] = ""
+    verdict: Literal["", "verified", "checked", "not_verified"] = ""
+    cost: Dollars = 0.0
+    is_priced: bool = False
+    head: Annotated[str, Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})?$")] = ""
+    labels: Annotated[tuple[LabelName, ...], Field(max_length=MAX_LABELS_KEPT)] = ()
+    outcome: OutcomeKind = "open"
+    ended: AwareDatetime | None = None
+    survived: Annotated[float, Field(ge=0, le=1)] | None = None
+    rounds: Annotated[int, Field(ge=0, le=10**6)] = 0
+    durability: Durability = ""
+    changed_lines: Number = 0
+    superseded_by: Number = 0
+    superseded_by_own: bool = False
+
+
+_LedgerEntry = LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace | LedgerPullRequest
+
+_ENTRY: TypeAdapter[_LedgerEntry] = TypeAdapter(
+    Annotated[_LedgerEntry, Field(discriminator="kind")],
     config=ConfigDict(defer_build=True),
 )
 
@@ -193,6 +258,7 @@ class QuotaLedger:
     refusals: tuple[LedgerRefusal, ...] = ()
     days: tuple[LedgerDay, ...] = ()
     place: LedgerPlace | None = None
+    pull_requests: tuple[LedgerPullRequest, ...] = ()
     damaged: int = 0
     readable: bool = True
 
@@ -204,6 +270,16 @@ class QuotaLedger:
         """Return a copy in which `run` replaces the run with the same key."""
         others = (other for other in self.runs if other.key != run.key)
         return replace(self, runs=tuple(sorted((*others, run), key=lambda each: each.at)))
+
+    def pull_request(self, number: int) -> LedgerPullRequest | None:
+        """Return the entry of a pull request, or None."""
+        return next((pull for pull in self.pull_requests if pull.number == number), None)
+
+    def with_pull_request(self, pull: LedgerPullRequest) -> "QuotaLedger":
+        """Return a copy in which `pull` replaces the entry with the same number."""
+        others = (other for other in self.pull_requests if other.number != pull.number)
+        entries = sorted((*others, pull), key=lambda each: each.number)
+        return replace(self, pull_requests=tuple(entries))
 
     def with_refusal(self, refusal: LedgerRefusal) -> "QuotaLedger":
         """Return a copy with one more refusal."""
@@ -261,6 +337,7 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
     days: dict[str, LedgerDay] = {}
     refusals: list[LedgerRefusal] = []
     place: LedgerPlace | None = None
+    pulls: dict[int, LedgerPullRequest] = {}
     damaged = 0
     for line in data.split(b"\n"):
         if not line.strip():
@@ -274,33 +351,37 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
                 days[day.day] = day
             case LedgerPlace() as dashboard:
                 place = dashboard
+            case LedgerPullRequest() as pull:
+                pulls[pull.number] = pull
             case None:
                 damaged += 1
-    readable = not damaged or bool(runs or days or refusals)
+    readable = not damaged or bool(runs or days or refusals or pulls)
     return QuotaLedger(
         runs=tuple(sorted(runs.values(), key=lambda each: each.at)),
         refusals=tuple(sorted(refusals, key=lambda each: each.at)),
         days=tuple(sorted(days.values(), key=lambda each: each.day)),
         place=place,
+        pull_requests=tuple(sorted(pulls.values(), key=lambda each: each.number)),
         damaged=damaged,
         readable=readable,
     )
 
 
-def _parse_entry(
-    line: bytes, now: datetime
-) -> LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace | None:
+def _parse_entry(line: bytes, now: datetime) -> _LedgerEntry | None:
     """Return the entry on one line, or None when the line is not valid."""
     if len(line) > MAX_LINE_BYTES:
         return None
     try:
         entry = _ENTRY.validate_json(line)
         if (
-            isinstance(entry, LedgerRun | LedgerRefusal)
+            isinstance(entry, LedgerRun | LedgerRefusal | LedgerPullRequest)
             and not now - timedelta(days=400) < entry.at
         ):
             return None
-        if isinstance(entry, LedgerRun | LedgerRefusal) and entry.at > now + MAX_CLOCK_DIFFERENCE:
+        if (
+            isinstance(entry, LedgerRun | LedgerRefusal | LedgerPullRequest)
+            and entry.at > now + MAX_CLOCK_DIFFERENCE
+        ):
             return None
         if isinstance(entry, LedgerRun) and entry.until - entry.at > MAX_RESERVATION:
             return None
@@ -315,7 +396,13 @@ def serialize_ledger(ledger: QuotaLedger, now: datetime) -> bytes:
     """Return the ledger as JSON lines, with old entries reduced to daily sums."""
     ledger = _sum_up_old_entries(ledger, now)
     place = (ledger.place,) if ledger.place else ()
-    lines: Iterable[_Line] = (*place, *ledger.days, *ledger.refusals, *ledger.runs)
+    lines: Iterable[_Line] = (
+        *place,
+        *ledger.days,
+        *ledger.refusals,
+        *ledger.pull_requests,
+        *ledger.runs,
+    )
     return "".join(f"{line.model_dump_json()}\n" for line in lines).encode()
 
 
@@ -342,7 +429,15 @@ def _sum_up_old_entries(ledger: QuotaLedger, now: datetime) -> QuotaLedger:
         )
     oldest_day = day_of(now - timedelta(days=SUM_RETENTION_DAYS))
     days = tuple(sums[day] for day in sorted(sums) if oldest_day <= day <= day_of(now))
-    return replace(ledger, runs=tuple(runs), refusals=tuple(refusals), days=days)
+    first_pull = now - timedelta(days=PULL_REQUEST_RETENTION_DAYS)
+    pulls = tuple(pull for pull in ledger.pull_requests if pull.at >= first_pull)
+    return replace(
+        ledger,
+        runs=tuple(runs),
+        refusals=tuple(refusals),
+        days=days,
+        pull_requests=pulls[-MAX_PULL_REQUESTS:],
+    )
 
 
 def _dropped_entries(

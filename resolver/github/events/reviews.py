@@ -24,7 +24,12 @@ from resolver.github.events.payloads import (
     snapshot_of,
 )
 from resolver.github.events.permission import IgnoredEvent, is_our_text
-from resolver.models.pull_request import AskedThread, AuthoredText, PullRequestContext, ReviewThread
+from resolver.models.pull_request import (
+    AuthoredText,
+    PullRequestContext,
+    ReviewThread,
+    ThreadRequest,
+)
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
 MAX_REQUESTED_THREADS = 50
@@ -36,7 +41,7 @@ _THREAD_COMMANDS = frozenset({Command.FIX, Command.QUESTION})
 
 def requested_threads(
     trigger: Trigger, pull: PullRequestContext, mention: str
-) -> tuple[AskedThread, ...]:
+) -> tuple[ThreadRequest, ...]:
     """Return the review threads that the trigger's review asks about, oldest first.
 
     They are labeled T1, T2, and so on. If the body of the review mentions Resolver, it asks about
@@ -46,7 +51,7 @@ def requested_threads(
     if trigger.command not in _THREAD_COMMANDS:
         return ()
     is_whole_review = _find_body_request(trigger, pull, mention) is not None
-    requested: list[AskedThread] = []
+    requested: list[ThreadRequest] = []
     for thread in pull.threads:
         own_comments = [comment for comment in thread.comments if _is_of_request(comment, trigger)]
         asking_comments = (
@@ -60,13 +65,13 @@ def requested_threads(
                 for comment in asking_comments
             )
             requested.append(
-                AskedThread(label=f"T{len(requested) + 1}", thread=thread, request=request)
+                ThreadRequest(label=f"T{len(requested) + 1}", thread=thread, request=request)
             )
     return tuple(requested)
 
 
 def render_deferred_threads(
-    trigger: Trigger, pull: PullRequestContext, requested: Sequence[AskedThread]
+    trigger: Trigger, pull: PullRequestContext, requested: Sequence[ThreadRequest]
 ) -> str:
     """Return a sentence about the threads beyond the maximum, or "" when there are none."""
     if len(requested) < MAX_REQUESTED_THREADS:
@@ -85,7 +90,7 @@ def render_deferred_threads(
 
 
 def whole_request(
-    trigger: Trigger, pull: PullRequestContext, requested: Sequence[AskedThread], mention: str
+    trigger: Trigger, pull: PullRequestContext, requested: Sequence[ThreadRequest], mention: str
 ) -> Trigger:
     """Return the trigger with the text of the whole review.
 
@@ -117,7 +122,7 @@ def _find_body_request(trigger: Trigger, pull: PullRequestContext, mention: str)
 
 
 def _instructions(
-    trigger: Trigger, requested: Sequence[AskedThread], body: str | None, mention: str
+    trigger: Trigger, requested: Sequence[ThreadRequest], body: str | None, mention: str
 ) -> Iterator[str]:
     """Yield the text after each mention in the review's body and in its threads."""
     if body is not None:

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from resolver.github.context.labeled_issues import LabeledIssue, Labeling
 from resolver.github.events.issues import label_key
 from resolver.github.events.payloads import User
-from resolver.github.events.permission import IgnoredEvent, not_a_person
+from resolver.github.events.permission import IgnoredEvent, automation_reason
 from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
 
 MAX_WEBHOOK_DELAY = timedelta(seconds=1)
-"""How much later the webhook's time of a labeling may be than the time in the issue's events.
+"""Maximum time by which the webhook's time of a labeling is later than the one in the events.
 
 The webhook's time is the issue's `updated_at`.
 """
@@ -51,7 +51,7 @@ def labeled_trigger(
     if labeler is None:
         return IgnoredEvent("the account that added the label no longer exists")
     account = User(login=labeler.login, id=labeler.id, type=labeler.type)
-    ignored = not_a_person(account, bot_login, allowed_users, denied_users)
+    ignored = automation_reason(account, bot_login, allowed_users, denied_users)
     if ignored:
         return IgnoredEvent(f"it was labeled by {labeler.login}: {ignored.reason}")
     # GitHub's times are in whole seconds: an edit in the second of the labeling may have come
@@ -63,7 +63,7 @@ def labeled_trigger(
     return _trigger(issue, labeling, labeler.login, labeler.id, labeler.type == "Bot", repository)
 
 
-def a_second_later(trigger: Trigger, issue: LabeledIssue, labeling: Labeling) -> Trigger:
+def with_later_time(trigger: Trigger, issue: LabeledIssue, labeling: Labeling) -> Trigger:
     """Return the same trigger as it would be if the webhook's payload had the later time."""
     at = trigger.at + MAX_WEBHOOK_DELAY
     key = label_key(issue.id, labeling.label, at)

@@ -16,8 +16,8 @@ from markdown_it.tree import SyntaxTreeNode
 from resolver.github.text.markdown import (
     code_span,
     fence,
-    inert,
-    joined,
+    join_line_parts,
+    make_inert,
     markdown_parser,
     may_be_linked,
     shorten_text,
@@ -129,12 +129,12 @@ class _Writer:
             if markdown:
                 parts.append(markdown)
                 at_line_start = markdown.endswith("\n")
-        return joined(parts)
+        return join_line_parts(parts)
 
     def _span(self, node: SyntaxTreeNode, at_line_start: bool, in_table: bool) -> str:
         match node.type:
             case "text" | "html_inline":
-                return inert(
+                return make_inert(
                     node.content,
                     own_issue=self._own_issue,
                     at_line_start=at_line_start,
@@ -157,7 +157,7 @@ class _Writer:
                 url = code_span(
                     shorten_text(str(node.attrs.get("src", "")), 200), in_table=in_table
                 )
-                description = inert(node.content, own_issue=self._own_issue)
+                description = make_inert(node.content, own_issue=self._own_issue)
                 return f"(image: {' '.join(filter(None, (description, url)))})"
             case _:
                 return self._inline(node.children, at_line_start=at_line_start, in_table=in_table)

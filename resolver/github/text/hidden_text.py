@@ -18,7 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from resolver.github.text.drawn import strip_drawn
-from resolver.github.text.markdown import block_parser, link_parser, without_invisible
+from resolver.github.text.markdown import (
+    block_parser,
+    link_parser,
+)
 from resolver.github.text.raw_html import (
     RawHtml,
     code_regions,
@@ -30,6 +33,7 @@ from resolver.github.text.raw_html import (
     region_at,
     without_hidden_attributes,
 )
+from resolver.security.invisible_text import without_invisible
 
 _MAX_PASSES = 8
 """Maximum number of passes over a text. Joining what is left can form hidden text again."""

@@ -45,7 +45,7 @@ _COMMENT = re.compile(r"<!--(?>>|->|(?s:.*?)(?:-->|\Z))|<[!?][^>]*>?")
 """A comment as browsers read it, with all that they take for one: `<?...>` and `<!...>`."""
 
 _LINE_COMMENTS = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">"))
-"""What begins a comment in a line, and what has to follow in its paragraph."""
+"""Pairs of the text that begins a comment in a line and the text that ends it in its paragraph."""
 
 _SHOWN_ATTRIBUTES = {"href", "src", "open", "align", "width", "height", "colspan", "rowspan"}
 _PLAIN_VALUE = re.compile(r"""["']?[\w.%-]{0,20}["']?""")

@@ -16,7 +16,7 @@ from resolver.memory.condensers.rules import (
     Pipeline,
     RecentEvents,
 )
-from resolver.memory.condensers.summaries import Asker, FreeNotes
+from resolver.memory.condensers.summaries import FreeTextNotes, SummaryClient
 from resolver.memory.condensers.view import AgentLog, Condenser, SizeBound
 from resolver.memory.condensers.with_model import LLMAttention, LLMSummarizing, StructuredSummary
 
@@ -30,12 +30,12 @@ class Parts:
     """
 
     bound: SizeBound
-    open_asker: Callable[[], Asker]
+    open_asker: Callable[[], SummaryClient]
     writes_notes: bool = False
 
 
 def _importance(parts: Parts, **parameters: int) -> Condenser:
-    writer = FreeNotes(parts.open_asker()) if parts.writes_notes else None
+    writer = FreeTextNotes(parts.open_asker()) if parts.writes_notes else None
     return Importance(parts.bound, writer, **parameters)
 
 

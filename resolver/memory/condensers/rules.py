@@ -13,7 +13,7 @@ from resolver.events.base import ActionBase, ObservationBase
 from resolver.events.lifecycle import Condensation
 from resolver.events.observations import BrowserOutput
 from resolver.memory.condensers.summaries import Writer
-from resolver.memory.condensers.view import Condenser, CondenserView, SizeBound, forgotten_with
+from resolver.memory.condensers.view import Condenser, CondenserView, SizeBound, forgotten_ids
 from resolver.memory.facts import DEFAULT_MAX_LENGTH, WorkRecord
 from resolver.memory.turns import Turn
 
@@ -88,7 +88,7 @@ def forget(
     """
     if not turns:
         return None
-    ids: set[int] = set().union(*(forgotten_with(turn) for turn in turns))
+    ids: set[int] = set().union(*(forgotten_ids(turn) for turn in turns))
     turn_count, later_turns = view.log.count_forgotten(
         [turn for turn in view.turns if turn.ids.isdisjoint(ids)]
     )

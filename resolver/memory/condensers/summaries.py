@@ -36,7 +36,7 @@ FAILED, UNUSABLE = "condenser", "condenser_reply"
 _FALLBACK_WARNING = "the condenser's model gave no usable answer, so only the log is summarized"
 
 
-class Asker:
+class SummaryClient:
     """Asks the condenser's model.
 
     model: logs its replies before `complete` returns.
@@ -150,10 +150,10 @@ class Writer(Protocol):
         ...
 
 
-class FreeNotes:
+class FreeTextNotes:
     """Writes notes as free text in the model's own form."""
 
-    def __init__(self, asker: Asker) -> None:
+    def __init__(self, asker: SummaryClient) -> None:
         self._asker = asker
 
     def write(self, view: CondenserView, turns: Sequence[Turn]) -> str:
@@ -193,7 +193,7 @@ class FieldNotes:
     The model answers with a tool call if it supports tools, otherwise with JSON in its text.
     """
 
-    def __init__(self, asker: Asker) -> None:
+    def __init__(self, asker: SummaryClient) -> None:
         self._asker = asker
 
     def write(self, view: CondenserView, turns: Sequence[Turn]) -> str:

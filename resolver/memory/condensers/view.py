@@ -206,7 +206,7 @@ class CondenserView:
 
     def freed_by_forgetting(self, turn: Turn) -> int:
         """Return the number of characters saved by forgetting the turn."""
-        forgotten = forgotten_with(turn)
+        forgotten = forgotten_ids(turn)
         return turn_size(turn, self.masked) + _notes_size(turn, ()) - _notes_size(turn, forgotten)
 
     def may_mask(self, observation: ObservationBase) -> bool:
@@ -258,7 +258,7 @@ def is_pinned(note: Note) -> bool:
     return is_user_message or isinstance(note, o.RecallResult)
 
 
-def forgotten_with(turn: Turn) -> set[int]:
+def forgotten_ids(turn: Turn) -> set[int]:
     """Return the ids of all events that are forgotten together with the turn."""
     return turn.ids | {note.id for note in turn.notes if not is_pinned(note)}
 

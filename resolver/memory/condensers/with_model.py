@@ -13,9 +13,9 @@ from resolver.memory.condensers.rules import (
     select_turns,
 )
 from resolver.memory.condensers.summaries import (
-    Asker,
     FieldNotes,
-    FreeNotes,
+    FreeTextNotes,
+    SummaryClient,
     Writer,
     quoted_texts,
     text_lines,
@@ -31,7 +31,7 @@ class LLMAttention:
     least important. If the model fails, turns are ranked by what they did (`by_importance`)."""
 
     def __init__(
-        self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12
+        self, bound: SizeBound, asker: SummaryClient, keep_first: int = 2, keep_last: int = 12
     ) -> None:
         self._bound = bound
         self._asker = asker
@@ -76,10 +76,10 @@ class LLMSummarizing:
     """
 
     def __init__(
-        self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12
+        self, bound: SizeBound, asker: SummaryClient, keep_first: int = 2, keep_last: int = 12
     ) -> None:
         self._bound = bound
-        self._writer: Writer = FreeNotes(asker)
+        self._writer: Writer = FreeTextNotes(asker)
         self._keep_first = keep_first
         self._keep_last = keep_last
 
@@ -101,7 +101,7 @@ class StructuredSummary(LLMSummarizing):
     """The same with notes in fields: findings, decisions and next steps have a place each."""
 
     def __init__(
-        self, bound: SizeBound, asker: Asker, keep_first: int = 2, keep_last: int = 12
+        self, bound: SizeBound, asker: SummaryClient, keep_first: int = 2, keep_last: int = 12
     ) -> None:
         super().__init__(bound, asker, keep_first, keep_last)
         self._writer = FieldNotes(asker)

@@ -21,6 +21,7 @@ from resolver.memory.skills.skill import (
     SkillHead,
     to_skill_name,
 )
+from resolver.security.invisible_text import without_invisible
 
 INSTRUCTION_FILES = (
     "AGENTS.md",
@@ -102,7 +103,7 @@ class Library:
         """
         path = self.nested[folder]
         try:
-            return _instructions(path, _decode(self.read(path) or b""))[0]
+            return _instructions(path, without_invisible(_decode(self.read(path) or b"")))[0]
         except ResolverError:
             return None  # too large
 
@@ -135,7 +136,7 @@ def is_shown_to_agents(path: str) -> bool:
     )
 
 
-def shipped(folder: Path) -> SkillSource:
+def built_in_skills(folder: Path) -> SkillSource:
     """Return the source of the built-in skills. folder: contains one Markdown file per skill."""
     files = {f".agents/skills/{file.name}": file for file in sorted(folder.glob("*.md"))}
 
@@ -213,7 +214,13 @@ class _Reader:
         except ResolverError as error:
             self.problems.append(f"{source.prefix}{path}: {error.what}; it is left out")
             return ""
-        text = _decode(content)
+        decoded = _decode(content)
+        # Whoever reviewed the file did not see these characters, and a model reads them.
+        text = without_invisible(decoded)
+        if hidden := len(decoded) - len(text):
+            self.problems.append(
+                f"{source.prefix}{path}: {hidden} invisible characters are left out of it"
+            )
         if len(text) > MAX_FILE_LENGTH and path not in INSTRUCTION_FILES:
             what = f"it has more than {MAX_FILE_LENGTH} characters; it is left out"
             self.problems.append(f"{source.prefix}{path}: {what}")
@@ -224,7 +231,8 @@ class _Reader:
 def _decode(content: bytes) -> str:
     """Decode UTF-8, or UTF-16 with a byte order mark, which PowerShell writes."""
     is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return content.decode("utf-16" if is_utf16 else "utf-8", "replace")
+    text = content.decode("utf-16" if is_utf16 else "utf-8", "replace").removeprefix("\ufeff")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _instructions(path: str, text: str) -> tuple[Skill | None, str]:

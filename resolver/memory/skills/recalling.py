@@ -60,7 +60,7 @@ class TopicMatcher(Protocol):
         ...
 
 
-class NothingRecalled:
+class NullRecaller:
     """A recaller that never loads anything."""
 
     def recall(self, state: State) -> Sequence[Loaded]:  # noqa: ARG002 - the protocol

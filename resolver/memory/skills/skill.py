@@ -28,7 +28,7 @@ MAX_TRIGGER_LENGTH = 100
 
 
 class Origin(StrEnum):
-    """Who maintains a skill. Of two skills with the same name, the first in this order is used."""
+    """The maintainer of a skill. Of two skills with one name, the first in this order is used."""
 
     REPOSITORY = "repository"
     ORGANIZATION = "organization"

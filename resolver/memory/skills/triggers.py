@@ -237,11 +237,15 @@ _CONTEXT_LENGTH = 60
 
 @dataclass(frozen=True)
 class Text:
-    """Represents a text with ignored parts replaced by spaces. `code`: offsets at which code spans
-    begin and end, alternating."""
+    """Represents a text with ignored parts replaced by spaces.
+
+    code: offsets at which code spans begin and end, alternating.
+    folded: the text in lower case, for a quick look whether it may contain a word.
+    """
 
     text: str
     code: tuple[int, ...]
+    folded: str
 
     def is_code(self, offset: int) -> bool:
         """Return True if the character at that offset is in a code span."""
@@ -253,7 +257,7 @@ def prepare_text(text: str) -> Text:
     text = remove_quotations(text[:MAX_TEXT_LENGTH])
     for pattern in (_URL, _MENTION):
         text = pattern.sub(lambda found: " " * len(found[0]), text)
-    return Text(text, tuple(_code_edges(text)))
+    return Text(text, tuple(_code_edges(text)), _fold(text))
 
 
 def _code_edges(text: str) -> Iterator[int]:
@@ -266,8 +270,17 @@ def _code_edges(text: str) -> Iterator[int]:
         offset += len(line)
 
 
+def _fold(text: str) -> str:
+    """Return the text with each letter that a pattern may match as an ASCII letter, if it ignores
+    case, replaced by that letter."""
+    # Patterns take the Turkish letters İ and ı for an i, casefold() does not.
+    return text.replace("İ", "i").casefold().replace("ı", "i")
+
+
 def find_triggers(trigger: str, text: Text) -> str:
     """Return the first match of the trigger as the text spells it, or ""."""
+    if trigger.isascii() and not all(word in text.folded for word in _fold(trigger).split()):
+        return ""  # before a pattern is compiled, which most triggers never need
     is_plain = _is_plain_word(trigger)
     for match in _word_matches(trigger, text.text):
         if not is_plain or _is_technical(match, text):

@@ -194,7 +194,7 @@ def report_no_active_run(trigger: Trigger, forge: GitHubForge, settings: Setting
     """Answer with one line, because the person waits for something to stop or to pause."""
     forge.acknowledge(trigger)
     text = render(
-        "comments/nothing_at_work.md.j2",
+        "comments/no_active_run.md.j2",
         stops=trigger.command is Command.STOP,
         decides=trigger.command in DECISION_COMMANDS,
         publishes=trigger.command is Command.PUBLISH,

@@ -11,16 +11,15 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import ForgeError, LogError, Refused, RunStopped, WorkspaceError
 from resolver.git.git import Credential
-from resolver.github.comments.check_places import CheckPlaces
 from resolver.github.events.checks import check_key
 from resolver.github.events.permission import IgnoredEvent
-from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Continuation, Trigger, TriggerKind
 from resolver.runs.common import github_forge
 from resolver.runs.conversation.watch import CommentWatch
@@ -38,15 +37,19 @@ from resolver.runs.resuming.continuation import (
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
 
+if TYPE_CHECKING:
+    from resolver.github.comments.check_places import CheckPlaces
+    from resolver.github.github_forge import GitHubForge
+
 CLOSED_ISSUE_WINDOW = timedelta(days=14)
-"""How long the attempts of a closed issue count, unless a merged fix closed it. Otherwise closing
-the issue, which a program can do, would allow the same number of attempts again."""
+"""Time for which the attempts of a closed issue count, unless a merged fix closed it. Otherwise
+closing the issue, which a program can do, would allow the same number of attempts again."""
 
 logger = logging.getLogger("resolver.runs.conversation.commands")
 
 
 def locate_dispatch(
-    trigger: Trigger, forge: GitHubForge, settings: Settings, is_rerun: bool = False
+    trigger: Trigger, forge: "GitHubForge", settings: Settings, is_rerun: bool = False
 ) -> Trigger | IgnoredEvent:
     """Return the trigger with its issue or pull request, or the reason why there is nothing to do.
 
@@ -77,7 +80,7 @@ def locate_dispatch(
     return trigger
 
 
-def conversation_for_dispatch(trigger: Trigger, places: CheckPlaces) -> int | None:
+def conversation_for_dispatch(trigger: Trigger, places: "CheckPlaces") -> int | None:
     """Return the number of the pull request, or of the open issue about this check; None if there
     is none yet. Raises ForgeError."""
     if trigger.is_pull_request:
@@ -86,7 +89,7 @@ def conversation_for_dispatch(trigger: Trigger, places: CheckPlaces) -> int | No
 
 
 def _find_reason_to_skip(
-    trigger: Trigger, number: int | None, places: CheckPlaces, limit: int
+    trigger: Trigger, number: int | None, places: "CheckPlaces", limit: int
 ) -> str:
     """Return why no run is started for the check, "" if one is."""
     if places.tip(trigger.branch) != trigger.head:
@@ -117,7 +120,7 @@ LOG_COMMANDS = RESUMING_COMMANDS | DECISION_COMMANDS
 """The commands that continue from an earlier run's log."""
 
 
-def issue_of_command(trigger: Trigger, forge: GitHubForge, issue: int | None = None) -> Trigger:
+def issue_of_command(trigger: Trigger, forge: "GitHubForge", issue: int | None = None) -> Trigger:
     """Return the trigger, about its issue if it was asked on a pull request of Resolver's.
 
     issue: if it is known. The event's text of the pull request is dropped, because it is not the

@@ -99,7 +99,7 @@ _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @dataclass(frozen=True)
 class Conclusion:
-    """How a run ended, before anybody is notified.
+    """The end of a run, before anybody is notified.
 
     is_silent: True if the refusal is not written to the conversation, because it was written there
     today already or the operator has set `refusals` to "silent".

@@ -13,8 +13,8 @@ from resolver.memory.skills.reading import (
     MICROAGENT_FOLDERS,
     SKILL_FOLDERS,
     SkillSource,
+    built_in_skills,
     read_library,
-    shipped,
 )
 from resolver.memory.skills.skill import Origin
 from resolver.models.run import Trigger
@@ -61,7 +61,7 @@ def _read_skills(forge: GitHubForge) -> list[Callee]:
     for skill_folder in (*SKILL_FOLDERS, *MICROAGENT_FOLDERS):
         files |= _read_files(forge, skill_folder, MAX_SKILL_FILES)
     repository_source = SkillSource(Origin.REPOSITORY, tuple(files), files.get)
-    library = read_library([repository_source, shipped(folder() / "skills")])
+    library = read_library([repository_source, built_in_skills(folder() / "skills")])
     return [Callee(*task) for task in Knowledge(library).tasks]
 
 

@@ -15,32 +15,38 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from resolver.config.github_settings import AccessPolicy
+from resolver.config.lazy_module import lazy_module
 from resolver.config.settings import Settings
 from resolver.controller.control import (
     Approve,
     Control,
     Deny,
     Extend,
+    MessageToAgent,
     Pause,
     Request,
     Resume,
-    Say,
     Stop,
 )
 from resolver.errors import NotAllowed, Refused, ResolverError, RunStopped
-from resolver.github.context.read_task import NewComment, ThreadNews
 from resolver.github.context.request_status import RequestStatus
 from resolver.github.events.listening import RequestNames, find_event_of, full_team_names
-from resolver.github.events.parse import command_of
 from resolver.github.events.permission import PermissionReader, authorize
 from resolver.github.forge import Forge
-from resolver.github.github_forge import GitHubForge
 from resolver.models.approval import split_decision_number
 from resolver.models.run import Actor, Command, Extension, Trigger, TriggerKind
 from resolver.runs.common import background_poll
 from resolver.runs.stages import RunRequest
+
+if TYPE_CHECKING:
+    from resolver.github.context.read_task import NewComment, ThreadNews
+    from resolver.github.events import parse
+    from resolver.github.github_forge import GitHubForge
+else:  # only runs on GitHub need it
+    parse = lazy_module("resolver.github.events.parse")
 
 STEERING_COMMANDS = frozenset(
     {Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE, Command.APPROVE, Command.DENY}
@@ -107,7 +113,7 @@ def control_requests(trigger: Trigger) -> list[Request]:
 
 
 def _message_requests(text: str, by: str) -> list[Request]:
-    return [Say(text, by)] if text else []
+    return [MessageToAgent(text, by)] if text else []
 
 
 logger = logging.getLogger("resolver.runs.conversation.watch")
@@ -127,7 +133,7 @@ class CommentWatch:
 
     trigger: Trigger
     control: Control
-    forge: Callable[[], GitHubForge]
+    forge: "Callable[[], GitHubForge]"
     numbers: Sequence[int]
     settings: Settings
     seconds: float
@@ -153,7 +159,7 @@ class CommentWatch:
                 unconfirmed = []
 
     def _send_new_commands(
-        self, forge: GitHubForge, number: int, news: ThreadNews
+        self, forge: "GitHubForge", number: int, news: "ThreadNews"
     ) -> list[Trigger]:
         """Send the new commands of a conversation to the run. Return those that are not confirmed
         yet."""
@@ -169,7 +175,7 @@ class CommentWatch:
             logger.warning("comments that steer the run could not be read: %s", error.what)
             return []
 
-    def _stop_if_withdrawn(self, forge: GitHubForge, news: ThreadNews) -> None:
+    def _stop_if_withdrawn(self, forge: "GitHubForge", news: "ThreadNews") -> None:
         """Stop the run if the comment that asked for it was deleted or no longer asks."""
         is_comment = self.trigger.kind is TriggerKind.ISSUE_COMMENT
         if not is_comment or self.trigger.comment_id not in news.changed:
@@ -181,13 +187,13 @@ class CommentWatch:
             logger.warning("the run is stopped: %s", withdrawal)
             self.control.send(Stop(reason=withdrawal))
 
-    def _parse_command(self, number: int, comment: NewComment) -> Trigger | None:
+    def _parse_command(self, number: int, comment: "NewComment") -> Trigger | None:
         """Return the trigger for a comment; None if it is not addressed to an active run."""
         has_request_comment = self.trigger.kind is TriggerKind.ISSUE_COMMENT
         request_comment_id = self.trigger.comment_id or 0 if has_request_comment else 0
         if comment.id <= request_comment_id or comment.created_at < self.trigger.at:
             return None
-        command = command_of(
+        command = parse.command_of(
             comment.body,
             login=comment.author,
             type=comment.author_type,
@@ -216,7 +222,7 @@ class CommentWatch:
             comment_id=comment.id,
         )
 
-    def _send(self, forge: GitHubForge, trigger: Trigger) -> bool:
+    def _send(self, forge: "GitHubForge", trigger: Trigger) -> bool:
         """Send the command to the run. Return True if it is to be confirmed later."""
         try:
             authorize_steering(trigger, self.trigger, forge, self.settings.access_policy)

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
+from resolver.config.lazy_module import lazy_module
 from resolver.config.settings import Settings
 from resolver.controller.control import Control, Stop
 from resolver.errors import (
@@ -45,11 +47,16 @@ from resolver.github.events.quota_ledger import (
 from resolver.github.forge import AuthoredComment, DashboardForge, Forge
 from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.common import background_poll
-from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
 from resolver.runs.quotas.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
+from resolver.runs.quotas.pull_request_entries import add_work_to_ledger, published_work
 from resolver.runs.resuming.archive import log_commit, obsolete_logs, runs_of_issue
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS
+
+if TYPE_CHECKING:
+    from resolver.runs.quotas import dashboard
+else:  # only runs on GitHub need it
+    dashboard = lazy_module("resolver.runs.quotas.dashboard")
 
 logger = logging.getLogger("resolver.runs.quotas")
 
@@ -233,7 +240,8 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
                 "opened": (pull.number or 0) if pull else 0,
             }
         )
-        updated = ledger.with_run(closed)
+        attempt = closed.model_copy(update={"cost": cost, "unpriced": unpriced})
+        updated = add_work_to_ledger(ledger.with_run(closed), attempt, published_work(values))
         return updated, updated
 
     ledger_ref = ledger_for_run(request, settings)
@@ -280,7 +288,9 @@ def _update_dashboard(
     ledger: QuotaLedger,
 ) -> None:
     if settings.dashboard:
-        update_dashboard(Dashboard(board, ledger_ref, request.run, settings.mention), ledger)
+        dashboard.update_dashboard(
+            dashboard.Dashboard(board, ledger_ref, request.run, settings.mention), ledger
+        )
 
 
 def _has_quota(request: RunRequest) -> bool:

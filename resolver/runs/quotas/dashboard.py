@@ -1,7 +1,8 @@
 """The dashboard: one issue that shows the content of the ledger and is rewritten after each run.
 
-It contains no text from outside, only numbers, times, logins and Resolver's own templates. An error
-never fails a run; it is logged as a warning in the job's log.
+It contains no text from outside, only numbers, times, logins, names of models, agents and labels,
+and Resolver's own templates. An error never fails a run; it is logged as a warning in the job's
+log.
 """
 
 import logging
@@ -24,7 +25,9 @@ from resolver.github.events.quota_ledger import (
 )
 from resolver.github.forge import DashboardForge, DashboardIssue
 from resolver.github.text.markdown import code_span
+from resolver.outcomes.report import OutcomeReport, outcome_report
 from resolver.runs.quotas.ledger_ref import LedgerRef
+from resolver.runs.quotas.pull_request_entries import recorded_outcome
 from resolver.trace.plain import duration, money
 
 logger = logging.getLogger("resolver.runs.quotas")
@@ -38,7 +41,7 @@ MAX_RETRY_BOXES = 10
 """Maximum number of unfinished runs that are shown with a box to retry them."""
 
 CLAIM_DURATION = timedelta(minutes=2)
-"""How long other runs wait for the run that has claimed the creation of the issue."""
+"""Time for which other runs wait for the run that has claimed the creation of the issue."""
 
 MAX_REWRITES = 3
 """Maximum number of times that the issue is rewritten because the ledger has changed meanwhile."""
@@ -120,12 +123,12 @@ class RefusalRow:
 
 @dataclass(frozen=True)
 class DashboardContent:
-    """What the dashboard issue shows.
+    """The content of the dashboard issue.
 
     today, month: totals of today and of this calendar month, whose name is `month_name`.
     unpriced: number of replies of models in this month whose price is unknown.
     active, retryable, ended: runs in progress, those with a box to retry them, and those that have
-    ended.
+    ended. outcomes: what became of the pull requests, with the names in it escaped.
     """
 
     mention: str
@@ -138,6 +141,7 @@ class DashboardContent:
     retryable: tuple[RunRow, ...]
     ended: tuple[RunRow, ...]
     refusals: tuple[RefusalRow, ...]
+    outcomes: OutcomeReport
 
 
 @dataclass(frozen=True)
@@ -252,9 +256,15 @@ def dashboard_body(ledger: QuotaLedger, mention: str, now: datetime) -> str:
         retryable=_rows(_runs_to_retry(runs, now), RETRY, now, MAX_RETRY_BOXES),
         ended=_rows((run for run in runs if not run.is_at_work(now)), "", now, MAX_ROWS),
         refusals=tuple(_refusal_row(refusal) for refusal in refusals),
+        outcomes=_outcomes(ledger),
     )
     text = render("comments/dashboard.md.j2", content)
     return f"{DASHBOARD}\n\n{text.strip()}\n"
+
+
+def _outcomes(ledger: QuotaLedger) -> OutcomeReport:
+    recorded = [recorded_outcome(pull) for pull in reversed(ledger.pull_requests)]
+    return outcome_report(recorded, escape=code_span)
 
 
 def _runs_to_retry(runs: Iterable[LedgerRun], now: datetime) -> Iterable[LedgerRun]:

@@ -23,8 +23,8 @@ from resolver.git.git import (
     GitResult,
     HostGit,
     create_bare_repository,
-    failure,
     fetch_arguments,
+    git_failure,
 )
 from resolver.git.remote import OrphanCommit, check_url, write_orphans
 from resolver.github.events.quota_ledger import (
@@ -72,7 +72,7 @@ called more than once, with the newer ledger, if other runs have pushed first.""
 
 @dataclass(frozen=True)
 class AccompanyingPush:
-    """What is pushed together with the ledger, whether or not the ledger is accepted.
+    """The refs that are pushed together with the ledger, even if the ledger is refused.
 
     commits: they replace what their refs point to. obsolete: refs that are removed, at the first
     attempt only.
@@ -111,7 +111,7 @@ class LedgerRef:
             *arguments, credential=self.credential(), limit=10_000, timeout=GIT_TIMEOUT_SECONDS
         )
         if result.status != 0:
-            raise failure(arguments, result, "looking for the quota ledger")
+            raise git_failure(arguments, result, "looking for the quota ledger")
         lines = [line.split("\t") for line in result.stdout.decode("utf-8", "replace").splitlines()]
         return next((fields[0] for fields in lines if fields[1:] == [REF]), "")
 
@@ -181,7 +181,7 @@ class LedgerRef:
         if result.status != 0:
             if _REF_MISSING.search(result.stderr):
                 return git, LedgerVersion(QuotaLedger())
-            raise failure(("fetch",), result, "reading the quota ledger")
+            raise git_failure(("fetch",), result, "reading the quota ledger")
         tip = git.text("rev-parse", "--verify", REF)
         content = git.attempt(
             "cat-file", "blob", f"{REF}:{FILE}", limit=MAX_LEDGER_BYTES, timeout=GIT_TIMEOUT_SECONDS
@@ -239,4 +239,4 @@ class LedgerRef:
         combined = GitResult(
             result.status, b"", result.stdout.decode("utf-8", "replace") + result.stderr
         )
-        return failure(arguments, combined, "writing the quota ledger")
+        return git_failure(arguments, combined, "writing the quota ledger")

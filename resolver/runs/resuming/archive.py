@@ -15,7 +15,13 @@ from pathlib import Path
 
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import LogError
-from resolver.git.git import Credential, HostGit, create_bare_repository, failure, fetch_arguments
+from resolver.git.git import (
+    Credential,
+    HostGit,
+    create_bare_repository,
+    fetch_arguments,
+    git_failure,
+)
 from resolver.git.remote import OBJECT_ID, OrphanCommit, check_url, write_orphans
 from resolver.runs.output import BUNDLE, CHANGE, EVENTS, MAX_CHANGE_BYTES, OUTCOME
 from resolver.runs.resuming.continuation import MAX_OUTCOME_BYTES, EarlierRun
@@ -121,7 +127,7 @@ def _fetch_run(
         arguments = fetch_arguments(check_url(url), [refspec], "--depth=1")
         result = git.attempt(*arguments, credential=credential, timeout=GIT_TIMEOUT_SECONDS)
         if result.status != 0:
-            raise failure(arguments, result, f"fetching the log of run {run}")
+            raise git_failure(arguments, result, f"fetching the log of run {run}")
         blobs = _list_blobs(git, run)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         earlier = EarlierRun(run, folder / EVENTS, folder / OUTCOME)
@@ -150,7 +156,7 @@ def _list_archived_runs(
         *arguments, credential=credential, limit=10_000_000, timeout=GIT_TIMEOUT_SECONDS
     )
     if result.status != 0:
-        raise failure(arguments, result, "looking for the logs of earlier runs")
+        raise git_failure(arguments, result, "looking for the logs of earlier runs")
     lines = [line.partition("\t") for line in result.stdout.decode("utf-8", "replace").splitlines()]
     refs = {name: id for id, _, name in lines if OBJECT_ID.fullmatch(id)}
     runs = [name.removeprefix(prefix) for name in refs if name.startswith(prefix)]
@@ -188,7 +194,7 @@ def _push(git: HostGit, url: str, credential: Credential | None, *refs: str) -> 
     arguments = ("push", "--quiet", "--no-verify", "--", check_url(url), *refs)
     result = git.attempt(*arguments, credential=credential, timeout=GIT_TIMEOUT_SECONDS)
     if result.status != 0:
-        raise failure(arguments, result, f"storing the log in {url}")
+        raise git_failure(arguments, result, f"storing the log in {url}")
 
 
 def _list_blobs(git: HostGit, run: str) -> dict[str, str]:
@@ -226,5 +232,5 @@ def _read_blob(git: HostGit, blob: str, max_bytes: int, run: str) -> bytes:
     if result.truncated:
         raise LogError(f"the log of run {run} is larger than {max_bytes:,} bytes")
     if result.status != 0:
-        raise failure(("cat-file",), result, f"reading the log of run {run}")
+        raise git_failure(("cat-file",), result, f"reading the log of run {run}")
     return result.stdout

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from resolver import __version__
 from resolver.config.templates import render
-from resolver.controller.control import Approve, Control, Deny, Say
+from resolver.controller.control import Approve, Control, Deny, MessageToAgent
 from resolver.controller.controller import FINAL_STATES
 from resolver.controller.limits import extension_events
 from resolver.events.actions import Message
@@ -27,13 +27,21 @@ from resolver.models.run import Continuation, RunLimits, RunState
 from resolver.models.truncate import marker_for
 
 
-def resume_run(log: RunLog, run: str, continuation: Continuation | None, *, ended: bool) -> None:
+def resume_run(
+    log: RunLog,
+    run: str,
+    continuation: Continuation | None,
+    *,
+    ended: bool,
+    traceparent: str = "",
+) -> None:
     """Log that `run` continues here. It is the first event that this process adds.
 
     ended: True if the run had ended regularly, so that nothing interrupted it.
+    traceparent: ids of the run's trace; "" if no spans are exported.
     """
     by = continuation.by if continuation else ""
-    has_begun = log.begun(run) < len(log.state.events)
+    has_begun = log.start_index(run) < len(log.state.events)
     if ended and log.is_done:
         reason = "the run had ended, and its change is published"
     elif ended:
@@ -42,7 +50,9 @@ def resume_run(log: RunLog, run: str, continuation: Continuation | None, *, ende
         reason = "the run was interrupted and continues"
     else:
         reason = f"continues run {continuation.run}"
-    log.stream.add(Resumed(version=__version__, run=run, reason=reason, by=by))
+    log.stream.add(
+        Resumed(version=__version__, run=run, reason=reason, by=by, traceparent=traceparent)
+    )
 
 
 def change_limits(log: RunLog, overrides: Mapping[str, float]) -> None:
@@ -70,7 +80,7 @@ def continue_run(
         if has_ended and not log.is_done:
             log.stream.add(AgentStateChanged(state=RunState.RUNNING))
         return
-    events_of_run = state.events[log.begun(run) :]
+    events_of_run = state.events[log.start_index(run) :]
     if any(isinstance(e, AgentStateChanged) for e in events_of_run):
         continue_run(log, run, None, max_limits)
         return
@@ -94,13 +104,13 @@ def apply_approvals(
     the answer already. A message without a decision denies the action."""
     if continuation is None or log.state.run_state is not RunState.AWAITING_CONFIRMATION:
         return
-    if any(_is_answer(event) for event in log.state.events[log.begun(run) :]):
+    if any(_is_answer(event) for event in log.state.events[log.start_index(run) :]):
         return
     decision, text = continuation.decision, continuation.words.strip()
     if decision is not None and decision.approved:
         control.send(Approve(by=decision.by, at=decision.at, number=decision.number))
         if decision.reason:
-            control.send(Say(decision.reason, decision.by))
+            control.send(MessageToAgent(decision.reason, decision.by))
     elif decision is not None:
         control.send(
             Deny(by=decision.by, at=decision.at, reason=decision.reason, number=decision.number)

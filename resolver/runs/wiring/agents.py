@@ -38,7 +38,6 @@ from resolver.events.run_log import RunLog
 from resolver.events.stream import EventStream
 from resolver.git.workspace import Workspace
 from resolver.github.events.commands import COMMAND_NAMES
-from resolver.github.text.markdown import with_invisible_shown, without_invisible
 from resolver.llm.base import Model, ModelConfig
 from resolver.llm.library import context_window
 from resolver.llm.registry import provider_of
@@ -47,7 +46,7 @@ from resolver.mcp.host_process import HostProcess
 from resolver.mcp.servers import McpServers
 from resolver.mcp.transports import Address, Endpoint, Launch
 from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
-from resolver.memory.condensers.summaries import Asker
+from resolver.memory.condensers.summaries import SummaryClient
 from resolver.memory.condensers.view import SERVICE, SizeBound
 from resolver.models.approval import tool_risk
 from resolver.models.run import Command, McpTool, Trigger
@@ -61,6 +60,7 @@ from resolver.runs.wiring.models import (
     service_config,
 )
 from resolver.runtime.runtime import Runtime
+from resolver.security.invisible_text import with_invisible_shown, without_invisible
 from resolver.security.risk.analyzer import RuleAnalyzer
 
 RESERVED_NAMES = (*AGENTS, *COMMAND_NAMES)
@@ -221,8 +221,8 @@ def open_condensers(
         def warn(about: str, what: str) -> None:
             stream.add(Warned(about=about, message=what))
 
-        def ask() -> Asker:
-            return Asker(open_model(stream, SERVICE), warn)
+        def ask() -> SummaryClient:
+            return SummaryClient(open_model(stream, SERVICE), warn)
 
         return Condensing(make_condenser(stages, Parts(bound, ask, can_summarize)))
 

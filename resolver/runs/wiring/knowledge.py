@@ -41,9 +41,9 @@ from resolver.memory.skills.reading import (
     SKILL_FOLDERS,
     Library,
     SkillSource,
+    built_in_skills,
     is_shown_to_agents,
     read_library,
-    shipped,
 )
 from resolver.memory.skills.recalling import NoteReader, SkillRecaller, TopicMatcher
 from resolver.memory.skills.skill import Origin, fill_task_skill
@@ -131,7 +131,7 @@ def read_knowledge(
     repository_source = SkillSource(
         Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted
     )
-    sources = [repository_source, shipped(prompts() / "skills")]
+    sources = [repository_source, built_in_skills(prompts() / "skills")]
     if settings.enable_organization_skills and trigger.kind is not TriggerKind.LOCAL:
         siblings_to_read = ORGANIZATION_FOLDERS if siblings is None else siblings
         sources += _read_organization_skills(

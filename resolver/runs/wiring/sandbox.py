@@ -11,14 +11,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from resolver.config.lazy_module import lazy_module
 from resolver.config.retries import RetryPolicy
 from resolver.config.settings import Settings
 from resolver.errors import UsageError
 from resolver.events.stream import Clock, utc_now
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.github.client.access import GitHubAccess, OneToken, TokenSource, check_repository
-from resolver.github.client.app import AppAccess, AppKey, InstallationTokens
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.egress import EgressPolicy, system_resolve
@@ -38,6 +37,12 @@ from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
 from resolver.security.redaction import IssuedTokens, Redactor
 
+if TYPE_CHECKING:
+    from resolver.github.client import access, app
+else:  # only runs on GitHub need them, and PyGithub
+    access = lazy_module("resolver.github.client.access")
+    app = lazy_module("resolver.github.client.app")
+
 
 class ForgeTokens:
     """Issues tokens, one source for each repository: an installation token is limited to its
@@ -50,9 +55,9 @@ class ForgeTokens:
         self.issued_tokens = issued_tokens or IssuedTokens()
         self._now = now
         self._lock = threading.Lock()
-        self._sources: dict[str, InstallationTokens] = {}
+        self._sources: dict[str, app.InstallationTokens] = {}
 
-    def source(self, settings: Settings, repository: str) -> TokenSource | None:
+    def source(self, settings: Settings, repository: str) -> "access.TokenSource | None":
         """Return the source of tokens for OWNER/NAME; None if the settings have no token.
 
         An App takes precedence over a token, because an Action always has a token. Raises
@@ -60,13 +65,15 @@ class ForgeTokens:
         """
         if not settings.has_app:
             token = settings.github_token
-            return OneToken(token.get_secret_value()) if token else None
-        app = self.app(settings)
-        check_repository(repository)
+            return access.FixedToken(token.get_secret_value()) if token else None
+        app_access = self.app(settings)
+        access.check_repository(repository)
         with self._lock:
             tokens = self._sources.get(repository.casefold())
             if tokens is None:
-                tokens = InstallationTokens(app, repository, self._remember_token, self._now)
+                tokens = app.InstallationTokens(
+                    app_access, repository, self._remember_token, self._now
+                )
                 self._sources[repository.casefold()] = tokens
             return tokens
 
@@ -78,7 +85,7 @@ class ForgeTokens:
         source = self.source(settings, repository)
         return Credential(settings.github_server_url, source.token()) if source else None
 
-    def app(self, settings: Settings) -> AppAccess:
+    def app(self, settings: Settings) -> "app.AppAccess":
         """Return access as the App itself. Raises UsageError unless the settings have both its id
         and its key."""
         if settings.app_id is None or settings.app_private_key is None:
@@ -88,10 +95,10 @@ class ForgeTokens:
                 f"set RESOLVER_{missing.upper()}, or leave out both and set GITHUB_TOKEN",
             )
         key = settings.app_private_key.get_secret_value()
-        return AppAccess(
+        return app.AppAccess(
             access_of(
                 settings,
-                AppKey(settings.app_id, key, self._remember_token, self._now),
+                app.AppKey(settings.app_id, key, self._remember_token, self._now),
                 harmless=True,
             )
         )
@@ -100,9 +107,11 @@ class ForgeTokens:
         self.issued_tokens.add(secret, expires_at, self._now())
 
 
-def access_of(settings: Settings, source: TokenSource, harmless: bool = False) -> GitHubAccess:
+def access_of(
+    settings: Settings, source: "access.TokenSource", harmless: bool = False
+) -> "access.GitHubAccess":
     """Return the access to the GitHub that the settings name."""
-    return GitHubAccess(
+    return access.GitHubAccess(
         token=source,
         api_url=settings.github_api_url,
         server_url=settings.github_server_url,

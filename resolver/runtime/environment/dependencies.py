@@ -16,7 +16,7 @@ from resolver.errors import ResolverError
 from resolver.runtime.environment.plan import Read
 
 DependencyKind = Literal["", "installed", "resolved"]
-"""Who makes the environment fit a file that alters it.
+"""The step that makes the environment fit a file that alters it.
 
 "": the file does not alter it. installed: only a set-up does. resolved: the build tool does, each
 time that it starts, or it fails.

@@ -86,12 +86,12 @@ class SetupSandbox(Protocol):
 
     def execute(self, action: SandboxAction) -> ObservationBase: ...
 
-    def settle(self, base: str) -> Any: ...
+    def set_baseline(self, base: str) -> Any: ...
 
 
 @dataclass(frozen=True)
 class SetupFailure:
-    """What the agent and people are told about a set-up that failed.
+    """The report to the agent and to people on a set-up that failed.
 
     exit_code: None if it did not end or could not be executed.
     output_end: the end of its output. seconds: its time limit.
@@ -154,7 +154,7 @@ def prepare(
         stream.add(Warned(about="setup", message=message, to_agent=True))
         warnings.append(render("run/setup_failed.md.j2", failure).strip())
     take_exports(sandbox, stream)
-    restored = sandbox.settle(base)["restored"]
+    restored = sandbox.set_baseline(base)["restored"]
     if restored:
         warnings.append(render("run/setup_undone.md.j2", plan=plan, paths=restored).strip())
     return PreparedEnvironment(

@@ -23,7 +23,7 @@ from resolver.runtime.environment.plan import (
 )
 from resolver.runtime.environment.survey import Survey
 from resolver.security.shell.syntax import Pipeline, PipelineStage, parse
-from resolver.security.shell.wrappers import plain_word, skip_assignments, unwrapped
+from resolver.security.shell.wrappers import plain_word, skip_assignments, unwrap_command
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "source", "."})
 _INTERPRETERS = frozenset({"python", "python3", "node", "ruby", "perl"})
@@ -77,7 +77,9 @@ def _in_script(text: str, source: str, walk: _ScriptContext, depth: int) -> Iter
     for stage in _unconditional(parse(text).pipelines):
         if walk.is_folder_unknown:
             return
-        argv = unwrapped(tuple(plain_word(w) for w in skip_assignments(stage.words)) or ("",))[0]
+        argv = unwrap_command(tuple(plain_word(w) for w in skip_assignments(stage.words)) or ("",))[
+            0
+        ]
         if argv[0] == "cd":
             _change_folder(argv, walk)
             continue

@@ -257,7 +257,7 @@ def _text(read: Read, name: str) -> str:
 def _toml(read: Read, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(_text(read, name))
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # also of a number with more digits than Python reads
         return {}
 
 

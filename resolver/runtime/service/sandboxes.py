@@ -26,7 +26,7 @@ from resolver.runtime.remote.protocol import (
     SandboxRequest,
     StreamRequest,
 )
-from resolver.runtime.service.stream import Stream, get, put, wire
+from resolver.runtime.service.stream import Stream, get, receive_archive, wire
 from resolver.runtime.toolbox import Toolbox
 
 _MEMORY_PATTERN: Final = re.compile(r"([0-9]{1,15})([bkmg]?)", re.IGNORECASE)
@@ -305,7 +305,7 @@ class Sandboxes:
         machine = await asyncio.shield(sandbox.starting)
         loop = asyncio.get_running_loop()
         if request.kind == "put":
-            stream = Stream(loop, put(machine, request.path), stop=lambda: None)
+            stream = Stream(loop, receive_archive(machine, request.path), stop=lambda: None)
         elif request.kind == "get":
             stream = Stream(loop, get(machine, request.path), stop=lambda: None)
         else:

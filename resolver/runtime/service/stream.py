@@ -249,7 +249,7 @@ def wire(channel: Channel) -> Carry:
     return carry
 
 
-def put(machine: Machine, path: str) -> Carry:
+def receive_archive(machine: Machine, path: str) -> Carry:
     """Return a function that carries an archive into the sandbox."""
 
     def carry(incoming: Iterable[bytes], write: Callable[[bytes], None]) -> str:  # noqa: ARG001

@@ -69,7 +69,7 @@ class Flow:
 
 
 @dataclass
-class Expanded:
+class WordExpansion:
     """Holds the words that one raw word expands to, and the origins of substituted data."""
 
     words: list[str] = field(default_factory=list)
@@ -136,33 +136,33 @@ class Expander:
         self._run = run
         self._depth = 0
 
-    def words(self, raw: str) -> Expanded:
+    def words(self, raw: str) -> WordExpansion:
         """Return the words that a raw word expands to."""
-        expanded = Expanded()
+        expanded = WordExpansion()
         for part in expand_braces(raw):
             expanded._open = False
             self._expand(part, expanded, is_quoted=False)
         return expanded
 
-    def text(self, raw: str) -> Expanded:
+    def text(self, raw: str) -> WordExpansion:
         """Expand without splitting into words, as for a value that is assigned."""
-        expanded = Expanded()
+        expanded = WordExpansion()
         self._expand(raw, expanded, is_quoted=False, split_words=False)
         if not expanded.words:
             expanded.words.append("")
         return expanded
 
-    def heredoc(self, body: str) -> Expanded:
+    def heredoc(self, body: str) -> WordExpansion:
         """Expand the body of a here-document: quotes are kept, variables and substitutions are
         replaced."""
-        expanded = Expanded()
+        expanded = WordExpansion()
         self._expand(body, expanded, is_quoted=True)
         if not expanded.words:
             expanded.words.append("")
         return expanded
 
     def _expand(
-        self, raw: str, expanded: Expanded, *, is_quoted: bool, split_words: bool = True
+        self, raw: str, expanded: WordExpansion, *, is_quoted: bool, split_words: bool = True
     ) -> None:
         if self._depth > MAX_NESTING:
             expanded.add(raw)
@@ -176,7 +176,7 @@ class Expander:
             self._depth -= 1
 
     def _expand_parts(
-        self, raw: str, expanded: Expanded, *, is_quoted: bool, split_words: bool
+        self, raw: str, expanded: WordExpansion, *, is_quoted: bool, split_words: bool
     ) -> None:
         position, size = 0, len(raw)
         pattern = re.compile(r"[^\\$`\"']+" if not is_quoted else r"[^\\$`]+")
@@ -204,7 +204,7 @@ class Expander:
             position = end
 
     def _expand_part(
-        self, part: str, expanded: Expanded, *, is_quoted: bool, split_words: bool
+        self, part: str, expanded: WordExpansion, *, is_quoted: bool, split_words: bool
     ) -> None:
         if part.startswith("\\"):
             expanded.add(
@@ -223,7 +223,7 @@ class Expander:
             expanded.add("")
             self._expand(inner, expanded, is_quoted=True)
         elif part.startswith("$((") and arithmetic_end(part, 1) == len(part):
-            arithmetic = Expanded()  # its value is not needed, but its substitutions are run
+            arithmetic = WordExpansion()  # its value is not needed, but its substitutions are run
             self._expand(part[3:-2], arithmetic, is_quoted=True)
             expanded.tags |= arithmetic.tags
             expanded.add("0")
@@ -247,13 +247,13 @@ class Expander:
         inner = raw[2:-1] if raw.endswith(")") else raw[2:]
         return raw[0], self._run(inner)
 
-    def _substitute(self, source: str, expanded: Expanded, *, split_words: bool) -> None:
+    def _substitute(self, source: str, expanded: WordExpansion, *, split_words: bool) -> None:
         flow = self._run(source)
         expanded.tags |= flow.tags
         text = flow.text.rstrip("\n") if flow.text is not None else OPAQUE
         expanded.add(text, split_words=split_words)
 
-    def _add_variable(self, name: str, expanded: Expanded, *, split_words: bool) -> None:
+    def _add_variable(self, name: str, expanded: WordExpansion, *, split_words: bool) -> None:
         flow = self._variables.get(name)
         if flow is not None:
             expanded.tags |= flow.tags
@@ -264,7 +264,7 @@ class Expander:
             is_name = name[0].isalpha() or name[0] == "_"
             expanded.add(f"${{{name}}}" if is_name else "0")
 
-    def _expand_braced(self, part: str, expanded: Expanded, *, split_words: bool) -> None:
+    def _expand_braced(self, part: str, expanded: WordExpansion, *, split_words: bool) -> None:
         match = _BRACED.fullmatch(part)
         if match is None:
             expanded.add(part)

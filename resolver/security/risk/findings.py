@@ -97,6 +97,6 @@ def risk_of(findings: Iterable[RiskFinding]) -> Risk:
     return Risk(ranked[0].level if ranked else RiskLevel.LOW, reasons[:MAX_REASONS])
 
 
-def gravest(first: RiskLevel, second: RiskLevel) -> RiskLevel:
+def higher_level(first: RiskLevel, second: RiskLevel) -> RiskLevel:
     """Return the higher of two levels."""
     return max(first, second, key=LEVEL_ORDER.index)

@@ -16,7 +16,7 @@ from resolver.security.risk.expansion import Expander, Flow
 from resolver.security.risk.findings import RiskFinding, high, medium
 from resolver.security.risk.paths import Paths
 from resolver.security.shell.syntax import Pipeline, PipelineStage, Redirect, assignment, parse
-from resolver.security.shell.wrappers import unwrapped
+from resolver.security.shell.wrappers import unwrap_command
 
 MAX_DEPTH = 10
 """Maximum depth of scripts that run scripts."""
@@ -348,7 +348,7 @@ class ShellWalk:
 
 def unwrapped_call(call: ShellCall) -> ShellCall:
     """Return the call of the innermost command: wrappers such as `sudo` or `timeout` removed."""
-    argv, as_root = unwrapped(call.argv)
+    argv, as_root = unwrap_command(call.argv)
     return replace(call, argv=argv, as_root=as_root) if argv != call.argv else call
 
 

@@ -79,7 +79,7 @@ _WRAPPERS = {
 }
 
 
-def unwrapped(argv: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+def unwrap_command(argv: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
     """Return the words of the innermost command, and whether it runs as another user."""
     as_root = False
     for _ in range(_MAX_WRAPPERS):
@@ -146,7 +146,7 @@ def skip_assignments(words: Sequence[str]) -> Iterator[str]:
 def inline_script(words: Sequence[str]) -> str | None:
     """Return the script of `bash -c`; None if there is none, or if it contains an expansion whose
     result is not known."""
-    argv = unwrapped(tuple(words))[0] if words else ()
+    argv = unwrap_command(tuple(words))[0] if words else ()
     if not argv or basename(argv[0]) not in _SHELLS:
         return None
     for index, word in enumerate(argv[1:], start=1):

@@ -3,13 +3,13 @@
 import pytest
 
 from resolver.github.events.payloads import User
-from resolver.github.events.permission import not_a_person
+from resolver.github.events.permission import automation_reason
 
 BOT = "our-agent[bot]"
 
 
 def reason(login: str, kind: str = "User", allowed: tuple[str, ...] = ()) -> str:
-    found = not_a_person(User(login=login, id=1, type=kind), BOT, allowed, ("Troll",))
+    found = automation_reason(User(login=login, id=1, type=kind), BOT, allowed, ("Troll",))
     return found.reason if found else ""
 
 

@@ -104,6 +104,10 @@ def test_a_mention_gives_the_text_that_follows(body: str, instruction: str) -> N
         "[^1]: @agent fix",
         "@\u200bagent fix",
         "&#64;agent fix",
+        # what the parser puts in the place of a mention, as character references
+        "`@agent` x&#xE000;0&#xE001; fix",
+        "> @agent fix\n\nx&#57344;0&#X0e001; no",
+        "`@agent` x&#xE000;99&#xE001; fix",
     ],
 )
 def test_text_that_only_resembles_a_mention_is_none(body: str) -> None:

@@ -20,14 +20,14 @@ def server(github: GitHubServer) -> GitHubServer:
     return github
 
 
-def asked_by(login: str, **changes: Any) -> Trigger:
+def requested_by(login: str, **changes: Any) -> Trigger:
     return reports.trigger(actor=Actor(login=login), **changes)
 
 
 @pytest.mark.parametrize("role", ["admin", "maintain", "write"])
 def test_people_with_write_access_may_start_work(server: GitHubServer, role: str) -> None:
     server.grant("alice", NAME, role, association="NONE")
-    authorize(asked_by("alice"), forge_for(server))
+    authorize(requested_by("alice"), forge_for(server))
 
 
 @pytest.mark.attack
@@ -39,18 +39,20 @@ def test_people_without_write_access_may_not_start_work(
     """Somebody with read or triage access asks for work: refused."""
     server.grant("mallory", NAME, role, association=association)
     with pytest.raises(Refused, match="mallory has no write access to octo/demo") as caught:
-        authorize(asked_by("mallory"), forge_for(server))
+        authorize(requested_by("mallory"), forge_for(server))
     assert caught.value.next_step
 
 
 def test_allowed_users_may_start_work(server: GitHubServer) -> None:
-    authorize(asked_by("carol"), forge_for(server), AccessPolicy(users=("dave", "Carol")))
+    authorize(requested_by("carol"), forge_for(server), AccessPolicy(users=("dave", "Carol")))
 
 
 def test_denied_users_may_never_start_work(server: GitHubServer) -> None:
     server.grant("alice", NAME, "admin")
     with pytest.raises(NotAllowed, match="may not start work"):
-        authorize(asked_by("alice"), forge_for(server), AccessPolicy(("alice",), denied=("ALICE",)))
+        authorize(
+            requested_by("alice"), forge_for(server), AccessPolicy(("alice",), denied=("ALICE",))
+        )
 
 
 LEVELS = ["read", "triage", "write", "maintain", "admin"]
@@ -62,7 +64,7 @@ def test_the_required_permission_is_configurable(
     server: GitHubServer, role: str, needed: Level
 ) -> None:
     server.grant("alice", NAME, role)
-    asking, forge = asked_by("alice"), forge_for(server)
+    asking, forge = requested_by("alice"), forge_for(server)
     if LEVELS.index(role) >= LEVELS.index(needed):
         authorize(asking, forge, AccessPolicy(level=needed))
     else:
@@ -76,10 +78,10 @@ def test_a_custom_role_counts_as_its_base_role(
     server.grant("alice", NAME, "write")
     answer = {"permission": "write", "role_name": "release-captain", "user": None}
     server.fail_next("GET", "/permission$", 200, body=answer)
-    authorize(asked_by("alice"), forge_for(server))
+    authorize(requested_by("alice"), forge_for(server))
     server.fail_next("GET", "/permission$", 200, body={**answer, "permission": "read"})
     with pytest.raises(NotAllowed):
-        authorize(asked_by("alice"), forge_for(server))
+        authorize(requested_by("alice"), forge_for(server))
 
 
 def test_members_of_allowed_teams_may_start_work(server: GitHubServer) -> None:
@@ -89,10 +91,10 @@ def test_members_of_allowed_teams_may_start_work(server: GitHubServer) -> None:
     who = AccessPolicy(teams=("octo/docs", "octo/core"))
     server.grant("mona", NAME, "write")
     token = server.token_for("mona")
-    authorize(asked_by("Carol"), forge_for(server, token), who)
+    authorize(requested_by("Carol"), forge_for(server, token), who)
     for login in ("dave", "eve"):
         with pytest.raises(NotAllowed, match=f"{login} has no write access"):
-            authorize(asked_by(login), forge_for(server, token), who)
+            authorize(requested_by(login), forge_for(server, token), who)
 
 
 def test_an_unreadable_team_is_a_refusal_that_names_the_permission(
@@ -101,18 +103,20 @@ def test_an_unreadable_team_is_a_refusal_that_names_the_permission(
     server.add_member("octo/core", "carol")
     token = server.token_for(BOT, NAME, permissions={"metadata": "read", "contents": "write"})
     with pytest.raises(NotAllowed, match="who is in octo/core") as caught:
-        authorize(asked_by("carol"), forge_for(server, token), AccessPolicy(teams=("octo/core",)))
+        authorize(
+            requested_by("carol"), forge_for(server, token), AccessPolicy(teams=("octo/core",))
+        )
     assert "members: read" in caught.value.next_step
 
 
 def test_a_person_with_permission_needs_no_team_lookup(server: GitHubServer) -> None:
     server.grant("alice", NAME, "write")
-    authorize(asked_by("alice"), forge_for(server), AccessPolicy(teams=("octo/core",)))
+    authorize(requested_by("alice"), forge_for(server), AccessPolicy(teams=("octo/core",)))
     assert not [each for each in server.requests if "/teams/" in each.path]
 
 
 def test_a_failed_check_needs_no_authorization_of_a_person(server: GitHubServer) -> None:
-    authorize(asked_by("eve", kind=TriggerKind.CHECK_FAILED), forge_for(server))
+    authorize(requested_by("eve", kind=TriggerKind.CHECK_FAILED), forge_for(server))
     assert not server.requests
 
 
@@ -123,7 +127,7 @@ def test_an_unavailable_permission_is_a_refusal(server: GitHubServer, status: in
     server.grant("alice", NAME, "write")
     server.fail_next("GET", "/permission$", status, times=20)
     with pytest.raises(Refused, match="could not be read") as caught:
-        authorize(asked_by("alice"), forge_for(server))
+        authorize(requested_by("alice"), forge_for(server))
     assert caught.value.next_step
 
 
@@ -131,18 +135,18 @@ def test_a_rate_limit_is_a_refusal(server: GitHubServer) -> None:
     server.grant("alice", NAME, "write")
     server.fail_next("GET", "/permission$", 429, headers={"Retry-After": "900"}, times=9)
     with pytest.raises(Refused, match="rate limit"):
-        authorize(asked_by("alice"), forge_for(server))
+        authorize(requested_by("alice"), forge_for(server))
 
 
 def test_a_transient_error_is_retried(server: GitHubServer) -> None:
     server.grant("alice", NAME, "write")
     server.cut_next("GET", "/permission$")
-    authorize(asked_by("alice"), forge_for(server))
+    authorize(requested_by("alice"), forge_for(server))
 
 
 def test_the_command_line_needs_a_token_with_push_permission(server: GitHubServer) -> None:
     server.grant("alice", NAME, "write")
-    trigger = asked_by("whoever", kind=TriggerKind.COMMAND_LINE)
+    trigger = requested_by("whoever", kind=TriggerKind.COMMAND_LINE)
     authorize(trigger, forge_for(server, server.token_for("alice")))
     with pytest.raises(Refused, match="may not push"):
         authorize(trigger, forge_for(server, server.token_for("carol")))
@@ -150,4 +154,4 @@ def test_the_command_line_needs_a_token_with_push_permission(server: GitHubServe
 
 def test_a_local_checkout_needs_no_permission(tmp_path: Any) -> None:
     forge = LocalForge(tmp_path / "issue.md", "main")
-    authorize(asked_by("me", kind=TriggerKind.LOCAL, number=None), forge)
+    authorize(requested_by("me", kind=TriggerKind.LOCAL, number=None), forge)

@@ -10,7 +10,7 @@ from resolver.github.context.labeled_issues import LabeledIssue, Labeling, Label
 from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.permission import IgnoredEvent
-from resolver.github.events.sweep import a_second_later, labeled_trigger
+from resolver.github.events.sweep import labeled_trigger, with_later_time
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Trigger
 from tests.parts.github import GitHubServer
@@ -74,7 +74,7 @@ def test_a_sweep_gives_the_same_trigger_as_the_event(
 def test_the_time_of_the_event_may_be_a_second_later() -> None:
     first = trigger()
     assert isinstance(first, Trigger)
-    second = a_second_later(first, ISSUE, LABELING)
+    second = with_later_time(first, ISSUE, LABELING)
     assert second.key == "labeled:77:agent:2026-01-02T03:04:06+00:00"
     assert second == first.model_copy(update={"key": second.key, "at": AT + timedelta(seconds=1)})
 

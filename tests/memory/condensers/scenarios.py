@@ -10,7 +10,7 @@ from resolver.events.base import EventBase
 from resolver.events.lifecycle import Condensation, ServiceReplied, Warned
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.memory.condensers.registry import Condensing
-from resolver.memory.condensers.summaries import Asker
+from resolver.memory.condensers.summaries import SummaryClient
 from resolver.memory.condensers.view import Condenser, SizeBound
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion, RequestedToolCall
@@ -73,7 +73,7 @@ class Noting:
         return Completion(model="notes", tool_calls=(call,))
 
 
-def asker(log: Log, model: Noting) -> Asker:
+def asker(log: Log, model: Noting) -> SummaryClient:
     """Asks the model; its replies and failures are in the log, as in a run."""
 
     def record(completion: Completion) -> None:
@@ -82,7 +82,7 @@ def asker(log: Log, model: Noting) -> Asker:
     def warn(about: str, message: str) -> None:
         log.add(Warned(about=about, message=message))
 
-    return Asker(RecordedModel(model, record), warn)
+    return SummaryClient(RecordedModel(model, record), warn)
 
 
 def warnings(log: Log) -> list[tuple[str, str]]:

@@ -72,7 +72,7 @@ def names(loaded: Sequence[Loaded]) -> list[str]:
     return [result.name for _, result in loaded]
 
 
-def go_on(events: list[Event], loaded: Sequence[Loaded], *more: Event) -> list[Event]:
+def append_events(events: list[Event], loaded: Sequence[Loaded], *more: Event) -> list[Event]:
     result = [event for pair in loaded for event in pair]
     reply = life.ModelReplied(completion=Completion(model="m", text="x"))
     return numbered([*events, *result, reply, *more])
@@ -118,10 +118,12 @@ def test_comments_and_labels_trigger_skills_too() -> None:
         task = first[0].task.model_copy(update=change)
         started = first[0].model_copy(update={"task": task})
         assert "flaky" in names(recalled(numbered([started, *first[1:]])))
-    events = go_on(first, recalled(numbered(first)), a.Message(content="flaky?", source=By.USER))
+    events = append_events(
+        first, recalled(numbered(first)), a.Message(content="flaky?", source=By.USER)
+    )
     assert names(recalled(events)) == ["flaky"]
     automatic = a.Message(content="flaky?", source=By.USER, cause=1)
-    assert recalled(go_on(first, recalled(numbered(first)), automatic)) == []
+    assert recalled(append_events(first, recalled(numbered(first)), automatic)) == []
 
 
 def test_changed_files_load_skills_and_instructions_of_their_folders() -> None:
@@ -135,7 +137,7 @@ def test_changed_files_load_skills_and_instructions_of_their_folders() -> None:
         a.IPythonRunCell(code="open('web/app/main.js').read()"),
         a.FileWrite(path="web/app/new.js", content=""),
     ):
-        assert names(recalled(go_on(first, loaded, event))) == [
+        assert names(recalled(append_events(first, loaded, event))) == [
             "web/AGENTS.md",
             "web/app/AGENTS.md",
         ]
@@ -153,7 +155,7 @@ def test_a_skill_is_loaded_for_a_file_that_was_changed_and_not_for_one_that_was_
         o.CmdOutput(changed=CHANGED, cause=99),
         o.IPythonOutput(changed=CHANGED, cause=99),
     ):
-        [(action, _)] = recalled(go_on(first, loaded, event))
+        [(action, _)] = recalled(append_events(first, loaded, event))
         assert (action.query, action.why) == ("python", "src/a.py was changed")
     for event in (
         a.FileRead(path="src/a.py"),
@@ -162,8 +164,8 @@ def test_a_skill_is_loaded_for_a_file_that_was_changed_and_not_for_one_that_was_
         a.IPythonRunCell(code="open('src/a.py').read()"),
         o.CmdOutput(changed=o.ChangedPaths(), cause=99),
     ):
-        assert recalled(go_on(first, loaded, event)) == []
-    read_first = go_on(first, loaded, a.FileRead(path="src/a.py"))
+        assert recalled(append_events(first, loaded, event)) == []
+    read_first = append_events(first, loaded, a.FileRead(path="src/a.py"))
     edit = a.FileEdit(command="insert", path="src/a.py", insert_line=0, new_str="x")
     assert names(recalled(numbered([*read_first, edit]))) == ["python"]
 
@@ -196,19 +198,21 @@ def test_a_mention_loads_a_bundled_skill_only_if_its_files_exist() -> None:
 def test_a_path_in_a_command_is_relative_to_the_shells_directory() -> None:
     first = numbered(opening())
     loaded = recalled(first)
-    there = go_on(
+    there = append_events(
         first, loaded, a.CmdRun(command="cd web"),
         o.CmdOutput(exit_code=0, cwd="/workspace/web", cause=99),
         a.CmdRun(command="cat app/main.js"),
     )  # fmt: skip
     assert "web/app/AGENTS.md" in names(recalled(there))
-    elsewhere = go_on(first, loaded, a.CmdRun(command="cat ../web/app/main.js app/main.js"))
+    elsewhere = append_events(first, loaded, a.CmdRun(command="cat ../web/app/main.js app/main.js"))
     assert recalled(elsewhere) == []
 
 
 def test_a_skill_is_loaded_once() -> None:
     events = numbered(opening("flaky"))
-    events = go_on(events, recalled(events), a.Message(content="flaky flaky", source=By.USER))
+    events = append_events(
+        events, recalled(events), a.Message(content="flaky flaky", source=By.USER)
+    )
     assert recalled(events) == []
 
 
@@ -216,7 +220,7 @@ def test_a_skill_that_the_agent_requested_is_not_loaded_again() -> None:
     first = numbered(opening())
     asked = o.RecallResult(content="about flaky", name="flaky", about="skill", cause=50)
     said = a.Message(content="flaky", source=By.USER)
-    assert recalled(go_on(first, recalled(first), asked, said)) == []
+    assert recalled(append_events(first, recalled(first), asked, said)) == []
 
 
 def test_a_requested_task_is_presented_as_the_work() -> None:
@@ -340,5 +344,5 @@ def test_a_skill_is_found_by_similarity_once_at_the_beginning() -> None:
     loaded = recalled(first, recaller)
     assert names(loaded) == ["AGENTS.md", "python"]
     assert loaded[1][0].why == "about the same (0.91)"
-    later = go_on(first, loaded, a.Message(content="It breaks.", source=By.USER))
+    later = append_events(first, loaded, a.Message(content="It breaks.", source=By.USER))
     assert recalled(later, SkillRecaller(library(), meaning=about)) == [] and about.asked == 1

@@ -1,5 +1,6 @@
 """Tests of triggers, which match whole words in their technical form."""
 
+import re
 import time
 
 import pytest
@@ -117,3 +118,11 @@ def test_a_trigger_matches_whole_words_only(word: str, text: str) -> None:
     whole = word in "".join(c if c.isalnum() or c == "_" else " " for c in text.lower()).split()
     if text.isascii() and "@" not in text and "://" not in text:
         assert bool(find_triggers(word, prepare_text(text))) == whole
+
+
+@pytest.mark.parametrize(
+    "text", ["please ſhip it", "SHIP IT", "ship ıt", "ſhıp\nit", "Ship İt? No."]
+)
+def test_a_letter_that_patterns_take_for_an_ascii_letter_is_found(text: str) -> None:
+    matches = re.search(r"ship\s+it", text, re.IGNORECASE) is not None
+    assert bool(find_triggers("ship it", prepare_text(text))) == matches

@@ -94,7 +94,7 @@ def pull_short(site: Site, given: Issue) -> Document:
         "updated_at": core.stamp(given.updated_at),
         "closed_at": core.maybe_stamp(given.closed_at),
         "merged_at": core.maybe_stamp(pull.merged_at),
-        "merge_commit_sha": None,
+        "merge_commit_sha": pull.merge_commit or None,
         "assignee": assignees[0] if assignees else None,
         "assignees": assignees,
         "requested_reviewers": [core.account(site, who) for who in pull.reviewers],

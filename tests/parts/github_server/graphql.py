@@ -20,7 +20,9 @@ from tests.parts.github_server.graphql_fields import (
     argument,
     comment_nodes,
     issue_fields,
+    pull_nodes,
 )
+from tests.parts.github_server.graphql_merges import merge_fields
 from tests.parts.github_server.graphql_mutations import mutations
 from tests.parts.github_server.graphql_refs import ref_fields
 from tests.parts.github_server.graphql_related import related_fields
@@ -93,13 +95,22 @@ class _Reader:
             return self._variables.get(self._take())
         if token.startswith('"'):
             return token[1:-1]
+        if token == "{":
+            fields = dict[str, Any]()
+            while (key := self._take()) != "}":
+                self._take(":")
+                fields[key] = self._value()
+            return fields
         return int(token) if re.fullmatch(r"-?\d+", token) else token
 
 
 def _repository(repository: Repository) -> Fields:
     def numbered(arguments: Mapping[str, Any]) -> Fields | None:
         found = repository.issues.get(argument(arguments, "number", int))
-        return {**issue_fields(found), **related_fields(found)} if found else None
+        if found is None:
+            return None
+        merged = merge_fields(found) if found.pull else {}
+        return {**issue_fields(found), **related_fields(found), **merged}
 
     return {
         "id": lambda _: core.node_id("Repository", repository.id),
@@ -108,6 +119,7 @@ def _repository(repository: Repository) -> Fields:
         "isPrivate": lambda _: repository.private,
         "issue": numbered,
         "pullRequest": numbered,
+        "pullRequests": lambda arguments: pull_nodes(repository, arguments),
         "issueOrPullRequest": numbered,
     }
 

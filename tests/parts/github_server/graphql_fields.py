@@ -41,7 +41,7 @@ def author(account: Account) -> Fields:
     return {**actor(account), "login": lambda _: account.login.removesuffix("[bot]")}
 
 
-def _connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
+def connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
     given = {name: value for name, value in arguments.items() if value is not None}
     start = int(argument({"after": "0", **given}, "after", str))
     end = start + min(argument({"first": 100, **given}, "first", int), 100)
@@ -111,17 +111,24 @@ def issue_fields(issue: Issue) -> Fields:
         "state": lambda _: issue.state.upper(),
         "closed": lambda _: issue.state == "closed",
         "locked": lambda _: issue.locked,
-        "labels": lambda arguments: _connection(
+        "labels": lambda arguments: connection(
             [{"name": partial(_value, name)} for name in issue.labels], arguments
         ),
         "author": lambda _: author(issue.author),
         "createdAt": lambda _: core.stamp(issue.created_at),
         "updatedAt": lambda _: core.stamp(issue.updated_at),
         "lastEditedAt": lambda _: core.maybe_stamp(issue.last_edited_at),
-        "comments": lambda arguments: _connection(
+        "comments": lambda arguments: connection(
             [_comment(each) for each in issue.comments], arguments
         ),
+        "userContentEdits": lambda arguments: connection(
+            [_version(at, text) for at, text in reversed(issue.versions)], arguments
+        ),
     }
+
+
+def _version(at: datetime, text: str) -> Fields:
+    return {"editedAt": lambda _: core.stamp(at), "diff": lambda _: text}
 
 
 def argument(arguments: Mapping[str, Any], name: str, kind: type[Argument]) -> Argument:
@@ -134,7 +141,7 @@ def argument(arguments: Mapping[str, Any], name: str, kind: type[Argument]) -> A
 def pull_fields(issue: Issue) -> Fields:
     """What a pull request has beside an issue."""
     return {
-        "reviewThreads": lambda arguments: _connection(
+        "reviewThreads": lambda arguments: connection(
             [
                 thread_fields(issue, root)
                 for root in issue.review_comments
@@ -142,16 +149,17 @@ def pull_fields(issue: Issue) -> Fields:
             ],
             arguments,
         ),
-        "reviews": lambda arguments: _connection(
+        "reviews": lambda arguments: connection(
             [_review(each) for each in issue.reviews], arguments
         ),
-        "closingIssuesReferences": lambda arguments: _connection(
-            [_closed(issue.repository.issues[n]) for n in _closes(issue)], arguments
+        "closingIssuesReferences": lambda arguments: connection(
+            [_closed(issue.repository.issues[n]) for n in closed_issues(issue)], arguments
         ),
     }
 
 
-def _closes(issue: Issue) -> list[int]:
+def closed_issues(issue: Issue) -> list[int]:
+    """The numbers of the issues that a pull request closes."""
     named = re.findall(r"(?i)\b(?:fix|fixes|closes|resolves) #(\d+)", issue.body or "")
     return [int(n) for n in named if int(n) in issue.repository.issues]
 
@@ -162,6 +170,23 @@ def _closed(issue: Issue) -> Fields:
         **issue_fields(issue),
         "authorAssociation": lambda _: core.association(issue.repository, issue.author),
         "repository": lambda _: {"nameWithOwner": lambda _: name},
+    }
+
+
+def pull_nodes(repository: Repository, arguments: Mapping[str, Any]) -> Fields:
+    """The pull requests, the newest first; those that were merged if `states` is MERGED."""
+    pulls = [issue for issue in repository.issues.values() if issue.pull]
+    if arguments.get("states") == "MERGED":
+        pulls = [each for each in pulls if each.pull and each.pull.merged_at]
+    newest = sorted(pulls, key=lambda each: (each.created_at, each.number), reverse=True)
+    return connection([_merged(each) for each in newest], arguments)
+
+
+def _merged(issue: Issue) -> Fields:
+    commit = issue.pull.merge_commit if issue.pull else ""
+    return {
+        **issue_fields(issue),
+        "mergeCommit": lambda _: {"oid": lambda _: commit} if commit else None,
     }
 
 
@@ -187,7 +212,7 @@ def thread_fields(issue: Issue, root: ReviewComment) -> Fields:
         "startLine": lambda _: None if outdated else root.start_line,
         "originalLine": lambda _: root.line,
         "diffSide": lambda _: root.side,
-        "comments": lambda arguments: _connection([_on_line(c) for c in said], arguments),
+        "comments": lambda arguments: connection([_on_line(c) for c in said], arguments),
     }
 
 

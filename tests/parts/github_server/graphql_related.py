@@ -37,8 +37,10 @@ def _closers(issue: Issue, arguments: Mapping[str, Any]) -> list[Issue]:
 
 
 def _closing(issue: Issue) -> Fields:
-    merged = issue.pull is not None and issue.pull.merged_at is not None
+    merged_at = issue.pull.merged_at if issue.pull else None
+    merged = merged_at is not None
     return {
+        "mergedAt": lambda _: core.maybe_stamp(merged_at),
         **_named(issue),
         "state": lambda _: "MERGED" if merged else issue.state.upper(),
         "url": lambda _: f"https://github.test/pull/{issue.number}",

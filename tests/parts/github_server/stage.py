@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.parts.github_server import (
+    documents_git,
     routes_activity,
     routes_checks,
     routes_issues,
@@ -26,6 +27,7 @@ from tests.parts.github_server import (
     uploads,
 )
 from tests.parts.github_server.bare import BareRepository, FileContent
+from tests.parts.github_server.graphql_fields import closed_issues
 from tests.parts.github_server.state import (
     ROLES,
     Account,
@@ -267,12 +269,38 @@ class Stage:
             target = base or repo.default_branch
             return routes_pulls.new_pull(self.world, repo, (source, branch), target, words, by)
 
+    def close_pull(self, pull: Issue) -> None:
+        """Closed unmerged."""
+        with self.world.lock:
+            documents_git.tips(pull)
+            routes_issues.set_state(self.world, pull, "closed")
+
+    def merge_pull(self, pull: Issue, method: str = "merge", by: str = "mona") -> str:
+        """Merged by the button. method: "merge", "squash" or "rebase". Gives the merge commit."""
+        with self.world.lock:
+            assert pull.pull is not None
+            base, head = documents_git.tips(pull)
+            titled = f"{pull.title} (#{pull.number})"
+            if method == "merge":
+                titled = f"Merge pull request #{pull.number} from {pull.pull.head}\n\n{pull.title}"
+            at, git = self.world.now(), pull.repository.git
+            made = git.merge(base, head, method, titled, by, at)
+            git.git("update-ref", f"refs/heads/{pull.pull.base}", made)
+            pull.pull.merge_commit, pull.pull.merged_at = made, at
+            routes_issues.set_state(self.world, pull, "closed")
+            for number in closed_issues(pull):
+                routes_issues.set_state(self.world, pull.repository.issues[number], "closed")
+            return made
+
     def edit_issue(self, issue: Issue, title: str | None = None, body: str | None = None) -> None:
         with self.world.lock:
             if title is not None:
                 words = (issue.title, title)
                 self.world.note(issue, "renamed", issue.author, *words)
                 issue.title = title
+            if body is not None:
+                issue.versions = issue.versions or [(issue.created_at, issue.body or "")]
+                issue.versions.append((self.world.now(), body))
             issue.body = body if body is not None else issue.body
             issue.updated_at = self.world.now()
             if body is not None:

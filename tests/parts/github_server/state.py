@@ -198,6 +198,7 @@ class Pull:
     draft: bool = False
     maintainer_can_modify: bool = True
     merged_at: datetime | None = None
+    merge_commit: str = ""
     last_head: str = ""
     last_base: str = ""
     refused_lines: set[tuple[str, int]] = field(default_factory=set)
@@ -241,6 +242,8 @@ class Issue:
     reviews: list[Review] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
     last_edited_at: datetime | None = None
+    versions: list[tuple[datetime, str]] = field(default_factory=list)
+    """Of the body, the original first; empty unless it was edited."""
     events: list[IssueEvent] = field(default_factory=list)
     named_by: list[tuple["Issue", datetime]] = field(default_factory=list)
     """Issues of other repositories that name it, and when; for a test to set."""

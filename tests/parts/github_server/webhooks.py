@@ -84,3 +84,12 @@ def review(site: Site, given: Review, sender: Account, app: App | None) -> Paylo
         "pull_request": documents_git.pull_short(site, repository.issues[given.number]),
         **_around(site, repository, sender, app),
     }
+
+
+def pull_request(site: Site, pull: Issue, action: str, sender: Account, app: App | None) -> Payload:
+    return {
+        "action": action,
+        "number": pull.number,
+        "pull_request": documents_git.pull(site, pull),
+        **_around(site, pull.repository, sender, app),
+    }

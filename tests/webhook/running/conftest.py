@@ -40,7 +40,7 @@ def server(
 ) -> Iterator[Server]:
     settings = getattr(request.module, "SETTINGS", {})
     started = Server(tmp_path_factory.mktemp("serve"), forge, plans.endpoint, **settings)
-    started.start()
+    started.start("--metrics-port", "0")
     yield started
     started.close()
     started.check()

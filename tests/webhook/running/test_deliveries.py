@@ -38,6 +38,11 @@ def test_a_mention_becomes_a_pull_request_and_one_comment(forge: Forge, server: 
     assert pull.title == "Make add add"
     [outcome] = until(lambda: list(server.runs.glob("*/outcome.json")))
     assert (outcome.parent / "events.jsonl").exists()
+    counted = until(lambda: server.metrics().get("runs_total finished", 0) and server.metrics())
+    assert counted["deliveries_total stored"] == 1 and counted["queue_requests waiting"] == 0
+    for name in ("first_comment", "pull_request", "sandbox_start"):
+        assert counted[f"{name}_seconds_count"] == 1, name
+    assert counted["tokens_total input"] > 0
 
 
 def test_a_label_starts_the_same_work(forge: Forge, server: Server) -> None:

@@ -1,0 +1,99 @@
+"""`GET /healthz` and `GET /readyz`: probes of the server for a supervisor or a load balancer."""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+
+from resolver.entrypoints.webhook.request_queue import Backlog, RequestQueue
+from resolver.errors import ResolverError
+from resolver.events.stream import Clock, utc_now
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+READY_SECONDS = 5.0
+"""Timeout of the database and the disk for a probe, in seconds."""
+
+MIN_FREE_BYTES = 200_000_000
+"""Free bytes in the data folder below which the server takes no deliveries: a run needs room for
+its log and its clone, and a database on the same disk for its own log."""
+
+Check = Callable[[], dict[str, Any]]
+"""Returns facts about the server. Raises ResolverError if it can't take deliveries now."""
+
+
+@dataclass(frozen=True)
+class ReadinessCheck:
+    """Checks what a delivery needs: the database, and room in the data folder.
+
+    free_bytes: returns the free bytes of the disk that a folder is on.
+    """
+
+    queue: RequestQueue
+    folder: Path
+    now: Clock = utc_now
+    free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
+
+    def __call__(self) -> dict[str, Any]:
+        """Return free disk space, length and age of the queue. Raises ResolverError.
+
+        The queue makes no server unready: who asks next must find it, too, however long the queue
+        is.
+        """
+        self.queue.check()
+        try:
+            free = self.free_bytes(self.folder)
+        except OSError as error:
+            raise ResolverError(f"the data folder can't be read: {error.strerror}") from error
+        if free < MIN_FREE_BYTES:
+            raise ResolverError(
+                f"the disk of the data folder has {free:,} bytes left", "free some disk space"
+            )
+        backlog = self.queue.backlog()
+        return {
+            "disk_free_bytes": free,
+            "queue_length": backlog.waiting,
+            "queue_age_seconds": round(queue_age(backlog, self.now()), 1),
+        }
+
+
+def queue_age(backlog: Backlog, now: datetime) -> float:
+    """Return for how many seconds the oldest request waits; 0 if none does."""
+    return max(0.0, (now - backlog.oldest).total_seconds()) if backlog.oldest else 0.0
+
+
+def add_health(app: FastAPI, check: Check | None) -> None:
+    """Add `GET /healthz` and `GET /readyz` to `app`.
+
+    check: only one call is active at a time; with None, the server is ready while it runs.
+    """
+    checking = CapacityLimiter(1)
+
+    @app.get("/healthz")
+    async def healthz() -> JSONResponse:
+        # Nothing but this process: to start it again helps no database that is down.
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/readyz")
+    async def readyz() -> JSONResponse:
+        facts: dict[str, Any] = {}
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                if check is not None:
+                    facts = await run_sync(check, abandon_on_cancel=True, limiter=checking)
+        except TimeoutError:
+            return JSONResponse({"status": "the database does not answer"}, status_code=503)
+        except ResolverError as error:
+            logger.error("not ready: %s", error.what)
+            # The reason is in the operator's log: it names folders and addresses.
+            return JSONResponse({"status": "deliveries can't be stored"}, status_code=503)
+        return JSONResponse({"status": "ok", **facts})

@@ -1,0 +1,215 @@
+"""Metrics of the server for Prometheus.
+
+No label names a repository, a person or an issue: the number of series is bounded, and who can read
+the metrics learns nothing about private repositories. They have a port of their own, because the
+port of the webhook is open to the internet.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    start_http_server,
+)
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from resolver.controller.delegation import reply_in
+from resolver.entrypoints.webhook.database import DatabaseError
+from resolver.entrypoints.webhook.health import queue_age
+from resolver.entrypoints.webhook.request_queue import Backlog
+from resolver.errors import UsageError
+from resolver.events.lifecycle import Resumed, RunStarted, StageCompleted
+from resolver.events.log import Event
+from resolver.events.stream import Clock, utc_now
+from resolver.github.forge import Forge
+from resolver.models.run import Completion, RunState, Trigger
+from resolver.runs.stages import RunRequest, RunResult, StageValues
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+MAX_REMEMBERED = 10_000
+"""Maximum number of requests of which it is remembered that they were answered."""
+
+COMMENT_BUCKETS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)
+PULL_REQUEST_BUCKETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
+SANDBOX_BUCKETS = (0.25, 0.5, 1, 2, 5, 10, 30, 60, 120)
+
+UNFINISHED_STATES = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
+"""States that no run ends in."""
+
+DELIVERY_RESULTS = ("stored", "ignored", "pong", "unsigned", "malformed", "failed")
+"""What became of a delivery: `failed` could not be stored and is delivered again."""
+
+
+Pipeline = Callable[[RunRequest, Forge], RunResult]
+"""Executes a run, like `run_pipeline`. Never raises."""
+
+
+class ServerMetrics:
+    """Counts what the server does.
+
+    backlog: returns what waits in the queue, when the metrics are read.
+    """
+
+    def __init__(self, backlog: Callable[[], Backlog], now: Clock = utc_now) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._answered: dict[str, None] = {}
+        self.registry = registry = CollectorRegistry()
+        registry.register(_QueueCollector(backlog, now))
+        ProcessCollector(registry=registry)
+        self._deliveries = Counter(
+            "resolver_deliveries", "Deliveries of webhooks.", ["result"], registry=registry
+        )
+        self._runs = Counter(
+            "resolver_runs", "Attempts of runs that ended.", ["outcome"], registry=registry
+        )
+        self._tokens = Counter(
+            "resolver_tokens", "Tokens of models.", ["direction"], registry=registry
+        )
+        self._cost = Counter(
+            "resolver_cost_dollars",
+            "Cost of replies with a known price, in US dollars.",
+            registry=registry,
+        )
+        self._first_comment = Histogram(
+            "resolver_first_comment_seconds",
+            "Time from a request to the first comment about it.",
+            buckets=COMMENT_BUCKETS,
+            registry=registry,
+        )
+        self._pull_request = Histogram(
+            "resolver_pull_request_seconds",
+            "Time from a request to its new pull request.",
+            buckets=PULL_REQUEST_BUCKETS,
+            registry=registry,
+        )
+        self._sandbox = Histogram(
+            "resolver_sandbox_start_seconds",
+            "Time to start the sandbox of an agent.",
+            buckets=SANDBOX_BUCKETS,
+            registry=registry,
+        )
+        for result in DELIVERY_RESULTS:
+            self._deliveries.labels(result)
+        for state in set(RunState) - UNFINISHED_STATES:
+            self._runs.labels(state.value)
+
+    def counting(self, execute: Pipeline) -> Pipeline:
+        """Return `execute`, with its runs counted."""
+
+        def counted(request: RunRequest, forge: Forge) -> RunResult:
+            result = execute(replace(request, observe=self.observe_stage), forge)
+            self.observe_result(result)
+            return result
+
+        return counted
+
+    def count_delivery(self, result: str) -> None:
+        """Count a delivery. result: one of DELIVERY_RESULTS."""
+        self._deliveries.labels(result).inc()
+
+    def observe_comment(self, trigger: Trigger) -> None:
+        """Record that the request is answered in its conversation. Only the first answer counts."""
+        with self._lock:
+            if trigger.key in self._answered:
+                return
+            self._answered[trigger.key] = None
+            while len(self._answered) > MAX_REMEMBERED:
+                del self._answered[next(iter(self._answered))]
+        self._first_comment.observe(_seconds_since(trigger.at, self._now()))
+
+    def observe_stage(self, values: StageValues) -> None:
+        """Record what a run has reached. See `RunRequest.observe`."""
+        if values.executed is None and values.progress and values.progress.comment_id is not None:
+            self.observe_comment(values.request.trigger)
+
+    def observe_result(self, result: RunResult) -> None:
+        """Record the end of an attempt of a run."""
+        trigger, publication = result.request.trigger, result.publication
+        self._runs.labels(result.outcome_file.state.value).inc()
+        if publication.comment_url:
+            self.observe_comment(trigger)
+        is_new = publication.pull_request is not None and publication.how == "new"
+        if is_new and not publication.repeated:
+            self._pull_request.observe(_seconds_since(trigger.at, self._now()))
+        if result.log is not None:
+            self._observe_events(events_of_attempt(result.log.state.events))
+
+    def _observe_events(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, StageCompleted) and event.stage == "sandbox":
+                self._sandbox.observe(event.seconds)
+            reply = reply_in(event)
+            if reply is not None and isinstance(reply[1], Completion):
+                tokens = reply[1].tokens
+                self._tokens.labels("input").inc(tokens.input)
+                self._tokens.labels("output").inc(tokens.output)
+                self._tokens.labels("cached_input").inc(tokens.cached)
+                self._cost.inc(reply[1].cost or 0.0)
+
+
+class _QueueCollector(Collector):
+    """Reads the queue when the metrics are read."""
+
+    def __init__(self, backlog: Callable[[], Backlog], now: Clock) -> None:
+        self._backlog = backlog
+        self._now = now
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the length and the age of the queue; only that the database is down if it is."""
+        is_up = GaugeMetricFamily("resolver_database_up", "1 if the database can be used, else 0.")
+        try:
+            backlog = self._backlog()
+        except DatabaseError as error:
+            logger.error("the queue can't be measured: %s", error.what)
+            is_up.add_metric([], 0)
+            yield is_up
+            return
+        is_up.add_metric([], 1)
+        yield is_up
+        length = GaugeMetricFamily(
+            "resolver_queue_requests", "Requests in the queue.", labels=["state"]
+        )
+        for state in ("waiting", "deferred", "working"):
+            length.add_metric([state], getattr(backlog, state))
+        yield length
+        age = GaugeMetricFamily(
+            "resolver_queue_age_seconds", "Time since the oldest waiting request was made."
+        )
+        age.add_metric([], queue_age(backlog, self._now()))
+        yield age
+
+
+def events_of_attempt(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events since the newest start or resumption, which earlier attempts have not
+    counted."""
+    for position in range(len(events) - 1, -1, -1):
+        if isinstance(events[position], RunStarted | Resumed):
+            return events[position:]
+    return events
+
+
+def serve_metrics(metrics: ServerMetrics, host: str, port: int) -> str:
+    """Serve `GET /metrics` in a thread, and return its address. Raises UsageError if the address
+    can't be used."""
+    try:
+        server, _ = start_http_server(port, host, metrics.registry)
+    except OSError as error:
+        raise UsageError(
+            f"can't listen on {host}:{port}: {error.strerror}",
+            "choose another --metrics-host or --metrics-port",
+        ) from error
+    return f"http://{host}:{server.server_port}/metrics"
+
+
+def _seconds_since(at: datetime, now: datetime) -> float:
+    return max(0.0, (now - at).total_seconds())

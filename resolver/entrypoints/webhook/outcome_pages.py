@@ -1,0 +1,71 @@
+"""`GET /outcomes/OWNER/NAME?key=...`: shows what became of the pull requests of a repository.
+
+Anybody with the link may read it. `resolver outcomes` prints the link where the server's settings
+are. With `&format=json` the answer is the same JSON that the command prints.
+"""
+
+import base64
+import hashlib
+import hmac
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import FastAPI, HTTPException, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+
+from resolver.config.templates import render
+from resolver.entrypoints.webhook.outcomes import OutcomeStore, StoredOutcomes
+from resolver.entrypoints.webhook.page_links import outcome_page_key
+from resolver.errors import ResolverError
+from resolver.outcomes.report import outcome_report
+from resolver.outcomes.summary import outcomes_as_json, summarize_outcomes
+
+_STYLE = "trace/outcomes.css.j2"
+
+
+def render_outcome_page(stored: StoredOutcomes) -> str:
+    """Return the page. It makes no request and runs no script."""
+    report = outcome_report(stored.outcomes, stored.repository)
+    return render("trace/outcomes.html.j2", report=report, style=render(_STYLE))
+
+
+def outcome_page_policy() -> str:
+    """Return the Content-Security-Policy of the page: its own style and nothing else."""
+    digest = base64.b64encode(hashlib.sha256(render(_STYLE).encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    )
+
+
+def add_outcome_pages(app: FastAPI, store: OutcomeStore, secret: str) -> None:
+    """Add the route to `app`. A wrong key and an unknown repository get the same answer."""
+    limiter = CapacityLimiter(1)
+    headers = {
+        "Content-Security-Policy": outcome_page_policy(),
+        "X-Robots-Tag": "noindex, nofollow",
+        "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+    def answer(repository: str, as_json: bool) -> Response:
+        stored = store.get(repository)
+        if stored is None:
+            raise HTTPException(404)
+        if as_json:
+            summary = summarize_outcomes(stored.outcomes)
+            content = outcomes_as_json(repository, stored.outcomes, summary)
+            return JSONResponse(content, headers=headers)
+        return HTMLResponse(render_outcome_page(stored), headers=headers)
+
+    @app.get("/outcomes/{owner}/{name}")
+    async def outcomes(owner: str, name: str, key: str = "", format: str = "") -> Response:
+        repository = f"{owner}/{name}"
+        expected = outcome_page_key(secret, repository).encode()
+        if not hmac.compare_digest(key.encode(errors="replace"), expected):
+            raise HTTPException(404)
+        try:
+            return await run_sync(answer, repository, format == "json", limiter=limiter)
+        except ResolverError:
+            raise HTTPException(503, "the outcomes can't be read now") from None

@@ -1,0 +1,185 @@
+"""Keeps the outcomes of pull requests up to date, in the server's database.
+
+A repository gets a row when one of Resolver's pull requests is closed there. Its outcomes are then
+read from GitHub, and again every day, because later commits show if a merged change has held.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Float,
+    MetaData,
+    String,
+    Table,
+    Text,
+    insert,
+    select,
+    update,
+)
+
+from resolver.entrypoints.webhook.database import ServerDatabase
+from resolver.errors import ResolverError
+from resolver.events.stream import Clock, utc_now
+from resolver.git.push import PREFIX
+from resolver.models.known_failures import OUTAGES
+from resolver.models.outcome import PullRequestOutcome
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+REFRESH_INTERVAL = timedelta(days=1)
+RETRY_INTERVAL = timedelta(hours=1)
+
+OUTCOME_POLL_SECONDS = 600.0
+"""Interval in seconds at which the table is searched for rows that are due."""
+
+OUTCOMES = Table(
+    "resolver_outcomes",
+    MetaData(),
+    Column("repository", String(300), primary_key=True),
+    Column("due", Float, nullable=False, index=True),
+    Column("outcomes", Text, nullable=False),
+)
+"""due: when the outcomes are to be read again (seconds since 1970). outcomes: a JSON list."""
+
+_LIST = TypeAdapter(tuple[PullRequestOutcome, ...], config=ConfigDict(defer_build=True))
+
+ReadOutcomes = Callable[[str], Sequence[PullRequestOutcome]]
+"""Reads the outcomes of a repository from GitHub. Raises ResolverError."""
+
+
+def closed_pull_request(event: str, payload: Mapping[str, Any], own_login: str = "") -> str:
+    """Return the repository if one of Resolver's pull requests was closed or merged, else "".
+
+    own_login: Resolver's login, "" if it is unknown. The branch decides then, since only people
+    with write access can push it; what counts is found out when the outcomes are read.
+    """
+    if event != "pull_request" or payload.get("action") != "closed":
+        return ""
+    try:
+        head = payload["pull_request"]["head"]
+        author = payload["pull_request"]["user"]["login"]
+        repository = payload["repository"]["full_name"]
+        is_own = (
+            head["ref"].startswith(PREFIX)
+            and head["repo"]["full_name"] == repository
+            and (not own_login or author.casefold() == own_login.casefold())
+        )
+    except (KeyError, TypeError, AttributeError):
+        return ""
+    return repository if is_own and isinstance(repository, str) else ""
+
+
+@dataclass(frozen=True)
+class StoredOutcomes:
+    """The outcomes of a repository, newest first."""
+
+    repository: str
+    outcomes: tuple[PullRequestOutcome, ...]
+
+
+class OutcomeStore:
+    """The table of outcomes, created if it does not exist. Thread-safe.
+
+    url: as returned by `database.parse_database_url`. Methods raise DatabaseError.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self._database = ServerDatabase(url, OUTCOMES)
+
+    def mark_due(self, repository: str, now: datetime) -> None:
+        """Let the outcomes of the repository be read as soon as possible."""
+        with self._database.writing() as connection:
+            _put(connection, repository, {"due": now.timestamp()})
+
+    def due(self, now: datetime) -> list[str]:
+        """Return the repositories whose outcomes are to be read, the longest waiting first."""
+        query = select(OUTCOMES.c.repository).where(OUTCOMES.c.due <= now.timestamp())
+        with self._database.reading() as connection:
+            return list(connection.scalars(query.order_by(OUTCOMES.c.due)))
+
+    def put(self, repository: str, outcomes: Sequence[PullRequestOutcome], due: datetime) -> None:
+        """Store the outcomes. due: when they are to be read again."""
+        text = _LIST.dump_json(tuple(outcomes)).decode()
+        with self._database.writing() as connection:
+            _put(connection, repository, {"due": due.timestamp(), "outcomes": text})
+
+    def postpone(self, repository: str, due: datetime) -> None:
+        """Set when the outcomes are to be read again."""
+        with self._database.writing() as connection:
+            _put(connection, repository, {"due": due.timestamp()})
+
+    def get(self, repository: str) -> StoredOutcomes | None:
+        """Return the outcomes of a repository, in any case of letters; None if there are none."""
+        query = select(OUTCOMES.c.outcomes).where(OUTCOMES.c.repository == repository.lower())
+        with self._database.reading() as connection:
+            text = connection.scalar(query)
+        try:
+            return None if text is None else StoredOutcomes(repository, _LIST.validate_json(text))
+        except ValidationError:
+            logger.warning("the stored outcomes of %s can't be read", repository)
+            return None
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+
+def _put(connection: Connection, repository: str, values: dict[str, Any]) -> None:
+    key = OUTCOMES.c.repository == repository.lower()
+    if connection.execute(update(OUTCOMES).where(key).values(values)).rowcount == 0:
+        row = {"repository": repository.lower(), "outcomes": "[]", "due": 0.0} | values
+        connection.execute(insert(OUTCOMES).values(row))
+
+
+class OutcomeRefresher:
+    """Reads the outcomes that are due, in a thread of its own."""
+
+    def __init__(self, store: OutcomeStore, read: ReadOutcomes, now: Clock = utc_now) -> None:
+        self._store, self._read, self._now = store, read, now
+        self._wanted = threading.Event()
+
+    def start(self) -> None:
+        """Start to read in the background."""
+        threading.Thread(target=self._refresh_forever, name="outcomes", daemon=True).start()
+
+    def accept(self, repository: str) -> None:
+        """Note that a pull request was closed. It is durable when this returns."""
+        self._store.mark_due(repository, self._now())
+        self._wanted.set()
+
+    def _refresh_forever(self) -> None:
+        while True:
+            try:
+                self.refresh_due()
+            except ResolverError as error:
+                logger.warning("outcomes could not be stored: %s", error.what)
+            self._wanted.wait(OUTCOME_POLL_SECONDS)
+            self._wanted.clear()
+
+    def refresh_due(self) -> int:
+        """Read the outcomes of the repositories that are due, and return their number.
+
+        Raises DatabaseError.
+        """
+        repositories = self._store.due(self._now())
+        for repository in repositories:
+            try:
+                outcomes = self._read(repository)
+            except ResolverError as error:
+                logger.warning("the outcomes of %s could not be read: %s", repository, error.what)
+                # Without access to the repository, it is tried again every day only.
+                is_outage = error.cause in OUTAGES
+                pause = RETRY_INTERVAL if is_outage else REFRESH_INTERVAL
+                self._store.postpone(repository, self._now() + pause)
+            else:
+                self._store.put(repository, outcomes, self._now() + REFRESH_INTERVAL)
+        return len(repositories)

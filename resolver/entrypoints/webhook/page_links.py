@@ -1,0 +1,36 @@
+"""Links to the server's pages. Each contains a key, so that only people with the link can read it.
+
+A key is derived from the webhook's secret, so that nothing is stored and the link of one page does
+not reveal that of another.
+"""
+
+import hashlib
+import hmac
+
+_KEY_PURPOSE = b"resolver: pages of runs"
+
+
+def page_key(secret: str, run: str) -> str:
+    """Return the key to the page of `run`: 64 hexadecimal digits. secret: that of the webhook."""
+    # A separate key is derived first, so that a page's key is never a signature that the webhook
+    # accepts.
+    page_secret = hmac.digest(secret.encode(), _KEY_PURPOSE, hashlib.sha256)
+    return hmac.new(page_secret, run.encode(errors="replace"), hashlib.sha256).hexdigest()
+
+
+def page_url(public_url: str, secret: str, run: str) -> str:
+    """Return the URL of the page of `run`; "" without a public URL."""
+    return f"{public_url}/runs/{run}?key={page_key(secret, run)}" if public_url else ""
+
+
+def outcome_page_key(secret: str, repository: str) -> str:
+    """Return the key to the page of a repository. secret: that of the webhook."""
+    # No run's id contains a colon, so that this is never the key to the page of a run.
+    return page_key(secret, f"outcomes:{repository.lower()}")
+
+
+def outcome_page_url(public_url: str, secret: str, repository: str) -> str:
+    """Return the URL of the page of a repository; "" without a public URL."""
+    if not public_url:
+        return ""
+    return f"{public_url}/outcomes/{repository}?key={outcome_page_key(secret, repository)}"

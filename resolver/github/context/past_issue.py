@@ -1,0 +1,102 @@
+"""Reads an issue as it was at an earlier time, for tasks that are made of a repository's history.
+
+The reader of requests (`read_task`) refuses closed issues, and drops a text that was edited since.
+Here the issue is closed, and the earlier text is what is wanted: GitHub keeps each version of it.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pydantic import AwareDatetime, ConfigDict, Field
+
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.resources import query_graphql
+from resolver.github.context.visibility import Renames
+from resolver.github.text.hidden_text import strip_hidden
+from resolver.github.text.markdown import shorten_text
+from resolver.models.base import DeferredModel
+
+MAX_PAST_TITLE = 256
+MAX_PAST_BODY = 65_536
+"""Maximum number of characters."""
+
+PAST_ISSUE_QUERY = """
+query($owner: String!, $name: String!, $number: Int!, $at: DateTime!) {
+  repository(owner: $owner, name: $name) {
+    issue(number: $number) {
+      title body createdAt lastEditedAt
+      renamed: timelineItems(itemTypes: RENAMED_TITLE_EVENT, since: $at, first: 1) {
+        nodes { ... on RenamedTitleEvent { previousTitle } }
+      }
+      userContentEdits(first: 100) { nodes { editedAt diff } }
+    }
+  }
+}
+"""
+
+
+class PastIssue(DeferredModel):
+    """An issue's text at an earlier time."""
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str
+    body: str
+
+
+class _Answer(DeferredModel):
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class _Edit(_Answer):
+    """A version of the body. text: the whole body after the edit; None if it was deleted."""
+
+    at: AwareDatetime = Field(alias="editedAt")
+    text: str | None = Field(default=None, alias="diff")
+
+
+class _Edits(_Answer):
+    nodes: tuple[_Edit | None, ...] = ()
+
+
+class _Issue(_Answer):
+    title: str = ""
+    body: str = ""
+    created_at: AwareDatetime = Field(alias="createdAt")
+    edited_at: AwareDatetime | None = Field(default=None, alias="lastEditedAt")
+    renamed: Renames = Renames()
+    edits: _Edits = Field(default=_Edits(), alias="userContentEdits")
+
+
+def read_past_issue(
+    access: GitHubAccess, repository: str, number: int, at: datetime
+) -> PastIssue | None:
+    """Return an issue of OWNER/NAME as it was just before `at`.
+
+    None if it did not exist then, or its text of that time is not known. Raises ForgeError.
+    """
+    owner, _, name = repository.partition("/")
+    variables = {"owner": owner, "name": name, "number": number, "at": at.isoformat()}
+    with access.asking(f"read issue {number} of {repository}", "issues: read"):
+        answer = query_graphql(access, PAST_ISSUE_QUERY, variables)
+        issue = _Issue.model_validate(answer["repository"]["issue"])
+    body = _body_at(issue, at)
+    if body is None or issue.created_at > at:
+        return None
+    renames = issue.renamed.nodes
+    title = strip_hidden(renames[0].before if renames else issue.title).text
+    return PastIssue(
+        title=shorten_text(" ".join(title.split()), MAX_PAST_TITLE),
+        body=shorten_text(strip_hidden(body).text.strip(), MAX_PAST_BODY),
+    )
+
+
+def _body_at(issue: _Issue, at: datetime) -> str | None:
+    """Return the body as it was before `at`; None if GitHub does not have that version.
+
+    The versions of an edited issue are whole texts, and the first of them is the original one.
+    """
+    if issue.edited_at is None or issue.edited_at < at:
+        return issue.body
+    earlier: Sequence[_Edit] = [e for e in issue.edits.nodes if e is not None and e.at < at]
+    return max(earlier, key=lambda edit: edit.at).text if earlier else None

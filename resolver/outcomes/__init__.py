@@ -1,0 +1,1 @@
+"""Outcomes of pull requests: what became of those that Resolver opened."""

@@ -1,0 +1,1 @@
+"""Spans of a run for OpenTelemetry, made from its event log."""

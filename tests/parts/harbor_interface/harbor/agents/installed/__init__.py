@@ -1,0 +1,1 @@
+"""Agents that are installed in the container."""
