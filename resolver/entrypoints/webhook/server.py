@@ -102,7 +102,7 @@ def serve_webhook(
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
     settings = load_settings(options, environment)
-    secret = _check(settings)
+    _check(settings)
     url, folder = _open_stores(settings)
     listening = listen(host, port)
     machine = open_host(environment)
@@ -142,6 +142,19 @@ def serve_webhook(
     # runs are threads of this process, so that the first one finds the modules loaded
     import_lazy_modules()
     preload_models(settings)
+    _serve(_open_app(settings, accept, queue, folder, store, metrics), listening)
+
+
+def _open_app(
+    settings: Settings,
+    accept: Accept,
+    queue: RequestQueue,
+    folder: DataFolder,
+    store: OutcomeStore,
+    metrics: ServerMetrics,
+) -> FastAPI:
+    """Return the web application: deliveries, probes, and pages if the server has a public URL."""
+    secret = _check(settings)
     has_pages = bool(settings.server.public_url)
     app = create_webhook_app(
         secret,
@@ -152,7 +165,7 @@ def serve_webhook(
     )
     if has_pages:
         add_outcome_pages(app, store, secret)
-    _serve(app, listening)
+    return app
 
 
 def _open_stores(settings: Settings) -> tuple[URL, DataFolder]:
