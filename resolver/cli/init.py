@@ -210,7 +210,7 @@ def _render_summary(
     is_tested: bool,
 ) -> str:
     return render(
-        "init/told.txt.j2",
+        "init/report.txt.j2",
         language=surveyed.language,
         others=surveyed.others,
         image=proposal.image,

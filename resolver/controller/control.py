@@ -269,7 +269,9 @@ class Requests:
     def _warn_unexpected(self, request: Approve | Deny) -> None:
         """Warn about a decision on nothing, or on an action that its author can't have seen."""
         is_approval = isinstance(request, Approve)
-        message = render("run/unasked.md.j2", approves=is_approval, by=request.by).strip()
+        message = render(
+            "run/nothing_to_approve.md.j2", approves=is_approval, by=request.by
+        ).strip()
         self.levels[0].stream.add(Warned(about="confirmation", message=message))
 
     def _pause(self, by: str) -> None:

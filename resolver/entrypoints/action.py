@@ -313,7 +313,7 @@ def annotation(result: RunResult) -> str:
         publication=result.publication,
         outcome=result.outcome,
         exit_code=result.exit_code,
-        untold=result.comment_failed,
+        is_comment_missing=result.comment_failed,
     )
     return format_annotation("error" if result.exit_code else "notice", text)
 

@@ -41,7 +41,7 @@ def render_job_summary(
         server=server,
         state=state,
         publication=publication,
-        told=text.strip(),
+        report=text.strip(),
         changes=changes,
         trace=trace.strip(),
         end=end.strip(),

@@ -65,7 +65,7 @@ def check(line: CommandLine, *options: str) -> None:
     assert "differs from its recording" not in done.stdout
     git(run / "repository", "checkout", "-q", branch)
     assert "odd" in (run / "repository/tally/money.py").read_text()
-    assert "Load AGENTS.md: always told" in done.stdout
+    assert "Load AGENTS.md: always loaded" in done.stdout
     assert "odd cents" in (run / "repository/CHANGES.md").read_text(), "a house rule"
     ran = [e.command for e in read_log(run / "output/events.jsonl") if isinstance(e, CmdRun)]
     tests = [command for command in ran if "unittest" in command]

@@ -1,4 +1,4 @@
-"""Notes for later runs: proposed in the pull request or kept by the program, and always told."""
+"""Notes for later runs: proposed in the pull request or kept by the program, and always loaded."""
 
 import json
 from pathlib import Path

@@ -212,7 +212,7 @@ class SkillRecaller:
             hint = f"The whole file is {skill.source}."
             sources = (skill.source,)
             yield _TextToLoad(
-                skill.name, "always told", skill.body, sources, "instructions", True, hint
+                skill.name, "always loaded", skill.body, sources, "instructions", True, hint
             )
         if self._notes.text:
             yield _TextToLoad(

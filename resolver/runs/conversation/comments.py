@@ -201,7 +201,7 @@ def _unwritten_comment(
 ) -> FinalComment:
     """Return the result for a final comment that could not be written because of the error."""
     failure = values.redact(failure_from_error(error))
-    warnings: tuple[str, ...] = (render("run/untold.md.j2", what=error.what).strip(),)
+    warnings: tuple[str, ...] = (render("run/comment_not_posted.md.j2", what=error.what).strip(),)
     has_failed = failure.cause not in COMMENT_NOT_ACCEPTED
     publication = values.publication
     if has_failed and publication.pull_request is None and publication.review is None:

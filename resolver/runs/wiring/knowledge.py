@@ -275,7 +275,9 @@ def render_instruction_changes(patch: Patch, notes: Sequence[str]) -> str:
     """
     paths = [change.path for change in patch.files if is_shown_to_agents(change.path)]
     added = [note for note in notes if f"+- {_defuse_markers(note)}\n".encode() in patch.diff]
-    return render("run/agents_told.md.j2", paths=paths, notes=added).strip() if paths else ""
+    return (
+        render("run/instructions_changed.md.j2", paths=paths, notes=added).strip() if paths else ""
+    )
 
 
 def _defuse_markers(note: str) -> str:
