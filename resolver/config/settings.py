@@ -12,6 +12,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any, Self, get_origin
 
 import yaml
@@ -230,28 +231,19 @@ class _Sources:
         Within one source, the setting's own name has precedence over its old names, and those over
         established variables.
         """
-        names = _names(name, field)
+        names, variables = _names_and_variables(name)
         if setting_arguments(field)["repository"]:
             for setting_name in names:
                 if setting_name.name in self.repository:
                     yield self._from_repository(setting_name)
-        environment_names = [
-            (setting_name, own_variables(setting_name.name, setting_name.variables))
-            for setting_name in names
-        ]
-        inputs = [
-            (setting_name, input_variables(setting_name.name, *setting_name.variables))
-            for setting_name in names
-        ]
-        for setting_name, variables in (*environment_names, *inputs):
-            for variable in reversed(variables):
-                text = self.environment.get(variable, "").strip()
-                if text:
-                    yield _SourceValue(
-                        variable,
-                        setting_name.part,
-                        _parse_variable(variable, setting_name.annotation, text),
-                    )
+        for setting_name, variable in variables:
+            text = self.environment.get(variable, "").strip()
+            if text:
+                yield _SourceValue(
+                    variable,
+                    setting_name.part,
+                    _parse_variable(variable, setting_name.annotation, text),
+                )
         for setting_name in names:
             if self.options.get(setting_name.name) is not None:
                 flag = f"--{setting_name.name.replace('_', '-')}"
@@ -262,6 +254,22 @@ class _Sources:
         if setting_name.name == "image":
             value = check_repository_image(value, label)
         return _SourceValue(label, setting_name.part, value)
+
+
+# The names are fixed, and making them again is most of the time of loading settings.
+@cache
+def _names_and_variables(
+    name: str,
+) -> tuple[tuple[_SettingName, ...], tuple[tuple[_SettingName, str], ...]]:
+    """Return the names of a setting, and the environment variables of each name.
+
+    Both are in order of precedence, lowest first.
+    """
+    names = tuple(_names(name, Settings.model_fields[name]))
+    own = [(each, own_variables(each.name, each.variables)) for each in names]
+    inputs = [(each, input_variables(each.name, *each.variables)) for each in names]
+    pairs = [(each, name) for each, variables in (*own, *inputs) for name in reversed(variables)]
+    return names, tuple(pairs)
 
 
 def _names(name: str, field: FieldInfo) -> list[_SettingName]:

@@ -9,12 +9,12 @@ import platform
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .bash import Bash
-from .browser import Browser
 from .change import checkout, compare_tree, export_change, set_baseline
 from .changed_paths import TreeComparison
+from .chromium import find_chromium
 from .editor import Editor
 from .environment import Outputs, shell_environment, user_name
 from .ipython import IPython, KernelCommand
@@ -30,6 +30,9 @@ from .wire import (
     ActionFailed,
     WireError,
 )
+
+if TYPE_CHECKING:
+    from .browser import Browser
 
 MAX_TIMEOUT_SECONDS: Final = 24 * 3600.0
 """Longest timeout in seconds for one command or cell; longer ones are reduced to it."""
@@ -66,7 +69,9 @@ class Actions:
         self._bash = Bash(family, paths.bash, environment, paths.root, outputs)
         command = KernelCommand(kernel, environment, paths.root)
         self._ipython = IPython(family, command, outputs)
-        self._browser = Browser(family, paths.bash, environment, paths.root, paths.scratch)
+        self._family = family
+        self._environment = environment
+        self._browser: Browser | None = None
         self._editor = Editor(paths.root, paths.scratch)
         self._programs = Programs(family, environment, paths.root)
         self._background = ThreadPoolExecutor(max_workers=1)
@@ -98,18 +103,20 @@ class Actions:
             "root": self._paths.root,
             "python": platform.python_version(),
             "user": user_name(),
-            "browser": self._browser.available,
+            "browser": find_chromium(self._environment) is not None,
         }
 
     def interrupt(self) -> bool:
         """Interrupt the running command, cell or page; return False if nothing is running."""
-        return self._bash.interrupt() or self._ipython.interrupt() or self._browser.interrupt()
+        sessions = (self._bash, self._ipython, self._browser)
+        return any(session is not None and session.interrupt() for session in sessions)
 
     def close(self) -> None:
         """End all sessions."""
         self._bash.close()
         self._ipython.close()
-        self._browser.close()
+        if self._browser is not None:
+            self._browser.close()
         self._programs.close()
         if self._comparison is not None and self._comparison.done():
             self._end_reports()
@@ -123,9 +130,22 @@ class Actions:
         return self._ipython.run(parameters.text("code"), parameters.seconds())
 
     def _browse(self, parameters: "Parameters") -> Mapping[str, Any]:
+        browser = self._opened_browser()
         if parameters.has("url"):
-            return self._browser.open(parameters.text("url"), parameters.seconds())
-        return self._browser.run(parameters.text("code"), parameters.seconds())
+            return browser.open(parameters.text("url"), parameters.seconds())
+        return browser.run(parameters.text("code"), parameters.seconds())
+
+    def _opened_browser(self) -> "Browser":
+        # Its modules are a sixth of what the server would load before it answers, and most runs
+        # open no page.
+        from .browser import Browser
+
+        if self._browser is None:
+            paths = self._paths
+            self._browser = Browser(
+                self._family, paths.bash, self._environment, paths.root, paths.scratch
+            )
+        return self._browser
 
     def _view(self, parameters: "Parameters") -> Mapping[str, Any]:
         return self._editor.view(parameters.text("path"), parameters.lines("view_range"))

@@ -70,11 +70,6 @@ class Browser:
         self._busy = False
         self._interrupted = False
 
-    @property
-    def available(self) -> bool:
-        """True if the sandbox has a Chromium."""
-        return find_chromium(self._environment) is not None
-
     def run(self, code: str, timeout: float) -> BrowseResult:
         """Run code; see BrowseResult. Raises ActionFailed if there is no browser."""
         try:

@@ -153,10 +153,10 @@ class Redactor:
 
     def _visible_spans(self, text: str) -> list[Span]:
         issued = self._issued_tokens.values
+        search_index = self._search_index  # another thread may replace it at any time
         # compared by identity: `values` is a new object after each change
-        if issued is not self._search_index.issued:
-            self._search_index = self._build_index(issued)
-        search_index = self._search_index
+        if issued is not search_index.issued:
+            search_index = self._search_index = self._build_index(issued)
         spans = [span for literal in search_index.literals for span in _find_literal(text, literal)]
         for index in search_index.indexes:
             spans += index.spans(text)
@@ -292,10 +292,10 @@ def _forms(part: str) -> Iterator[tuple[int, str]]:
         yield 1, form
     for digits in (data.hex(), data.hex().upper()):
         yield 2, digits
-        yield 3, re.sub("(..)", r"%\1", digits)
-    units = part.encode("utf-16-be", "surrogatepass").hex()
-    for digits in (units, units.upper()):
-        yield 6, re.sub("(....)", r"\\u\1", digits)
+        yield 3, "%" + "%".join(digits[at : at + 2] for at in range(0, len(digits), 2))
+    units = part.encode("utf-16-be", "surrogatepass").hex("-", 2).split("-")
+    for words in (units, [unit.upper() for unit in units]):
+        yield 6, "\\u" + "\\u".join(words)
 
 
 def _base64_forms(data: bytes) -> Iterator[str]:

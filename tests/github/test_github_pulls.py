@@ -455,7 +455,7 @@ def test_all_of_few_threads_and_reviews_are_read(
         github.add_review(pull, f"review {n}", "eve")
     said = conversation(github, asked())
     expected = [f"thread {n}" for n in range(threads)]
-    assert [thread.said[0].body for thread in said.threads()] == expected
+    assert [thread.shown_comments[0].body for thread in said.threads()] == expected
     assert [review.body for review in said.reviews()] == [f"review {n}" for n in range(threads)]
     assert not said.is_cut
 
@@ -467,7 +467,7 @@ def test_of_many_threads_the_oldest_and_the_newest_are_read(
         github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve")
         github.add_review(pull, f"review {n}", "eve")
     said = conversation(github, asked())
-    shown = [int(thread.said[0].body.split()[1]) for thread in said.threads()]
+    shown = [int(thread.shown_comments[0].body.split()[1]) for thread in said.threads()]
     assert shown == [0, 1, 5, 6, 7, 8]
     assert said.is_cut
     assert [int(review.body.split()[1]) for review in said.reviews()] == shown

@@ -9,6 +9,7 @@ forwards signals, ends as the child ended, and when it is killed, the child is k
 """
 
 import array
+import gc
 import importlib
 import io
 import json
@@ -119,6 +120,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 def become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     """Go on as the process that the client's caller believes it has started."""
+    gc.enable()
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -173,5 +175,9 @@ def reap(clients: dict[socket.socket, int]) -> None:
 
 
 if __name__ == "__main__":
+    # What is imported here stays: it is not searched for garbage, neither here nor in the children,
+    # which would copy all of it for that.
+    gc.disable()
     load()
+    gc.freeze()
     serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

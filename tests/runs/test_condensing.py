@@ -76,7 +76,8 @@ def recorded_content(events: list[Event]) -> list[tuple[str, str]]:
             skipped |= {"forgotten", "masked"}
             data = json.loads(event.model_dump_json(exclude=skipped))
             data.get("completion", {}).pop("latency", None)
-            found.append((event.kind, re.sub(r"/tmp/resolver-\w+", "", json.dumps(data))))
+            text = re.sub(r"(/[\w.-]+)*/resolver-\w+(?=/)", "", json.dumps(data))
+            found.append((event.kind, text))
     return found
 
 

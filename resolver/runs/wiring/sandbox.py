@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -153,7 +154,14 @@ class RunHost:
     def redactor(self, settings: Settings) -> Redactor:
         """Return a redactor that knows the secrets of the settings and of the environment, and
         every token from the moment it is issued."""
-        return Redactor((*settings.secrets, *self.secrets), self.tokens.issued_tokens)
+        return _shared_redactor((*settings.secrets, *self.secrets), self.tokens.issued_tokens)
+
+
+# Building the index of what to search for takes milliseconds, and every stage of a run asks for it.
+@lru_cache(maxsize=4)
+def _shared_redactor(secrets: tuple[str, ...], issued_tokens: IssuedTokens) -> Redactor:
+    """Return one redactor for all callers with these secrets and this set of issued tokens."""
+    return Redactor(secrets, issued_tokens)
 
 
 def runtime_kind(settings: Settings, host: RunHost) -> str:
