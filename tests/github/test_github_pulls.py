@@ -487,7 +487,9 @@ def test_the_requesting_thread_is_found_among_many(github: GitHubServer, pull: I
         assert isinstance(trigger, Trigger)
         said = conversation(github, trigger)
         threads = said.threads()
-        assert [t.said[0].body for t in threads if t.said[-1].id == reply.id] == [f"thread {nth}"]
+        assert [
+            t.shown_comments[0].body for t in threads if t.shown_comments[-1].id == reply.id
+        ] == [f"thread {nth}"]
         assert said.is_cut
 
 
