@@ -1,5 +1,7 @@
 """Tests of the environment variables of the agent's programs."""
 
+from pathlib import Path
+
 import pytest
 
 from resolver.sandbox.environment import PLAIN_TERMINAL, shell_environment
@@ -35,5 +37,6 @@ def test_the_terminal_is_plain_and_folders_exist(keep: bool) -> None:
     assert (made["HOME"], made["LANG"], made["TMPDIR"]) == ("/usr", "de_DE.UTF-8", "/tmp")
 
 
-def test_a_home_that_does_not_exist_is_replaced() -> None:
-    assert shell_environment({"HOME": "/nonexistent"}, True, None, {}, "b")["HOME"] == "/tmp"
+def test_a_home_that_does_not_exist_is_replaced(tmp_path: Path) -> None:
+    own = {"HOME": str(tmp_path / "missing")}
+    assert shell_environment(own, True, None, {}, "b")["HOME"] == "/tmp"

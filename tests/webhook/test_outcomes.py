@@ -18,7 +18,7 @@ from resolver.entrypoints.webhook.outcomes import (
 from resolver.entrypoints.webhook.page_links import outcome_page_url
 from resolver.errors import ForgeError
 from resolver.models.outcome import PullRequestOutcome
-from tests.outcomes.scenario import BOT, REPOSITORY, Scene
+from tests.outcomes.scenario import BOT, REPOSITORY, Scenario
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.waiting import until
@@ -98,8 +98,8 @@ def get(server: Server, url: str) -> tuple[int, str]:
 
 
 def test_a_closed_pull_request_is_shown_on_the_page(github: GitHubServer, tmp_path: Path) -> None:
-    scene = Scene(github)
-    pull = scene.open("closed", title="Add <b>bold</b>")
+    scenario = Scenario(github)
+    pull = scenario.open("closed", title="Add <b>bold</b>")
     github.close_pull(pull)
     with ModelEndpoint() as endpoint:
         forge = Forge(github)
@@ -125,4 +125,4 @@ def test_a_closed_pull_request_is_shown_on_the_page(github: GitHubServer, tmp_pa
         finally:
             server.close()
     server.check()
-    assert [p.outcome for p in scene.ledger_ref.read().pull_requests] == ["closed"]
+    assert [p.outcome for p in scenario.ledger_ref.read().pull_requests] == ["closed"]
