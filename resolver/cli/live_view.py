@@ -27,7 +27,13 @@ from resolver.events.stream import Clock, utc_now
 from resolver.models.run import RunState
 from resolver.trace.plain import duration, for_terminal, one_line
 from resolver.trace.steps import inner_event, is_step, step_of
-from resolver.trace.text import TerminalProgress, has_live_line, live_line, output_tail
+from resolver.trace.text import (
+    TerminalProgress,
+    has_live_line,
+    last_lines,
+    live_line,
+    output_tail,
+)
 from resolver.trace.view import Mood, TraceStep
 
 logger = logging.getLogger("resolver.cli.live_view")
@@ -158,6 +164,14 @@ class LiveView:
     def show_activity(self, text: str) -> None:
         """Show what is being done, until the next event."""
         self._activity_text = for_terminal(one_line(text, 200))
+
+    def show_output(self, text: str) -> None:
+        """Show the last lines of the running command's output, until it ends.
+
+        The view is drawn later, in another thread, so that a terminal can't hold up the caller.
+        """
+        if self._running:
+            self._output = last_lines(text, MAX_LIVE_OUTPUT_LINES)
 
     def _time(self) -> float:
         return self._now().timestamp()

@@ -52,6 +52,7 @@ from resolver.runs.conversation.comments import (
     start_progress_comment,
 )
 from resolver.runs.conversation.watch import require_current_delivery, require_standing_request
+from resolver.runs.live_output import live_output
 from resolver.runs.output import StoredRequest
 from resolver.runs.prepare import (
     clone,
@@ -344,6 +345,7 @@ def _execute(
             send_back=lambda patch: "" if is_answer_run(values) else verifier().send_back(patch),
             subjects=prepared.conventions.subjects,
             traceparent=request.traceparent,
+            on_output=live_output(request.progress, request.redactor(settings)),
         ),
         workspace,
         log,
