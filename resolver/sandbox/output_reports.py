@@ -1,4 +1,4 @@
-"""Reports the end of an action's output while the action runs: notifications, wire.OUTPUT_METHOD."""
+"""Reports the end of a running action's output in notifications (wire.OUTPUT_METHOD)."""
 
 import threading
 from collections.abc import Callable, Iterator

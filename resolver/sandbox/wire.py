@@ -413,6 +413,8 @@ def output_frame(request: int, text: str) -> bytes:
 
     A line is never cut: the rest of a secret might not be recognized.
     """
+    if not text:
+        return b""
     frame, kept = b"", ""
     for line in reversed(text.split("\n")[-MAX_OUTPUT_LINES:]):
         kept = f"{line}\n{kept}" if frame else line
