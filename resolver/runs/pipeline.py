@@ -345,7 +345,7 @@ def _execute(
             send_back=lambda patch: "" if is_answer_run(values) else verifier().send_back(patch),
             subjects=prepared.conventions.subjects,
             traceparent=request.traceparent,
-            on_output=live_output(request.progress, request.redactor(settings)),
+            on_output=live_output(request.progress, prepared.redactor),
         ),
         workspace,
         log,
@@ -357,8 +357,7 @@ def _execute(
     patch, files_with_secrets = withhold_secrets(
         workspace, exported_patch, prepared.redactor, settings.max_patch.bytes
     )
-    # A change with secrets is never written to the output folder, from where it could be published
-    # by a later command.
+    # A change with secrets stays out of the output folder: a later command could publish it.
     if not (is_answer or files_with_secrets):
         request.output.keep_change(result.change)
     executed = ExecutedRun(outcome, patch, result.commands, result.change, files_with_secrets)
