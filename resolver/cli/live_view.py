@@ -27,7 +27,13 @@ from resolver.events.stream import Clock, utc_now
 from resolver.models.run import RunState
 from resolver.trace.plain import duration, for_terminal, one_line
 from resolver.trace.steps import inner_event, is_step, step_of
-from resolver.trace.text import TerminalProgress, has_live_line, live_line, output_tail
+from resolver.trace.text import (
+    TerminalProgress,
+    has_live_line,
+    last_lines,
+    live_line,
+    output_tail,
+)
 from resolver.trace.view import Mood, TraceStep
 
 logger = logging.getLogger("resolver.cli.live_view")
@@ -159,6 +165,14 @@ class LiveView:
         """Show what is being done, until the next event."""
         self._activity_text = for_terminal(one_line(text, 200))
 
+    def show_output(self, text: str) -> None:
+        """Show the last lines of the running command's output, until it ends.
+
+        The view is drawn later, in another thread, so that a terminal can't hold up the caller.
+        """
+        if self._running:
+            self._output = last_lines(text, MAX_LIVE_OUTPUT_LINES)
+
     def _time(self) -> float:
         return self._now().timestamp()
 
@@ -259,18 +273,7 @@ class LiveView:
         seconds = self._event_at - running.started if step.seconds is None else step.seconds
         facts += [duration(seconds)] if seconds >= 1 else []
         number = f"{step.number:>3}" if step.number else "   " + "  " * running.depth
-        return self._line(step.mood, f"{number} {_title(step)}", facts)
-
-    def _line(self, mood: Mood, title: str, facts: Sequence[str]) -> Text:
-        """Return a mark, a title and facts as one line. The facts stay if the title is long."""
-        mark, style = _MARKS[mood]
-        result = Text(", ".join(facts), style="red" if mood == "bad" else "dim")
-        line = Text.assemble((mark, style), f" {title}")
-        columns = self._console.width - (result.cell_len + 2 if facts else 0)
-        line.truncate(max(columns, self._console.width // 2), overflow="ellipsis", pad=bool(facts))
-        line.append_text(Text("  ") + result if facts else Text())
-        line.truncate(self._console.width, overflow="ellipsis")
-        return line
+        return _fitted_line(self._console.width, step.mood, f"{number} {_title(step)}", facts)
 
     def _print_check(self, event: life.CheckExecuted) -> None:
         """Print which check was executed where, and its result at the end of the line."""
@@ -287,7 +290,8 @@ class LiveView:
         if event.at != "head" and mood == "bad":
             mood = "plain"  # without the change, a test that shows the problem has to fail
         title = for_terminal(f"{CHECK_TITLES[event.at]}: {one_line(event.command)}")
-        self._console.print(self._line(mood, f"    {title}", facts), no_wrap=True, crop=True)
+        line = _fitted_line(self._console.width, mood, f"    {title}", facts)
+        self._console.print(line, no_wrap=True, crop=True)
 
     def _print_note(self, line: str, depth: int) -> None:
         text = line.strip().removeprefix("- ")
@@ -351,3 +355,15 @@ def _title(step: TraceStep) -> str:
     words = one_line(step.words)
     title = f"{step.verb} {step.subject}".rstrip()
     return for_terminal(f"{title}: {words}" if words else title)
+
+
+def _fitted_line(width: int, mood: Mood, title: str, facts: Sequence[str]) -> Text:
+    """Return a mark, a title and facts as one line. The facts stay if the title is long."""
+    mark, style = _MARKS[mood]
+    result = Text(", ".join(facts), style="red" if mood == "bad" else "dim")
+    line = Text.assemble((mark, style), f" {title}")
+    columns = width - (result.cell_len + 2 if facts else 0)
+    line.truncate(max(columns, width // 2), overflow="ellipsis", pad=bool(facts))
+    line.append_text(Text("  ") + result if facts else Text())
+    line.truncate(width, overflow="ellipsis")
+    return line

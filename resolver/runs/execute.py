@@ -59,6 +59,7 @@ from resolver.runs.wiring.sandbox import (
     open_runtime,
     runtime_kind,
 )
+from resolver.runtime.client import OnOutput
 from resolver.runtime.egress import record_connections
 from resolver.runtime.environment.environment import set_up
 from resolver.runtime.runtime import Runtime
@@ -82,6 +83,7 @@ class ExecutionRequest:
     send_back: called with a finished change; returns the message with which the change goes back to
         the agent for correction, "" if the work is done.
     traceparent: ids of the run's trace; "" if no spans are exported.
+    on_output: receives the output of a command while it runs; see `Runtime`.
     """
 
     run: str
@@ -100,6 +102,7 @@ class ExecutionRequest:
     send_back: Callable[[Patch], str] = lambda _: ""
     subjects: Sequence[str] = ()
     traceparent: str = ""
+    on_output: OnOutput | None = None
 
 
 @dataclass(frozen=True)
@@ -256,7 +259,14 @@ def open_sandbox(
     """
     started = time.monotonic()
     environment = open_environment(request.settings, kind, workspace, request.host)
-    sandbox = open_runtime(request.settings, kind, request.run, request.host, environment.image)
+    sandbox = open_runtime(
+        request.settings,
+        kind,
+        request.run,
+        request.host,
+        environment.image,
+        on_output=request.on_output,
+    )
     with record_connections(log.stream, sandbox.take_connections), sandbox as runtime:
         log.stage("sandbox", runtime.isolation, time.monotonic() - started)
         started = time.monotonic()

@@ -52,6 +52,7 @@ from resolver.runs.conversation.comments import (
     start_progress_comment,
 )
 from resolver.runs.conversation.watch import require_current_delivery, require_standing_request
+from resolver.runs.live_output import live_output
 from resolver.runs.output import StoredRequest
 from resolver.runs.prepare import (
     clone,
@@ -344,6 +345,7 @@ def _execute(
             send_back=lambda patch: "" if is_answer_run(values) else verifier().send_back(patch),
             subjects=prepared.conventions.subjects,
             traceparent=request.traceparent,
+            on_output=live_output(request.progress, prepared.redactor),
         ),
         workspace,
         log,
@@ -355,8 +357,7 @@ def _execute(
     patch, files_with_secrets = withhold_secrets(
         workspace, exported_patch, prepared.redactor, settings.max_patch.bytes
     )
-    # A change with secrets is never written to the output folder, from where it could be published
-    # by a later command.
+    # A change with secrets stays out of the output folder: a later command could publish it.
     if not (is_answer or files_with_secrets):
         request.output.keep_change(result.change)
     executed = ExecutedRun(outcome, patch, result.commands, result.change, files_with_secrets)

@@ -32,6 +32,7 @@ from resolver.runtime.base import Machine
 from resolver.runtime.client import (
     EmptyResult,
     Notices,
+    OnOutput,
     Program,
     Send,
     WireClient,
@@ -80,14 +81,21 @@ class Runtime:
     command_timeout: seconds that a command or cell may take if the action does not set a timeout.
     egress: the hosts that the sandbox may connect to. It has an effect only if the machine's spec
         allows egress too.
+    on_output: receives the last lines of the output of a command or cell while it runs. They come
+        from the sandbox unchanged. Without it, the sandbox does not report them.
     """
 
     def __init__(
-        self, machine: Machine, command_timeout: float, egress: EgressPolicy | None = None
+        self,
+        machine: Machine,
+        command_timeout: float,
+        egress: EgressPolicy | None = None,
+        on_output: OnOutput | None = None,
     ) -> None:
         self._machine = machine
         self._command_timeout = command_timeout
         self._egress = egress
+        self._on_output = on_output
         self._egress_log = EgressLog(egress.max_bytes if egress else 0)
         self._resources = ExitStack()
         self._client: WireClient | None = None
@@ -220,8 +228,11 @@ class Runtime:
         if the sandbox is lost.
         """
         method, parameters, result_type, seconds = self._request(action)
+        on_output = self._on_output if method in wire.OUTPUT_METHODS else None
+        if on_output is not None:
+            parameters = {**parameters, "report_output": True}
         try:
-            result = self._wire.call(method, parameters, result_type, seconds)
+            result = self._wire.call(method, parameters, result_type, seconds, on_output)
         except wire.WireError as error:
             return ErrorObservation(content=error.message, code=action.error_code)
         return _build_observation(action, result)

@@ -55,8 +55,8 @@ class SandboxPaths:
 class Actions:
     """The live sessions of one sandbox.
 
-    Call `run` from one thread only, except for PROGRAM_METHODS. Those and `interrupt` may be called
-    from any thread.
+    Call `run` from one thread only, except for PROGRAM_METHODS. Those, `interrupt` and `last_lines`
+    may be called from any thread.
     """
 
     def __init__(self, paths: SandboxPaths, family: Family, kernel: tuple[str, ...]) -> None:
@@ -110,6 +110,13 @@ class Actions:
         """Interrupt the running command, cell or page; return False if nothing is running."""
         sessions = (self._bash, self._ipython, self._browser)
         return any(session is not None and session.interrupt() for session in sessions)
+
+    def last_lines(self, method: str) -> str:
+        """Return the last complete lines that the running command or cell has written so far.
+
+        method: one of OUTPUT_METHODS.
+        """
+        return (self._ipython if method == "run_cell" else self._bash).last_lines()
 
     def close(self) -> None:
         """End all sessions."""

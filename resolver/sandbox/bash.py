@@ -53,7 +53,7 @@ STILL_RUNNING_NOTICE: Final = (
 class Bash:
     """The bash session.
 
-    Use it from one thread at a time; `interrupt` may be called from any thread.
+    Use it from one thread at a time; `interrupt` and `last_lines` may be called from any thread.
     """
 
     def __init__(
@@ -124,6 +124,11 @@ class Bash:
         self._interrupted = True
         return True
 
+    def last_lines(self) -> str:
+        """Return the last complete lines of the output that no result has contained yet."""
+        shell = self._shell
+        return self._clean(shell, shell.pump.last_lines()) if shell else ""
+
     def close(self) -> None:
         """Kill the shell and its jobs."""
         for shell in (*self._former_shells, *([self._shell] if self._shell else ())):
@@ -186,10 +191,11 @@ class Bash:
     def _take_output(self, shell: Shell) -> Excerpt:
         """Return the output without the command file's path and without notes of job control."""
         excerpt = shell.pump.take().excerpt()
-        text = excerpt.text.replace(f"{shell.source}: ", "")
-        if not self._shows_jobs:
-            text = JOB_MESSAGE.sub("", text)
-        return Excerpt(text, excerpt.omitted, excerpt.path)
+        return Excerpt(self._clean(shell, excerpt.text), excerpt.omitted, excerpt.path)
+
+    def _clean(self, shell: Shell, text: str) -> str:
+        text = text.replace(f"{shell.source}: ", "")
+        return text if self._shows_jobs else JOB_MESSAGE.sub("", text)
 
     def _start(self) -> Shell:
         folder = self._root if os.path.isdir(self._root) else "/"

@@ -74,7 +74,11 @@ def has_live_line(event: EventBase) -> bool:
 
 def output_tail(step: TraceStep, limit: int = MAX_TAIL_LINES) -> list[str]:
     """Return the last lines of the step's outputs, at most `limit`, without blank lines."""
-    text = "\n".join(block.text[-10_000:] for block in step.outputs)
+    return last_lines("\n".join(block.text[-10_000:] for block in step.outputs), limit)
+
+
+def last_lines(text: str, limit: int) -> list[str]:
+    """Return the last lines of a text, at most `limit`, without blank lines."""
     lines = [line.rstrip() for line in for_terminal(text).expandtabs(4).split("\n")]
     return [line for line in lines if line][-limit:]
 

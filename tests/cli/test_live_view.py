@@ -12,9 +12,12 @@ from resolver.cli.live_view import LiveView, clock_time
 from resolver.cli.run_display import RunDisplay, is_live_terminal, take_display
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
+from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.models.verification import CaseResult, CheckExecution
+from resolver.runs.live_output import live_output
 from resolver.runtime.image_pull import pull_logger
+from resolver.security.redaction import Redactor
 from resolver.trace.text import TerminalProgress
 from tests.trace.sample import HOSTILE, START, hostile, realistic
 
@@ -181,3 +184,52 @@ def test_a_check_is_one_line_with_its_result_at_the_end(
     assert re.match(f"{mark}     Check with(out)? the change: python -m unit", line)
     assert line.endswith(f"…  3 {'failed' if code else 'passed'}, 1.5 s")
     assert len(line) == 80
+
+
+def test_the_last_lines_of_a_running_command_are_shown_until_it_ends() -> None:
+    view = LiveView(make_console(TerminalFile()), now=lambda: START)
+
+    def lines() -> list[str]:
+        return [str(line) for line in view._renderable().renderables]
+
+    view.show_output("before any command\n")
+    assert len(lines()) == 1
+    view(a.CmdRun(id=0, command="make test"))
+    assert lines()[1:] == ["  Run make test · 0:00"]
+    view.show_output("1\n2\n\n3\n4\tx")
+    assert lines()[1:] == ["  Run make test · 0:00", "  │ 2", "  │ 3", "  │ 4   x"]
+    view(o.CmdOutput(id=1, cause=0, content="5\n6\n", exit_code=0))
+    view.show_output("too late")
+    assert view._output == ["5", "6"]
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_hostile_output_of_a_running_command_controls_no_terminal(words: str) -> None:
+    file = TerminalFile()
+    view = LiveView(make_console(file), now=lambda: START)
+    with view.during():
+        view(a.CmdRun(id=0, command="make"))
+        view.show_output(words)
+        view._refresh()
+        shown = [str(line) for line in view._renderable().renderables]
+    assert not CONTROL.search(SEQUENCE.sub("", file.getvalue()).replace("\r", ""))
+    assert len(shown) <= 5 and not any(CONTROL.search(line) for line in shown)
+
+
+def test_only_a_live_view_receives_the_output_of_running_commands() -> None:
+    assert live_output(None, Redactor(())) is None
+    console = make_console(TerminalFile())
+    assert live_output(TerminalProgress(console), Redactor(())) is None
+    assert live_output(LiveView(console), Redactor(())) is not None
+
+
+def test_the_output_of_a_running_command_is_shown_without_secrets() -> None:
+    view = LiveView(make_console(TerminalFile()), now=lambda: START)
+    on_output = live_output(view, Redactor(["correct-horse-battery", "first\nsecond line"]))
+    assert on_output is not None
+    view(a.CmdRun(id=0, command="env"))
+    token = "ghp_" + "a1B2" * 9
+    on_output(f"KEY=correct-\x1b[1mhorse-battery\nfirst\nsecond line\n{token}\nend")
+    shown = "\n".join(str(line) for line in view._renderable().renderables)
+    assert "[redacted]" in shown and "end" in shown
+    assert not any(word in shown for word in ("horse", "battery", "second line", "a1B2"))

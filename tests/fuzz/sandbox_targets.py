@@ -109,6 +109,7 @@ FRAMES = (
         "method": "tunnel_close",
         "params": {"tunnel": 1, "status": 403, "reason": "x"},
     },
+    {"jsonrpc": "2.0", "method": "output", "params": {"request": 1, "text": "a\nb"}},
 )
 
 
@@ -118,11 +119,14 @@ FRAMES = (
     tokens='"id": "method": "params": {"tunnel":1} \n',
 )
 def wire_frame(data: bytes) -> None:
-    """A line of the wire, also a tunnel notification: a message that survives, or a WireError."""
+    """A line of the wire, also a notification: a message that survives, or a WireError."""
     with suppress(wire.WireError):
         message = wire.decode(data)
         assert "NaN" in json.dumps(message) or wire.decode(wire.encode(message)) == message
         method = message.get("method")
+        if method == wire.OUTPUT_METHOD:
+            reported = wire.output_notice(data, message.get("params"))
+            assert len(reported.text) <= wire.MAX_OUTPUT_TEXT
         if not isinstance(method, str) or method not in wire.TUNNEL_METHODS:
             return
         frame = wire.tunnel_frame(method, message.get("params"))
@@ -170,12 +174,14 @@ def wire_stream(data: bytes) -> None:
     stream = data if data.endswith(b"\n") else data + b"\n"
     half = len(stream) // 2
     client = WireClient(_Recording([stream[:half], stream[half:]]))  # type: ignore[arg-type]
+    shown: list[str] = []
     try:
-        client.call("run_command", {"command": "x"}, wire.CommandReport, 5)
+        client.call("run_command", {"command": "x"}, wire.CommandReport, 5, shown.append)
     except (SandboxError, wire.WireError):
         pass
     finally:
         client.close()
+    assert all(len(text) <= wire.MAX_OUTPUT_TEXT for text in shown)
 
 
 @fuzzed(

@@ -20,6 +20,7 @@ from resolver.events.stream import Clock, utc_now
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.runtime.base import Machine, SandboxSpec
+from resolver.runtime.client import OnOutput
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.egress import EgressPolicy, system_resolve
 from resolver.runtime.engine import connect_engine, engine_answers, remove_leftovers
@@ -202,11 +203,13 @@ def open_runtime(
     host: RunHost,
     image: str,
     local_names: tuple[str, ...] = (),
+    on_output: OnOutput | None = None,
 ) -> Runtime:
     """Return the sandbox, not yet started: use it as a context manager. Leftovers of an earlier,
     killed attempt of the run are removed.
 
     local_names: names that resolve to the loopback address in a Docker sandbox, for services.
+    on_output: see `Runtime`.
     """
     limits = settings.sandbox_limits
     if limits.oci_runtime and kind != "docker":
@@ -235,7 +238,7 @@ def open_runtime(
     else:
         machine = LocalMachine(spec, host.environment)
     policy = EgressPolicy(settings.allow_list, limits.egress_bytes, system_resolve)
-    return Runtime(machine, settings.timeout_seconds.command, policy)
+    return Runtime(machine, settings.timeout_seconds.command, policy, on_output)
 
 
 def _inapplicable(limit: str, kind: str) -> UsageError:
