@@ -6,6 +6,7 @@ import select
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,8 +23,8 @@ from resolver.sandbox.spool import TAIL_BYTES, Spool
 from tests.parts.waiting import until
 
 
-def spool_of(data: bytes) -> Spool:
-    spool = Spool("/nonexistent/output")
+def spool_of(data: bytes, folder: Path) -> Spool:
+    spool = Spool(str(folder / "output"))
     spool.add(data)
     return spool
 
@@ -41,14 +42,14 @@ def spool_of(data: bytes) -> Spool:
         (b"x" * TAIL_BYTES, ""),
     ],
 )
-def test_only_complete_lines_are_reported(data: bytes, expected: str) -> None:
-    assert spool_of(data).last_lines() == expected
+def test_only_complete_lines_are_reported(data: bytes, expected: str, tmp_path: Path) -> None:
+    assert spool_of(data, tmp_path).last_lines() == expected
 
 
 @pytest.mark.parametrize("lines", [10, 1_000, 20_000, 100_000])
-def test_the_last_lines_of_a_long_output_are_found(lines: int) -> None:
+def test_the_last_lines_of_a_long_output_are_found(lines: int, tmp_path: Path) -> None:
     data = b"".join(b"%d\n" % number for number in range(lines))
-    spool = Spool("/nonexistent/output")
+    spool = Spool(str(tmp_path / "output"))
     for start in range(0, len(data), 50_000):
         spool.add(data[start : start + 50_000])
     last = spool.last_lines().split("\n")
