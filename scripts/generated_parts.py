@@ -1,8 +1,8 @@
 """Writes the parts of files that are made from the settings and from the list of starting events.
 
 They are the inputs of the Action (action.yml, docs/action.md), the workflow to copy
-(docs/action.md), `on:`, `if:` and inputs of our own workflows, and the table of events
-(docs/triggers.md).
+(docs/action.md), `on:`, `if:` and inputs of our own workflows, the table of events
+(docs/triggers.md), and the tools that an agent's definition can name (docs/agents.md).
 The rest of these files is written by hand. A test compares the files with the result.
 """
 
@@ -17,6 +17,8 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from resolver import __version__
+from resolver.agents.definitions import KNOWN_TOOLS
+from resolver.agents.tools.registry import REQUIRED_TOOLS
 from resolver.cli.agent_workflow import (
     CALLED_CONDITION_VALUES,
     job_condition,
@@ -149,6 +151,7 @@ def generated_files() -> dict[str, str]:
         for path in (
             "action.yml",
             "docs/action.md",
+            "docs/agents.md",
             "docs/triggers.md",
             ".github/workflows/agent.yml",
             ".github/workflows/resolve.yml",
@@ -162,6 +165,12 @@ def generated_files() -> dict[str, str]:
     replaced = [
         ("action.yml", "inputs:\n", "  close:\n", "".join(yaml_input(*each) for each in inputs)),
         ("docs/action.md", "```yaml\n", "```", WORKFLOW),
+        (
+            "docs/agents.md",
+            "| `tools` | the agent's tools, as a list or separated by commas: ",
+            " (all of the run's MCP servers) |",
+            ", ".join(f"`{name}`" for name in KNOWN_TOOLS if name not in REQUIRED_TOOLS),
+        ),
         (
             "docs/action.md",
             "<!-- inputs -->\n",
