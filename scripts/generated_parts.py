@@ -1,7 +1,8 @@
 """Writes the parts of files that are made from the settings and from the list of starting events.
 
 They are the inputs of the Action (action.yml, docs/action.md), the workflow to copy
-(docs/action.md), `on:` and `if:` of our own workflows, and the table of events (docs/triggers.md).
+(docs/action.md), `on:`, `if:` and inputs of our own workflows, the table of events
+(docs/triggers.md), and the tools that an agent's definition can name (docs/agents.md).
 The rest of these files is written by hand. A test compares the files with the result.
 """
 
@@ -10,17 +11,27 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
+from typing import get_args
 
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from resolver import __version__
-from resolver.cli.agent_workflow import CALLED_CONDITION_VALUES, job_condition, workflow_text
+from resolver.agents.definitions import KNOWN_TOOLS
+from resolver.agents.tools.registry import REQUIRED_TOOLS
+from resolver.cli.agent_workflow import (
+    CALLED_CONDITION_VALUES,
+    job_condition,
+    variable_inputs,
+    workflow_text,
+)
 from resolver.config.declaration import ActionInput, setting_arguments
 from resolver.config.settings import Settings
 from resolver.github.events.listening import STARTING_EVENTS
 from scripts.settings_docs import choices_of, format_default, format_meaning
 
 ROOT = Path(__file__).parents[1]
+AS_ABOVE = "          # The inputs that decide how the event is read, as in the step above.\n"
 WORKFLOW = workflow_text(f"OWNER/resolver@v{__version__}", "@agent", "agent", installs=False)
 
 
@@ -33,8 +44,59 @@ def action_inputs() -> Iterator[tuple[ActionInput, FieldInfo]]:
             yield ActionInput(found.name or name.replace("_", "-"), found.default), field
 
 
+def starting_inputs() -> Iterator[tuple[ActionInput, FieldInfo]]:
+    """Yield the inputs of the Action that decide what starts work, who may, and who answers."""
+    for action_input, field in action_inputs():
+        if setting_arguments(field)["decides_start"]:
+            yield action_input, field
+
+
 def yaml_input(action_input: ActionInput, field: FieldInfo) -> str:
     """Return an input as action.yml declares it."""
+    lines = [
+        f"  {action_input.name}:",
+        "    description: >-",
+        _wrapped(_input_meaning(action_input, field), 6),
+        "    required: false",
+    ]
+    if action_input.default:
+        lines.append(f"    default: {json.dumps(action_input.default)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def called_input(action_input: ActionInput, field: FieldInfo) -> str:
+    """Return an input as the reusable workflow declares it; "" for a secret."""
+    if is_secret(field):
+        return ""
+    lines = [
+        f"      {action_input.name}:",
+        "        description: >-",
+        _wrapped(_input_meaning(action_input, field), 10),
+        "        type: string",
+    ]
+    if action_input.default:
+        lines.append(f"        default: {json.dumps(action_input.default)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def passed_input(action_input: ActionInput, field: FieldInfo) -> str:
+    """Return the line with which the reusable workflow passes an input on to the Action."""
+    value = f"{'secrets' if is_secret(field) else 'inputs'}.{action_input.name}"
+    if is_secret(field) and action_input.default:
+        value += f" || {action_input.default.strip('${ }')}"
+    return _with_line(action_input.name, value)
+
+
+def is_secret(field: FieldInfo) -> bool:
+    """Return True if the value of a setting is a secret."""
+    return SecretStr in (field.annotation, *get_args(field.annotation))
+
+
+def _with_line(name: str, value: str) -> str:
+    return f"          {name}: ${{{{ {value} }}}}\n"
+
+
+def _input_meaning(action_input: ActionInput, field: FieldInfo) -> str:
     text = (field.description or "").replace("`", "")
     text = re.sub(r"\bSee (\w[\w-]*\.md)", r"See docs/\1", text)
     if choices := choices_of(field.annotation):
@@ -44,19 +106,11 @@ def yaml_input(action_input: ActionInput, field: FieldInfo) -> str:
     default = format_default(field).strip("`*").lower()
     if default and default != "secret" and not action_input.default:
         text += f" Default: {default}."
-    lines = [
-        f"  {action_input.name}:",
-        "    description: >-",
-        _wrapped(text),
-        "    required: false",
-    ]
-    if action_input.default:
-        lines.append(f"    default: {json.dumps(action_input.default)}")
-    return "".join(f"{line}\n" for line in lines)
+    return text
 
 
-def _wrapped(text: str) -> str:
-    margin = " " * 6
+def _wrapped(text: str, indentation: int) -> str:
+    margin = " " * indentation
     return fill(text, 100, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
 
 
@@ -80,10 +134,13 @@ def _table(*titles: str) -> str:
 
 
 def between(text: str, start: str, end: str, part: str) -> str:
-    """Return `text` with `part` instead of what is between the first `start` and the next `end`."""
+    """Return `text` with `part` instead of what is between the first `start` and the next `end`.
+
+    An `end` of "" is the end of the text.
+    """
     head, found_start, rest = text.partition(start)
-    _, found_end, tail = rest.partition(end)
-    assert found_start and found_end, f"{start!r} and {end!r} are missing"
+    _, found_end, tail = rest.partition(end) if end else (rest, "", "")
+    assert found_start and bool(found_end) is bool(end), f"{start!r} and {end!r} are missing"
     return f"{head}{start}{part}{end}{tail}"
 
 
@@ -94,15 +151,26 @@ def generated_files() -> dict[str, str]:
         for path in (
             "action.yml",
             "docs/action.md",
+            "docs/agents.md",
             "docs/triggers.md",
             ".github/workflows/agent.yml",
             ".github/workflows/resolve.yml",
         )
     }
     inputs = list(action_inputs())
+    starting = list(starting_inputs())
+    names = [f"`{action_input.name}`" for action_input, _ in starting]
+    passed = "".join(passed_input(*each) for each in starting)
+    variables = "".join(_with_line(*each) for each in variable_inputs().items())
     replaced = [
         ("action.yml", "inputs:\n", "  close:\n", "".join(yaml_input(*each) for each in inputs)),
         ("docs/action.md", "```yaml\n", "```", WORKFLOW),
+        (
+            "docs/agents.md",
+            "| `tools` | the agent's tools, as a list or separated by commas: ",
+            " (all of the run's MCP servers) |",
+            ", ".join(f"`{name}`" for name in KNOWN_TOOLS if name not in REQUIRED_TOOLS),
+        ),
         (
             "docs/action.md",
             "<!-- inputs -->\n",
@@ -127,6 +195,32 @@ def generated_files() -> dict[str, str]:
             "    runs-on:",
             job_condition(CALLED_CONDITION_VALUES, fix_checks="all", dashboard=True) + "\n",
         ),
+        (
+            "docs/action.md",
+            "<!-- inputs of close -->\n",
+            "<!-- end of inputs of close -->",
+            fill(f"{', '.join(names[:-1])} and {names[-1]}.", 120, break_on_hyphens=False) + "\n",
+        ),
+        (
+            ".github/workflows/resolve.yml",
+            "      # `make docs` writes these inputs from the settings that start work.\n",
+            "      dashboard:\n",
+            "".join(called_input(*each) for each in starting),
+        ),
+        (
+            ".github/workflows/resolve.yml",
+            "          llm-base-url: ${{ inputs.llm-base-url }}\n",
+            "          dashboard:",
+            passed,
+        ),
+        (".github/workflows/resolve.yml", AS_ABOVE, "", passed),
+        (
+            ".github/workflows/agent.yml",
+            "          llm-base-url: ${{ vars.LLM_BASE_URL }}\n",
+            "      - if:",
+            variables,
+        ),
+        (".github/workflows/agent.yml", AS_ABOVE, "", variables),
     ]
     for path, start, end, part in replaced:
         files[path] = between(files[path], start, end, part)

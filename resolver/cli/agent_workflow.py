@@ -1,14 +1,22 @@
 """Renders the workflow that `resolver init` writes, and validates what is inserted into it."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from string import Formatter
+from types import MappingProxyType
+from typing import Final
 
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
-from resolver.github.events.listening import starting_actions, starting_events_by_name
+from resolver.github.events.listening import (
+    STARTING_EVENTS,
+    ListeningPolicy,
+    starting_actions,
+    starting_events_by_name,
+)
 
 WORKFLOW = f"{FOLDER}/agent.yml"
 
@@ -47,45 +55,57 @@ class Features:
     dashboard: bool = False
 
 
-@dataclass(frozen=True)
-class ConditionValues:
-    """The values that the condition of a job compares an event with: parts of an expression.
+VARIABLES = MappingProxyType({"bot_login": "AGENT_LOGIN", "review_teams": "AGENT_TEAM"})
+"""Variables of GitHub Actions that hold a setting, where they are not AGENT_ and its name."""
 
-    `mention`, `label` and `login` (of Resolver's account) are values. `is_own_team` is true if a
-    review was requested from Resolver's team.
-    """
-
-    mention: str
-    label: str
-    login: str = "vars.AGENT_LOGIN"
-    is_own_team: str = "(vars.AGENT_TEAM && github.event.requested_team.slug == vars.AGENT_TEAM)"
-
-
-CALLED_CONDITION_VALUES = ConditionValues(
-    mention="inputs.mention",
-    label="inputs.label",
-    login="inputs.bot-login",
-    is_own_team="(inputs.review-teams && github.event.requested_team.slug "
-    "&& contains(inputs.review-teams, github.event.requested_team.slug))",
+CALLED_CONDITION_VALUES: Final = MappingProxyType(
+    {name: f"inputs.{name.replace('_', '-')}" for name in ListeningPolicy.model_fields}
 )
-"""The values of the reusable workflow, which its caller passes as inputs."""
+"""What the condition of the reusable workflow compares an event with: its caller's inputs."""
+
+VARIABLE_CONDITION_VALUES: Final = MappingProxyType(
+    {
+        name: f"vars.{VARIABLES.get(name, f'AGENT_{name.upper()}')}"
+        for name in ListeningPolicy.model_fields
+    }
+)
+"""What the condition of a copied workflow compares an event with: variables of its repository."""
 
 
-def job_condition(values: ConditionValues, *, fix_checks: str, dashboard: bool) -> str:
+def variable_inputs() -> dict[str, str]:
+    """Return the inputs that pass to a run what the condition of its job has read from variables.
+
+    The mention and the label are texts of the workflow, and a run asks GitHub for its login.
+    """
+    fields = {
+        field
+        for event in STARTING_EVENTS
+        for _, field, _, _ in Formatter().parse(event.condition)
+        if field
+    }
+    return {
+        name.replace("_", "-"): value
+        for name, value in VARIABLE_CONDITION_VALUES.items()
+        if name in fields - {"mention", "label", "bot_login"}
+    }
+
+
+def job_condition(values: Mapping[str, str], *, fix_checks: str, dashboard: bool) -> str:
     """Return the lines of the `if:` of a job that handles events, indented, without the last
     line end.
 
+    `values` are parts of an expression, by the field of `ListeningPolicy` whose value they are.
     `fix_checks` and `dashboard` are those of `Features`.
     """
     rows = [
-        (name, event.action, event.condition.format_map(asdict(values)))
+        (name, event.action, event.condition.format_map(values))
         for name, event in starting_events_by_name()
     ]
     return render(
         "init/condition.yml.j2",
         conversation=[row for row in rows if not row[0].startswith("pull_request")],
         pull_request=[row for row in rows if row[0].startswith("pull_request")],
-        login=values.login,
+        login=values["bot_login"],
         fix_checks=fix_checks,
         dashboard=dashboard,
     ).rstrip()
@@ -99,15 +119,18 @@ def workflow_text(
     `installs` says if the setup downloads packages.
     """
     chosen = features or Features()
-    values = ConditionValues(
-        f"'{plain_yaml('mention', mention)}'", f"'{plain_yaml('label', label)}'"
-    )
+    values = {
+        **VARIABLE_CONDITION_VALUES,
+        "mention": f"'{plain_yaml('mention', mention)}'",
+        "label": f"'{plain_yaml('label', label)}'",
+    }
     return render(
         "init/workflow.yml.j2",
         action=action,
         mention=mention,
         label=label,
         events=starting_actions(),
+        inputs=variable_inputs(),
         condition=job_condition(values, fix_checks=chosen.fix_checks, dashboard=chosen.dashboard),
         installs=installs,
         schedule=_cron(chosen.schedule) if chosen.schedule else "",

@@ -35,7 +35,7 @@ class AccessPolicy:
 
 
 def contains_login(logins: tuple[str, ...], login: str) -> bool:
-    """Return True if `listed` contains the login, ignoring case."""
+    """Return True if `logins` contains the login, ignoring case."""
     return login.casefold() in {entry.casefold() for entry in logins}
 
 

@@ -16,8 +16,9 @@ from resolver.models.run import CodePlace, Declined, PlanItem, RunState
 class SandboxAction(ActionBase):
     """An action that is executed in the sandbox.
 
-    method: the method of the action execution server that executes it, with the action's own fields
-    as parameters. "" if `Runtime` has a case for it.
+    method: name of the method of the action execution server that executes the action. It gets the
+        fields that the action's class declares as parameters. "" for an action that is executed by
+        a case of its own in `Runtime`.
     error_code: code of the ErrorObservation if it failed.
     changes_files: False if it can't change files, so that a sandbox is rebuilt without it.
     """

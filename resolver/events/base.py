@@ -60,7 +60,13 @@ class EventBase(DeferredModel):
 
 
 class ObservationBase(EventBase):
-    """The result of an action."""
+    """The result of an action.
+
+    rest_hint: sentence that tells the model how to see what was truncated from `content`; "" if it
+        can't.
+    """
+
+    rest_hint: ClassVar[str] = ""
 
     content: str = Field(default="", description="Text that is shown to the model.")
 

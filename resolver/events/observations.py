@@ -63,6 +63,7 @@ class IPythonOutput(SandboxObservation):
     """Result of `ipython_run_cell`."""
 
     kind: Literal["ipython_output"] = "ipython_output"
+    rest_hint = "Print less at a time."
     error: bool = Field(default=False, description="True if the cell raised an exception.")
     images: tuple[str, ...] = Field(default=(), description="Plots, as data: URLs.")
 
@@ -71,6 +72,7 @@ class FileReadResult(ObservationBase):
     """Result of `file_read`."""
 
     kind: Literal["file_read_result"] = "file_read_result"
+    rest_hint = "Read the rest with view_range."
     path: str = Field(description="Path of the file or directory.")
     images: tuple[str, ...] = Field(
         default=(), description="The image as a data: URL, if the file is an image."
@@ -89,6 +91,7 @@ class FileEditResult(SandboxObservation):
     """Result of `file_edit`: the changed hunk and two hashes, not two copies of the file."""
 
     kind: Literal["file_edit_result"] = "file_edit_result"
+    rest_hint = "View the file to see all of it."
     path: str = Field(description="Path of the file.")
     diff: str = Field(default="", description="The changed hunk, as in a unified diff.")
     old_hash: str = Field(default="", description="SHA-256 of the file before the change.")
@@ -108,6 +111,7 @@ class McpResult(ObservationBase):
     """Result of `mcp_call`."""
 
     kind: Literal["mcp_result"] = "mcp_result"
+    rest_hint = "Ask for less at a time."
     error: bool = Field(default=False, description="True if the tool reported an error.")
     structured: dict[str, Any] | None = Field(
         default=None, description="The result as structured data, if the tool provides it."

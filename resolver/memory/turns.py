@@ -207,21 +207,19 @@ def observation_text(observation: ObservationBase, limit: int) -> str:
         case o.CmdOutput():
             return _command_text(observation, limit)
         case o.IPythonOutput(error=error):
-            body = _body(observation.content, limit, "Print less at a time.")
+            body = _body(observation.content, limit, observation.rest_hint)
             return f"{body}\n[the cell raised an error]" if error else body
         case o.McpResult(error=error):
-            body = _body(observation.content, limit, "Ask for less at a time.")
+            body = _body(observation.content, limit, observation.rest_hint)
             return f"{body}\n[the tool says that it failed]" if error else body
-        case o.FileReadResult():
-            return _body(observation.content, limit, "Read the rest with view_range.")
         case o.FileEditResult(diff=diff):
-            return _body(observation.content or diff, limit, "View the file to see all of it.")
+            return _body(observation.content or diff, limit, observation.rest_hint)
         case o.ErrorObservation(content=content):
             return truncate_middle(f"ERROR: {content}", limit)
         case o.RecallResult():
             return _recalled_text(observation, limit)
         case _:
-            return _body(observation.content, limit, "")
+            return _body(observation.content, limit, observation.rest_hint)
 
 
 def _recalled_text(result: o.RecallResult, limit: int) -> str:

@@ -227,8 +227,8 @@ class CommitBuilder:
             return self.commit(change.tree, tip)
         if not is_ancestor(git, parent, tip):
             return None
-        # "merge" keeps the commit on its parent and adds a merge commit; otherwise the change is
-        # replay_since on the tip as one commit, like in a rebase. Both work on objects only.
+        # "merge" keeps the commit on its parent and adds a merge commit; otherwise the change
+        # becomes one commit on the tip, as after a rebase. Both work on objects only.
         add_merge_commit = self.request.settings.base_moved == "merge"
         commit = self.commit(change.tree, parent) if add_merge_commit else ""
         merged = (

@@ -368,8 +368,12 @@ def _execute(
 def _execution_warnings(
     prepared: PreparedRun, executed: ExecutedRun, log: RunLog, is_answer: bool
 ) -> Iterator[str]:
-    """Yield the warnings about the agent's work: its notes, files that were left out, agents
-    without their model, and differences found by a replay."""
+    """Yield the warnings of an execution, which the pull request and the final comment show.
+
+    They concern, in this order: the agent's notes, text of the change that looks different from
+    what it is, files that the change does not contain, agents whose model is not allowed, estimated
+    costs, and differences found when recorded actions were executed again.
+    """
     settings = prepared.settings
     yield from _note_warnings(prepared, executed.patch, log, is_answer)
     if not is_answer and not executed.files_with_secrets:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic.fields import FieldInfo
 
 from resolver.cli.agent_workflow import workflow_text
 from resolver.config.publishing_settings import PublishingSettings
@@ -148,5 +149,31 @@ def test_the_close_job_parses_an_event_like_the_job_before_it() -> None:
 
 
 def test_the_reusable_workflow_has_all_inputs_that_affect_event_parsing() -> None:
+    names = {name.lower() for k in EVENT_SETTINGS for name in variable_names(k, field_of(k))}
+    expected = {name for name in ACTION["inputs"] if f"input_{name}" in names}
+    assert {"denied-users", "required-permission", "refusals", "github-token"} <= expected
     called = yaml.safe_load((ROOT / ".github/workflows/resolve.yml").read_text())
-    assert "review-teams" in called[True]["workflow_call"]["inputs"]
+    takes = called[True]["workflow_call"]
+    assert expected <= set(takes["inputs"]) | set(takes["secrets"])
+    for job in ("resolve", "close"):
+        passed = parsing_settings_of(called["jobs"][job])
+        assert set(passed) == {f"INPUT_{name.upper()}" for name in expected}
+        assert all(name[6:].lower() in value for name, value in passed.items()), passed
+    for name in expected & set(takes["inputs"]):
+        default = ACTION["inputs"][name].get("default")
+        assert takes["inputs"][name].get("default") == default, name
+
+
+def test_our_workflow_passes_the_variables_that_its_condition_reads() -> None:
+    for name, text in workflows_with_close().items():
+        if name == "resolve":
+            continue
+        for job in (jobs := yaml.safe_load(text)["jobs"]):
+            passed = [str(value) for value in parsing_settings_of(jobs[job]).values()]
+            variables = {v for value in passed for v in re.findall(r"vars\.(\w+)", value)}
+            read = set(re.findall(r"vars\.(\w+)", jobs["resolve"]["if"]))
+            assert variables == read - {"AGENT_LOGIN"}, (name, job)  # GitHub is asked for it
+
+
+def field_of(setting: str) -> FieldInfo:
+    return Settings.model_fields[setting]

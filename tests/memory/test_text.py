@@ -1,8 +1,12 @@
 """Tests of truncating text."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resolver.events import observations as o
+from resolver.events.base import ObservationBase
+from resolver.memory.turns import observation_text
 from resolver.models.truncate import truncate_middle
 
 
@@ -23,3 +27,19 @@ def test_a_text_is_truncated_at_near_line_ends() -> None:
         line.startswith(("line ", "[...")) and (len(line) == 8 or line.endswith("...]"))
         for line in shown.splitlines()
     )
+
+
+@pytest.mark.parametrize(
+    ("observation", "hint"),
+    [
+        (o.FileReadResult(path="a.py", content="x" * 500), "Read the rest with view_range."),
+        (o.FileEditResult(path="a.py", diff="x" * 500), "View the file to see all of it."),
+        (o.IPythonOutput(content="x" * 500), "Print less at a time."),
+        (o.McpResult(content="x" * 500), "Ask for less at a time."),
+        (o.CodeResult(content="x" * 500, commit="c"), "left out. ..."),
+    ],
+)
+def test_a_truncated_observation_says_how_to_see_the_rest(
+    observation: ObservationBase, hint: str
+) -> None:
+    assert hint in observation_text(observation, 200)

@@ -15,7 +15,7 @@ from resolver.github.context.request_status import (
     RequestText,
     read_request_status,
 )
-from resolver.github.events.listening import RequestNames
+from resolver.github.events.listening import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.conversation.watch import (
@@ -82,8 +82,10 @@ COMMENT, LABEL, OPENED, ASSIGNED, REVIEW = (
 def test_a_request_stands_until_it_is_taken_back(
     kind: TriggerKind, status: RequestStatus, withdrawal: str
 ) -> None:
-    names = RequestNames("@agent", "agent", ["our-agent[bot]", "Octo/core"])
-    found = find_withdrawal(asked(kind), status, names)
+    policy = ListeningPolicy(
+        mention="@agent", label="agent", bot_login="our-agent[bot]", review_teams=("Octo/core",)
+    )
+    found = find_withdrawal(asked(kind), status, policy)
     assert withdrawal in found and bool(found) == bool(withdrawal)
 
 
@@ -92,10 +94,8 @@ def test_an_old_delivery_has_to_be_what_the_comment_says() -> None:
     statuses = [
         RequestStatus(comment=RequestText(ASKED.body, at), has_comment=True) for at in edits
     ]
-    found = [
-        find_change_since_delivery(asked(), each, RequestNames("@agent", "agent"))
-        for each in statuses
-    ]
+    policy = ListeningPolicy(mention="@agent", label="agent")
+    found = [find_change_since_delivery(asked(), each, policy) for each in statuses]
     assert found == ["", "", "the comment that asked for it was edited since"]
 
 

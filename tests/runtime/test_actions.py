@@ -18,12 +18,12 @@ HELLO = {
 }  # fmt: skip
 
 
-class CountLines(SandboxAction):
+class FrobnicateFile(SandboxAction):
     """Counts the lines of a file."""
 
-    kind: Literal["count_lines"] = "count_lines"
+    kind: Literal["frobnicate_file"] = "frobnicate_file"
     observation = o.FileReadResult
-    method = "count_lines"
+    method = "frobnicate_file"
     changes_files = False
     path: str
     pattern: str = ""
@@ -79,9 +79,9 @@ def open_runtime(machine: AnsweringMachine) -> Iterator[Runtime]:
 def test_the_fields_of_the_action_are_sent_and_the_output_is_the_content() -> None:
     machine = AnsweringMachine({"result": {"output": "7 lines", "cause": 3}})
     with open_runtime(machine) as runtime:
-        observation = runtime.execute(CountLines(path="a.py", pattern="x"))
+        observation = runtime.execute(FrobnicateFile(path="a.py", pattern="x"))
     assert observation == o.FileReadResult(content="7 lines", path="a.py")
-    assert machine.requests[1]["method"] == "count_lines"
+    assert machine.requests[1]["method"] == "frobnicate_file"
     assert machine.requests[1]["params"] == {"path": "a.py", "pattern": "x"}
 
 

@@ -106,10 +106,10 @@ def test_an_action_without_its_observation_says_so() -> None:
     assert step.badge == "no answer"
 
 
-class CountLines(ActionBase):
+class FrobnicateFile(ActionBase):
     """An action of which the trace knows nothing."""
 
-    kind: Literal["count_lines"] = "count_lines"
+    kind: Literal["frobnicate_file"] = "frobnicate_file"
     observation = o.FileReadResult
     path: str
     pattern: str = ""
@@ -117,11 +117,11 @@ class CountLines(ActionBase):
 
 def test_an_action_without_a_text_of_its_own_shows_its_fields() -> None:
     answered, unanswered = steps_of(
-        CountLines(path="a.py", pattern="x"),
+        FrobnicateFile(path="a.py", pattern="x"),
         o.FileReadResult(content="7 lines", path="a.py", cause=0),
-        CountLines(path="b.py"),
+        FrobnicateFile(path="b.py"),
     )
-    assert (answered.verb, answered.subject) == ("Count lines", "a.py")
+    assert (answered.verb, answered.subject) == ("Frobnicate file", "a.py")
     assert answered.action is not None and '"pattern": "x"' in answered.action.text
     assert [block.text for block in answered.outputs] == ["7 lines"]
     assert unanswered.badge == "no answer"

@@ -94,8 +94,10 @@ def from_issue(
             return _labeled(issue_action, policy)
         case "assigned":
             return _assigned(issue_action, policy)
-        case _:
+        case "review_requested":
             return _review_requested(issue_action, policy)
+        case _:
+            raise NotImplementedError(f"no case for {action!r}, which is in STARTING_EVENTS")
 
 
 def label_key(issue: int, label: str, at: datetime) -> str:

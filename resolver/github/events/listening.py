@@ -21,45 +21,62 @@ if TYPE_CHECKING:
     from resolver.github.context.request_status import RequestStatus
 
 
-@dataclass(frozen=True)
-class RequestNames:
-    """The names by which Resolver is asked for work.
+def full_team_names(teams: Collection[str], owner: str) -> list[str]:
+    """Return the teams as ORG/TEAM; a name without an organization is one of `owner`'s."""
+    return [team if "/" in team else f"{owner}/{team}" for team in teams]
 
-    Attributes:
-        mention: What addresses it in a text.
-        label: The label that asks for work.
-        accounts: Its login, and the teams whose reviews it does, as ORG/TEAM.
-    """
+
+class ListeningPolicy(FrozenModel):
+    """Whose events start work, and how they address Resolver: the settings of the same names."""
 
     mention: str
     label: str
-    accounts: Collection[str] = ()
+    bot_login: str = Field(
+        default="", description="Login of Resolver's own account; empty when it is not known."
+    )
+    allowed_users: tuple[str, ...] = ()
+    denied_users: tuple[str, ...] = ()
+    fix_failing_checks: str = "none"
+    review_teams: tuple[str, ...] = ()
+
+    def ignores(self, account: User) -> IgnoredEvent | None:
+        """Return the reason why an account's events are ignored, or None when they are accepted."""
+        return automation_reason(account, self.bot_login, self.allowed_users, self.denied_users)
+
+    def is_review_team(self, owner: str, team: str) -> bool:
+        """Return True if a review requested from this team of `owner` is Resolver's to do."""
+        teams = full_team_names(self.review_teams, owner)
+        return f"{owner}/{team}".casefold() in {name.casefold() for name in teams}
+
+    def is_label(self, name: str) -> bool:
+        """Return True if `name` is the label that asks for work."""
+        return name.casefold() == self.label.casefold()
 
 
-def _is_comment_request(status: "RequestStatus", names: RequestNames) -> bool:
-    return status.comment is None or _is_request(status.comment.body, names)
+def _is_comment_request(status: "RequestStatus", policy: ListeningPolicy) -> bool:
+    return status.comment is None or _is_request(status.comment.body, policy)
 
 
-def _is_text_request(status: "RequestStatus", names: RequestNames) -> bool:
-    return _is_request(status.issue.body, names)
+def _is_text_request(status: "RequestStatus", policy: ListeningPolicy) -> bool:
+    return _is_request(status.issue.body, policy)
 
 
-def _is_request(body: str, names: RequestNames) -> bool:
+def _is_request(body: str, policy: ListeningPolicy) -> bool:
     """Return True if the current text of a request still addresses Resolver, and not to stop it."""
-    instruction = find_instruction(body, names.mention)
+    instruction = find_instruction(body, policy.mention)
     return instruction is not None and read_instruction(instruction).command is not Command.STOP
 
 
-def _is_labeled(status: "RequestStatus", names: RequestNames) -> bool:
-    return names.label.casefold() in {name.casefold() for name in status.labels}
+def _is_labeled(status: "RequestStatus", policy: ListeningPolicy) -> bool:
+    return any(policy.is_label(name) for name in status.labels)
 
 
-def _is_account_requested(status: "RequestStatus", names: RequestNames) -> bool:
+def _is_account_requested(status: "RequestStatus", policy: ListeningPolicy) -> bool:
     requested = {name.casefold() for name in status.requested_accounts}
-    return any(name.casefold() in requested for name in names.accounts)
+    return any(name.casefold() in requested for name in (policy.bot_login, *policy.review_teams))
 
 
-def _is_never_withdrawn(status: "RequestStatus", names: RequestNames) -> bool:  # noqa: ARG001
+def _is_never_withdrawn(status: "RequestStatus", policy: ListeningPolicy) -> bool:  # noqa: ARG001
     return True
 
 
@@ -72,16 +89,15 @@ class StartingEvent:
         action: The action.
         kind: The kind of the trigger.
         condition: An expression of GitHub Actions that is true for an event that may start work.
-            It filters jobs cheaply and may be too generous. In braces, it names `mention`, `label`,
-            `login` (Resolver's account) and `is_own_team` (a condition: the team of `review_teams`
-            was asked).
+            It filters jobs cheaply and may be too generous. It names fields of `ListeningPolicy` in
+            braces; there, a list is its values separated by commas.
         requirement: What the event must have to start work, for docs/triggers.md.
         result: What is done then, for docs/triggers.md.
         method: Completes "requested ..." in a comment, for an event that carries no text.
         stands: Returns whether the request still stands, before its result is published. An issue
             that was closed or locked, and a comment that was deleted, withdraw every request.
         withdrawal: How the request was withdrawn, if it does not stand. In braces, it names
-            `number` (of the issue) and `label`.
+            `number` (of the issue) and fields of `ListeningPolicy`.
 
     Source: https://docs.github.com/en/actions/reference/workflows-and-actions/expressions
     """
@@ -93,13 +109,13 @@ class StartingEvent:
     requirement: str
     result: str
     method: str = ""
-    stands: Callable[["RequestStatus", RequestNames], bool] = _is_never_withdrawn
+    stands: Callable[["RequestStatus", ListeningPolicy], bool] = _is_never_withdrawn
     withdrawal: str = ""
 
     @property
     def needs_own_login(self) -> bool:
         """True if the event can't be parsed without the login of Resolver's own account."""
-        return "{login}" in self.condition
+        return "{bot_login}" in self.condition
 
 
 STARTING_EVENTS: Final = (
@@ -148,7 +164,7 @@ STARTING_EVENTS: Final = (
         ("issues", "pull_request"),
         "assigned",
         TriggerKind.ISSUE_ASSIGNED,
-        "{login} && github.event.assignee.login == {login}",
+        "{bot_login} && github.event.assignee.login == {bot_login}",
         "assigned to Resolver's account",
         "work on it, for a pull request on its branch",
         method="by assigning Resolver",
@@ -159,7 +175,9 @@ STARTING_EVENTS: Final = (
         ("pull_request",),
         "review_requested",
         TriggerKind.REVIEW_REQUESTED,
-        "(({login} && github.event.requested_reviewer.login == {login}) || {is_own_team})",
+        "(({bot_login} && github.event.requested_reviewer.login == {bot_login}) "
+        "|| ({review_teams} && github.event.requested_team.slug "
+        "&& contains({review_teams}, github.event.requested_team.slug)))",
         "the review is requested from Resolver's account, or from one of `review_teams`",
         "a review",
         method="by requesting a review",
@@ -222,35 +240,3 @@ def find_event_of(kind: TriggerKind) -> StartingEvent | None:
 def starting_events_by_name() -> Iterator[tuple[str, StartingEvent]]:
     """Yield each row once for each event that has its action."""
     return ((name, event) for event in STARTING_EVENTS for name in event.events)
-
-
-def full_team_names(teams: Collection[str], owner: str) -> list[str]:
-    """Return the teams as ORG/TEAM; a name without an organization is one of `owner`'s."""
-    return [team if "/" in team else f"{owner}/{team}" for team in teams]
-
-
-class ListeningPolicy(FrozenModel):
-    """Whose events start work, and how they address Resolver: the settings of the same names."""
-
-    mention: str
-    label: str
-    bot_login: str = Field(
-        default="", description="Login of Resolver's own account; empty when it is not known."
-    )
-    allowed_users: tuple[str, ...] = ()
-    denied_users: tuple[str, ...] = ()
-    fix_failing_checks: str = "none"
-    review_teams: tuple[str, ...] = ()
-
-    def ignores(self, account: User) -> IgnoredEvent | None:
-        """Return the reason why an account's events are ignored, or None when they are accepted."""
-        return automation_reason(account, self.bot_login, self.allowed_users, self.denied_users)
-
-    def is_review_team(self, owner: str, team: str) -> bool:
-        """Return True if a review requested from this team of `owner` is Resolver's to do."""
-        teams = full_team_names(self.review_teams, owner)
-        return f"{owner}/{team}".casefold() in {name.casefold() for name in teams}
-
-    def is_label(self, name: str) -> bool:
-        """Return True if `name` is the label that asks for work."""
-        return name.casefold() == self.label.casefold()

@@ -33,7 +33,7 @@ from resolver.controller.control import (
 )
 from resolver.errors import NotAllowed, Refused, ResolverError, RunStopped
 from resolver.github.context.request_status import RequestStatus
-from resolver.github.events.listening import RequestNames, find_event_of, full_team_names
+from resolver.github.events.listening import ListeningPolicy, find_event_of, full_team_names
 from resolver.github.events.permission import PermissionReader, authorize
 from resolver.github.forge import Forge
 from resolver.models.approval import split_decision_number
@@ -181,8 +181,8 @@ class CommentWatch:
         if not is_comment or self.trigger.comment_id not in news.changed:
             return
         status = forge.request_status(self.trigger)
-        names = RequestNames(self.settings.mention, self.settings.label)
-        withdrawal = find_withdrawal(self.trigger, status, names)
+        policy = _listening_policy(self.trigger, self.settings, forge)
+        withdrawal = find_withdrawal(self.trigger, status, policy)
         if withdrawal:
             logger.warning("the run is stopped: %s", withdrawal)
             self.control.send(Stop(reason=withdrawal))
@@ -249,7 +249,7 @@ def watch_comments(watch: CommentWatch) -> Iterator[None]:
         yield
 
 
-def find_withdrawal(trigger: Trigger, status: RequestStatus, names: RequestNames) -> str:
+def find_withdrawal(trigger: Trigger, status: RequestStatus, policy: ListeningPolicy) -> str:
     """Return how the request was taken back since it was made, "" if it still stands."""
     number = trigger.subject
     if not status.exists:
@@ -261,24 +261,29 @@ def find_withdrawal(trigger: Trigger, status: RequestStatus, names: RequestNames
     if status.has_comment and status.comment is None:
         return "the comment that asked for it was deleted"
     event = find_event_of(trigger.kind)
-    if event is None or event.stands(status, names):
+    if event is None or event.stands(status, policy):
         return ""
-    return event.withdrawal.format(number=number, label=names.label)
+    return event.withdrawal.format_map({"number": number, **dict(policy)})
 
 
-def _request_names(trigger: Trigger, settings: Settings, forge: Forge) -> RequestNames:
-    """Return the names for the trigger. GitHub is asked for the login only if it is needed."""
+def _listening_policy(trigger: Trigger, settings: Settings, forge: Forge) -> ListeningPolicy:
+    """Return the policy for the trigger, with the teams as ORG/TEAM.
+
+    GitHub is asked for Resolver's login only if the trigger needs it.
+    """
+    policy = ListeningPolicy.model_validate(settings, from_attributes=True)
     event = find_event_of(trigger.kind)
-    accounts: list[str] = []
-    if event is not None and event.needs_own_login:
-        owner = trigger.repository.partition("/")[0]
-        accounts = [forge.whoami(), *full_team_names(settings.review_teams, owner)]
-    return RequestNames(settings.mention, settings.label, accounts)
+    if event is None or not event.needs_own_login:
+        return policy
+    teams = full_team_names(policy.review_teams, trigger.repository.partition("/")[0])
+    return policy.model_copy(update={"bot_login": forge.whoami(), "review_teams": tuple(teams)})
 
 
-def find_change_since_delivery(trigger: Trigger, status: RequestStatus, names: RequestNames) -> str:
+def find_change_since_delivery(
+    trigger: Trigger, status: RequestStatus, policy: ListeningPolicy
+) -> str:
     """Return how a request differs from what an old delivery says, "" if it is the same."""
-    withdrawal = find_withdrawal(trigger, status, names)
+    withdrawal = find_withdrawal(trigger, status, policy)
     edited_at = status.comment.edited_at if status.comment else None
     if not withdrawal and edited_at is not None and edited_at > trigger.at:
         return "the comment that asked for it was edited since"
@@ -295,7 +300,7 @@ def require_standing_request(request: RunRequest, settings: Settings, forge: For
     if not request.publish or request.is_local or request.by_operator or trigger.number is None:
         return
     status = forge.request_status(trigger)
-    withdrawal = find_withdrawal(trigger, status, _request_names(trigger, settings, forge))
+    withdrawal = find_withdrawal(trigger, status, _listening_policy(trigger, settings, forge))
     if not withdrawal:
         try:
             authorize(trigger, forge, settings.access_policy)
@@ -319,8 +324,8 @@ def require_current_delivery(
     if request.is_local or trigger.number is None or now - trigger.at <= max_age:
         return
     status = forge.request_status(trigger)
-    names = _request_names(trigger, settings, forge)
-    change = find_change_since_delivery(trigger, status, names)
+    policy = _listening_policy(trigger, settings, forge)
+    change = find_change_since_delivery(trigger, status, policy)
     if change:
         logger.warning("run %s is refused: made at %s, %s", request.run, trigger.at, change)
         refused = Refused(

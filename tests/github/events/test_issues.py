@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from resolver.github.events.listening import STARTING_EVENTS, find_starting_event
 from resolver.models.run import Command, TriggerKind
 from tests.github.events.events import BOT, Payload, example, parsed, reason, started
 
@@ -39,6 +40,23 @@ def at_once(payload: Payload, seconds: int = 1) -> Payload:
     subject = payload.get("issue") or payload["pull_request"]
     subject["updated_at"] = f"2026-01-01T10:00:{seconds:02}Z"
     return payload
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        (name, row.action)
+        for row in STARTING_EVENTS
+        for name in row.events
+        if name in dict(SUBJECTS)
+    ],
+)
+def test_each_starting_action_of_an_issue_or_pull_request_has_a_case(
+    name: str, action: str
+) -> None:
+    found = started(name, done(name, action, "@agent please fix the sign"))
+    row = find_starting_event(name, action)
+    assert row is not None and row.kind is found.kind
 
 
 @pytest.mark.parametrize(("name", "field"), SUBJECTS)
