@@ -172,10 +172,13 @@ class GitHubServer(Stage):
         fault = Fault(method, re.compile(path_regex), delay=seconds, times=times)
         self.app.faults.order(fault)
 
-    def hold_next(self, method: str, path_regex: str) -> Hold:
-        """The next matching request is answered rightly when the test releases it."""
+    def hold_next(self, method: str, path_regex: str, *, after: bool = False) -> Hold:
+        """The next matching request is answered rightly when the test releases it.
+
+        after: it is carried out at once, and only its answer is held.
+        """
         hold = Hold()
-        self.app.faults.order(Fault(method, re.compile(path_regex), hold=hold))
+        self.app.faults.order(Fault(method, re.compile(path_regex), hold=hold, after=after))
         return hold
 
     # Validation

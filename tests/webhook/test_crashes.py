@@ -197,10 +197,15 @@ def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scenario: 
         scenario.plans.add(step, *plan_of_a_fix())
         issue = scenario.ask(step)
         until(lambda: scenario.plans.times(step))
+        holds = []
         if step == "push":  # the next look for a pull request is the one before it is opened
-            forge.github.slow_next("GET", r"/pulls$", 3)
+            holds.append(forge.github.hold_next("GET", r"/pulls$"))
+        elif step == "open":
+            holds.append(forge.github.hold_next("POST", r"/pulls$", after=True))
         until(lambda: look(issue))
         server.end(signal.SIGKILL)
+        for hold in holds:
+            hold.released.set()
         wanted = f"agent/issue-{issue.number}-plan-{step}"
         made = [b for b in forge.branches(issue.repository) if b == wanted]
         pulls = [p for p in forge.pulls(issue.repository) if f"#{issue.number}" in (p.body or "")]

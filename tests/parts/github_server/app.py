@@ -93,8 +93,11 @@ class GitHubApp:
         exchange.fault = fault.cut or fault.answer is not None
         self.closing.wait(fault.delay)
         if fault.hold is not None:
+            answer = self._carried_out(exchange, environ, start_response) if fault.after else None
             fault.hold.reached.set()
             fault.hold.released.wait(60)
+            if answer is not None:
+                return answer
         if not exchange.fault:
             return self._carried_out(exchange, environ, start_response)
         if fault.after:

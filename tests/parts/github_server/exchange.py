@@ -227,7 +227,8 @@ class Fault:
     """What to do with the next matching requests instead of (or after) answering them.
 
     path: a pattern searched in the path. cut: close the connection without a word.
-    after: the request is carried out first, and only its answer is lost.
+    hold: the request is answered when the test wants.
+    after: the request is carried out first, and only its answer is lost or held.
     """
 
     method: str
