@@ -48,7 +48,7 @@ def test_a_cancelled_job_ends_in_time_and_says_so(scenario: Scenario, busybox_im
         log = scenario.output / "events.jsonl"
         until(lambda: "sleep 300" in log.read_text())
         label = f"{LABEL}={scenario.workspace}"
-        [container] = scenario.engine.containers.list(filters={"label": label})
+        [container] = scenario.engine.containers.list(ignore_removed=True, filters={"label": label})
         container.kill("SIGINT")
         run = waiting.result(60)
     assert run.exit_code == 1, run.logs

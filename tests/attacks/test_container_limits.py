@@ -133,7 +133,9 @@ def test_processes_and_processor_time_are_limited(
         "for child in children: child.kill()"
     )
     assert "refused True" in narrow.execute(IPythonRunCell(code=many)).content
-    [container] = engine.containers.list(filters={"label": f"resolver.run={NARROW}"})
+    [container] = engine.containers.list(
+        ignore_removed=True, filters={"label": f"resolver.run={NARROW}"}
+    )
     limits = container.attrs["HostConfig"]
     assert limits["CpuQuota"] == limits["CpuPeriod"] // 2
     assert limits["MemorySwap"] == limits["Memory"] == 256 << 20
@@ -165,6 +167,8 @@ def test_a_runtime_is_chosen(
     """An operator chooses an OCI runtime: the container runs in it."""
     machine = new_machine(sandbox_kind, oci_runtime="runc", run="chosen-runtime")
     with Runtime(machine, command_timeout=30) as sandbox:
-        [container] = engine.containers.list(filters={"label": "resolver.run=chosen-runtime"})
+        [container] = engine.containers.list(
+            ignore_removed=True, filters={"label": "resolver.run=chosen-runtime"}
+        )
         assert container.attrs["HostConfig"]["Runtime"] == "runc"
         assert run(sandbox, "echo alive").content == "alive\n"

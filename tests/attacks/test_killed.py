@@ -77,7 +77,7 @@ def test_a_killed_run_leaves_no_container(stage: Stage, engine: object) -> None:
     assert eventually(is_running(output, "sleep 300"))
     run = next(iter(read_log(output / "events.jsonl"))).run
     filters = {"label": f"resolver.run={run}"}
-    assert len(engine.containers.list(filters=filters)) == 1
+    assert len(engine.containers.list(ignore_removed=True, filters=filters)) == 1
     end(process, signal.SIGKILL)
     assert eventually(
         lambda: not engine.containers.list(all=True, ignore_removed=True, filters=filters), 20

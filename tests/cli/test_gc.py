@@ -18,7 +18,7 @@ from resolver.config.temporary_directory import (
     temporary_directory,
 )
 from resolver.runtime.docker import idle_containers
-from resolver.runtime.engine import RUN_LABEL
+from resolver.runtime.engine import RUN_LABEL, remove_container
 from resolver.runtime.services import SERVICE_LABEL
 
 RESOLVER = str(Path(sys.executable).with_name("resolver"))
@@ -134,10 +134,11 @@ def test_containers_that_nobody_uses_are_told_from_those_at_work(
     engine: docker.DockerClient, busybox_image: str
 ) -> None:
     options = {"labels": {RUN_LABEL: "gc-test"}, "network_mode": "none"}
-    idle, busy = (
+    made_containers = [
         engine.containers.run(busybox_image, ["sleep", "300"], detach=True, **options)
         for _ in range(2)
-    )
+    ]
+    idle, busy = made_containers
     try:
         made = engine.api.exec_create(busy.id, ["sleep", "300"])
         engine.api.exec_start(made["Id"], detach=True)
@@ -156,13 +157,12 @@ def test_containers_that_nobody_uses_are_told_from_those_at_work(
             )
             for each in (idle, busy)
         ]  # fmt: skip
+        made_containers += services
         later = names(idle_containers(engine, now + timedelta(minutes=6)))
         assert [each.name in later for each in services] == [True, False]
     finally:
-        for container in engine.containers.list(
-            all=True, filters={"label": f"{RUN_LABEL}=gc-test"}
-        ):
-            container.remove(force=True)
+        for container in made_containers:
+            remove_container(container)
 
 
 @pytest.mark.engine

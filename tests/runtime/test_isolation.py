@@ -182,7 +182,9 @@ def test_nothing_of_the_host_is_mounted_but_the_toolbox(
     """A program looks for mounts of the host: there is only the read-only toolbox."""
     name = f"test-mounts-{uuid.uuid4().hex}"
     with Runtime(new_machine(sandbox_kind, run=name), command_timeout=30):
-        [container] = engine.containers.list(filters={"label": f"resolver.run={name}"})
+        [container] = engine.containers.list(
+            ignore_removed=True, filters={"label": f"resolver.run={name}"}
+        )
     assert [(m["Destination"], m["RW"]) for m in container.attrs["Mounts"]] == [
         ("/opt/resolver", False)
     ]

@@ -35,7 +35,10 @@ def run(sandbox: Runtime, command: str) -> str:
 
 def containers(engine: docker.DockerClient, run: str) -> list[str]:
     filters = {"label": [f"{RUN_LABEL}={run}", SERVICE_LABEL]}
-    return [each.short_id for each in engine.containers.list(all=True, filters=filters)]
+    return [
+        each.short_id
+        for each in engine.containers.list(all=True, ignore_removed=True, filters=filters)
+    ]
 
 
 def never() -> bool:
