@@ -1,7 +1,6 @@
 """`resolver sweep`: resolves the labeled issues of a repository that are not done."""
 
 from collections.abc import Mapping
-from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -62,14 +61,19 @@ def command(
     chosen_limits = {name: limit for name, limit in limits.items() if limit is not None}
     display = take_display(options, environment)
     options = {**options, "automatic_run_limits": chosen_limits}
+    report: list[str] = []
     with display.during():
-        return run_sweep(
+        exit_code = run_sweep(
             environment,
             options,
             repository,
-            partial(click.echo, err=display.is_json),
+            report.append,
             console=display.console,
             progress=display.progress,
             dry_run=dry_run,
             output=output,
         )
+    # After the live view has cleared its lines.
+    for line in report:
+        click.echo(line, err=display.is_json)
+    return exit_code
