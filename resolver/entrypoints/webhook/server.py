@@ -102,7 +102,7 @@ def serve_webhook(
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
     settings = load_settings(options, environment)
-    _check(settings)
+    secret = _check(settings)
     url, folder = _open_stores(settings)
     listening = listen(host, port)
     machine = open_host(environment)
@@ -142,11 +142,12 @@ def serve_webhook(
     # runs are threads of this process, so that the first one finds the modules loaded
     import_lazy_modules()
     preload_models(settings)
-    _serve(_open_app(settings, accept, queue, folder, store, metrics), listening)
+    _serve(_open_app(settings, secret, accept, queue, folder, store, metrics), listening)
 
 
 def _open_app(
     settings: Settings,
+    secret: str,
     accept: Accept,
     queue: RequestQueue,
     folder: DataFolder,
@@ -154,7 +155,6 @@ def _open_app(
     metrics: ServerMetrics,
 ) -> FastAPI:
     """Return the web application: deliveries, probes, and pages if the server has a public URL."""
-    secret = _check(settings)
     has_pages = bool(settings.server.public_url)
     app = create_webhook_app(
         secret,
