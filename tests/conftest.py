@@ -5,9 +5,10 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -79,14 +80,32 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """In CI a skipped test is a failed one: a part that should be there is missing."""
     report = yield
     wanted = hasattr(report, "wasxfail") or item.config.getoption("--without-programs")
     if os.environ.get("CI") and report.skipped and not wanted:
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
+    if report.when == "call" and report.failed:
+        report.sections.extend(_traces_of_parts(getattr(item, "funcargs", {})))
     return report
+
+
+def _traces_of_parts(fixtures: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what the simulated GitHub was asked, and what the server logged."""
+    github, server = fixtures.get("github"), fixtures.get("server")
+    if github is not None:
+        requests = [
+            f"{each.number} {each.method} {each.path}: "
+            f"{each.answer.status if each.answer else 'unanswered'}"
+            for each in github.requests[-60:]
+        ]
+        yield "last requests to GitHub", "\n".join(requests)
+    if isinstance(getattr(server, "log", None), str):
+        yield "end of the server's log", server.log[-8_000:]
 
 
 @pytest.fixture(scope="session", autouse=True)
