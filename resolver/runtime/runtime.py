@@ -234,7 +234,8 @@ class Runtime:
         try:
             result = self._wire.call(method, parameters, result_type, seconds, on_output)
         except wire.WireError as error:
-            return ErrorObservation(content=error.message, code=action.error_code)
+            code = "interrupted" if error.code == wire.CANCELED else action.error_code
+            return ErrorObservation(content=error.message, code=code)
         return _build_observation(action, result)
 
     def _request(self, action: SandboxAction) -> tuple[str, dict[str, Any], Any, float]:

@@ -23,6 +23,7 @@ from .processes import Family
 from .spool import readable
 from .wire import (
     ACTION_FAILED,
+    CANCELED,
     INTERNAL_ERROR,
     INTERRUPTIBLE,
     INVALID_PARAMS,
@@ -30,6 +31,7 @@ from .wire import (
     MAX_FRAME,
     MAX_PROGRAMS,
     METHOD_NOT_FOUND,
+    NOT_BEGUN,
     OUTPUT_METHODS,
     PARSE_ERROR,
     PROGRAM_METHODS,
@@ -218,7 +220,7 @@ class Server:
         self._free_slots.release()
         self._interruptible.discard(future)
         if future.cancelled():
-            self._fail(message.get("id"), WireError(ACTION_FAILED, "interrupted before it began"))
+            self._fail(message.get("id"), WireError(CANCELED, NOT_BEGUN))
             return
         error = future.exception()
         if error is None:

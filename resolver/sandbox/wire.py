@@ -75,14 +75,20 @@ MAX_FRAME: Final = 16 * 1024 * 1024
 MAX_TEXT: Final = 30_000
 """Maximum number of characters of output in one result. The rest stays in a file in the sandbox."""
 
-# JSON-RPC error codes. All but ACTION_FAILED are defined by the specification; -32000 is in the
-# range that it reserves for servers: https://www.jsonrpc.org/specification#error_object
+# JSON-RPC error codes. The specification does not define ACTION_FAILED and CANCELED; they are in
+# the range that it reserves for servers: https://www.jsonrpc.org/specification#error_object
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 ACTION_FAILED: Final = -32000
 """The action failed for a reason that the agent can act on, such as a missing file."""
+
+CANCELED: Final = -32001
+"""The request was interrupted while it waited for its turn, so its action was not executed."""
+
+NOT_BEGUN: Final = "interrupted before it began"
+"""Message of a CANCELED error."""
 
 INTERNAL_ERROR: Final = -32603
 """The action server itself has a fault."""

@@ -43,7 +43,9 @@ def continued(folder: Path, content: bytes, **changes: object) -> object:
 
 def test_a_sound_log_of_the_same_issue_is_continued(tmp_path: Path) -> None:
     continued(tmp_path, SOUND)
-    assert (tmp_path / "events.jsonl").read_bytes() == SOUND
+    log = tmp_path / "events.jsonl"
+    assert log.read_bytes() == SOUND
+    assert log.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(

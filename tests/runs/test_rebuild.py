@@ -44,7 +44,9 @@ def logs(draw: st.DrawFn) -> tuple[list[Event], list[str]]:
         events.append(stamped)  # type: ignore[arg-type]
         return number
 
-    sorts = st.sampled_from(["done", "refused", "own", "delegate", "cut off", "browse"])
+    sorts = st.sampled_from(
+        ["done", "refused", "not begun", "own", "delegate", "cut off", "browse"]
+    )
     for number, sort in enumerate(draw(st.lists(sorts, max_size=12))):
         command = f"{number} {draw(WORDS)}"
         saw = o.CmdOutput(content=f"saw {command}", exit_code=0)
@@ -61,6 +63,8 @@ def logs(draw: st.DrawFn) -> tuple[list[Event], list[str]]:
         id = add(a.CmdRun(command=command, source=source))
         if sort == "refused":
             add(o.ErrorObservation(cause=id, code="refused"))
+        elif sort == "not begun":  # as earlier releases logged it
+            add(o.ErrorObservation(cause=id, code="command", content="interrupted before it began"))
         elif sort != "cut off":
             add(saw.model_copy(update={"cause": id}))
         if sort == "done":

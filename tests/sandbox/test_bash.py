@@ -335,7 +335,7 @@ def test_closing_leaves_no_process(bash: Bash) -> None:
 
 
 def test_an_interrupt_from_another_thread_ends_the_command(bash: Bash) -> None:
-    threading.Timer(0.3, bash.interrupt).start()
+    threading.Timer(0.3, until, [bash.interrupt]).start()
     result = _run(bash, "sleep 60; echo never", 20)
     assert (result["output"], result["exit_code"]) == ("", 130)
     assert not bash.interrupt()

@@ -120,7 +120,7 @@ def test_a_session_that_dies_between_cells_is_reported_at_the_next(ipython: IPyt
 
 def test_an_interrupt_from_another_thread_ends_the_cell(ipython: IPython) -> None:
     _run(ipython, "import time")
-    threading.Timer(0.4, ipython.interrupt).start()
+    threading.Timer(0.4, until, [ipython.interrupt]).start()
     assert "KeyboardInterrupt" in _run(ipython, "time.sleep(60)")["output"]
     assert not ipython.interrupt()
 

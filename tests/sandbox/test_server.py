@@ -119,7 +119,8 @@ def test_an_interrupt_reaches_a_command_that_is_just_starting(
             answers[answer["id"]] = answer
         interrupted = answers[asked]["result"]["interrupted"]
     assert not interrupted
-    assert answers[first]["result"] and "before it began" in answers[second]["error"]["message"]
+    assert answers[first]["result"]
+    assert answers[second]["error"] == {"code": -32001, "message": "interrupted before it began"}
     assert "begun" not in server.shell("ls")["output"]
 
 

@@ -232,9 +232,14 @@ def _read_outcome(path: Path) -> _Outcome:
 
 
 def _copy_whole_lines(source: Path, target: Path, lines: int) -> None:
-    """Copy the first `lines` lines, atomically: `target` is written completely or not at all."""
+    """Copy the first `lines` lines, atomically: `target` is written completely or not at all.
+
+    Only its owner may read it, as every log.
+    """
     temporary = target.with_name(f".{target.name}.new")
-    with open(source, "rb") as old, open(temporary, "wb") as new:
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(source, "rb") as old, open(descriptor, "wb") as new:
         for _ in range(lines):
             new.write(old.readline())
         new.flush()
