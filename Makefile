@@ -83,10 +83,10 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.installed-test
-	$(BIN)/python scripts/settings_docs.py > docs/settings.md
-	$(BIN)/python scripts/events_docs.py > docs/events.md
+	$(BIN)/python scripts/settings_docs.py > docs/reference/settings.md
+	$(BIN)/python scripts/events_docs.py > docs/reference/events.md
 	$(BIN)/python -m scripts.generated_parts
-	$(BIN)/python -m scripts.attacks_docs > docs/attacks.md
+	$(BIN)/python -m scripts.attacks_docs > docs/reference/attacks.md
 
 screenshots: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.screenshots

@@ -1,13 +1,13 @@
 """Writes the parts of files that are made from the settings and from the list of starting events.
 
-They are the inputs of the Action (action.yml, docs/action.md), the workflow to copy
-(docs/action.md), `on:`, `if:` and inputs of our own workflows, the table of events
-(docs/triggers.md), and the tools that an agent's definition can name (docs/agents.md).
-The rest of these files is written by hand. A test compares the files with the result.
+They are the inputs of the Action (action.yml, docs/how-to/action.md), the workflow to copy
+(docs/how-to/action.md), `on:`, `if:` and inputs of our own workflows, the table of events
+(docs/reference/triggers.md), and the tools that an agent's definition can name
+(docs/how-to/agents.md). The rest of these files is written by hand. A test compares the files with
+the result.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
@@ -98,7 +98,6 @@ def _with_line(name: str, value: str) -> str:
 
 def _input_meaning(action_input: ActionInput, field: FieldInfo) -> str:
     text = (field.description or "").replace("`", "")
-    text = re.sub(r"\bSee (\w[\w-]*\.md)", r"See docs/\1", text)
     if choices := choices_of(field.annotation):
         text += f" One of: {', '.join(choices)}."
     if field.annotation == tuple[str, ...]:
@@ -115,14 +114,14 @@ def _wrapped(text: str, indentation: int) -> str:
 
 
 def input_row(action_input: ActionInput, field: FieldInfo) -> str:
-    """Return an input's row in docs/action.md."""
+    """Return an input's row in docs/how-to/action.md."""
     mark = "<br>**repository**" if setting_arguments(field)["repository"] else ""
     default = "" if format_default(field) == "*secret*" else format_default(field)
     return f"| `{action_input.name}`{mark} | {default} | {format_meaning(field)} |\n"
 
 
 def event_rows() -> Iterator[str]:
-    """Yield the rows of the table of events in docs/triggers.md."""
+    """Yield the rows of the table of events in docs/reference/triggers.md."""
     for event in STARTING_EVENTS:
         names = ", ".join(f"`{name}`" for name in event.events)
         yield f"| {names} ({event.action}) | {event.requirement} | {event.result} |\n"
@@ -150,9 +149,9 @@ def generated_files() -> dict[str, str]:
         path: (ROOT / path).read_text()
         for path in (
             "action.yml",
-            "docs/action.md",
-            "docs/agents.md",
-            "docs/triggers.md",
+            "docs/how-to/action.md",
+            "docs/how-to/agents.md",
+            "docs/reference/triggers.md",
             ".github/workflows/agent.yml",
             ".github/workflows/resolve.yml",
         )
@@ -164,15 +163,15 @@ def generated_files() -> dict[str, str]:
     variables = "".join(_with_line(*each) for each in variable_inputs().items())
     replaced = [
         ("action.yml", "inputs:\n", "  close:\n", "".join(yaml_input(*each) for each in inputs)),
-        ("docs/action.md", "```yaml\n", "```", WORKFLOW),
+        ("docs/how-to/action.md", "```yaml\n", "```", WORKFLOW),
         (
-            "docs/agents.md",
+            "docs/how-to/agents.md",
             "| `tools` | the agent's tools, as a list or separated by commas: ",
             " (all of the run's MCP servers) |",
             ", ".join(f"`{name}`" for name in KNOWN_TOOLS if name not in REQUIRED_TOOLS),
         ),
         (
-            "docs/action.md",
+            "docs/how-to/action.md",
             "<!-- inputs -->\n",
             "<!-- end of inputs -->",
             _table("Input", "Default", "Meaning")
@@ -180,7 +179,7 @@ def generated_files() -> dict[str, str]:
             + "\n",
         ),
         (
-            "docs/triggers.md",
+            "docs/reference/triggers.md",
             "<!-- events -->\n",
             "<!-- end of events -->",
             _table("Event (action)", "Requirement", "Result") + "".join(event_rows()) + "\n",
@@ -196,7 +195,7 @@ def generated_files() -> dict[str, str]:
             job_condition(CALLED_CONDITION_VALUES, fix_checks="all", dashboard=True) + "\n",
         ),
         (
-            "docs/action.md",
+            "docs/how-to/action.md",
             "<!-- inputs of close -->\n",
             "<!-- end of inputs of close -->",
             fill(f"{', '.join(names[:-1])} and {names[-1]}.", 120, break_on_hyphens=False) + "\n",

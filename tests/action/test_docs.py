@@ -14,7 +14,7 @@ from resolver.config.setting_names import variable_names
 from resolver.config.settings import Settings
 from tests.action.image import ROOT
 
-DOCS = (ROOT / "docs/action.md").read_text()
+DOCS = (ROOT / "docs/how-to/action.md").read_text()
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 CHECKOUT = "actions/checkout@"
 

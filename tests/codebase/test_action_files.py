@@ -88,7 +88,7 @@ def test_the_inputs_defaults_are_the_settings_defaults() -> None:
 
 
 def test_the_settings_page_is_up_to_date() -> None:
-    assert (ROOT / "docs/settings.md").read_text() == settings_page(), "run `make docs`"
+    assert (ROOT / "docs/reference/settings.md").read_text() == settings_page(), "run `make docs`"
 
 
 def test_the_generated_parts_of_files_are_up_to_date() -> None:
