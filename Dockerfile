@@ -37,7 +37,7 @@ FROM base
 COPY --from=dependencies /opt/venv /opt/venv
 COPY --from=build /install /
 
-# A server need not be root (docs/server.md). GitHub runs actions as the image's default user, which
+# A server need not be root (docs/how-to/server.md). GitHub runs actions as the image's default user, which
 # has to be root there: the workspace and the engine's socket belong to it.
 # The toolbox belongs to this image, not to HOME, which the runner sets anew for each job.
 ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/var/cache

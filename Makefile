@@ -22,7 +22,8 @@ FUZZ_SECONDS ?= 120
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep fuzz mutation lint format docs screenshots lock audit clean
+.PHONY: help demo check test test-deep fuzz mutation lint format docs docs-site screenshots lock \
+	audit clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
@@ -34,6 +35,7 @@ help:
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
 	@echo "make docs    write what is made from the code: references, inputs, parts of workflows"
+	@echo "make docs-site  build the documentation as a site in site/; fails on a dead link"
 	@echo "make screenshots  the pictures in docs/images, from a run of the demo; needs Chromium"
 	@echo "make lock    write the locked versions and hashes in requirements/ from pyproject.toml"
 	@echo "make audit   look the locked versions up among known vulnerabilities; check the workflows"
@@ -83,13 +85,21 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.installed-test
-	$(BIN)/python scripts/settings_docs.py > docs/settings.md
-	$(BIN)/python scripts/events_docs.py > docs/events.md
+	$(BIN)/python scripts/settings_docs.py > docs/reference/settings.md
+	$(BIN)/python scripts/events_docs.py > docs/reference/events.md
 	$(BIN)/python -m scripts.generated_parts
-	$(BIN)/python -m scripts.attacks_docs > docs/attacks.md
+	$(BIN)/python -m scripts.reference_docs
+	$(BIN)/python -m scripts.attacks_docs > docs/reference/attacks.md
+
+# The second line refuses the advertisement that the theme prints.
+docs-site: $(VENV)/.installed-test
+	@$(PIP_INSTALL) --quiet -r $(LOCKS)/docs.txt
+	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html is the first page; $(BIN)/mkdocs serve shows it with search"
 
 screenshots: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.screenshots
+	$(BIN)/python -m scripts.diagrams
 
 # Each file keeps to the versions of those before it, so that they can share an environment.
 lock: $(VENV)/.installed
@@ -101,12 +111,13 @@ lock: $(VENV)/.installed
 	$(LOCK) --group mutation -c $(LOCKS)/test.txt -o $(LOCKS)/mutation.txt
 	$(LOCK) --only-binary :all: --group lock -c $(LOCKS)/test.txt -o $(LOCKS)/lock.txt
 	$(LOCK) --only-binary :all: --group audit -c $(LOCKS)/test.txt -o $(LOCKS)/audit.txt
+	$(LOCK) --only-binary :all: --group docs -c $(LOCKS)/test.txt -o $(LOCKS)/docs.txt
 
 audit: $(VENV)/.installed-test
 	@$(PIP_INSTALL) -r $(LOCKS)/audit.txt
 	$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
 		-r $(LOCKS)/run.txt -r $(LOCKS)/build.txt -r $(LOCKS)/test.txt \
-		-r $(LOCKS)/mutation.txt -r $(LOCKS)/lock.txt -r $(LOCKS)/audit.txt
+		-r $(LOCKS)/mutation.txt -r $(LOCKS)/lock.txt -r $(LOCKS)/audit.txt -r $(LOCKS)/docs.txt
 	$(BIN)/zizmor --no-progress .
 
 clean:

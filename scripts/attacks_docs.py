@@ -1,5 +1,5 @@
-"""Prints docs/attacks.md from the docstrings of the tests that attack Resolver. A test compares the
-file with it.
+"""Prints docs/reference/attacks.md from the docstrings of the tests that attack Resolver. A test
+compares the file with it.
 
 These are the tests in `tests/attacks` and those marked `attack`. Each says in its docstring what is
 tried and what holds.
@@ -23,7 +23,7 @@ all of them:
 
     .venv/bin/pytest -m "attack and not deep"
 
-[THREATS.md](../THREATS.md) has the threats that these tests belong to, and what is not defended.
+[THREATS.md](../../THREATS.md) has the threats that these tests belong to, and what is not defended.
 """
 
 FOLDER = "tests/attacks/"
@@ -156,11 +156,11 @@ def attack_tests(path: str) -> dict[str, str]:
 
 
 def attacks_page() -> str:
-    """Return the content of docs/attacks.md."""
+    """Return the content of docs/reference/attacks.md."""
     parts = [HEAD]
     for chapter, modules in CHAPTERS.items():
         rows = [
-            f"| {_cell(text)} | [{test}](../{module}) |"
+            f"| {_cell(text)} | [{test}](../../{module}) |"
             for module in modules
             for test, text in attack_tests(module).items()
         ]

@@ -1,4 +1,4 @@
-"""Prints docs/events.md from the event types. A test compares the file with it."""
+"""Prints docs/reference/events.md from the event types. A test compares the file with it."""
 
 from inspect import cleandoc
 from typing import Any, get_args

@@ -1,13 +1,13 @@
 """Writes the parts of files that are made from the settings and from the list of starting events.
 
-They are the inputs of the Action (action.yml, docs/action.md), the workflow to copy
-(docs/action.md), `on:`, `if:` and inputs of our own workflows, the table of events
-(docs/triggers.md), and the tools that an agent's definition can name (docs/agents.md).
-The rest of these files is written by hand. A test compares the files with the result.
+They are the inputs of the Action (action.yml, docs/reference/action-inputs.md), the workflow to
+copy (docs/how-to/action.md), `on:`, `if:` and inputs of our own workflows, the table of events
+(docs/reference/triggers.md), the tools that an agent's definition can name (docs/how-to/agents.md),
+and the address of the Action in all pages. The rest of these files is written by hand. A test
+compares the files with the result.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
@@ -16,7 +16,6 @@ from typing import get_args
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from resolver import __version__
 from resolver.agents.definitions import KNOWN_TOOLS
 from resolver.agents.tools.registry import REQUIRED_TOOLS
 from resolver.cli.agent_workflow import (
@@ -28,11 +27,12 @@ from resolver.cli.agent_workflow import (
 from resolver.config.declaration import ActionInput, setting_arguments
 from resolver.config.settings import Settings
 from resolver.github.events.listening import STARTING_EVENTS
+from scripts.canonical_reference import ACTION, with_canonical_references
 from scripts.settings_docs import choices_of, format_default, format_meaning
 
 ROOT = Path(__file__).parents[1]
 AS_ABOVE = "          # The inputs that decide how the event is read, as in the step above.\n"
-WORKFLOW = workflow_text(f"OWNER/resolver@v{__version__}", "@agent", "agent", installs=False)
+WORKFLOW = workflow_text(ACTION, "@agent", "agent", installs=False)
 
 
 def action_inputs() -> Iterator[tuple[ActionInput, FieldInfo]]:
@@ -98,7 +98,6 @@ def _with_line(name: str, value: str) -> str:
 
 def _input_meaning(action_input: ActionInput, field: FieldInfo) -> str:
     text = (field.description or "").replace("`", "")
-    text = re.sub(r"\bSee (\w[\w-]*\.md)", r"See docs/\1", text)
     if choices := choices_of(field.annotation):
         text += f" One of: {', '.join(choices)}."
     if field.annotation == tuple[str, ...]:
@@ -115,14 +114,14 @@ def _wrapped(text: str, indentation: int) -> str:
 
 
 def input_row(action_input: ActionInput, field: FieldInfo) -> str:
-    """Return an input's row in docs/action.md."""
+    """Return an input's row in docs/reference/action-inputs.md."""
     mark = "<br>**repository**" if setting_arguments(field)["repository"] else ""
     default = "" if format_default(field) == "*secret*" else format_default(field)
     return f"| `{action_input.name}`{mark} | {default} | {format_meaning(field)} |\n"
 
 
 def event_rows() -> Iterator[str]:
-    """Yield the rows of the table of events in docs/triggers.md."""
+    """Yield the rows of the table of events in docs/reference/triggers.md."""
     for event in STARTING_EVENTS:
         names = ", ".join(f"`{name}`" for name in event.events)
         yield f"| {names} ({event.action}) | {event.requirement} | {event.result} |\n"
@@ -150,9 +149,10 @@ def generated_files() -> dict[str, str]:
         path: (ROOT / path).read_text()
         for path in (
             "action.yml",
-            "docs/action.md",
-            "docs/agents.md",
-            "docs/triggers.md",
+            "docs/how-to/action.md",
+            "docs/how-to/agents.md",
+            "docs/reference/action-inputs.md",
+            "docs/reference/triggers.md",
             ".github/workflows/agent.yml",
             ".github/workflows/resolve.yml",
         )
@@ -164,15 +164,15 @@ def generated_files() -> dict[str, str]:
     variables = "".join(_with_line(*each) for each in variable_inputs().items())
     replaced = [
         ("action.yml", "inputs:\n", "  close:\n", "".join(yaml_input(*each) for each in inputs)),
-        ("docs/action.md", "```yaml\n", "```", WORKFLOW),
+        ("docs/how-to/action.md", "```yaml\n", "```", WORKFLOW),
         (
-            "docs/agents.md",
+            "docs/how-to/agents.md",
             "| `tools` | the agent's tools, as a list or separated by commas: ",
             " (all of the run's MCP servers) |",
             ", ".join(f"`{name}`" for name in KNOWN_TOOLS if name not in REQUIRED_TOOLS),
         ),
         (
-            "docs/action.md",
+            "docs/reference/action-inputs.md",
             "<!-- inputs -->\n",
             "<!-- end of inputs -->",
             _table("Input", "Default", "Meaning")
@@ -180,7 +180,7 @@ def generated_files() -> dict[str, str]:
             + "\n",
         ),
         (
-            "docs/triggers.md",
+            "docs/reference/triggers.md",
             "<!-- events -->\n",
             "<!-- end of events -->",
             _table("Event (action)", "Requirement", "Result") + "".join(event_rows()) + "\n",
@@ -196,7 +196,7 @@ def generated_files() -> dict[str, str]:
             job_condition(CALLED_CONDITION_VALUES, fix_checks="all", dashboard=True) + "\n",
         ),
         (
-            "docs/action.md",
+            "docs/how-to/action.md",
             "<!-- inputs of close -->\n",
             "<!-- end of inputs of close -->",
             fill(f"{', '.join(names[:-1])} and {names[-1]}.", 120, break_on_hyphens=False) + "\n",
@@ -224,7 +224,13 @@ def generated_files() -> dict[str, str]:
     ]
     for path, start, end, part in replaced:
         files[path] = between(files[path], start, end, part)
-    return files
+    pages = {
+        str(page.relative_to(ROOT)): page.read_text()
+        for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    }
+    return files | {
+        path: with_canonical_references(files.get(path, text)) for path, text in pages.items()
+    }
 
 
 def _part_of(text: str, start: str, end: str) -> str:

@@ -1,5 +1,6 @@
-"""Prints docs/settings.md from the settings model. A test compares the file with it."""
+"""Prints docs/reference/settings.md from the settings model. A test compares the file with it."""
 
+import re
 from collections.abc import Iterable
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -130,7 +131,8 @@ def part_lines(field: FieldInfo) -> str:
 
 
 def escape_pipes(field: FieldInfo) -> str:
-    return (field.description or "").replace("|", "\\|")
+    text = (field.description or "").replace("|", "\\|")
+    return re.sub(r"docs/([\w-]+/[\w-]+\.md)", r"[\g<0>](../\1)", text)
 
 
 def format_rows(names: Iterable[str]) -> str:

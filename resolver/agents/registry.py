@@ -152,7 +152,7 @@ def _need_browser(available: AvailableTools) -> None:
     if not available.browser:
         raise UsageError(
             "the sandbox has no browser, so a browsing agent could do nothing",
-            "use an image with chromium (see docs/browser.md), or another agent",
+            "use an image with chromium (see docs/how-to/browser.md), or another agent",
         )
 
 

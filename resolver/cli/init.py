@@ -69,7 +69,7 @@ class Checkout:
 @click.option(
     "--fix-checks",
     type=click.Choice(["own", "default-branch", "all"]),
-    help="Whose failing checks start work; see docs/triggers.md.",
+    help="Whose failing checks start work; see docs/reference/triggers.md.",
 )
 @click.option(
     "--check-workflow",

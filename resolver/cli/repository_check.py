@@ -147,7 +147,7 @@ def _check_webhook(app: AppAccess) -> Iterator[DoctorFinding]:
     yield DoctorFinding(
         not problems,
         f"webhook of the App: {'; '.join(problems) if problems else hook.url}",
-        "for `resolver serve`, correct it on the App's page; see docs/server.md",
+        "for `resolver serve`, correct it on the App's page; see docs/how-to/server.md",
         required=False,
     )
 
@@ -162,7 +162,8 @@ def _check_permissions(
             if (name in REQUIRED_PERMISSIONS) is required
             and _LEVELS.index(permissions.get(name, "none")) < _LEVELS.index(level)
         ]
-        kind = "what every run needs" if required else "what some features need (docs/action.md)"
+        some = "what some features need (docs/how-to/action.md)"
+        kind = "what every run needs" if required else some
         yield DoctorFinding(
             not missing,
             f"{holder} {kind}" + (f", but not {', '.join(missing)}" if missing else ""),

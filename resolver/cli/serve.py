@@ -61,14 +61,14 @@ def command(
       RESOLVER_DATABASE_URL  deliveries; default sqlite:///resolver.db, in the current folder
       RESOLVER_DATA_DIR      a folder for each run; default ./resolver-runs
 
-    The webhook needs the events `issue_comment` and `issues`; docs/triggers.md lists the others. A
-    delivery is stored before it is answered, and a redelivery has no effect. SIGTERM stops the
-    server within seconds. Work that is unfinished then, or after a crash, continues at the next
-    start. A database can be used by one server at a time.
+    The webhook needs the events `issue_comment` and `issues`; docs/reference/triggers.md lists the
+    others. A delivery is stored before it is answered, and a redelivery has no effect. SIGTERM
+    stops the server within seconds. Work that is unfinished then, or after a crash,
+    continues at the next start. A database can be used by one server at a time.
 
     `GET /healthz` answers while the process runs, `GET /readyz` reports if deliveries can be
     stored. With RESOLVER_PUBLIC_URL, `GET /runs/RUN`
-    shows a run to anybody who has its link (docs/server.md).
+    shows a run to anybody who has its link (docs/how-to/server.md).
     """
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
     serve_webhook(environment, options, host, port, concurrency, metrics)

@@ -87,7 +87,7 @@ class AgentSettings(SettingGroup):
     agent: str = setting(
         "CodeActAgent",
         "Agent that does the work: `CodeActAgent`, `ReadOnlyAgent`, which answers a question, or "
-        "an agent that the repository defines. See agents.md.",
+        "an agent that the repository defines. See docs/how-to/agents.md.",
     )
     enable_agent_model_choice: bool = setting(
         False,
@@ -97,7 +97,7 @@ class AgentSettings(SettingGroup):
     )
     condenser: CondenserSettings = setting(
         CondenserSettings(),
-        "How a conversation is shortened when it grows too long. See memory.md.",
+        "How a conversation is shortened when it grows too long. See docs/explanation/memory.md.",
         repository=True,
         option=False,
     )
@@ -105,7 +105,7 @@ class AgentSettings(SettingGroup):
         {},
         "MCP servers whose tools the agent can call, as YAML: `{NAME: {command: ..., env: ...}}` "
         "or `{NAME: {url: ..., headers: ...}}`. They run on the host, or are reached from it. See "
-        "mcp.md.",
+        "docs/how-to/mcp.md.",
         option=False,
     )
     mcp: RepositoryServers = setting(
@@ -120,7 +120,8 @@ class AgentSettings(SettingGroup):
     notes: Literal["off", "propose", "store"] = setting(
         "off",
         "What happens to the notes that a run takes for later runs: `propose` adds them to "
-        "AGENTS.md in the pull request, `store` keeps them in Resolver's own data. See skills.md.",
+        "AGENTS.md in the pull request, `store` keeps them in Resolver's own data. "
+        "See docs/how-to/skills.md.",
         repository=True,
         option=False,
     )
@@ -141,7 +142,7 @@ class ConfirmationSettings(SettingGroup):
         ConfirmationRules(),
         "Which actions of the agent need confirmation before they are executed: none, because the "
         "sandbox is the boundary (`never`); those of high risk (`high`); or all of them, each of "
-        "which then waits for a person (`always`). See confirmation.md.",
+        "which then waits for a person (`always`). See docs/how-to/confirmation.md.",
     )
 
 

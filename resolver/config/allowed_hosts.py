@@ -1,8 +1,8 @@
 """The hosts that a run may reach: the presets, and the grammar of the setting `egress`.
 
 This module decides by host name and port only and does no I/O. The addresses that a name resolves
-to are checked where the connection is made (runtime/egress.py). docs/egress.md lists the presets; a
-test compares that list with this module.
+to are checked where the connection is made (runtime/egress.py). docs/how-to/egress.md lists the
+presets; a test compares that list with this module.
 """
 
 import ipaddress

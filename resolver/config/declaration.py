@@ -16,7 +16,7 @@ from resolver.models.base import DeferredModel
 
 
 class SettingGroup(BaseSettings):
-    """Settings that are changed for the same reason: a section of docs/settings.md.
+    """Settings that are changed for the same reason: a section of docs/reference/settings.md.
 
     title: heading of the section.
     when: says when one would change the settings.

@@ -283,7 +283,8 @@ class TriggerSettings(SettingGroup):
     fix_failing_checks: Literal["none", "own", "default-branch", "all"] = setting(
         "none",
         "Whose failing checks start work: those of Resolver's own open pull requests (`own`), "
-        "those of the default branch (`default-branch`), or both (`all`). See triggers.md.",
+        "those of the default branch (`default-branch`), or both (`all`). "
+        "See docs/reference/triggers.md.",
         option=False,
         decides_start=True,
         action_input=True,

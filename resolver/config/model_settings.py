@@ -139,7 +139,7 @@ class ModelSettings(SettingGroup):
         "Models of individual services (`agent`, `condenser`, `judge`, `critic`, `embedding`) or "
         "agents (`ReadOnlyAgent`, ...), as YAML: `{condenser: {model: anthropic/NAME}}`. "
         "`embedding` selects skills by similarity to the issue; without it there is no such "
-        "selection. See models.md.",
+        "selection. See docs/how-to/models.md.",
         option=False,
     )
     completions_dir: str = setting(

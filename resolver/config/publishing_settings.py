@@ -42,7 +42,8 @@ class PublishingSettings(SettingGroup):
     draft: Literal["auto", "always", "never"] = setting(
         "auto",
         "Whether pull requests are opened as drafts: `always` (or true), `never` (or false), or "
-        "unless the work is complete and verified or checked (`auto`). See verification.md.",
+        "unless the work is complete and verified or checked (`auto`). "
+        "See docs/explanation/verification.md.",
         repository=True,
         action_input=True,
     )

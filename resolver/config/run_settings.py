@@ -50,7 +50,7 @@ class ImageOptions(StructuredSetting):
         "List of images of services that may run beside the sandbox while checks are executed, "
         "such as `postgres`, `redis:7` or `ghcr.io/OWNER/*`. A workflow job or a compose file says "
         "which of them a check needs. None when empty; they need the docker runtime. See "
-        "checks.md.",
+        "docs/how-to/checks.md.",
     )
 
     @field_validator("services")
@@ -74,7 +74,8 @@ class SandboxLimits(StructuredSetting):
     read_only_root: bool = part(
         False,
         "Make the image's files read-only in the container. The repository and temporary files are "
-        "then in memory, and a setup can't install into the image. See environment.md.",
+        "then in memory, and a setup can't install into the image. "
+        "See docs/how-to/environment.md.",
     )
     oci_runtime: str = part(
         "",
@@ -347,7 +348,7 @@ class SandboxSettings(SettingGroup):
         (),
         "Hosts that programs in the sandbox may reach through its proxy: `packages`, `github`, "
         "`HOST`, `*.HOST`, `HOST:PORT`, `private:HOST:PORT`; none when empty. Set `packages` if "
-        "the agent has to install dependencies. See egress.md.",
+        "the agent has to install dependencies. See docs/how-to/egress.md.",
         action_input=True,
     )
     remote: RemoteSettings = setting(
@@ -406,7 +407,7 @@ class ServerSettings(SettingGroup):
 
     server: WebhookServer = setting(
         WebhookServer(),
-        "The webhook server: its secret, and where it stores its data. See server.md.",
+        "The webhook server: its secret, and where it stores its data. See docs/how-to/server.md.",
         option=False,
     )
     keep_log: bool = setting(
@@ -418,6 +419,6 @@ class ServerSettings(SettingGroup):
     )
     telemetry: TelemetrySettings = setting(
         TelemetrySettings(),
-        "OpenTelemetry collector that gets spans of each run. See telemetry.md.",
+        "OpenTelemetry collector that gets spans of each run. See docs/how-to/telemetry.md.",
         option=False,
     )

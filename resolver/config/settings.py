@@ -1,7 +1,7 @@
 """All settings in one model, and the function that loads it.
 
 The command line, the environment, the Action's inputs and `.github/resolver.yml` feed the model;
-docs/settings.md is generated from it.
+docs/reference/settings.md is generated from it.
 
 Precedence, highest first: options, Action inputs (`INPUT_*`), environment (`RESOLVER_*` and
 established names like LLM_MODEL), `.github/resolver.yml` of the target's default branch (only the
@@ -74,7 +74,7 @@ class Settings(
 ):
     """All settings of one run. Frozen; created once at an entry point and passed on.
 
-    The groups are listed in the reverse of their order in docs/settings.md.
+    The groups are listed in the reverse of their order in docs/reference/settings.md.
     """
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -140,7 +140,7 @@ class Settings(
 GROUPS: tuple[type[SettingGroup], ...] = tuple(
     base for base in reversed(Settings.__bases__) if issubclass(base, SettingGroup)
 )
-"""The groups of settings, in the order in which docs/settings.md lists them."""
+"""The groups of settings, in the order in which docs/reference/settings.md lists them."""
 
 EVENT_SETTINGS = frozenset(
     name
@@ -185,7 +185,7 @@ def load_settings(
         settings = Settings(**values)
     except ValidationError as error:
         faults += [value_fault(detail, origin) for detail in error.errors()]
-        advice.append("see docs/settings.md for the values it takes")
+        advice.append("see docs/reference/settings.md for the values it takes")
     if faults:
         raise UsageError("; ".join(faults), advice[0])
     return settings
@@ -353,7 +353,7 @@ def _parse_variable(variable: str, annotation: Any, text: str) -> Any:
         location = f", line {mark.line + 1}" if mark else ""
         raise UsageError(
             f"{variable}{location}: not YAML: {getattr(error, 'problem', error)}",
-            "write it as in docs/settings.md",
+            "write it as in docs/reference/settings.md",
         ) from None
 
 
@@ -374,6 +374,6 @@ def repository_settings(content: bytes | None) -> dict[str, object]:
         return {}
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(
-            f"{REPOSITORY_FILE}: settings are `name: value` lines", "see docs/settings.md"
+            f"{REPOSITORY_FILE}: settings are `name: value` lines", "see docs/reference/settings.md"
         )
     return data

@@ -182,7 +182,7 @@ class VerificationSettings(SettingGroup):
         (),
         "Commands that show whether a change works, as a list of `{name: ..., command: ...}`, each "
         "with an optional `timeout` in seconds, `paths`, `report` and `report_format`. When empty, "
-        "they are found in the files of the repository. See checks.md.",
+        "they are found in the files of the repository. See docs/how-to/checks.md.",
         repository=True,
         option=False,
     )

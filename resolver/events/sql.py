@@ -193,7 +193,9 @@ def _parse_url(url: str, for_writing: bool) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise LogError("the database's address can't be read", "see docs/events.md") from error
+        raise LogError(
+            "the database's address can't be read", "see docs/reference/events.md"
+        ) from error
     driver = DRIVERS.get(parsed.drivername)
     if driver is None:
         kinds = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"

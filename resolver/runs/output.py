@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from resolver.config.lazy_module import lazy_module
 from resolver.errors import UsageError
@@ -95,41 +95,65 @@ class OutcomeFile(FrozenModel):
     """The content of outcome.json. Every field is always present; null or empty if the run did not
     get that far."""
 
-    format: int = FORMAT
-    run: str
-    state: RunState
-    reason: str
-    next_step: str
-    limit: str | None
-    exit_code: int
-    key: str
-    repository: str
-    number: int | None
-    issue: int | None
-    model: str
-    base: str | None
-    commit: str | None
-    tree: str | None
-    branch: str | None
-    pull_request: PullRequest | None
-    comment_url: str | None
-    review: PublishedReview | None
-    repeated: bool
-    earlier: EarlierPublication
-    iterations: int
-    cost: float | None
-    tokens: Tokens
-    models: dict[str, ModelCosts]
-    services: dict[str, ModelCosts]
-    seconds: float
-    task_completed: bool
-    message: str
-    places: tuple[CodePlace, ...]
-    files: tuple[FileChange, ...]
-    evidence: VerificationEvidence
-    critique: Critique | None
-    divergences: tuple[RecordedDifference, ...]
-    traceparent: str | None
+    format: int = Field(default=FORMAT, description="Version of the format of this file.")
+    run: str = Field(description="Id of the run.")
+    state: RunState = Field(description="How the run ended.")
+    reason: str = Field(description="Why it ended so, in one sentence.")
+    next_step: str = Field(description="What to do next; empty if there is nothing.")
+    limit: str | None = Field(description="The setting whose limit ended the run.")
+    exit_code: int = Field(description="Exit code of the command.")
+    key: str = Field(description="Key of the request: the same for a redelivery of its event.")
+    repository: str = Field(description="OWNER/NAME, or the path of a local checkout.")
+    number: int | None = Field(description="Number of the issue or pull request that was asked on.")
+    issue: int | None = Field(description="Number of the issue that the work is for.")
+    model: str = Field(description="Name of the model of the agent.")
+    base: str | None = Field(description="Commit that the work started from.")
+    commit: str | None = Field(description="Commit that was published.")
+    tree: str | None = Field(
+        description="Id of the change's tree, the same in the sandbox and in the commit."
+    )
+    branch: str | None = Field(description="Branch that was pushed.")
+    pull_request: PullRequest | None = Field(description="Pull request that was opened or updated.")
+    comment_url: str | None = Field(description="Address of the final comment.")
+    review: PublishedReview | None = Field(description="Review that was published.")
+    repeated: bool = Field(
+        description="True if an earlier attempt had already published this work."
+    )
+    earlier: EarlierPublication = Field(
+        description="The part of the work that was already public when the run continued it."
+    )
+    iterations: int = Field(
+        description="Number of replies of the model to the agent and to those that it delegated to."
+    )
+    cost: float | None = Field(
+        description="Cost in US dollars; null if the price of a reply is unknown."
+    )
+    tokens: Tokens = Field(description="Tokens of all replies.")
+    models: dict[str, ModelCosts] = Field(description="Calls and cost of each model, by its name.")
+    services: dict[str, ModelCosts] = Field(
+        description="Calls and cost of each service that used a model, by its name."
+    )
+    seconds: float = Field(description="Duration of the run in seconds.")
+    task_completed: bool = Field(
+        description="True if the agent called its work complete, which nothing confirms."
+    )
+    message: str = Field(description="The last message of the agent.")
+    places: tuple[CodePlace, ...] = Field(
+        description="Lines of code that the agent named in its answer."
+    )
+    files: tuple[FileChange, ...] = Field(description="Changed paths.")
+    evidence: VerificationEvidence = Field(
+        description="What the executions of the project's checks show."
+    )
+    critique: Critique | None = Field(
+        description="Opinion of a model on the change, if the settings ask for one."
+    )
+    divergences: tuple[RecordedDifference, ...] = Field(
+        description="Differences of a replay from its recording."
+    )
+    traceparent: str | None = Field(
+        description="Ids of the run's OpenTelemetry trace, as in the header of that name."
+    )
 
 
 def build_outcome_file(

@@ -14,7 +14,7 @@ from resolver.config.setting_names import variable_names
 from resolver.config.settings import Settings
 from tests.action.image import ROOT
 
-DOCS = (ROOT / "docs/action.md").read_text()
+DOCS = (ROOT / "docs/how-to/action.md").read_text()
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 CHECKOUT = "actions/checkout@"
 
@@ -81,7 +81,7 @@ def test_the_workflow_to_copy_is_a_workflow(copied: Path) -> None:
 
 @pytest.mark.parametrize("name", [*ACTION["inputs"], *ACTION["outputs"]])
 def test_every_input_and_output_is_described(name: str) -> None:
-    assert f"`{name}`" in DOCS
+    assert f"`{name}`" in (ROOT / "docs/reference/action-inputs.md").read_text()
 
 
 def test_what_a_repository_may_set_has_no_default_in_the_action() -> None:

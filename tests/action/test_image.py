@@ -65,8 +65,9 @@ SOCKET = "/var/run/docker.sock"
 
 
 def documented_service() -> dict[str, Any]:
-    """Return the service of the compose file in docs/server.md."""
-    [text] = re.findall(r"```yaml\n(# compose.*?)```", (ROOT / "docs/server.md").read_text(), re.S)
+    """Return the service of the compose file in docs/how-to/server.md."""
+    page = (ROOT / "docs/how-to/server.md").read_text()
+    [text] = re.findall(r"```yaml\n(# compose.*?)```", page, re.S)
     service: dict[str, Any] = yaml.safe_load(text)["services"]["resolver"]
     return service
 
@@ -74,8 +75,8 @@ def documented_service() -> dict[str, Any]:
 def test_a_server_needs_neither_root_nor_capabilities(
     engine: docker.DockerClient, image: str, python_image: str
 ) -> None:
-    """A whole run, in the container that docs/server.md describes: it uses the engine's socket, the
-    toolbox, the caches and the volume as that user."""
+    """A whole run, in the container that docs/how-to/server.md describes: it uses the engine's
+    socket, the toolbox, the caches and the volume as that user."""
     service = documented_service()
     assert f"{SOCKET}:{SOCKET}" in service["volumes"]
     container = engine.containers.create(

@@ -15,7 +15,7 @@ from resolver.cli.sweep import command
 from tests.action.image import ROOT
 
 TOOLS = Path(sys.executable).parent
-[TEXT] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/sweep.md").read_text(), re.DOTALL)
+[TEXT] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/how-to/sweep.md").read_text(), re.DOTALL)
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 STEP = yaml.safe_load(TEXT)["jobs"]["sweep"]["steps"][0]
 

@@ -267,7 +267,7 @@ def test_a_folder_without_git_is_a_clear_error(
 
 def test_the_page_about_the_action_shows_the_same_workflow() -> None:
     written = workflow_text("OWNER/resolver@v0.1.0", "@agent", "agent", installs=False)
-    assert f"```yaml\n{written}```" in (DOCS / "action.md").read_text()
+    assert f"```yaml\n{written}```" in (DOCS / "how-to/action.md").read_text()
 
 
 def test_the_checks_that_were_found_are_written_as_comments(

@@ -19,6 +19,7 @@ from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import DispatchSource, parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from scripts.generated_parts import generated_files
+from scripts.reference_docs import reference_pages
 from scripts.settings_docs import settings_page
 from tests.cli.test_init import every_combination
 
@@ -88,11 +89,16 @@ def test_the_inputs_defaults_are_the_settings_defaults() -> None:
 
 
 def test_the_settings_page_is_up_to_date() -> None:
-    assert (ROOT / "docs/settings.md").read_text() == settings_page(), "run `make docs`"
+    assert (ROOT / "docs/reference/settings.md").read_text() == settings_page(), "run `make docs`"
 
 
 def test_the_generated_parts_of_files_are_up_to_date() -> None:
     for path, text in generated_files().items():
+        assert (ROOT / path).read_text() == text, f"{path}: run `make docs`"
+
+
+def test_the_reference_pages_are_up_to_date() -> None:
+    for path, text in reference_pages().items():
         assert (ROOT / path).read_text() == text, f"{path}: run `make docs`"
 
 

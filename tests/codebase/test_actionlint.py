@@ -82,7 +82,7 @@ def test_the_workflows_that_init_writes_are_clean(
     assert len(files) >= 3 and findings(maker, *files) == []
 
 
-@pytest.mark.parametrize("page", ["action.md", "sweep.md", "triggers.md"])
+@pytest.mark.parametrize("page", ["how-to/action.md", "how-to/sweep.md", "reference/triggers.md"])
 def test_the_workflows_of_the_docs_are_clean(maker: Path, tmp_path: Path, page: str) -> None:
     texts = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
     files = []

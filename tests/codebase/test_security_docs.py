@@ -1,4 +1,4 @@
-"""THREATS.md and docs/attacks.md name tests that exist, and are up to date."""
+"""THREATS.md and docs/reference/attacks.md name tests that exist, and are up to date."""
 
 import re
 from pathlib import Path
@@ -10,11 +10,16 @@ from scripts.attacks_docs import CHAPTERS, FOLDER, MARKER, attack_tests, attacks
 ROOT = Path(__file__).parents[2]
 THREATS = (ROOT / "THREATS.md").read_text()
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", THREATS)))
-PAGES = ("THREATS.md", "SECURITY.md", "docs/what-can-go-wrong.md", "docs/attacks.md")
+PAGES = (
+    "THREATS.md",
+    "SECURITY.md",
+    "docs/how-to/what-can-go-wrong.md",
+    "docs/reference/attacks.md",
+)
 
 
 def test_the_page_about_attacks_is_up_to_date() -> None:
-    assert (ROOT / "docs/attacks.md").read_text() == attacks_page(), "run `make docs`"
+    assert (ROOT / "docs/reference/attacks.md").read_text() == attacks_page(), "run `make docs`"
 
 
 def test_every_test_of_an_attack_is_in_a_chapter_and_says_what_it_tries() -> None:

@@ -29,7 +29,7 @@ PYPROJECT = (
 TEST_ADD = "from sums import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
 TEST_MUL = "from sums import mul\n\n\ndef test_mul():\n    assert mul(2, 3) == 6\n"
 
-DOCS = (Path(__file__).parents[2] / "docs/evaluation.md").read_text()
+DOCS = (Path(__file__).parents[2] / "docs/how-to/evaluation.md").read_text()
 HISTORY, RUN, REPORT = [
     line.split()[1:] for line in DOCS.splitlines() if line.startswith("    resolver eval")
 ][:3]

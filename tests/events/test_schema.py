@@ -108,7 +108,7 @@ def test_the_schema_allows_unknown_kinds_and_fields() -> None:
 
 
 def test_the_page_about_events_is_up_to_date() -> None:
-    assert (ROOT / "docs/events.md").read_text() == events_page(), "run `make docs`"
+    assert (ROOT / "docs/reference/events.md").read_text() == events_page(), "run `make docs`"
 
 
 def test_the_golden_log_has_every_kind() -> None:

@@ -150,7 +150,7 @@ def test_a_wrong_input_is_told_on_the_thread(scenario: Scenario) -> None:
     done, body = asked(scenario, **{"INPUT_MAX-BUDGET": "five"})
     assert done.exit_code == 2
     assert "INPUT_MAX-BUDGET: Input should be a valid number" in body
-    assert "**What next:** See docs/settings.md" in body
+    assert "**What next:** See docs/reference/settings.md" in body
     assert scenario.outputs()["state"] == "error"
     assert done.outcome["exit_code"] == 2 and "INPUT_MAX-BUDGET" in done.outcome["reason"]
     assert "::error title=Resolver::INPUT_MAX-BUDGET" in done.stdout

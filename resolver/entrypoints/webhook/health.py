@@ -80,11 +80,14 @@ def add_health(app: FastAPI, check: Check | None) -> None:
 
     @app.get("/healthz")
     async def healthz() -> JSONResponse:
+        """200 while the process answers. Restart it if it does not."""
         # Nothing but this process: to start it again helps no database that is down.
         return JSONResponse({"status": "ok"})
 
     @app.get("/readyz")
     async def readyz() -> JSONResponse:
+        """200 while deliveries can be stored, with free disk space, length and age of the queue;
+        else 503, with the reason in the server's log."""
         facts: dict[str, Any] = {}
         try:
             async with asyncio.timeout(READY_SECONDS):

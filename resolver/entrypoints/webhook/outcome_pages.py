@@ -61,6 +61,7 @@ def add_outcome_pages(app: FastAPI, store: OutcomeStore, secret: str) -> None:
 
     @app.get("/outcomes/{owner}/{name}")
     async def outcomes(owner: str, name: str, key: str = "", format: str = "") -> Response:
+        """What became of a repository's pull requests, as a page; with `format=json`, as JSON."""
         repository = f"{owner}/{name}"
         expected = outcome_page_key(secret, repository).encode()
         if not hmac.compare_digest(key.encode(errors="replace"), expected):

@@ -116,6 +116,7 @@ def add_pages(app: FastAPI, pages: Pages) -> None:
 
     @app.get("/runs/{run}")
     async def page(run: str, key: str = "") -> HTMLResponse:
+        """The steps of a run so far, as a page."""
         nonlocal waiting
         if not pages.opens(run, key):
             raise HTTPException(404)

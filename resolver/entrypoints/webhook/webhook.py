@@ -74,6 +74,8 @@ def create_webhook_app(
 
     @app.post("/webhook")
     async def webhook(request: Request) -> JSONResponse:
+        """Store a delivery of GitHub and answer 202. 401: the signature (`X-Hub-Signature-256`) is
+        missing or wrong. 400: no delivery. 413: too large. 503: not stored, send it again."""
         try:
             done = await _take_delivery(request, secret, accept, seconds)
         except HTTPException as error:

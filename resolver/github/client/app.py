@@ -34,7 +34,7 @@ PERMISSIONS: Mapping[str, str] = {
 }
 """The permissions that a run uses on a repository and on its organization's teams.
 
-docs/action.md says what each is used for.
+docs/how-to/action.md says what each is used for.
 """
 
 EVENTS = (*starting_actions(), "check_suite", "status", "workflow_run")

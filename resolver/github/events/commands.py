@@ -6,8 +6,8 @@ syntax tree can be located in the source.
 
 An instruction is new work, a command for an existing run, or a question. A word counts as a command
 only when it is the whole instruction: `stop` stops the run, `stop using mocks` is new work. A
-leading slash makes a word a command whatever follows it. docs/commands.md states the same rules for
-users.
+leading slash makes a word a command whatever follows it. docs/reference/commands.md states the same
+rules for users.
 """
 
 import re

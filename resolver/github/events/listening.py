@@ -1,7 +1,7 @@
 """The events that start work, and the settings that decide which of them do.
 
 `STARTING_EVENTS` is the one list of the events of a conversation that start work. The parsers, the
-`on:` and `if:` of the workflows, and the table in docs/triggers.md are made from it.
+`on:` and `if:` of the workflows, and the table in docs/reference/triggers.md are made from it.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -91,8 +91,8 @@ class StartingEvent:
         condition: An expression of GitHub Actions that is true for an event that may start work.
             It filters jobs cheaply and may be too generous. It names fields of `ListeningPolicy` in
             braces; there, a list is its values separated by commas.
-        requirement: What the event must have to start work, for docs/triggers.md.
-        result: What is done then, for docs/triggers.md.
+        requirement: What the event must have to start work, for docs/reference/triggers.md.
+        result: What is done then, for docs/reference/triggers.md.
         method: Completes "requested ..." in a comment, for an event that carries no text.
         stands: Returns whether the request still stands, before its result is published. An issue
             that was closed or locked, and a comment that was deleted, withdraw every request.

@@ -1,0 +1,32 @@
+"""The address of Resolver's Action and image: the one place that says where they are published.
+
+`make docs` writes it into every page and every example. A fork that publishes its own changes
+REPOSITORY. `resolver init` needs no address: it finds where it was installed from.
+"""
+
+import re
+
+from resolver import __version__
+
+REPOSITORY = "OWNER/resolver"
+"""Where the Action is published, as OWNER/NAME on GitHub."""
+
+ACTION = f"{REPOSITORY}@v{__version__}"
+CALLED_WORKFLOW = f"{REPOSITORY}/.github/workflows/resolve.yml@v{__version__}"
+IMAGE = f"ghcr.io/{REPOSITORY}:{__version__}"
+
+_VERSION = r"v?\d+\.\d+\.\d+"
+_OWNER = r"[A-Za-z0-9][A-Za-z0-9-]*"
+_WRITTEN = (
+    (rf"\b{_OWNER}/resolver@{_VERSION}", ACTION),
+    (rf"\b{_OWNER}/resolver/\.github/workflows/resolve\.yml@{_VERSION}", CALLED_WORKFLOW),
+    (rf"\bghcr\.io/{_OWNER}/resolver:{_VERSION}", IMAGE),
+    (rf"\bgithub\.com/{_OWNER}/resolver@{_VERSION}", f"github.com/{ACTION}"),
+)
+
+
+def with_canonical_references(text: str) -> str:
+    """Return a page with the current address of the Action and the image in place of any other."""
+    for written, current in _WRITTEN:
+        text = re.sub(written, current, text)
+    return text

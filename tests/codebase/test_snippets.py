@@ -1,0 +1,75 @@
+"""Each example in README, docs/ and the other pages is one that works: see `snippets`."""
+
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import UsageError
+from scripts.diagrams import FOLDER, diagrams, digest_comment
+from tests.codebase.snippets import (
+    FAULTS,
+    PAGES,
+    ROOT,
+    Example,
+    check_example,
+    check_resolver_command,
+    check_shell_line,
+    check_yaml,
+    examples,
+    inline_commands,
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_examples_of_a_page_are_valid(page: Path) -> None:
+    wrong = []
+    for example in examples(page):
+        try:
+            check_example(example)
+        except FAULTS as error:  # every fault of the page is to be listed
+            wrong.append(f"{example.place}: {type(error).__name__}: {error}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_commands_in_the_sentences_of_a_page_exist(page: Path) -> None:
+    for line in inline_commands(page):
+        words = line.replace("`", "").split()[1:]
+        check_resolver_command([word.strip("[]") for word in words], complete=False)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "resolver resole PATH",
+        "resolver resolve PATH --isue FILE",
+        "export RESOLVER_MAX_BUGDET=3",
+        "RESOLVER_MAX_BUDGET=three resolver demo",
+        "resolver trace DIR --format htm",
+        "make demos",
+        "frobnicate --all",
+        "jq 'select(.kind == \"cmd_runs\")' events.jsonl",
+    ],
+)
+def test_a_wrong_command_is_found(line: str) -> None:
+    with pytest.raises(FAULTS):
+        check_shell_line(line)
+
+
+def test_wrong_settings_are_found() -> None:
+    with pytest.raises(UsageError):
+        check_yaml("max_budget: lots\n")
+    with pytest.raises(AssertionError, match="mcp_servers"):
+        check_yaml("mcp_servers: {}\n")
+
+
+def test_a_block_in_an_unknown_language_needs_a_mark() -> None:
+    with pytest.raises(AssertionError, match="mark it"):
+        check_example(Example(ROOT / "README.md", 1, "text", "anything"))
+
+
+def test_each_diagram_has_its_current_picture() -> None:
+    for name, source in diagrams().items():
+        for scheme in ("light", "dark"):
+            picture = FOLDER / f"{name}-{scheme}.svg"
+            assert picture.read_text().startswith(digest_comment(source)), "`make screenshots`"
