@@ -187,6 +187,16 @@ class Executor:
         self.fence = Fence(self.id, self._expires, times.safety, clock)
         self._is_stopping = threading.Event()
 
+    @property
+    def lease_seconds(self) -> float:
+        """The duration of a lease."""
+        return self._times.lease
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """The interval between two renewals."""
+        return self._times.heartbeat
+
     def register(self) -> None:
         """Store the executor with its first lease."""
         requested_at = self._clock()
