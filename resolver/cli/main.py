@@ -23,6 +23,7 @@ COMMANDS = {
     "action": "Run as a GitHub Action, on the event that started the job.",
     "close": "Complete the comment of this job's run if the run was killed.",
     "serve": "Serve the GitHub App's webhook and handle its deliveries.",
+    "worker": "Execute the requests of a server's database, on any machine.",
     "sweep": "Resolve the labeled issues of a repository, oldest first.",
     "outcomes": "Show what became of the pull requests that Resolver opened.",
     "costs": "Show what the server's runs have cost, by repository and month.",

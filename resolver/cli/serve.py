@@ -22,8 +22,9 @@ from resolver.entrypoints.webhook.server import serve_webhook
     "--concurrency",
     default=2,
     show_default=True,
-    type=click.IntRange(1, 64),
-    help="Maximum number of runs at a time; never two of one repository.",
+    type=click.IntRange(0, 64),
+    help="Maximum number of runs at a time; never two of one repository. With 0, the runs are "
+    "executed by `resolver worker` processes.",
 )
 @click.option(
     "--metrics-port",
@@ -63,8 +64,9 @@ def command(
 
     The webhook needs the events `issue_comment` and `issues`; docs/reference/triggers.md lists the
     others. A delivery is stored before it is answered, and a redelivery has no effect. SIGTERM
-    stops the server within seconds. Work that is unfinished then, or after a crash,
-    continues at the next start. A database can be used by one server at a time.
+    stops the server within seconds. Work that is unfinished then, or after a crash, continues at
+    the next start. A SQLite database can be used by one server at a time, PostgreSQL by any number
+    of servers and workers.
 
     `GET /healthz` answers while the process runs, `GET /readyz` reports if deliveries can be
     stored. With RESOLVER_PUBLIC_URL, `GET /runs/RUN`

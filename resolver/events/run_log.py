@@ -1,6 +1,6 @@
 """The open event log of one run: file, stream, state, and queries about the whole run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -25,16 +25,23 @@ class RunLog:
     """The log of a run: its store, its stream and its state.
 
     `state` is the first subscriber of `stream`, so all others see it up to date. Raises LogError if
-    the file is not the log of a run.
+    the file is not the log of a run. before_append: see `EventStream`.
     """
 
-    def __init__(self, path: Path, redact: EventRedactor, now: Clock, mode: int = 0o600) -> None:
+    def __init__(
+        self,
+        path: Path,
+        redact: EventRedactor,
+        now: Clock,
+        mode: int = 0o600,
+        before_append: Callable[[], None] | None = None,
+    ) -> None:
         self._store = JsonlStore(path, mode)
         self._now = now
         self.state = State.fold(self._store)
         if self.state.events:
             require_opening(self.state.events, path)
-        self.stream = EventStream(self._store, redact, now)
+        self.stream = EventStream(self._store, redact, now, before_append)
         self.stream.subscribe("state", self.state.apply, essential=True)
 
     def __enter__(self) -> "RunLog":

@@ -274,6 +274,7 @@ class EventStream:
     store: makes events durable before any subscriber is called.
     redact: replaces secrets in events before they are stored. It is the second line of defence.
     now: the clock.
+    before_append: called before an event is stored; what it raises keeps the event out of the log.
 
     Events that a subscriber adds while it is being called are queued, so that all subscribers see
     all events in the order of ids. Any thread may add events: they are numbered and stored
@@ -281,9 +282,14 @@ class EventStream:
     """
 
     def __init__(
-        self, store: EventStore, redact: EventRedactor | None = None, now: Clock = utc_now
+        self,
+        store: EventStore,
+        redact: EventRedactor | None = None,
+        now: Clock = utc_now,
+        before_append: Callable[[], None] | None = None,
     ) -> None:
         self._store = store
+        self._before_append = before_append
         self._redact = redact
         self._now = now
         self._subscriptions: list[Subscription] = []
@@ -294,7 +300,7 @@ class EventStream:
 
     def nested(self, store: EventStore) -> "EventStream":
         """Return a separate stream on `store`, for a delegate, with the same redactor and clock."""
-        return EventStream(store, self._redact, self._now)
+        return EventStream(store, self._redact, self._now, self._before_append)
 
     def subscribe(
         self,
@@ -341,6 +347,8 @@ class EventStream:
         return stored  # type: ignore[return-value]
 
     def _store_next(self, event: Event) -> Event:
+        if self._before_append is not None:
+            self._before_append()
         # The number comes from the store's count, because a signal may have ended an earlier call
         # at any point.
         update = {"id": len(self._store), "timestamp": self._now()}

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, cast
@@ -139,10 +139,12 @@ class Credential:
     The token is never written to a file, a URL or an argument list.
 
     server_url: scheme and host that the token is for, as in `https://github.com`.
+    require_lease: called before each use; raises LeaseLost if this process may not write any more.
     """
 
     server_url: str
     token: str = field(repr=False)
+    require_lease: Callable[[], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\x21-\x7e]+", self.token):
@@ -153,6 +155,8 @@ class Credential:
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
         """Return the git setting that sends the token to this server and to no other."""
+        if self.require_lease is not None:
+            self.require_lease()
         name = f"http.{self.server_url.rstrip('/')}/.extraHeader"
         return ((name, f"Authorization: Basic {self._basic}"),)
 

@@ -4,7 +4,8 @@
 
 Each stage is a function of the values before it and returns one of the frozen values of
 `resolver.runs.stages`. No stage calls an earlier one. If a stage fails, the values of the stages
-before it remain and the final comment is written from them. `run_pipeline` never raises.
+before it remain and the final comment is written from them. `run_pipeline` never raises, except
+LeaseLost in a process of a fleet whose run was taken over.
 """
 
 import logging
@@ -115,7 +116,7 @@ Preload = Callable[[Settings], None]
 
 
 def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_models) -> RunResult:
-    """Process one delivery from start to end and return its result. Never raises.
+    """Process one delivery from start to end and return its result. Raises nothing but LeaseLost.
 
     preload: called after the requester was authorized, so that an unauthorized request costs
     nothing. It must return at once.

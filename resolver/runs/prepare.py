@@ -102,7 +102,13 @@ def open_run_log(
 ) -> RunLog:
     """Open the run's event log and subscribe the reporters of its progress."""
     output = request.output
-    log = RunLog(output.log, request.redactor(settings), request.now, output.file_mode)
+    log = RunLog(
+        output.log,
+        request.redactor(settings),
+        request.now,
+        output.file_mode,
+        request.host.require_lease,
+    )
     if request.progress:
         log.stream.subscribe("progress", request.progress)
     if request.spans:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, inspect, make_url
 from sqlalchemy import event as hooks
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.schema import Table
+from sqlalchemy.schema import CreateColumn, Table
 
 from resolver.errors import ResolverError, UsageError
 
@@ -160,7 +160,23 @@ def _make_table(connection: Connection, table: Table) -> None:
     try:
         with connection.begin_nested():
             table.metadata.create_all(connection)
+            _add_missing_columns(connection, table)
     except DBAPIError:
         # If two processes create it at the same time, one of them fails and the table exists.
         if not inspect(connection).has_table(table.name):
             raise
+        _add_missing_columns(connection, table)
+
+
+def _add_missing_columns(connection: Connection, table: Table) -> None:
+    """Add the columns that a table of an earlier release does not have. They have a default."""
+    existing = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    is_postgresql = connection.dialect.name == "postgresql"
+    for column in table.columns:
+        if column.name not in existing:
+            declaration = CreateColumn(column).compile(dialect=connection.dialect)
+            # Two processes may add it at the same time; SQLite has only one.
+            condition = "IF NOT EXISTS " if is_postgresql else ""
+            connection.exec_driver_sql(
+                f"ALTER TABLE {table.name} ADD COLUMN {condition}{declaration}"
+            )

@@ -5,7 +5,7 @@ started again. Its outcome is written here, because its page shows it as active 
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,6 +19,7 @@ from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistorie
 from resolver.entrypoints.webhook.metrics import Pipeline
 from resolver.entrypoints.webhook.own_login import is_own_login
 from resolver.entrypoints.webhook.page_links import page_url
+from resolver.entrypoints.webhook.pause_notices import announce_pauses
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import (
     MAX_CRASHES,
@@ -27,7 +28,7 @@ from resolver.entrypoints.webhook.request_queue import (
     retry_end,
 )
 from resolver.entrypoints.webhook.worker import WorkResult
-from resolver.errors import ResolverError
+from resolver.errors import LeaseLost, ResolverError
 from resolver.events.base import ObservationBase
 from resolver.events.log import read_log
 from resolver.events.run_log import cost_of_run, is_resumable
@@ -58,10 +59,13 @@ from resolver.runs.output import EVENTS, OUTCOME, OutcomeFile, Output, build_out
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.resuming.continuation import EarlierRun
 from resolver.runs.stages import RunRequest, unlimited_budget
-from resolver.runs.wiring.sandbox import ForgeTokens, RunHost
+from resolver.runs.wiring.sandbox import ForgeTokens, RequireLease, RunHost
 from resolver.security.redaction import IssuedTokens
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
+
+PAUSE_NOTICE_SECONDS = 3.0
+"""Maximum time for telling all conversations of active runs that this process ends."""
 
 
 def write_cancelled_outcome(folder: Path, report: Report) -> None:
@@ -115,6 +119,7 @@ class DeliveryRunner:
     waiting: writes the comments of runs that wait in the queue.
     outage_retry: how long a run is repeated during an outage.
     execute: executes a run.
+    require_lease: raises LeaseLost when this process may not write any more.
     """
 
     environment: Mapping[str, str]
@@ -127,6 +132,7 @@ class DeliveryRunner:
     now: Clock = utc_now
     outage_retry: timedelta = timedelta(0)
     execute: Pipeline = run_pipeline
+    require_lease: RequireLease | None = None
 
     @property
     def threads(self) -> IssueHistories:
@@ -152,10 +158,17 @@ class DeliveryRunner:
 
     def host(self) -> RunHost:
         """Return the description of this machine for one run, which gets tokens of its own."""
-        tokens = ForgeTokens(self.issued_tokens, self.now)
+        tokens = ForgeTokens(self.issued_tokens, self.now, self.require_lease)
         notes = self.folder / "notes"
         machine = open_host(self.environment)
         return replace(machine, notes=notes, clones=machine.cache / CLONES_FOLDER, tokens=tokens)
+
+    def announce_pauses(self, triggers: Collection[Trigger]) -> None:
+        """Tell the conversations of active runs that they pause, because this process ends. Takes
+        PAUSE_NOTICE_SECONDS at most and never raises."""
+        # The runs themselves may not write any more.
+        host = replace(self.host(), tokens=ForgeTokens(self.issued_tokens, self.now))
+        announce_pauses(triggers, self.settings(), host, self.now(), PAUSE_NOTICE_SECONDS)
 
     def work_on(self, started: StartedRequest) -> WorkResult:
         """Execute one request and return its result. Executing it again returns what was done
@@ -298,9 +311,19 @@ class DeliveryRunner:
         )
 
     def _record_cost(self, trigger: Trigger, run: str) -> None:
-        """Record what the run has cost so far, whatever its outcome. Never raises."""
-        if self.ledger is not None:
+        """Record what the run has cost so far, whatever its outcome. Never raises.
+
+        Without a lease nothing is recorded: another process continues the run, and records all.
+        """
+        if self.ledger is not None and self._has_lease():
             _record_spending(self.ledger, self.folder / run / EVENTS, trigger, run, self.now())
+
+    def _has_lease(self) -> bool:
+        try:
+            self.host().require_lease()
+        except LeaseLost:
+            return False
+        return True
 
     def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
         """Return the result of `find_run_to_continue` for the runs before this one."""

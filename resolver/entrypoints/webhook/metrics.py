@@ -50,7 +50,7 @@ DELIVERY_RESULTS = ("stored", "ignored", "pong", "unsigned", "malformed", "faile
 
 
 Pipeline = Callable[[RunRequest, Forge], RunResult]
-"""Executes a run, like `run_pipeline`. Never raises."""
+"""Executes a run, like `run_pipeline`. Raises nothing but LeaseLost."""
 
 
 class ServerMetrics:

@@ -66,11 +66,21 @@ FindSources = Callable[[], Iterable[DeliverySource]]
 
 
 class MissedDeliveries:
-    """Polls for missed deliveries. accept: processes a delivery, as the webhook does."""
+    """Polls for missed deliveries.
+
+    accept: processes a delivery, as the webhook does. is_responsible: returns True if this process
+    is the one of several on the database that polls.
+    """
 
     def __init__(
-        self, url: URL, sources: FindSources, accept: Accept, now: Clock = utc_now
+        self,
+        url: URL,
+        sources: FindSources,
+        accept: Accept,
+        now: Clock = utc_now,
+        is_responsible: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._is_responsible = is_responsible
         self._database = ServerDatabase(url, POLLS)
         self._sources, self._accept, self._now = sources, accept, now
 
@@ -82,7 +92,8 @@ class MissedDeliveries:
         last_error = ""
         while True:
             try:
-                self.poll()
+                if self._is_responsible():
+                    self.poll()
                 last_error = ""
             except ResolverError as error:
                 if error.what != last_error:

@@ -106,6 +106,15 @@ class OutcomeStore:
         with self._database.reading() as connection:
             return list(connection.scalars(query.order_by(OUTCOMES.c.due)))
 
+    def take(self, repository: str, now: datetime) -> bool:
+        """Postpone outcomes that are due, so that no other process reads them meanwhile. Return
+        False if they are not due any more, because another one does."""
+        is_due = (OUTCOMES.c.repository == repository, OUTCOMES.c.due <= now.timestamp())
+        later = (now + RETRY_INTERVAL).timestamp()
+        with self._database.writing() as connection:
+            postponed = connection.execute(update(OUTCOMES).where(*is_due).values(due=later))
+            return postponed.rowcount == 1
+
     def put(self, repository: str, outcomes: Sequence[PullRequestOutcome], due: datetime) -> None:
         """Store the outcomes. due: when they are to be read again."""
         text = _LIST.dump_json(tuple(outcomes)).decode()
@@ -170,8 +179,11 @@ class OutcomeRefresher:
 
         Raises DatabaseError.
         """
-        repositories = self._store.due(self._now())
-        for repository in repositories:
+        count = 0
+        for repository in self._store.due(self._now()):
+            if not self._store.take(repository, self._now()):
+                continue
+            count += 1
             try:
                 outcomes = self._read(repository)
             except ResolverError as error:
@@ -182,4 +194,4 @@ class OutcomeRefresher:
                 self._store.postpone(repository, self._now() + pause)
             else:
                 self._store.put(repository, outcomes, self._now() + REFRESH_INTERVAL)
-        return len(repositories)
+        return count

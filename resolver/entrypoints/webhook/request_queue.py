@@ -145,9 +145,11 @@ class RequestQueue(Protocol):
         ...
 
     def claim(self, kind: RequestKind, limit: int, now: datetime) -> list[QueuedRequest]:
-        """Claim the next requests, so that at most `limit` of the kind are claimed at a time.
+        """Claim the next requests, so that at most `limit` of the kind are claimed at a time by
+        this executor.
 
-        At most one run of each repository is claimed.
+        At most one run of each repository is claimed, by all executors together. A command is only
+        claimed by the executor of its repository's active run, if there is one.
         """
         ...
 
@@ -164,12 +166,21 @@ class RequestQueue(Protocol):
         outage is the reason."""
         ...
 
-    def recover(self, stopped: bool, progress: MeasureProgress, now: datetime) -> None:
-        """Revoke all claims of an earlier process.
+    def recover(
+        self, stopped: bool, progress: MeasureProgress, now: datetime, predecessor: str = ""
+    ) -> None:
+        """Revoke the claims of executors that have no lease any more.
 
-        stopped: True if that process was told to end. Otherwise it crashed, possibly because of a
-        run that was active then.
+        predecessor: id of the executor that had this process's data folder before, which is dead
+        even if its lease has not ended.
+        stopped: True if it was told to end. Otherwise it crashed, possibly because of a run that
+        was active then.
         """
+        ...
+
+    def release(self) -> None:
+        """Return all requests that this executor has claimed to the queue, and remove the executor,
+        because the process ends."""
         ...
 
     def requests_ahead(self, request: QueuedRequest) -> RequestsAhead:
@@ -179,6 +190,15 @@ class RequestQueue(Protocol):
     def unannounced(self, limit: int) -> list[QueuedRequest]:
         """Return the first waiting runs whose conversations have not been notified that they
         wait."""
+        ...
+
+    def begin_notice(self, request: QueuedRequest, seconds: float) -> bool:
+        """Reserve the notice that a run waits for this executor, for that time. Return False if the
+        run does not wait any more, or another executor writes the notice."""
+        ...
+
+    def is_being_announced(self, id: str) -> bool:
+        """Return True while an executor may be writing that the run waits."""
         ...
 
     def mark_announced(self, requests: Collection[QueuedRequest]) -> None:

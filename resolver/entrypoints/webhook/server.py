@@ -1,39 +1,27 @@
-"""The server of `resolver serve`: the webhook of the GitHub App and its worker, in one process."""
+"""The process of `resolver serve`: the webhook of the GitHub App, and a worker beside it."""
 
 import logging
-import os
-import signal
 import socket
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
 from functools import partial
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
-from resolver.config.lazy_module import import_lazy_modules
 from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.listening import (
     ShortRequestConnection,
     address_of,
     allow_open_files,
     listen,
-    log_to_stderr,
     server_settings,
 )
-from resolver.entrypoints.log_format import logging_run
-from resolver.entrypoints.webhook.commands import CommentCommands
-from resolver.entrypoints.webhook.costs import SpendingLedger
-from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
-from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
+from resolver.entrypoints.webhook.data_folder import DataFolder
+from resolver.entrypoints.webhook.executors import ExecutorKind
 from resolver.entrypoints.webhook.health import ReadinessCheck
-from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
+from resolver.entrypoints.webhook.metrics import ServerMetrics
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
 from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
 from resolver.entrypoints.webhook.outcomes import (
@@ -43,11 +31,10 @@ from resolver.entrypoints.webhook.outcomes import (
 )
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.pages import Pages
-from resolver.entrypoints.webhook.queue_notices import QueueNotices
-from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
-from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.entrypoints.webhook.process import open_process, require_credentials
+from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
-from resolver.entrypoints.webhook.worker import Handlers, Worker, WorkResult
+from resolver.entrypoints.webhook.worker import Worker
 from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.client.access import FixedToken
@@ -57,20 +44,15 @@ from resolver.github.events.permission import IgnoredEvent
 from resolver.models.outcome import PullRequestOutcome
 from resolver.models.run import Trigger
 from resolver.runs.common import (
-    app_login,
     github_forge,
-    open_host,
     own_login,
     require_model,
     run_id,
     trigger_for_target,
 )
-from resolver.runs.pipeline import run_pipeline
 from resolver.runs.quotas.dashboard import Dashboard
 from resolver.runs.quotas.outcomes import open_outcome_reader, refresh_outcomes
-from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import RunHost, access_of
-from resolver.security.redaction import Redactor
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -95,54 +77,27 @@ def serve_webhook(
 ) -> None:
     """Serve deliveries and execute their requests until a signal arrives.
 
-    environment, options: sources of the settings.
-    concurrency: maximum number of runs at a time.
-    metrics_address: host and port of the metrics; None to serve none.
+    concurrency: maximum number of runs at a time; with 0, `resolver worker` processes execute them.
+    The other arguments are those of `open_process`.
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
-    settings = load_settings(options, environment)
-    secret = _check(settings)
-    url, folder = _open_stores(settings)
+    secret = _require_secret(load_settings(options, environment))
     listening = listen(host, port)
-    machine = open_host(environment)
-    secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
-    redactor = Redactor(secrets, machine.tokens.issued_tokens)
-    log_to_stderr(redactor, settings.server.log_format)
-    options = {**options, **app_login(settings, machine)}
-    settings = load_settings(options, environment)
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, partial(_end, folder))
-    # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
-    tempfile.tempdir = str(folder.empty_scratch())
-    retry = timedelta(seconds=settings.retry_seconds.outage)
-    queue = SqlRequestQueue(url)
-    metrics = _open_metrics(queue, metrics_address)
-    runs = DeliveryRunner(
-        environment,
-        options,
-        folder.path,
-        ledger=SpendingLedger(url),
-        issued_tokens=machine.tokens.issued_tokens,
-        outage_retry=retry,
-        waiting=QueueNotices(metrics.observe_comment),
-        execute=metrics.counting(run_pipeline),
-    )
-    queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
-    worker = Worker(url, queue, _handlers(runs, retry), concurrency)
-
+    process = open_process(environment, options, ExecutorKind.SERVE, concurrency, metrics_address)
+    settings, machine, url = process.settings, process.machine, process.url
     store = OutcomeStore(url)
     outcomes = OutcomeRefresher(store, partial(_read_outcomes, settings, machine))
-    accept = _accepting(settings, machine, worker, outcomes)
-    worker.start()
-    sources = partial(_delivery_sources, settings, machine, queue)
-    MissedDeliveries(url, sources, accept).start()
+    accept = _accepting(settings, machine, process.worker, outcomes)
+    process.start()
+    sources = partial(_delivery_sources, settings, machine, process.queue)
+    is_responsible = process.executor.is_first
+    MissedDeliveries(url, sources, accept, is_responsible=is_responsible).start()
     outcomes.start()
-    _announce(listening, url, folder)
-    # runs are threads of this process, so that the first one finds the modules loaded
-    import_lazy_modules()
-    preload_models(settings)
-    _serve(_open_app(settings, secret, accept, queue, folder, store, metrics), listening)
+    _announce(listening, url, process.folder)
+    process.load_modules()
+    app = _open_app(settings, secret, accept, process.queue, process.folder, store, process.metrics)
+    _serve(app, listening)
 
 
 def _open_app(
@@ -166,15 +121,6 @@ def _open_app(
     if has_pages:
         add_outcome_pages(app, store, secret)
     return app
-
-
-def _open_stores(settings: Settings) -> tuple[URL, DataFolder]:
-    """Return the database and the data folder, which no other server uses. Raises UsageError."""
-    url = parse_database_url(settings.server.database_url)
-    folder = DataFolder(Path(settings.server.data_dir))
-    if url.get_backend_name() == "sqlite":
-        lock_file(Path(f"{url.database}.lock"))
-    return url, folder
 
 
 def _read_outcomes(
@@ -211,26 +157,6 @@ def _delivery_sources(
                 if error.cause not in {"not_found", "permission"}:
                     raise
                 logger.debug("%s", error.what)  # the token may not read the webhooks there
-
-
-def _open_metrics(queue: RequestQueue, address: tuple[str, int] | None) -> ServerMetrics:
-    """Return the metrics, and serve them if they have an address. Raises UsageError."""
-    metrics = ServerMetrics(queue.backlog)
-    if address is not None:
-        logger.info("metrics are on %s", serve_metrics(metrics, *address))
-    return metrics
-
-
-def _handlers(runs: DeliveryRunner, retry: timedelta) -> Handlers:
-    """Return the functions that the worker calls for its requests."""
-    commands = CommentCommands(runs, runs.at_work, runs.threads)
-
-    def work(started: StartedRequest) -> WorkResult:
-        trigger = started.request.trigger
-        with logging_run(run_id(trigger.key, trigger.at)):
-            return runs.work_on(started)
-
-    return Handlers(work, commands.obey, runs.announce, runs.is_for_us, retry)
 
 
 def _accepting(
@@ -270,7 +196,7 @@ def _accepting(
     return accept
 
 
-def _check(settings: Settings) -> str:
+def _require_secret(settings: Settings) -> str:
     """Return the webhook's secret.
 
     Raises UsageError if a setting that deliveries need is missing.
@@ -282,12 +208,7 @@ def _check(settings: Settings) -> str:
             "there is no webhook secret, so requests can't be verified to come from GitHub",
             "set GITHUB_WEBHOOK_SECRET to the secret of the App's webhook",
         )
-    has_token = settings.github_token is not None and settings.github_token.get_secret_value()
-    if not has_token and settings.app_id is None:
-        raise UsageError(
-            "there is no GitHub token",
-            "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
-        )
+    require_credentials(settings)
     return secret.get_secret_value()
 
 
@@ -299,7 +220,7 @@ def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
 def _serve(app: FastAPI, listening: socket.socket) -> None:
     """Serve until a signal arrives.
 
-    uvicorn finishes its responses and then passes the signal to `_end`.
+    uvicorn finishes its responses and then passes the signal to the process's own handler.
     """
     allow_open_files(2 * MAX_CONNECTIONS)
     config = server_settings(
@@ -309,16 +230,3 @@ def _serve(app: FastAPI, listening: socket.socket) -> None:
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )
     uvicorn.Server(config).run(sockets=[listening])
-
-
-def _end(folder: DataFolder, number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal handler
-    """End this process now; the next start continues the runs that are interrupted.
-
-    A regular exit would wait for the threads of the runs, which can take an hour.
-    """
-    logger.info(
-        "stopped by %s; unfinished runs continue at the next start", signal.Signals(number).name
-    )
-    folder.note_stop()
-    logging.shutdown()
-    os._exit(0)

@@ -1,7 +1,7 @@
 """The queue of requests in SQLite or PostgreSQL: one table, with an index for each query."""
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,12 +14,14 @@ from sqlalchemy import (
     Float,
     Index,
     Integer,
-    MetaData,
     String,
     Table,
     Text,
     case,
+    exists,
     func,
+    literal,
+    not_,
     select,
     text,
     union_all,
@@ -28,6 +30,14 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from resolver.entrypoints.webhook.database import ServerDatabase
+from resolver.entrypoints.webhook.executors import (
+    EXECUTORS,
+    database_time,
+    has_dead_executors,
+    may_claim,
+    remove_dead_executors,
+    remove_executor,
+)
 from resolver.entrypoints.webhook.insertion import Insertion, insert_batch
 from resolver.entrypoints.webhook.request_queue import (
     ISOLATED_AFTER,
@@ -45,7 +55,7 @@ from resolver.models.run import Trigger
 
 REQUESTS = Table(
     "resolver_requests",
-    MetaData(),
+    EXECUTORS.metadata,
     Column(
         "position",
         BigInteger().with_variant(Integer(), "sqlite"),
@@ -63,7 +73,9 @@ REQUESTS = Table(
     Column("login", Text, nullable=False),
     Column("not_before", Float, nullable=False, default=0.0),
     Column("announced", Boolean, nullable=False, default=False),
+    Column("notice_until", Float, nullable=False, default=0.0, server_default="0"),
     Column("claim", Integer, nullable=False, default=0),
+    Column("executor", String(36), nullable=False, default="", server_default=""),
     Column("begun", Boolean, nullable=False, default=False),
     Column("attempts", Integer, nullable=False, default=0),
     Column("progress", Integer, nullable=False, default=0),
@@ -77,7 +89,9 @@ REQUESTS = Table(
     Index("resolver_requests_thread", "repository", "subject", "state"),
     sqlite_autoincrement=True,
 )
-"""Columns: key: of the trigger. begun: True if the work of the claim has started. attempts: how
+"""Columns: key: of the trigger. notice_until: time until which an executor may be writing that the
+run waits. executor: id of the executor that holds the newest claim; "" in rows of releases without
+executors. begun: True if the work of the claim has started. attempts: how
 often work has started. progress: of the run at the last crash; crashes: of the server since the run
 last made progress. trigger: as JSON; "" once the request is done. Times are seconds since 1970."""
 
@@ -131,11 +145,13 @@ FIRST_WAIT_AFTER_CRASH = timedelta(minutes=1)
 class SqlRequestQueue:
     """Implements `RequestQueue` with a table, which is created if it does not exist.
 
-    url: as returned by `database.parse_database_url`. Raises UsageError if the database can't be
-    used.
+    url: as returned by `database.parse_database_url`. executor: id of the registered executor that
+    claims requests; "" if there is only one, which is not registered. Raises UsageError if the
+    database can't be used.
     """
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, executor: str = "") -> None:
+        self._executor = executor
         self._database = ServerDatabase(url, REQUESTS)
         insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
         statement = insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"]).inline()
@@ -166,51 +182,76 @@ class SqlRequestQueue:
         """Implement `RequestQueue.claim`."""
         table = REQUESTS.c
         is_kind = table.kind == kind
-        working_crashes = select(table.crashes).where(table.state == RequestState.WORKING, is_kind)
+        active_rows = select(table.executor, table.crashes).where(
+            table.state == RequestState.WORKING, is_kind
+        )
         # without the write lock, since most polls find nothing
         with self._database.reading() as connection:
-            is_full = len(connection.execute(working_crashes).all()) >= limit
-            if is_full or not connection.execute(_startable_query(kind, now)).first():
+            is_full = self._count_own(connection.execute(active_rows).all()) >= limit
+            startable = _startable_query(kind, now, self._executor)
+            if is_full or not connection.execute(startable).first():
                 return []
         with self._database.writing() as connection:
             _lock_table(connection)
+            if self._executor and not may_claim(connection, self._executor):
+                return []
             # Deferred requests that are due keep their position, so they come before newer ones.
             connection.execute(
                 update(REQUESTS)
                 .where(table.state == RequestState.DEFERRED, table.not_before <= now.timestamp())
                 .values(state=RequestState.WAITING)
             )
-            active_crashes = list(connection.scalars(working_crashes))
-            free = limit - len(active_crashes)
-            # Nothing is claimed while an isolated run is active: it has the server to itself.
-            if free <= 0 or any(crashes >= ISOLATED_AFTER for crashes in active_crashes):
+            active = connection.execute(active_rows).all()
+            free = limit - self._count_own(active)
+            # Nothing is claimed while an isolated run is active: it has all executors to itself.
+            if free <= 0 or any(row.crashes >= ISOLATED_AFTER for row in active):
                 return []
             if kind is RequestKind.RUN:
                 result = connection.execute(FIRST_OF_EACH_REPOSITORY, {"limit": free})
                 positions = list(result.scalars())
             else:
-                waiting = select(table.position).where(table.state == RequestState.WAITING, is_kind)
+                waiting = _waiting_query(kind, self._executor)
                 positions = list(connection.scalars(waiting.order_by(table.position).limit(free)))
             rows = _read_rows(connection, positions)
             # The claim number is incremented, so that workflows of earlier claims can't change the
             # row any more.
-            chosen = _until_isolated(rows, bool(active_crashes))
+            chosen = _until_isolated(rows, bool(active))
             connection.execute(
                 update(REQUESTS)
                 .where(table.position.in_([row.position for row in chosen]))
-                .values(state=RequestState.WORKING, claim=table.claim + 1, begun=False)
+                .values(
+                    state=RequestState.WORKING,
+                    claim=table.claim + 1,
+                    executor=self._executor,
+                    begun=False,
+                )
             )
             return [_request_of_row(row, row.claim + 1) for row in chosen]
 
+    def _count_own(self, rows: Sequence[Any]) -> int:
+        return sum(row.executor == self._executor for row in rows)
+
     def start(self, id: str, claim: int) -> StartedRequest | None:
         """Implement `RequestQueue.start`."""
+        table = REQUESTS.c
         with self._database.writing() as connection:
-            result = connection.execute(
-                _update_of_claim(id, claim).values(begun=True, attempts=REQUESTS.c.attempts + 1)
-            )
-            if result.rowcount == 0:
+            row = connection.execute(
+                select(REQUESTS).where(
+                    table.id == id, table.claim == claim, table.state == RequestState.WORKING
+                )
+            ).first()
+            if row is None:
                 return None
-            row = connection.execute(select(REQUESTS).where(REQUESTS.c.id == id)).one()
+            if row.kind == RequestKind.COMMAND and _is_run_elsewhere(
+                connection, row, self._executor
+            ):
+                released = {"state": RequestState.WAITING, "begun": False}
+                connection.execute(_update_of_claim(id, claim).values(released))
+                return None
+            started = _update_of_claim(id, claim).values(begun=True, attempts=table.attempts + 1)
+            if connection.execute(started).rowcount == 0:
+                return None
+            row = connection.execute(select(REQUESTS).where(table.id == id)).one()
         outage_began = datetime.fromtimestamp(row.outage_began, UTC) if row.outage_began else None
         return StartedRequest(
             _request_of_row(row, claim), row.attempts, row.crashes, row.outages, outage_began
@@ -236,28 +277,50 @@ class SqlRequestQueue:
         with self._database.writing() as connection:
             connection.execute(_update_of_claim(id, claim).values(**values))
 
-    def recover(self, stopped: bool, progress: MeasureProgress, now: datetime) -> None:
+    def recover(
+        self, stopped: bool, progress: MeasureProgress, now: datetime, predecessor: str = ""
+    ) -> None:
         """Implement `RequestQueue.recover`.
 
         A crash counts against a run that has made no progress since it was started. If several runs
-        were active, it is not known which one caused the crash; after `ISOLATED_AFTER` crashes such
-        a run is executed alone.
+        were active in the process, it is not known which one caused the crash; after
+        `ISOLATED_AFTER` crashes such a run is executed alone.
         """
+        table = REQUESTS.c
+        revoked = _revocable_query(self._executor)
+        with self._database.reading() as connection:
+            is_needed = predecessor or has_dead_executors(connection, self._executor)
+            if not is_needed and connection.execute(revoked.limit(1)).first() is None:
+                return
+        with self._database.writing() as connection:
+            _lock_table(connection)
+            dead = remove_dead_executors(connection, self._executor, predecessor)
+            rows = connection.execute(revoked).all()
+            for executor, claims in _group_by_executor(rows).items():
+                is_known = executor in {"", predecessor} or connection.dialect.name == "sqlite"
+                was_stopped = executor in dead.stopped or (stopped and is_known)
+                active_runs = [row for row in claims if row.begun and row.kind == RequestKind.RUN]
+                for row in claims:
+                    values: dict[str, Any] = {"state": RequestState.WAITING, "begun": False}
+                    if row in active_runs and not was_stopped:
+                        values |= _after_crash(
+                            row, progress(_trigger_of(row)), len(active_runs) == 1, now
+                        )
+                    connection.execute(
+                        update(REQUESTS).where(table.position == row.position).values(**values)
+                    )
+
+    def release(self) -> None:
+        """Implement `RequestQueue.release`."""
         table = REQUESTS.c
         with self._database.writing() as connection:
             _lock_table(connection)
-            claimed = select(REQUESTS).where(table.state == RequestState.WORKING)
-            rows = connection.execute(claimed).all()
-            active_runs = [row for row in rows if row.begun and row.kind == RequestKind.RUN]
-            for row in rows:
-                values: dict[str, Any] = {"state": RequestState.WAITING, "begun": False}
-                if row in active_runs and not stopped:
-                    values |= _after_crash(
-                        row, progress(_trigger_of(row)), len(active_runs) == 1, now
-                    )
-                connection.execute(
-                    update(REQUESTS).where(table.position == row.position).values(**values)
-                )
+            connection.execute(
+                update(REQUESTS)
+                .where(table.state == RequestState.WORKING, table.executor == self._executor)
+                .values(state=RequestState.WAITING, begun=False)
+            )
+            remove_executor(connection, self._executor)
 
     def requests_ahead(self, request: QueuedRequest) -> RequestsAhead:
         """Implement `RequestQueue.requests_ahead`. Several events of one request count once."""
@@ -296,14 +359,37 @@ class SqlRequestQueue:
             .limit(limit)
         )
         with self._database.reading() as connection:
+            query = query.where(table.notice_until <= database_time(connection))
             return [_request_of_row(row, row.claim) for row in connection.execute(query).all()]
+
+    def begin_notice(self, request: QueuedRequest, seconds: float) -> bool:
+        """Implement `RequestQueue.begin_notice`."""
+        table = REQUESTS.c
+        with self._database.writing() as connection:
+            now = database_time(connection)
+            begun = (
+                update(REQUESTS)
+                .where(table.position == request.position, table.state == RequestState.WAITING)
+                .where(table.announced.is_(False), table.notice_until <= now)
+                .values(notice_until=now + seconds)
+            )
+            return connection.execute(begun).rowcount == 1
+
+    def is_being_announced(self, id: str) -> bool:
+        """Implement `RequestQueue.is_being_announced`."""
+        query = select(REQUESTS.c.notice_until).where(REQUESTS.c.id == id)
+        with self._database.reading() as connection:
+            until = connection.scalar(query) or 0.0
+            return until > 0 and until > database_time(connection)
 
     def mark_announced(self, requests: Collection[QueuedRequest]) -> None:
         """Implement `RequestQueue.mark_announced`."""
         positions = [request.position for request in requests]
         with self._database.writing() as connection:
             connection.execute(
-                update(REQUESTS).where(REQUESTS.c.position.in_(positions)).values(announced=True)
+                update(REQUESTS)
+                .where(REQUESTS.c.position.in_(positions))
+                .values(announced=True, notice_until=0.0)
             )
 
     def unfinished_runs(self, repository: str, subject: int | None) -> list[Trigger]:
@@ -391,15 +477,62 @@ def _read_rows(connection: Connection, positions: list[int]) -> list[Any]:
     return list(connection.execute(query).all()) if positions else []
 
 
-def _startable_query(kind: RequestKind, now: datetime) -> Any:
+def _startable_query(kind: RequestKind, now: datetime, executor: str) -> Any:
     """Return a query that selects a row if anything can be claimed or returned to the queue."""
     table = REQUESTS.c
-    waiting = select(table.position).where(table.state == RequestState.WAITING, table.kind == kind)
     due = select(table.position).where(
         table.state == RequestState.DEFERRED, table.not_before <= now.timestamp()
     )
-    subqueries = (query.limit(1).subquery() for query in (waiting, due))
+    subqueries = (query.limit(1).subquery() for query in (_waiting_query(kind, executor), due))
     return union_all(*(select(query.c.position) for query in subqueries))
+
+
+def _waiting_query(kind: RequestKind, executor: str) -> Any:
+    """Return a query of the positions of waiting requests that this executor may claim.
+
+    Only the process that executes the run of a repository can pass a command to it, so the commands
+    for that repository are left to its executor.
+    """
+    table = REQUESTS.c
+    waiting = select(table.position).where(table.state == RequestState.WAITING, table.kind == kind)
+    if kind is not RequestKind.COMMAND:
+        return waiting
+    return waiting.where(not_(_has_run_elsewhere(table.repository, executor)))
+
+
+def _has_run_elsewhere(repository: Any, executor: str) -> Any:
+    """Return the condition that another executor executes the active run of the repository."""
+    active = REQUESTS.alias("active")
+    return exists(
+        select(active.c.position).where(
+            active.c.state == RequestState.WORKING,
+            active.c.kind == RequestKind.RUN,
+            active.c.repository == repository,
+            active.c.executor != executor,
+        )
+    )
+
+
+def _is_run_elsewhere(connection: Connection, row: Any, executor: str) -> bool:
+    """Return True if another executor executes the active run of the row's repository."""
+    return bool(connection.scalar(select(_has_run_elsewhere(literal(row.repository), executor))))
+
+
+def _revocable_query(executor: str) -> Any:
+    """Return a query of the claims whose executor does not exist, and is not this one."""
+    table = REQUESTS.c
+    claimed = select(REQUESTS).where(
+        table.state == RequestState.WORKING,
+        table.executor.not_in(select(EXECUTORS.c.id)),
+    )
+    return claimed.where(table.executor != executor) if executor else claimed
+
+
+def _group_by_executor(rows: Sequence[Any]) -> dict[str, list[Any]]:
+    claims: dict[str, list[Any]] = {}
+    for row in rows:
+        claims.setdefault(row.executor, []).append(row)
+    return claims
 
 
 def _update_of_claim(id: str, claim: int) -> Any:

@@ -1,9 +1,9 @@
-"""The worker of the request queue: hands requests that can start to DBOS, which executes them.
+"""The worker of the request queue: starts requests that can start, as DBOS workflows.
 
-A dispatcher thread claims requests and enqueues a DBOS workflow for each. It claims no more than
-can be executed at once, so that the cost of DBOS's own queue does not grow with the number of
-waiting requests. After a crash all claims are revoked: the workflows that DBOS recovers find that
-their claim has ended and do nothing, and the requests are claimed again.
+A dispatcher thread claims requests for this executor and starts a DBOS workflow for each in this
+process. Whatever happens to the process, its claims decide: when its lease has ended, or at the
+next start in its data folder, they are revoked and the requests are claimed again, by any executor.
+A workflow of a revoked claim does nothing.
 
 Source: https://docs.dbos.dev/python/reference/contexts
 """
@@ -25,7 +25,9 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from resolver.entrypoints.webhook.database import DatabaseError
+from resolver.entrypoints.webhook.executors import Executor
 from resolver.entrypoints.webhook.request_queue import (
+    MeasureProgress,
     NewRequest,
     QueuedRequest,
     RequestKind,
@@ -42,26 +44,20 @@ from resolver.runs.conversation.watch import STARTING_COMMANDS
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-QUEUE = "requests"
-
-EARLIER_QUEUES = ("runs", "commands", "undecided")
+EARLIER_QUEUES = ("runs", "commands", "undecided", "requests")
 """DBOS queues of earlier releases, in which waiting requests may still be stored."""
 
 MAX_PARALLEL: Mapping[RequestKind, int] = {RequestKind.COMMAND: 4, RequestKind.UNDECIDED: 8}
 """Maximum number of requests of a kind that are processed at the same time. For runs it is a
 setting. Undecided requests only wait for GitHub."""
 
-EXECUTOR = "resolver"
-"""Id of the DBOS executor. It is constant because there is one server process, which resumes what
-it left unfinished."""
+EARLIER_EXECUTOR = "resolver"
+"""Id of the DBOS executor of earlier releases, whose unfinished workflows are recovered. Each
+process has an id of its own now."""
 
 STORED_FORM = "1"
 """Passed to DBOS as the application's version: DBOS recovers only workflows with the same version.
 A new release has to recover those of the last one, so this changes only with the stored format."""
-
-POLL_SECONDS = 0.25
-"""Interval between two polls of DBOS's queue; short, because the person who asked waits for a
-sign."""
 
 EARLIER_POLL_SECONDS = 5.0
 """Interval between two polls of the queues of earlier releases."""
@@ -77,6 +73,9 @@ RETRY_SECONDS = 5.0
 """Delay before a database that could not be used is tried again."""
 
 MAX_PARALLEL_NOTICES = 4
+
+NOTICE_CHECK_SECONDS = 0.2
+"""Interval at which a claimed run is checked for a notice of it that is being written."""
 
 
 @dataclass(frozen=True)
@@ -113,21 +112,26 @@ _Stored = TypeVar("_Stored")
 
 @dataclass(frozen=True)
 class Handlers:
-    """The functions that the worker calls. outage_retry: how long a request is repeated in an
-    outage."""
+    """The functions that the worker calls.
+
+    progress: measures the progress of a run whose executor died. outage_retry: how long a request
+    is repeated in an outage.
+    """
 
     work: Work
     obey: Obey
     announce: Announce
     ours: Ours
+    progress: MeasureProgress
     outage_retry: timedelta = timedelta(0)
 
 
 class Worker:
     """Owns the DBOS instance of the process and the dispatcher thread.
 
-    url: as returned by `database.parse_database_url`. concurrency: number of runs at the same time,
-    over all repositories.
+    url: as returned by `database.parse_database_url`. executor: this process, registered.
+    concurrency: number of runs at the same time in this process, over all repositories; with 0 it
+    claims no requests of any kind, and leaves them to other processes.
     """
 
     def __init__(
@@ -135,11 +139,15 @@ class Worker:
         url: URL,
         queue: RequestQueue,
         handlers: Handlers,
+        executor: Executor,
         concurrency: int = 2,
         now: Clock = utc_now,
     ) -> None:
         self._url, self._queue, self._handlers, self._now = url, queue, handlers, now
-        self._limits = {**MAX_PARALLEL, RequestKind.RUN: concurrency}
+        self._executor, self._fence = executor, executor.fence
+        self._limits = {**MAX_PARALLEL, RequestKind.RUN: concurrency} if concurrency else {}
+        self._active_runs: dict[str, Trigger] = {}
+        self._recovered_at = time.monotonic()
         self._wake = threading.Event()
         self._announcing: set[int] = set()
         self._announcers = ThreadPoolExecutor(MAX_PARALLEL_NOTICES, "announce")
@@ -149,7 +157,7 @@ class Worker:
         config: DBOSConfig = {
             "name": "resolver",
             "system_database_url": url.render_as_string(hide_password=False),
-            "executor_id": EXECUTOR,
+            "executor_id": executor.id,
             "application_version": STORED_FORM,
             "log_level": "CRITICAL",  # a failed launch is reported by `start`
         }
@@ -190,14 +198,14 @@ class Worker:
             self._add(f"{id}.ours", RequestKind.UNDECIDED, trigger, login)
 
     def start(self) -> None:
-        """Start to process the waiting requests and new ones. Earlier claims must have been revoked
-        before.
+        """Start to process the waiting requests and new ones. The claims of the process that had
+        this data folder before must have been revoked.
 
         Raises UsageError if the database can't be used.
         """
         try:
             DBOS.launch()
-            DBOS.register_queue(QUEUE, polling_interval_sec=POLL_SECONDS)
+            DBOS._recover_pending_workflows([EARLIER_EXECUTOR])
             for name in EARLIER_QUEUES:
                 DBOS.register_queue(name, polling_interval_sec=EARLIER_POLL_SECONDS)
         except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
@@ -243,7 +251,8 @@ class Worker:
             time.sleep(PAUSE_SECONDS)
             self._wake.clear()
             try:
-                self._enqueue_claimed()
+                self._recover_claims()
+                self._start_claimed()
                 self._announce_waiting()
                 is_failing = False
             except (DatabaseError, SQLAlchemyError, dbos_error.DBOSException) as error:
@@ -254,15 +263,22 @@ class Worker:
                 is_failing = True
                 time.sleep(RETRY_SECONDS)
 
-    def _enqueue_claimed(self) -> None:
-        """Enqueue a workflow for each request that can start."""
+    def _recover_claims(self) -> None:
+        """Revoke the claims of executors that died, from time to time."""
+        is_due = time.monotonic() - self._recovered_at >= self._executor.heartbeat_seconds
+        if is_due and self._fence.is_valid:
+            self._queue.recover(False, self._handlers.progress, self._now())
+            self._recovered_at = time.monotonic()
+
+    def _start_claimed(self) -> None:
+        """Start a workflow in this process for each request that can start."""
         for kind, limit in self._limits.items():
             for request in self._queue.claim(kind, limit, self._now()):
                 try:
                     # The claim is part of the workflow's id: DBOS executes an id only once, and a
                     # request that is claimed again must be executed again.
                     with SetWorkflowID(f"{request.id}#{request.claim}"):
-                        DBOS.enqueue_workflow(QUEUE, self._request, request.id, request.claim)
+                        DBOS.start_workflow(self._request, request.id, request.claim)
                 except (SQLAlchemyError, dbos_error.DBOSException):
                     self._persist(partial(self._defer, request, timedelta(seconds=RETRY_SECONDS)))
                     raise
@@ -270,7 +286,7 @@ class Worker:
     def _announce_waiting(self) -> None:
         """Notify the conversations of those runs that could not start at once."""
         free = 2 * MAX_PARALLEL_NOTICES - len(self._announcing)
-        if free <= 0:
+        if free <= 0 or not self._fence.is_valid:
             return
         for request in self._queue.unannounced(2 * MAX_PARALLEL_NOTICES):
             if request.position not in self._announcing:
@@ -279,6 +295,8 @@ class Worker:
 
     def _announce(self, request: QueuedRequest) -> None:
         try:
+            if not self._queue.begin_notice(request, self._executor.lease_seconds):
+                return
             ahead = self._queue.requests_ahead(request)
             self._handlers.announce(request.trigger, ahead)
             self._queue.mark_announced([request])
@@ -290,6 +308,9 @@ class Worker:
 
     def _execute_claim(self, id: str, claim: int) -> None:
         """Execute a claimed request, unless its claim was revoked."""
+        # The executor that writes that a run waits must be done before the run writes its comment.
+        while self._persist(partial(self._queue.is_being_announced, id)):
+            time.sleep(NOTICE_CHECK_SECONDS)
         started = self._persist(partial(self._queue.start, id, claim))
         if started is None:
             return
@@ -298,6 +319,8 @@ class Worker:
         # Computed before the work: the run announces a retry in its comment by the same rule and
         # the same time, so both always agree.
         wait = next_retry_wait(started, self._handlers.outage_retry, self._now())
+        if request.kind is RequestKind.RUN:
+            self._active_runs[id] = request.trigger
         try:
             self._execute(started)
         except ResolverError as error:
@@ -309,11 +332,27 @@ class Worker:
             elif error.cause in OUTAGES and wait is not None:
                 logger.warning("%s will be retried in %s: %s", label, wait, error.what)
                 record_end = partial(self._defer, request, wait, True)
-            else:
+            elif self._fence.is_valid:
                 logger.error("giving up on %s: %s", label, error.what)
         finally:
-            self._persist(record_end)
+            self._active_runs.pop(id, None)
+            # Without a lease the work was cut off. The request is still claimed, until the claim is
+            # released or revoked.
+            if self._fence.is_valid:
+                self._persist(record_end)
             self._wake.set()
+
+    def drain(self, announce_pauses: Callable[[Collection[Trigger]], None]) -> None:
+        """Hand all claims of this process back, since it ends. It writes nothing more afterwards.
+
+        announce_pauses: tells the conversations of the active runs that they pause. Raises
+        DatabaseError; the claims are then revoked when the lease has ended.
+        """
+        active = list(self._active_runs.values())
+        self._executor.end_writes()
+        self._executor.mark_draining()
+        announce_pauses(active)
+        self._queue.release()
 
     def _execute(self, started: StartedRequest) -> None:
         request, handlers = started.request, self._handlers

@@ -74,6 +74,35 @@ class FixedToken:
         return redact_token(text, self.value)
 
 
+@dataclass(frozen=True)
+class LeasedTokens:
+    """The tokens of `source`, for a process that may write only while it has a lease.
+
+    Every request asks for the token, so a process that was suspended past the end of its lease
+    sends none. require_lease: raises LeaseLost then.
+    """
+
+    source: TokenSource
+    require_lease: Callable[[], None]
+
+    def token(self) -> str:
+        self.require_lease()
+        token = self.source.token()
+        self.require_lease()  # issuing a token may have taken long
+        return token
+
+    def login(self) -> str:
+        return self.source.login()
+
+    def redact_tokens(self, text: str) -> str:
+        return self.source.redact_tokens(text)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait before a request is repeated. Raises LeaseLost if the lease ends meanwhile."""
+        time.sleep(seconds)
+        self.require_lease()
+
+
 def redact_token(text: str, *tokens: str) -> str:
     """Return `text` with each of the tokens replaced by `[token]`."""
     for token in filter(None, tokens):

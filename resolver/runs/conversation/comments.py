@@ -12,7 +12,7 @@ from datetime import datetime
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.errors import Cause, NotAllowed, ResolverError, RunStopped
+from resolver.errors import Cause, LeaseLost, NotAllowed, ResolverError, RunStopped
 from resolver.github.comments.progress import ProgressReporter, RunProgress
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
@@ -137,9 +137,12 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
     """Write the final comment, the cost in the quota ledger and the output folder, and return the
     result.
 
-    Never raises: an error here is part of how the run ended.
+    An error here is part of how the run ended. Raises nothing but LeaseLost: then another process
+    continues the run, and this one neither comments nor records anything.
     """
+    _require_lease(values)
     comment = publish_final_comment(values, conclusion, forge)
+    _require_lease(values)
     report = comment.report.model_copy(
         update={"warnings": (*comment.report.warnings, *comment.warnings)}
     )
@@ -171,6 +174,19 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
         archived=archived,
         warnings=(*values.warnings, *comment.warnings),
     )
+
+
+def _require_lease(values: StageValues) -> None:
+    """Raise LeaseLost, after closing the run's files, if this process may not write any more."""
+    try:
+        values.request.host.require_lease()
+    except LeaseLost:
+        if values.progress is not None:
+            values.progress.close()
+        if values.log is not None:
+            values.log.close()
+        values.request.output.close()
+        raise
 
 
 def publish_final_comment(

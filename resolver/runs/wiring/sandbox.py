@@ -5,8 +5,8 @@ The tokens are a given one, or those of a GitHub App, which are issued for one r
 """
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -46,15 +46,27 @@ else:  # only runs on GitHub need them, and PyGithub
     app = lazy_module("resolver.github.client.app")
 
 
+RequireLease = Callable[[], None]
+"""Raises LeaseLost if this process may not write any more. Never blocks."""
+
+
 class ForgeTokens:
     """Issues tokens, one source for each repository: an installation token is limited to its
     repository and is never shown to another one.
 
     issued_tokens: learns each token before it is used, so that redactors know it.
+    require_lease: raises LeaseLost when this process may not write any more; then no token is
+        returned, and a credential that was returned before can't be used.
     """
 
-    def __init__(self, issued_tokens: IssuedTokens | None = None, now: Clock = utc_now) -> None:
+    def __init__(
+        self,
+        issued_tokens: IssuedTokens | None = None,
+        now: Clock = utc_now,
+        require_lease: RequireLease | None = None,
+    ) -> None:
         self.issued_tokens = issued_tokens or IssuedTokens()
+        self.require_lease = require_lease
         self._now = now
         self._lock = threading.Lock()
         self._sources: dict[str, app.InstallationTokens] = {}
@@ -65,6 +77,12 @@ class ForgeTokens:
         An App takes precedence over a token, because an Action always has a token. Raises
         UsageError if only one of the App's id and key is set.
         """
+        source = self._find_source(settings, repository)
+        if source is None or self.require_lease is None:
+            return source
+        return access.LeasedTokens(source, self.require_lease)
+
+    def _find_source(self, settings: Settings, repository: str) -> "access.TokenSource | None":
         if not settings.has_app:
             token = settings.github_token
             return access.FixedToken(token.get_secret_value()) if token else None
@@ -85,7 +103,9 @@ class ForgeTokens:
         Do not store it: its token may expire. Raises ForgeError.
         """
         source = self.source(settings, repository)
-        return Credential(settings.github_server_url, source.token()) if source else None
+        if source is None:
+            return None
+        return Credential(settings.github_server_url, source.token(), self.require_lease)
 
     def app(self, settings: Settings) -> "app.AppAccess":
         """Return access as the App itself. Raises UsageError unless the settings have both its id
@@ -113,6 +133,9 @@ def access_of(
     settings: Settings, source: "access.TokenSource", harmless: bool = False
 ) -> "access.GitHubAccess":
     """Return the access to the GitHub that the settings name."""
+    retries = RetryPolicy(settings.retry_seconds.github_writes)
+    if isinstance(source, access.LeasedTokens):
+        retries = replace(retries, sleep=source.sleep)
     return access.GitHubAccess(
         token=source,
         api_url=settings.github_api_url,
@@ -121,7 +144,7 @@ def access_of(
         bot_login=settings.bot_login,
         harmless=harmless,
         pause_between_writes=settings.comment_interval_seconds.writes,
-        retries=RetryPolicy(settings.retry_seconds.github_writes),
+        retries=retries,
     )
 
 
@@ -151,6 +174,11 @@ class RunHost:
     clones: Path | None = None
     tokens: ForgeTokens = field(default_factory=ForgeTokens)
     hidden: tuple[str, ...] = ()
+
+    def require_lease(self) -> None:
+        """Raise LeaseLost if this process may not write any more."""
+        if self.tokens.require_lease is not None:
+            self.tokens.require_lease()
 
     def redactor(self, settings: Settings) -> Redactor:
         """Return a redactor that knows the secrets of the settings and of the environment, and

@@ -1,0 +1,55 @@
+"""`resolver worker`: executes the requests that `resolver serve` has stored, on any machine."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from resolver.cli.options import GroupedCommand, settings_options
+from resolver.entrypoints.webhook.worker_process import run_worker
+
+
+@click.command(cls=GroupedCommand)
+@click.option(
+    "--concurrency",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Maximum number of runs at a time in this process; never two of one repository in all.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve `GET /metrics` for Prometheus on this port; not at all by default.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address that the port of the metrics listens on.",
+)
+@settings_options
+@click.pass_obj
+def command(
+    environment: Mapping[str, str],
+    /,
+    concurrency: int,
+    metrics_port: int | None,
+    metrics_host: str,
+    **options: Any,
+) -> int:
+    """Execute the requests that `resolver serve` has stored in a PostgreSQL.
+
+    \b
+    Needs in the environment:
+      RESOLVER_DATABASE_URL  postgresql://..., the same as the server's
+      RESOLVER_DATA_DIR      a folder of its own; default ./resolver-runs
+      the credentials for GitHub and the model, as `resolver serve`
+
+    Any number of workers can run, on any number of machines. If one dies, the others notice it
+    within 30 seconds and continue its runs. SIGTERM hands its runs over at once
+    (docs/server.md).
+    """
+    metrics = None if metrics_port is None else (metrics_host, metrics_port)
+    run_worker(environment, options, concurrency, metrics)
+    return 0

@@ -1,0 +1,53 @@
+"""Writes into the comments of active runs that they pause, when their process is told to end."""
+
+import logging
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import datetime
+from functools import partial
+
+from resolver.config.settings import Settings
+from resolver.config.templates import render
+from resolver.entrypoints.webhook.queue_notices import MAX_WAITING_AGE
+from resolver.errors import ResolverError
+from resolver.github.comments.progress import RunProgress
+from resolver.models.run import Trigger
+from resolver.runs.common import github_forge, run_id
+from resolver.runs.wiring.sandbox import RunHost
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+MAX_PAUSE_NOTICES = 8
+"""Maximum number of notices that are written at the same time."""
+
+
+def announce_pauses(
+    triggers: Iterable[Trigger], settings: Settings, host: RunHost, now: datetime, seconds: float
+) -> None:
+    """Write the notices of the runs with these triggers. Returns after `seconds` at the latest.
+
+    Nobody else writes the comments of these runs meanwhile, and their claims are still held, so
+    that the run does not continue elsewhere before its notice is written. Never raises.
+    """
+    writers = ThreadPoolExecutor(MAX_PAUSE_NOTICES, "pause")
+    announce = partial(_announce_pause, settings=settings, host=host, now=now)
+    wait([writers.submit(announce, trigger) for trigger in triggers], seconds)
+    writers.shutdown(wait=False, cancel_futures=True)
+
+
+def _announce_pause(trigger: Trigger, settings: Settings, host: RunHost, now: datetime) -> None:
+    if trigger.number is None:
+        return
+    progress = RunProgress(
+        trigger=trigger,
+        run=run_id(trigger.key, trigger.at),
+        since=now,
+        until=now + MAX_WAITING_AGE,
+        mention=settings.mention,
+        waits=render("run/interrupted.md.j2").strip(),
+        verifies=settings.verify.enabled,
+    )
+    try:
+        github_forge(settings, trigger.repository, host).progress_writer().pause(progress)
+    except ResolverError as error:
+        logger.warning("the pause of run %s could not be announced: %s", progress.run, error.what)

@@ -1,0 +1,25 @@
+"""The process of `resolver worker`: executes stored requests without accepting deliveries."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from resolver.entrypoints.webhook.executors import ExecutorKind
+from resolver.entrypoints.webhook.process import open_process
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+
+def run_worker(
+    environment: Mapping[str, str],
+    options: Mapping[str, Any],
+    concurrency: int,
+    metrics_address: tuple[str, int] | None = None,
+) -> None:
+    """Execute requests until a signal arrives. See `open_process` for the arguments and errors."""
+    process = open_process(environment, options, ExecutorKind.WORKER, concurrency, metrics_address)
+    process.start()
+    logger.info("works for %s, its runs are in %s", process.url, process.folder.path)
+    process.load_modules()
+    threading.Event().wait()
