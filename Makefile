@@ -85,6 +85,7 @@ format: $(VENV)/.installed-test
 docs: $(VENV)/.installed-test
 	$(BIN)/python scripts/settings_docs.py > docs/settings.md
 	$(BIN)/python scripts/events_docs.py > docs/events.md
+	$(BIN)/python scripts/openapi_docs.py > docs/openapi.json
 	$(BIN)/python -m scripts.generated_parts
 	$(BIN)/python -m scripts.attacks_docs > docs/attacks.md
 
