@@ -133,7 +133,6 @@ def give_existing_page(case: Any) -> None:
         case.query["key"] = outcome_page_key(SECRET, "octo/sums")
 
 
-@pytest.mark.attack
 @pytest.mark.parametrize("label", OPERATIONS)
 @given(data=st.data())
 def test_every_answer_is_as_the_document_says(
