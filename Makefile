@@ -17,12 +17,14 @@ LOCK = $(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.1
 	--generate-hashes --no-header --no-annotate --no-emit-index-url
 # What `make fuzz` spends on each parser.
 FUZZ_SECONDS ?= 120
+# What `make chaos` takes; see `python -m scripts.chaos --help`.
+CHAOS ?= --minutes 3 --kills 20
 
 # pytest keeps the tests with their assertions rewritten, which is most of the time of collecting
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep fuzz mutation lint format docs docs-site screenshots lock \
+.PHONY: help demo check test test-deep fuzz chaos mutation lint format docs docs-site screenshots lock \
 	audit clean
 
 help:
@@ -31,6 +33,7 @@ help:
 	@echo "make test    run the whole test suite"
 	@echo "make test-deep  the tests that measure time, and property tests with many new examples"
 	@echo "make fuzz    new inputs for each parser of outside data, FUZZ_SECONDS=120 for each"
+	@echo "make chaos   kill a server's processes for minutes, and check that nothing is lost or doubled"
 	@echo "make mutation  how many defects put into the modules that matter most their tests find"
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
@@ -66,6 +69,9 @@ test-deep: $(VENV)/.installed-test
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python scripts/fuzz.py --seconds $(FUZZ_SECONDS) --workers $(CORES) $(FUZZ_TARGETS)
 
+chaos: $(VENV)/.installed-test
+	$(BIN)/python -m scripts.chaos $(CHAOS)
+
 mutation: $(VENV)/.installed-test
 	@$(PIP_INSTALL) --no-binary yattag --no-build-isolation -r $(LOCKS)/mutation.txt
 	$(BIN)/python scripts/mutation.py
@@ -87,6 +93,7 @@ format: $(VENV)/.installed-test
 docs: $(VENV)/.installed-test
 	$(BIN)/python scripts/settings_docs.py > docs/reference/settings.md
 	$(BIN)/python scripts/events_docs.py > docs/reference/events.md
+	$(BIN)/python scripts/openapi_docs.py > docs/reference/openapi.json
 	$(BIN)/python -m scripts.generated_parts
 	$(BIN)/python -m scripts.reference_docs
 	$(BIN)/python -m scripts.attacks_docs > docs/reference/attacks.md

@@ -1,9 +1,11 @@
-"""A webhook under load: `resolver serve` and a bare FastAPI with one insert, side by side.
+"""A webhook under load: `resolver serve`, a bare FastAPI and a probot app with one insert each.
 
     python bench/deliveries.py [RATE] [SECONDS] [WAITING]
 
 Sends RATE signed deliveries a second (200) for SECONDS (10), each on a connection of its own, to
-both in turn, on SQLite and on PostgreSQL. Prints a JSON line for each: answers by status, and their
+each in turn, on SQLite and on PostgreSQL. The probot app is left out unless PROBOT_NODE names a
+node of version 22 or later and PROBOT_FOLDER a folder with the packages of
+`bench/peers/probot_webhook.mjs`. Prints a JSON line for each: answers by status, and their
 times from the moment at which the delivery was due, and the server's processor time for each.
 Resolver's deliveries ask for runs of 20 repositories; their model and their GitHub answer nothing,
 so that all wait. The last line is the start of a server with WAITING (10,000) waiting runs.
@@ -16,6 +18,7 @@ import hmac
 import json
 import os
 import re
+import shutil
 import socket
 import statistics
 import subprocess
@@ -24,7 +27,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,7 @@ from tests.parts.postgres import running_postgres
 
 RESOLVER = str(Path(sys.executable).parent / "resolver")
 PEER = str(Path(__file__).parent / "peers" / "bare_webhook.py")
+PROBOT_PEER = Path(__file__).parent / "peers" / "probot_webhook.mjs"
 SECRET = "bench"
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -137,10 +141,22 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def bare_server(database: str) -> AbstractContextManager[tuple["subprocess.Popen[bytes]", int]]:
+    return peer_server([sys.executable, PEER, database])
+
+
+def probot_server(
+    node: str, folder: Path, database: str
+) -> AbstractContextManager[tuple["subprocess.Popen[bytes]", int]]:
+    """folder: holds node_modules, and gets a copy of the app, which imports from there."""
+    shutil.copy(PROBOT_PEER, folder)
+    return peer_server([node, str(folder / PROBOT_PEER.name), database])
+
+
 @contextmanager
-def bare_server(database: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+def peer_server(command: list[str]) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
     port = free_port()
-    process = subprocess.Popen([sys.executable, PEER, database, str(port)])
+    process = subprocess.Popen([*command, str(port)])
     try:
         while True:
             try:
@@ -234,7 +250,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, running_postgres() as server:
         folder = Path(name)
         database_urls = {}
-        for database in ("bare", "resolver"):
+        for database in ("bare", "probot", "resolver"):
             with psycopg.connect(server.url, autocommit=True) as connection:
                 connection.execute(f"CREATE DATABASE {database}")
             database_urls[database] = server.url.replace("/postgres?", f"/{database}?")
@@ -242,6 +258,10 @@ def main() -> None:
             measure_load("FastAPI + psycopg", process, port, rate, seconds)
         with resolver_server(folder, database_urls["resolver"]) as (process, port):
             measure_load("resolver, PostgreSQL", process, port, rate, seconds)
+        node, packages = os.environ.get("PROBOT_NODE"), os.environ.get("PROBOT_FOLDER")
+        if node and packages:
+            with probot_server(node, Path(packages), database_urls["probot"]) as (process, port):
+                measure_load("probot + pg", process, port, rate, seconds)
         with bare_server(str(folder / "bare.db")) as (process, port):
             measure_load("FastAPI + sqlite3", process, port, rate, seconds)
         url = f"sqlite:///{folder}/resolver.db"

@@ -14,7 +14,8 @@ from resolver.config.settings import Settings
 from resolver.controller.control import Control
 from resolver.errors import Cause
 from resolver.events.run_log import RunLog
-from resolver.events.stream import Clock, Subscriber, utc_now
+from resolver.events.steady_clock import SteadyClock
+from resolver.events.stream import Clock, Subscriber
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.github.client.snapshot import RepositorySnapshot
@@ -107,7 +108,7 @@ class RunRequest:
     log_url: str = ""
     page: str = ""
     actions_run: str = ""
-    now: Clock = utc_now
+    now: Clock = field(default_factory=SteadyClock)
 
     @property
     def is_local(self) -> bool:

@@ -90,6 +90,19 @@ def test_an_outage_of_the_provider_is_told_once_and_the_run_goes_on_after_it(
     assert "Resolver opened" in scenario.own_comment
 
 
+def test_a_model_that_hangs_is_an_outage(scenario: Scenario) -> None:
+    scenario.plans.add("fix", *plan_of_a_fix(delay=600))
+    hurried = {"RESOLVER_MODEL_OPTIONS": "{retries: 0, timeout: 0.5}"}
+    with pytest.raises(ResolverError) as outage:
+        scenario.runs(**hurried).work_on(started(scenario.trigger, 1))
+    assert outage.value.cause == "provider_down"
+    assert "You don't need to do anything" in scenario.own_comment
+    scenario.plans.add("fix", *plan_of_a_fix())
+    done = scenario.runs().work_on(started(scenario.trigger, 2, outage_began=utc_now()))
+    assert done.exit_code == 0
+    assert scenario.forge.done_once(scenario.issue)
+
+
 def test_a_stop_between_two_tries_replaces_the_words_about_the_next_one(scenario: Scenario) -> None:
     scenario.plans.add("fix", error(503, "overloaded"))
     with pytest.raises(ResolverError):

@@ -30,6 +30,7 @@ from resolver.entrypoints.webhook.request_queue import (
     StartedRequest,
 )
 from resolver.entrypoints.webhook.sql_request_queue import REQUESTS, SqlRequestQueue
+from resolver.errors import UsageError
 from resolver.models.run import Actor, Trigger, TriggerKind
 from tests.parts.postgres import Postgres
 
@@ -425,6 +426,26 @@ def test_a_database_that_is_gone_fails_the_check(tmp_path: Path) -> None:
     (tmp_path / "resolver.db").unlink()
     with pytest.raises(DatabaseError, match="gone"):
         queue.check()
+    queue.close()
+
+
+def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "resolver.db"
+    url = parse_database_url(f"sqlite:///{file}")
+    file.write_bytes(b"no database" * 1000)
+    with pytest.raises(UsageError, match="file is not a database") as refused:
+        SqlRequestQueue(url)
+    assert str(file) in refused.value.what
+    assert "restore the file from a backup" in refused.value.next_step
+
+    file.unlink()
+    SqlRequestQueue(url).close()
+    content = file.read_bytes()
+    file.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    queue = SqlRequestQueue(url)
+    with pytest.raises(DatabaseError, match="malformed") as caught:
+        queue.add(run(1))
+    assert "restore the file from a backup" in caught.value.next_step
     queue.close()
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from sqlalchemy import URL, make_url, text
 from sqlalchemy.engine import create_engine
 
 from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
-from resolver.entrypoints.webhook.database import parse_database_url
+from resolver.entrypoints.webhook.database import DatabaseError, parse_database_url
 from resolver.errors import OverBudget, ResolverError
+from tests.parts.clock import PassingTime
 from tests.parts.postgres import PASSWORD, Postgres
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -165,6 +167,39 @@ def test_runs_that_begin_at_once_dont_pass_the_bound_together(
         thread.join()
     assert sum(granted) == 10.0
     assert len(refused) == 7
+
+
+def test_costs_are_stored_again_until_the_database_is_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
+    engine = create_engine(url)
+
+    def rename(old: str, new: str) -> None:
+        with engine.begin() as connection:
+            connection.execute(text(f"ALTER TABLE {old} RENAME TO {new}"))
+
+    def come_back(_: float) -> None:
+        waits.append(1)
+        if len(waits) == 3:
+            rename("away", "resolver_spending")
+
+    waits: list[int] = []
+    passing = PassingTime()
+    ledger = SpendingLedger(url, replace(passing.retries(), sleep=come_back))
+    rename("resolver_spending", "away")
+    assert reserve(ledger, "a") == float("inf")
+    assert len(waits) == 3 and caplog.text.count("costs can't be stored for now") == 3
+    ledger.close()
+
+    ledger = SpendingLedger(url, passing.retries(seconds=30))
+    rename("resolver_spending", "away")
+    with pytest.raises(DatabaseError) as raised:
+        ledger.record_cost("a", "octo/calc", 1.0, 0, NOON)
+    assert str(tmp_path) not in raised.value.what + raised.value.next_step
+    assert 0 < passing.now <= 30
+    ledger.close()
+    engine.dispose()
 
 
 def test_a_database_that_is_gone_is_an_error_without_its_password(tmp_path: Path) -> None:

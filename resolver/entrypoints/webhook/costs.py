@@ -5,10 +5,12 @@ Budget is reserved when a run starts and released when it ends, so that runs at 
 exceed a limit together. Days and months are those in UTC in which the run started.
 """
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     URL,
@@ -27,8 +29,16 @@ from sqlalchemy import (
     update,
 )
 
-from resolver.entrypoints.webhook.database import ServerDatabase
-from resolver.errors import OverBudget
+from resolver.config.retries import RetryPolicy
+from resolver.entrypoints.webhook.database import DatabaseError, ServerDatabase
+from resolver.errors import OverBudget, ResolverError
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+DATABASE_RETRIES = RetryPolicy(seconds=240.0, max_wait_seconds=5.0)
+"""How long costs are stored again while the database can't be used."""
+
+_Stored = TypeVar("_Stored")
 
 SPENDING = Table(
     "resolver_spending",
@@ -95,10 +105,13 @@ class SpendingLedger:
 
     url: of SQLite or PostgreSQL, as returned by `database.parse_database_url`. Raises UsageError if
     it can't be used, and DatabaseError if that happens later. No error contains the password.
+    retries: how long costs are stored again while the database can't be used. Otherwise a restart
+    of the database would end the runs that start meanwhile, and lose the costs of those that end.
     """
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, retries: RetryPolicy = DATABASE_RETRIES) -> None:
         self._database = ServerDatabase(url, SPENDING)
+        self._retries = retries
 
     def reserve(
         self,
@@ -114,7 +127,21 @@ class SpendingLedger:
 
         hours: after which the reservation expires if the run never ends. Raises OverBudget.
         """
-        repository = repository.lower()
+
+        def attempt() -> float:
+            return self._reserve(run, repository.lower(), amount, bounds, now, hours)
+
+        return self._persistently(attempt)
+
+    def _reserve(
+        self,
+        run: str,
+        repository: str,
+        amount: float,
+        bounds: SpendingBounds,
+        now: datetime,
+        hours: float,
+    ) -> float:
         day = f"{now:%Y-%m-%d}"
         is_other_run = SPENDING.c.run != run
         with self._database.writing() as connection:
@@ -148,12 +175,38 @@ class SpendingLedger:
             "reserved": 0.0,
             "until": 0.0,
         }
-        with self._database.writing() as connection:
-            _lock(connection)
-            existing_day = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
-            if existing_day is None and not cost and not unpriced:
-                return  # it was refused before it started
-            _write(connection, run, existing_day is not None, {"day": f"{now:%Y-%m-%d}"} | values)
+        is_of_run = SPENDING.c.run == run
+
+        def attempt() -> None:
+            with self._database.writing() as connection:
+                _lock(connection)
+                existing_day = connection.scalar(select(SPENDING.c.day).where(is_of_run))
+                if existing_day is None and not cost and not unpriced:
+                    return  # it was refused before it started
+                day = {"day": f"{now:%Y-%m-%d}"}
+                _write(connection, run, existing_day is not None, day | values)
+
+        self._persistently(attempt)
+
+    def _persistently(self, attempt: Callable[[], _Stored]) -> _Stored:
+        """Return the result of `attempt`, which is repeated while the database can't be used.
+
+        The error of the last attempt reaches people on GitHub, so it does not name the database.
+        """
+
+        def wait_after(error: ResolverError) -> float | None:
+            return 0.0 if isinstance(error, DatabaseError) else None
+
+        def log(error: ResolverError, wait: float) -> None:
+            logger.error("costs can't be stored for now, next try in %.0f s: %s", wait, error.what)
+
+        try:
+            return self._retries.call(attempt, wait_after, log)
+        except DatabaseError as error:
+            logger.error("costs can't be stored: %s", error.what)
+            raise DatabaseError(
+                "the server can't use its database", "ask again later; the server's log says why"
+            ) from error
 
     def totals(
         self, now: datetime, repository: str = "", month: str = ""

@@ -18,6 +18,9 @@ _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 BUSY_SECONDS = 30
 """Timeout in seconds for connecting to PostgreSQL, and for waiting for another writer in SQLite."""
 
+_DAMAGES = {"file is not a database", "database disk image is malformed"}
+"""What SQLite says about a damaged file: https://www.sqlite.org/rescode.html"""
+
 READS = {"resolver_reads": True}
 """Execution options of a read-only transaction, which waits for no writer in SQLite."""
 
@@ -119,10 +122,12 @@ class ServerDatabase:
 
     def _error(self, reason: str) -> DatabaseError:
         name = self._url.render_as_string(hide_password=True)
-        return DatabaseError(
-            f"the database {name} can't be used: {reason}",
-            "check RESOLVER_DATABASE_URL, that the database runs, and that its disk has room",
+        next_step = (
+            "check RESOLVER_DATABASE_URL, that the database runs, and that its disk has room"
         )
+        if reason in _DAMAGES:
+            next_step = "restore the file from a backup, or move it away to start with an empty one"
+        return DatabaseError(f"the database {name} can't be used: {reason}", next_step)
 
 
 def _create_engine(url: URL) -> Engine:

@@ -14,6 +14,7 @@ from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
+from resolver.entrypoints.webhook.openapi import HealthAnswer, ReadyAnswer, UnreadyAnswer
 from resolver.entrypoints.webhook.request_queue import Backlog, RequestQueue
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
@@ -78,13 +79,26 @@ def add_health(app: FastAPI, check: Check | None) -> None:
     """
     checking = CapacityLimiter(1)
 
-    @app.get("/healthz")
+    @app.get(
+        "/healthz",
+        operation_id="health",
+        summary="Tell that the process runs",
+        responses={200: {"model": HealthAnswer, "description": "The process runs."}},
+    )
     async def healthz() -> JSONResponse:
         """200 while the process answers. Restart it if it does not."""
         # Nothing but this process: to start it again helps no database that is down.
         return JSONResponse({"status": "ok"})
 
-    @app.get("/readyz")
+    @app.get(
+        "/readyz",
+        operation_id="readiness",
+        summary="Tell if deliveries can be stored",
+        responses={
+            200: {"model": ReadyAnswer, "description": "Deliveries can be stored."},
+            503: {"model": UnreadyAnswer, "description": "Deliveries can't be stored now."},
+        },
+    )
     async def readyz() -> JSONResponse:
         """200 while deliveries can be stored, with free disk space, length and age of the queue;
         else 503, with the reason in the server's log."""

@@ -7,13 +7,21 @@ are. With `&format=json` the answer is the same JSON that the command prints.
 import base64
 import hashlib
 import hmac
+from typing import Annotated
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from fastapi import FastAPI, HTTPException, Response
+from fastapi import FastAPI, HTTPException, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from resolver.config.templates import render
+from resolver.entrypoints.webhook.openapi import (
+    PAGE_KEY,
+    Responses,
+    error_responses,
+    page_response,
+    requires,
+)
 from resolver.entrypoints.webhook.outcomes import OutcomeStore, StoredOutcomes
 from resolver.entrypoints.webhook.page_links import outcome_page_key
 from resolver.errors import ResolverError
@@ -59,8 +67,27 @@ def add_outcome_pages(app: FastAPI, store: OutcomeStore, secret: str) -> None:
             return JSONResponse(content, headers=headers)
         return HTMLResponse(render_outcome_page(stored), headers=headers)
 
-    @app.get("/outcomes/{owner}/{name}")
-    async def outcomes(owner: str, name: str, key: str = "", format: str = "") -> Response:
+    page: Responses = page_response(headers)
+    page[200]["content"]["application/json"] = {"schema": {"type": "object"}}
+
+    @app.get(
+        "/outcomes/{owner}/{name}",
+        operation_id="show_outcomes",
+        summary="Show what became of the pull requests of a repository",
+        response_class=Response,
+        responses=page
+        | error_responses(
+            s404="The repository has no outcomes, or the key is not the repository's.",
+            s503="The outcomes can't be read now.",
+        ),
+        openapi_extra=requires(PAGE_KEY),
+    )
+    async def outcomes(
+        owner: str,
+        name: str,
+        key: Annotated[str, Query(include_in_schema=False)] = "",
+        format: Annotated[str, Query(description="`json` for JSON instead of a page.")] = "",
+    ) -> Response:
         """What became of a repository's pull requests, as a page; with `format=json`, as JSON."""
         repository = f"{owner}/{name}"
         expected = outcome_page_key(secret, repository).encode()

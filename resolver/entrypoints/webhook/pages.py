@@ -12,14 +12,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI, HTTPException, Query, Response
 from fastapi.responses import HTMLResponse
 
 from resolver.config.templates import render
+from resolver.entrypoints.webhook.openapi import (
+    PAGE_KEY,
+    error_responses,
+    page_response,
+    requires,
+)
 from resolver.entrypoints.webhook.page_links import page_key
 from resolver.errors import LogError
 from resolver.events.log import Event, open_log_file, parse_line
@@ -114,8 +120,21 @@ def add_pages(app: FastAPI, pages: Pages) -> None:
     }
     waiting = 0
 
-    @app.get("/runs/{run}")
-    async def page(run: str, key: str = "") -> HTMLResponse:
+    @app.get(
+        "/runs/{run}",
+        operation_id="show_run",
+        summary="Show the log of a run",
+        response_class=Response,
+        responses=page_response(headers)
+        | error_responses(
+            s404="There is no such run, or the key is not the run's.",
+            s503="Too many pages are requested; `Retry-After` says when to ask again.",
+        ),
+        openapi_extra=requires(PAGE_KEY),
+    )
+    async def page(
+        run: str, key: Annotated[str, Query(include_in_schema=False)] = ""
+    ) -> HTMLResponse:
         """The steps of a run so far, as a page."""
         nonlocal waiting
         if not pages.opens(run, key):

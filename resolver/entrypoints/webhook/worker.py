@@ -25,6 +25,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from resolver.entrypoints.webhook.database import DatabaseError
+from resolver.entrypoints.webhook.dbos_log import DbosLogFilter
 from resolver.entrypoints.webhook.executors import Executor
 from resolver.entrypoints.webhook.request_queue import (
     MeasureProgress,
@@ -154,6 +155,7 @@ class Worker:
         # DBOS adds its own handler to a logger without one, and that handler would not redact
         # secrets.
         logging.getLogger("dbos").addHandler(logging.NullHandler())
+        logging.getLogger("dbos").addFilter(DbosLogFilter())
         config: DBOSConfig = {
             "name": "resolver",
             "system_database_url": url.render_as_string(hide_password=False),

@@ -1,0 +1,344 @@
+"""Kills a server's processes at random moments, and checks that nothing is lost or done twice.
+
+    python -m scripts.chaos --minutes 3 --kills 20
+
+Mentions in several repositories of the simulated GitHub are delivered to real processes of
+`resolver serve`, some of them twice. Meanwhile the server, a worker, the sandbox of a run or
+PostgreSQL is killed without notice, and what nobody else starts is started again. At the end each
+accepted mention must have exactly one branch, one pull request and one final comment, and no run
+may have waited longer than a minute for a process that was dead. Prints a JSON line, and ends with
+exit code 1 if that is not so. The seed makes the order of the kills the same again, not their exact
+moments.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+import docker
+
+from resolver.runtime.engine import RUN_LABEL
+from resolver.runtime.local import process_descendants
+from tests.parts.github import github_server
+from tests.parts.github_server.state import Issue
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.postgres import Postgres, running_postgres
+from tests.parts.runs import RESOLVER, bash, finish
+from tests.parts.waiting import becomes_true, until
+from tests.webhook.serving import FIX, SUMMARY, Forge, Plans, Server
+
+MAX_WAIT_SECONDS = 60.0
+"""How long a run may wait for a process that was killed."""
+
+SHARE_REPEATED = 0.2
+"""Share of the deliveries that are sent again under the same id."""
+
+STEPS = 3
+"""Steps of each run before it finishes."""
+
+
+@dataclass
+class Mention:
+    """A person's request. accepted: True once a delivery of it was answered 202."""
+
+    issue: Issue
+    plan: str
+    payload: dict[str, Any]
+    accepted: bool = False
+    ended_at: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.issue.repository.full_name}#{self.issue.number}"
+
+
+@dataclass
+class Kill:
+    """Something that was killed, and the runs that were active then."""
+
+    kind: str
+    at: float
+    active: list[Mention] = field(default_factory=list)
+
+
+def find_problems(mentions: list[Mention]) -> list[str]:
+    """Return what is lost or doubled: for people to read, empty if all is well."""
+    problems = []
+    for mention in (each for each in mentions if each.accepted):
+        issue = mention.issue
+        branches = [
+            name
+            for name in Forge.branches(issue.repository)
+            if name.startswith(f"agent/issue-{issue.number}-")
+        ]
+        pulls = [
+            pull
+            for pull in Forge.pulls(issue.repository)
+            if pull.pull is not None and pull.pull.head in branches
+        ]
+        found = {
+            "branches": len(branches),
+            "pull requests": len(pulls),
+            "final comments": len(Forge.final_comments(issue)),
+            "comments": len(Forge.own_comments(issue)),
+        }
+        wrong = [f"{count} {what}" for what, count in found.items() if count != 1]
+        if wrong:
+            problems.append(f"{mention.name} has {', '.join(wrong)}")
+    return problems
+
+
+def longest_wait(kills: list[Kill], plans: Plans, ended_at: float) -> tuple[float, str]:
+    """Return the longest time in seconds from a kill to the next sign of a run that was active
+    then, a request to its model or its end, and the run. ended_at: when the observation ended."""
+    longest, name = 0.0, ""
+    for kill in kills:
+        for mention in kill.active:
+            signs = [*plans.times(mention.plan), mention.ended_at or ended_at]
+            wait = min((sign for sign in signs if sign > kill.at), default=ended_at) - kill.at
+            if wait > longest:
+                longest, name = wait, f"{mention.name} after {kill.kind}"
+    return longest, name
+
+
+class Chaos:
+    """One experiment: the processes, the mentions, and what is done to them."""
+
+    def __init__(
+        self,
+        options: Mapping[Server, tuple[str, ...]],
+        forge: Forge,
+        plans: Plans,
+        postgres: Postgres | None,
+        seed: int,
+        has_containers: bool,
+    ) -> None:
+        """options: the running processes, the server first, with the options of each."""
+        self.options, self.processes = options, list(options)
+        self.forge, self.plans, self.postgres = forge, plans, postgres
+        self.random = random.Random(seed)
+        self.kills: list[Kill] = []
+        self.mentions: list[Mention] = []
+        self.targets = {"process": self.kill_process}
+        self.targets |= (
+            {"container": self.kill_container} if has_containers else {"sandbox": self.kill_sandbox}
+        )
+        if postgres is not None:
+            self.targets["database"] = self.kill_database
+        self._began = self._ended = time.monotonic()
+
+    def prepare(self, count: int, repositories: int) -> None:
+        """Create the repositories and the comments that ask."""
+        names = [self.forge.repository(f"octo/chaos{number}") for number in range(repositories)]
+        for number in range(count):
+            plan = f"chaos{number}"
+            steps = [bash(f"echo step {step}") for step in range(STEPS)]
+            self.plans.add(plan, *steps, FIX, finish(SUMMARY))
+            issue = self.forge.issue(names[number % repositories], plan)
+            self.mentions.append(Mention(issue, plan, self.forge.mention(issue)))
+
+    def send(self, mention: Mention) -> None:
+        """Deliver until it is accepted, as GitHub does if it is asked to deliver again."""
+        id = f"delivery-{mention.plan}"
+
+        def is_accepted() -> bool:
+            with suppress(OSError, HTTPException, ValueError, KeyError):
+                mention.accepted = self.processes[0].deliver(mention.payload, delivery=id)[0] == 202
+            return mention.accepted
+
+        until(is_accepted, 120, pause=0.5)
+
+    def run(self, seconds: float, kills: int) -> None:
+        """Deliver all mentions and kill something now and then; return when all is done or
+        nothing more is to be expected."""
+        begin = self._began = time.monotonic()
+        moments = sorted(self.random.uniform(0, seconds) for _ in range(kills))
+        repeated = self.random.sample(self.mentions, int(len(self.mentions) * SHARE_REPEATED))
+        with ThreadPoolExecutor(4) as senders:
+            sent = []
+            for number, mention in enumerate([*self.mentions, *repeated]):
+                due = begin + seconds * 0.6 * number / (len(self.mentions) + len(repeated))
+                sent.append(senders.submit(self._send_at, due, mention))
+            watcher = threading.Thread(target=self._watch, args=(begin + seconds + 600,))
+            watcher.start()
+            for moment in moments:
+                time.sleep(max(0.0, begin + moment - time.monotonic()))
+                self.kill()
+            for each in sent:
+                each.result()
+        watcher.join()
+        self._ended = time.monotonic()
+
+    def _send_at(self, due: float, mention: Mention) -> None:
+        time.sleep(max(0.0, due - time.monotonic()))
+        self.send(mention)
+
+    def _watch(self, deadline: float) -> None:
+        """Note when each mention has its final comment, until all have it."""
+
+        def all_ended() -> bool:
+            for mention in self.mentions:
+                if not mention.ended_at and Forge.final_comments(mention.issue):
+                    mention.ended_at = time.monotonic()
+            return all(mention.ended_at for mention in self.mentions)
+
+        becomes_true(all_ended, deadline - time.monotonic(), pause=0.2)
+
+    def active(self) -> list[Mention]:
+        """The mentions whose runs have asked their model and have no final comment yet."""
+        asked = {name for name, _ in list(self.plans.calls)}
+        return [each for each in self.mentions if each.plan in asked and not each.ended_at]
+
+    def kill(self) -> None:
+        """Kill something by chance, and start it again."""
+        kind = self.random.choice(sorted(self.targets))
+        self.kills.append(Kill(kind, time.monotonic(), self.active()))
+        self.targets[kind]()
+
+    def problems(self) -> list[str]:
+        """Return what is lost or doubled, and who waited too long: empty if all is well."""
+        found = find_problems(self.mentions)
+        wait, name = longest_wait(self.kills, self.plans, self._ended)
+        if wait > MAX_WAIT_SECONDS:
+            found.append(f"{name} waited for {wait:.0f} s")
+        return found
+
+    def result(self) -> dict[str, Any]:
+        """Return what happened, as numbers."""
+        wait, name = longest_wait(self.kills, self.plans, self._ended)
+        return {
+            "seconds": round(self._ended - self._began),
+            "processes": len(self.processes),
+            "accepted": sum(each.accepted for each in self.mentions),
+            "ended": sum(bool(each.ended_at) for each in self.mentions),
+            "kills": dict(Counter(each.kind for each in self.kills)),
+            "interrupted_runs": sum(len(each.active) for each in self.kills),
+            "longest_wait_s": round(wait, 1),
+            "longest_wait_of": name,
+        }
+
+    def kill_process(self) -> None:
+        """kill -9 of the server or of a worker."""
+        process = self.random.choice(self.processes)
+        process.end(signal.SIGKILL)
+        process.start(*self.options[process])
+
+    def kill_sandbox(self) -> None:
+        """kill -9 of what one of the processes has started for a run."""
+        children = process_descendants(self.random.choice(self.processes).process.pid)
+        for pid in [children[0], *process_descendants(children[0])] if children else []:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def kill_container(self) -> None:
+        """Kill a container of a run."""
+        runs = [path.name for each in self.processes for path in each.runs.glob("2*-*-*")]
+        engine = docker.from_env()
+        for run in self.random.sample(runs, len(runs)):
+            found = engine.containers.list(
+                ignore_removed=True, filters={"label": f"{RUN_LABEL}={run}"}
+            )
+            for container in found:
+                with suppress(docker.errors.APIError):
+                    container.kill()
+            if found:
+                return
+
+    def kill_database(self) -> None:
+        """PostgreSQL is stopped as a crash does, and started again."""
+        assert self.postgres is not None
+        self.postgres.stop()
+        time.sleep(self.random.uniform(0, 3))
+        self.postgres.start()
+
+
+class WorkerServer(Server):
+    """`resolver worker` instead of `resolver serve`."""
+
+    def start(self, *options: str) -> None:
+        """Start it and wait until it works."""
+        with (self.folder / "log").open("ab") as log:
+            before = log.tell()
+            self._process = subprocess.Popen(
+                [RESOLVER, "worker", *options],
+                env=self.environment,
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+            )
+
+        def is_working() -> bool:
+            assert self.process.poll() is None, self.log
+            return "its runs are in" in self.log[before:]
+
+        until(is_working, 60)
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the command line's options."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=3.0)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--mentions", type=int, default=30)
+    parser.add_argument("--repositories", type=int, default=6)
+    parser.add_argument("--workers", type=int, default=0, help="processes of `resolver worker`")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="postgresql")
+    parser.add_argument("--image", default="", help="run sandboxes in containers of this image")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="folder in which logs and runs are left")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the experiment that the command line asks for, print its result, return the exit code."""
+    arguments = parse_arguments()
+    with ExitStack() as stack:
+        folder = arguments.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "github").mkdir()
+        postgres = (
+            stack.enter_context(running_postgres()) if arguments.database == "postgresql" else None
+        )
+        forge = Forge(stack.enter_context(github_server(folder / "github")))
+        plans = Plans(stack.enter_context(ModelEndpoint()))
+        environment = {}
+        if postgres is not None:
+            environment["RESOLVER_DATABASE_URL"] = postgres.url
+        if arguments.image:
+            environment |= {"RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": arguments.image}
+        processes: dict[Server, tuple[str, ...]] = {}
+        for number in range(arguments.workers + 1):
+            home = folder / ("serve" if number == 0 else f"worker-{number}")
+            home.mkdir()
+            kind = WorkerServer if number else Server
+            process = kind(home, forge, plans.endpoint, **environment)
+            stack.callback(process.close)
+            is_web = number == 0 and arguments.workers > 0
+            processes[process] = ("--concurrency", "0") if is_web else ("--concurrency", "3")
+        for process, options in processes.items():
+            process.start(*options)
+        chaos = Chaos(processes, forge, plans, postgres, arguments.seed, bool(arguments.image))
+        chaos.prepare(arguments.mentions, arguments.repositories)
+        chaos.run(arguments.minutes * 60, arguments.kills)
+        problems = chaos.problems()
+        print(json.dumps(chaos.result() | {"problems": problems}))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""Prints the OpenAPI document of the server of `resolver serve`, for docs/reference/openapi.json.
+
+A server publishes the same document at /openapi.json. One without a public URL has no pages, and
+its document does not have them either.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+
+from resolver.entrypoints.webhook.database import parse_database_url
+from resolver.entrypoints.webhook.openapi import create_openapi_document
+from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
+from resolver.entrypoints.webhook.outcomes import OutcomeStore
+from resolver.entrypoints.webhook.pages import Pages
+from resolver.entrypoints.webhook.webhook import create_webhook_app
+
+
+def openapi_document() -> str:
+    """Return the document of a server with all routes."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = OutcomeStore(parse_database_url(f"sqlite:///{folder}/resolver.db"))
+        app = create_webhook_app("", lambda *_: "", pages=Pages(Path(folder), ""))
+        add_outcome_pages(app, store, "")
+        document = create_openapi_document(app)
+        store.close()
+    return json.dumps(document, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    print(openapi_document(), end="")
