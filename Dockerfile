@@ -25,10 +25,11 @@ COPY requirements/build.txt requirements/
 RUN python3 -m venv --without-pip /opt/build \
  && python3 -m pip --python /opt/build/bin/python install -q --no-compile \
     --require-hashes --only-binary :all: -r requirements/build.txt
-COPY pyproject.toml README.md LICENSE ./
+COPY hatch_build.py pyproject.toml README.md LICENSE ./
 COPY prompts prompts
 COPY suite suite
 COPY resolver resolver
+ARG SOURCE_COMMIT=
 RUN /opt/build/bin/python -m hatchling build -t wheel -d /wheels \
  && python3 -m pip --python /opt/venv/bin/python install -q --no-deps --no-index \
     --root /install /wheels/*.whl

@@ -1,25 +1,38 @@
 #!/usr/bin/env bash
-# Releases a version in two steps, so that what is signed in between is what is released.
+# Releases a version in steps, so that what is signed in between is what is released.
 #
-#   scripts/release.sh image VERSION          builds the image of this checkout and pushes it; writes
-#                                             its bill of materials to sbom.cdx.json
+#   scripts/release.sh package VERSION        builds wheel and source distribution of this checkout
+#                                             into dist/, and fails if they are not reproducible
+#   scripts/release.sh image VERSION          builds the image of this checkout for this machine's
+#                                             architecture and pushes it as VERSION-ARCHITECTURE;
+#                                             writes its bill of materials to sbom.cdx.json
+#   scripts/release.sh index VERSION DIGEST...  pushes VERSION, which names these images, one for
+#                                             each architecture
 #   scripts/release.sh tag VERSION DIGEST     tags a commit whose action.yml names the image by its
 #                                             digest. The branch is left alone.
+#   scripts/release.sh notes VERSION          prints the section of the version in CHANGELOG.md
 #
 # GITHUB_REPOSITORY   OWNER/NAME; its image is $REGISTRY/owner/name
-# TOKEN, ACTOR        `image`: may write packages and read contents; `tag`: may write contents
+# TOKEN, ACTOR        `image`, `index`: may write packages and read contents; `tag`: may write
+#                     contents; `package`: may read contents; not needed for `notes`
+# PYTHON              `package`: a Python that has the packages of requirements/build.txt; they are
+#                     installed into a virtual environment unless given
 # REGISTRY            ghcr.io unless given
 # GITHUB_SERVER_URL   https://github.com unless given
-# GITHUB_OUTPUT       file for the outputs `image` and `digest` of the first step
+# GITHUB_OUTPUT       file for the outputs `image` and `digest` of `image` and `index`
+# GITHUB_STEP_SUMMARY file for the sizes
 set -euo pipefail
 
-usage="usage: scripts/release.sh image 0.2.0, or scripts/release.sh tag 0.2.0 sha256:..."
+usage="usage: scripts/release.sh package|image|index|tag|notes 0.2.0 [sha256:...]"
 step=${1:?$usage}
 version=${2:?$usage}
+version=${version#release/}
+shift 2
 registry=${REGISTRY:-ghcr.io}
 server=${GITHUB_SERVER_URL:-https://github.com}
-image=$registry/$(tr '[:upper:]' '[:lower:]' <<<"$GITHUB_REPOSITORY")
+image=$registry/$(tr '[:upper:]' '[:lower:]' <<<"${GITHUB_REPOSITORY:-}")
 tag=v$version
+scripts=$(cd "$(dirname "$0")" && pwd)
 
 if [[ ! $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]; then
   echo "$version is not like 0.2.0" >&2
@@ -37,38 +50,100 @@ as_us() {
     git "$@"
 }
 
-if [[ -n $(as_us ls-remote "$server/$GITHUB_REPOSITORY.git" "refs/tags/$tag") ]]; then
-  echo "$tag exists already: a version is released only once" >&2
-  exit 2
-fi
+refuse_released_version() {
+  local tags
+  tags=$(as_us ls-remote "$server/$GITHUB_REPOSITORY.git" "refs/tags/$tag")
+  if [[ -n $tags ]]; then
+    echo "$tag exists already: a version is released only once" >&2
+    exit 2
+  fi
+}
 
-build_image() {
+report() {
+  echo "$1" | tee -a "${GITHUB_STEP_SUMMARY:-/dev/null}"
+}
+
+build_package() {
+  local python=${PYTHON:-} folder
+  folder=$(mktemp -d)
+  trap "rm -rf '$folder'" EXIT
+  if [[ -z $python ]]; then
+    python3 -m venv "$folder/venv"
+    python=$folder/venv/bin/python
+    "$python" -m pip install --quiet --disable-pip-version-check --require-hashes \
+      --only-binary :all: -r requirements/build.txt
+  fi
+  # Files in the packages get the time of the commit.
+  SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+  export SOURCE_DATE_EPOCH
+  rm -rf dist
+  "$python" -m hatchling build -t sdist -t wheel -d dist
+
+  # The wheel that users build from the source distribution is the one that is published.
+  mkdir "$folder/source"
+  tar -xzf dist/*.tar.gz -C "$folder/source" --strip-components 1
+  (cd "$folder/source" && "$python" -m hatchling build -t wheel -d "$folder/wheel")
+  cmp dist/*.whl "$folder"/wheel/*.whl
+  local file
+  for file in dist/*; do
+    report "$(basename "$file"): $(($(wc -c <"$file") / 1000)) kB"
+  done
+}
+
+log_in() {
   # Forgotten at the end, where others use the same machine.
   DOCKER_CONFIG=$(mktemp -d)
   export DOCKER_CONFIG
   trap 'rm -rf "$DOCKER_CONFIG"' EXIT
-
   docker login "$registry" --username "$ACTOR" --password-stdin <<<"$TOKEN"
+}
+
+build_image() {
+  log_in
   # A name like python:3.12-slim refers to other images over time. It is resolved once, and the
   # image says which one it was built on.
-  local base base_digest
+  local base base_digest name commit
+  name=$image:$version-$(docker version --format '{{.Server.Arch}}')
+  commit=$(git rev-parse HEAD)
   base=$(sed -n 's/^ARG BASE=//p' Dockerfile)
   docker pull --quiet "$base"
   base_digest=$(digest_of "$base")
   check_digest "$base_digest"
-  docker build --build-arg "BASE=${base%:*}@$base_digest" --tag "$image:$version" \
+  docker build --build-arg "BASE=${base%:*}@$base_digest" --tag "$name" \
+    --build-arg "SOURCE_COMMIT=$commit" \
     --label "org.opencontainers.image.base.name=$base" \
     --label "org.opencontainers.image.base.digest=$base_digest" \
     --label "org.opencontainers.image.source=$server/$GITHUB_REPOSITORY" \
     --label "org.opencontainers.image.version=$version" \
-    --label "org.opencontainers.image.revision=$(git rev-parse HEAD)" .
-  docker run --rm "$image:$version" --version
-  python3 "$(dirname "$0")/sbom.py" "$image:$version" >sbom.cdx.json
-  docker push "$image:$version"
-  local digest
-  digest=$(digest_of "$image:$version")
+    --label "org.opencontainers.image.revision=$commit" .
+  docker run --rm "$name" --version
+  python3 "$scripts/sbom.py" "$name" >sbom.cdx.json
+  docker push "$name"
+  local digest size
+  digest=$(digest_of "$name")
   check_digest "$digest"
-  printf 'image=%s\ndigest=%s\n' "$image" "$digest" >>"${GITHUB_OUTPUT:-/dev/stdout}"
+  size=$(docker image inspect --format '{{.Size}}' "$name")
+  report "$name: $((size / 1000000)) MB, unpacked"
+  write_outputs "$digest"
+}
+
+push_index() {
+  local digest output insecure=()
+  # Unlike the engine, this command has to be told that the registry speaks plain HTTP.
+  [[ $registry =~ ^(127\.0\.0\.1|localhost): ]] && insecure=(--insecure)
+  for digest in "$@"; do
+    check_digest "$digest"
+  done
+  log_in
+  docker manifest create "${insecure[@]}" "$image:$version" "${@/#/$image@}"
+  output=$(docker manifest push "${insecure[@]}" "$image:$version")
+  digest=$(tail -n 1 <<<"$output")
+  check_digest "$digest"
+  write_outputs "$digest"
+}
+
+write_outputs() {
+  printf 'image=%s\ndigest=%s\n' "$image" "$1" >>"${GITHUB_OUTPUT:-/dev/stdout}"
 }
 
 # Prints the digest by which the registry has an image that was pulled or pushed as NAME:TAG.
@@ -94,8 +169,23 @@ tag_commit() {
   echo "$tag takes $image@$1"
 }
 
+print_notes() {
+  local notes
+  notes=$(awk -v heading="## $version" \
+    '/^## / { inside = index($0 " ", heading " ") == 1; next } inside' CHANGELOG.md)
+  if [[ -z ${notes//[[:space:]]/} ]]; then
+    echo "CHANGELOG.md has no section for $version" >&2
+    exit 1
+  fi
+  echo "$notes"
+}
+
+[[ $step == notes ]] || refuse_released_version
 case $step in
+  package) build_package ;;
   image) build_image ;;
-  tag) tag_commit "${3:?$usage}" ;;
+  index) push_index "${@:?$usage}" ;;
+  tag) tag_commit "${1:?$usage}" ;;
+  notes) print_notes ;;
   *) echo "$usage" >&2; exit 2 ;;
 esac

@@ -328,7 +328,7 @@ def _installed_from() -> str | None:
     Source: https://packaging.python.org/en/latest/specifications/direct-url/
     """
     try:
-        origin = json.loads(distribution("resolver").read_text("direct_url.json") or "{}")
+        origin = json.loads(distribution("resolver-agent").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):
         return None
     commit = origin.get("vcs_info", {}).get("commit_id")

@@ -11,7 +11,6 @@ from typing import NoReturn
 
 import click
 
-from resolver import __version__
 from resolver.config.garbage_collection import paused_collection
 from resolver.errors import ResolverError, RunStopped
 from resolver.trace.plain import for_terminal
@@ -40,6 +39,13 @@ COMMANDS = {
 """Each command with its one line of help. The code of a command is `resolver.cli.NAME.command`."""
 
 
+def print_version(context: click.Context) -> None:
+    """Print the version with its commit and end the command."""
+    version = importlib.import_module("resolver.version").version_text()
+    click.echo(f"resolver {version}")
+    context.exit()
+
+
 class LazyCommands(click.Group):
     """A click group that imports a command only when it is run.
 
@@ -65,7 +71,14 @@ class LazyCommands(click.Group):
 
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="resolver")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, given: print_version(context) if given else None,
+    help="Show the version and the commit that it was built from.",
+)
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Turn a GitHub issue into a small, correct pull request, with proof and a readable trace.

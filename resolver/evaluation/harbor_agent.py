@@ -51,7 +51,7 @@ class ResolverAgent(BaseInstalledAgent):
 
     def parse_version(self, stdout: str) -> str:
         """Return the version in the output of that command."""
-        return (stdout.split() or [""])[-1]
+        return (stdout.removeprefix("resolver ").split() or [""])[0]
 
     async def install(self, environment: Any) -> None:
         """Install git and Resolver in the container."""

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.parts.github import GitHubServer
+from tests.parts.plain_http import plain_http_port
 from tests.parts.runs import git
 from tests.parts.wsgi import serve
 
@@ -81,8 +82,8 @@ class Registry:
 def registry() -> Iterator[tuple[str, Registry]]:
     """A registry, with its address and content."""
     app = Registry()
-    with serve(app, "127.0.0.1") as address:
-        yield f"127.0.0.1:{address.port}", app
+    with serve(app, "127.0.0.1") as address, plain_http_port(address.port) as port:
+        yield f"127.0.0.1:{port}", app
 
 
 @pytest.fixture
@@ -126,6 +127,12 @@ def release(
     return done
 
 
+def read_outputs(checkout: Path) -> dict[str, str]:
+    """Return the outputs of the steps; of two with one name, that of the later step."""
+    lines = (checkout.parent / "outputs").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
 def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
     checkout: Path,
     github: GitHubServer,
@@ -145,19 +152,29 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
         for image in engine.images.list(f"{address}/octo/resolver"):
             engine.images.remove(image.id, force=True)
         engine.images.remove(f"{base}:1")
-    outputs = dict(
-        line.split("=", 1) for line in (checkout.parent / "outputs").read_text().splitlines()
-    )
+    outputs = read_outputs(checkout)
     assert outputs["image"] == f"{address}/octo/resolver"
-    assert pushed.manifests["9.8.7"] == pushed.manifests[outputs["digest"]]
-    manifest = json.loads(pushed.manifests["9.8.7"])
+    [name] = [name for name in pushed.manifests if name.startswith("9.8.7-")]
+    architecture = name.removeprefix("9.8.7-")
+    assert pushed.manifests[name] == pushed.manifests[outputs["digest"]]
+    manifest = json.loads(pushed.manifests[name])
+    assert f"{name}: " in done.stdout and " MB, unpacked" in done.stdout
     labels = json.loads(pushed.blobs[manifest["config"]["digest"]])["config"]["Labels"]
     assert labels["org.opencontainers.image.base.name"] == f"{base}:1"
     assert labels["org.opencontainers.image.base.digest"] == (
         f"sha256:{hashlib.sha256(pushed.manifests['1']).hexdigest()}"
     )
     bill = json.loads((checkout / "sbom.cdx.json").read_text())
-    assert bill["metadata"]["component"]["name"] == f"{address}/octo/resolver:9.8.7"
+    assert bill["metadata"]["component"]["name"] == f"{address}/octo/resolver:{name}"
+
+    of_one_architecture = outputs["digest"]
+    done = release(checkout, github, address, "index", "9.8.7", of_one_architecture)
+    assert done.returncode == 0, done.stdout + done.stderr
+    outputs = read_outputs(checkout)
+    assert pushed.manifests["9.8.7"] == pushed.manifests[outputs["digest"]]
+    [entry] = json.loads(pushed.manifests["9.8.7"])["manifests"]
+    assert entry["digest"] == of_one_architecture
+    assert entry["platform"]["architecture"] == architecture
     bare = github.repository("octo/Resolver").git
     assert bare.text("tag") == "", "nothing is tagged before it is signed"
 
@@ -169,7 +186,11 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
     assert changed == ["action.yml"]
     assert "Dockerfile" in bare.text("show", "main:action.yml"), "the branch has changed"
 
-    for arguments in (("image", "9.8.7"), ("tag", "9.8.7", outputs["digest"])):
+    for arguments in (
+        ("package", "9.8.7"),
+        ("image", "9.8.7"),
+        ("tag", "9.8.7", outputs["digest"]),
+    ):
         again = release(checkout, github, address, *arguments)
         assert again.returncode == 2
         assert "v9.8.7 exists already" in again.stderr
@@ -191,3 +212,20 @@ def test_a_version_that_does_not_fit_is_refused(
     assert done.returncode == 2
     assert message in done.stderr
     assert github.repository("octo/Resolver").git.text("tag") == ""
+
+
+def test_the_notes_of_a_release_are_its_section_of_the_changelog(
+    checkout: Path, github: GitHubServer
+) -> None:
+    changelog = (
+        "# Changelog\n\n## 9.8.70\n\nLater.\n\n## 9.8.7 (unreleased)\n\n### Added\n\n- A.\n\n"
+    )
+    (checkout / "CHANGELOG.md").write_text(f"{changelog}## 9.8.6\n\n- B.\n")
+    done = release(checkout, github, "127.0.0.1:9", "notes", "9.8.7")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "### Added\n\n- A."
+
+    (checkout / "CHANGELOG.md").write_text("# Changelog\n\n## 9.8.70\n\n- B.\n")
+    done = release(checkout, github, "127.0.0.1:9", "notes", "9.8.7")
+    assert done.returncode == 1
+    assert "no section for 9.8.7" in done.stderr

@@ -1,0 +1,148 @@
+"""Tests of the package: what it contains, that it is reproducible, and that it can be installed."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from resolver import __version__
+from resolver.version import COMMIT_FILE, read_commit, version_text
+from tests.parts.runs import git, make_checkout
+
+ROOT = Path(__file__).parents[2]
+NAME = "resolver-agent"
+
+
+def test_the_version_names_the_commit_of_a_package(tmp_path: Path) -> None:
+    (tmp_path / COMMIT_FILE).write_text(f"{'1a2b3c4d' * 5}\n")
+    assert version_text(tmp_path) == f"{__version__} (1a2b3c4d1a2b)"
+
+
+def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path / "checkout", {"resolver/a.py": "1\n"})
+    commit = git(checkout, "rev-parse", "HEAD")
+    assert read_commit(checkout / "resolver") == commit
+    (checkout / "resolver/a.py").write_text("2\n")
+    assert version_text(checkout / "resolver") == f"{__version__} ({commit[:12]}-dirty)"
+
+
+def test_a_virtual_environment_in_another_checkout_has_no_commit(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path / "checkout", {"a.py": "1\n"})
+    package = checkout / "venv/lib/site-packages/resolver"
+    package.mkdir(parents=True)
+    assert version_text(package) == __version__
+
+
+@pytest.fixture
+def distributions(tmp_path: Path) -> Path:
+    """A folder with the wheel and the source distribution of the files of this checkout."""
+    tracked = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True, text=True, check=True,
+    ).stdout.split("\0")  # fmt: skip
+    source = tmp_path / "source"
+    for name in filter(None, tracked):
+        if (ROOT / name).is_file() and not name.startswith(("tests/", "docs/")):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    git(source, "init", "-q", "-b", "main")
+    git(source, "add", "-A")
+    git(source, "commit", "-q", "-m", "Begin")
+    build(source, tmp_path / "dist", "sdist", "wheel")
+    return tmp_path / "dist"
+
+
+def build(source: Path, output: Path, *targets: str) -> None:
+    options = [word for target in targets for word in ("-t", target)]
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", *options, "-d", str(output)],
+        cwd=source, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+        check=True, capture_output=True,
+    )  # fmt: skip
+
+
+def test_a_source_distribution_builds_the_same_wheel(distributions: Path, tmp_path: Path) -> None:
+    [wheel], [sdist] = distributions.glob("*.whl"), distributions.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        commit = archive.read(f"resolver/{COMMIT_FILE}").decode().strip()
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    for folder in ("resolver", "prompts", "suite"):
+        inside = "resolver" if folder == "resolver" else f"resolver/{folder}"
+        files = {
+            f"{inside}/{path.relative_to(ROOT / folder)}"
+            for path in (ROOT / folder).rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        assert files <= set(names)
+    with tarfile.open(sdist) as tar:
+        tar.extractall(tmp_path / "unpacked", filter="data")
+    [unpacked] = (tmp_path / "unpacked").iterdir()
+    build(unpacked, tmp_path / "again", "wheel")
+    [second] = (tmp_path / "again").glob("*.whl")
+    assert second.read_bytes() == wheel.read_bytes()
+
+
+@pytest.fixture
+def package_index(distributions: Path) -> Iterator[str]:
+    """The URL of a package index that has the package.
+
+    Source: https://packaging.python.org/en/latest/specifications/simple-repository-api/
+    """
+    project = distributions.parent / "index" / "simple" / NAME
+    project.mkdir(parents=True)
+    links = []
+    for file in distributions.iterdir():
+        (project / file.name).write_bytes(file.read_bytes())
+        links.append(f'<a href="{file.name}">{file.name}</a>')
+    (project / "index.html").write_text(
+        f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>"
+    )
+    handler = partial(SimpleHTTPRequestHandler, directory=str(distributions.parent / "index"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/simple/"
+        server.shutdown()
+
+
+@pytest.mark.deep
+def test_the_package_is_installed_from_an_index_and_resolves_an_issue(
+    package_index: str, tmp_path: Path
+) -> None:
+    """The dependencies are those of this environment."""
+    environment = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps",
+         "--no-cache-dir", "--index-url", package_index, NAME],
+        check=True,
+    )  # fmt: skip
+    packages = sysconfig.get_path("purelib", vars={"base": str(environment)})
+    (Path(packages) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+
+    command = str(environment / "bin" / "resolver")
+    isolated = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    shown = subprocess.run(
+        [command, "--version"],
+        cwd=tmp_path,
+        env=isolated,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert re.fullmatch(rf"resolver {re.escape(__version__)} \([0-9a-f]{{12}}\)\n", shown.stdout)
+    demo = subprocess.run(
+        [command, "demo"], cwd=tmp_path, env=isolated, capture_output=True, text=True, check=False
+    )
+    assert demo.returncode == 0, demo.stdout + demo.stderr
