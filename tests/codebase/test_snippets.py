@@ -18,7 +18,6 @@ from tests.codebase.snippets import (
     examples,
     inline_commands,
 )
-
 from tests.git.test_every_change import CHANGES
 from tests.verification.changes import CHEATING, HONEST
 
