@@ -98,10 +98,11 @@ docs: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.reference_docs
 	$(BIN)/python -m scripts.attacks_docs > docs/reference/attacks.md
 
-# The second line refuses the advertisement that the theme prints.
+# Not quiet: mkdocs would not count its warnings, and a dead link would pass. The variable refuses the
+# advertisement that the theme prints.
 docs-site: $(VENV)/.installed-test
 	@$(PIP_INSTALL) --quiet -r $(LOCKS)/docs.txt
-	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict
 	@echo "site/index.html is the first page; $(BIN)/mkdocs serve shows it with search"
 
 screenshots: $(VENV)/.installed-test

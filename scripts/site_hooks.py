@@ -23,16 +23,17 @@ ROOT_PAGES = {
         f"{name}.md": f"project/{name}.md"
         for name in (
             "ARCHITECTURE", "AGENTS", "CHANGELOG", "CODE_OF_CONDUCT", "CONTRIBUTING", "SECURITY",
-            "THREATS",
+            "README", "THREATS",
         )
     },
     "bench/README.md": "project/measurements.md",
 }  # fmt: skip
 """Pages outside docs/ that the site has too, and where."""
 
-PLACES = {place: path for path, place in ROOT_PAGES.items()} | {"README.md": "index.md"}
+PLACES = {place: path for path, place in ROOT_PAGES.items()}
 FENCE = re.compile(r"^(```+|~~~+).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+BADGE = re.compile(r"^\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)$", re.MULTILINE)
 EXTERNAL = re.compile(
     r"<(?:script|img|iframe|source|video|audio)\b[^>]*\b(?:src|srcset)=[\"']?(?:https?:)?//[^>]*>"
     r"|<link\b(?=[^>]*\brel=[\"']?(?:stylesheet|preconnect|preload|icon))[^>]*href=[\"']?(?:https?:)?//[^>]*>"
@@ -49,6 +50,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
     """Return the text of a page with links and diagrams that the site can show."""
     source = source_of(page.file.src_uri)
+    markdown = BADGE.sub("", markdown)
     parts = []
     end = 0
     diagram = 0
@@ -60,7 +62,9 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
             text = diagram_pictures(source, diagram)
         parts.append(text)
         end = fence.end()
-    return "".join([*parts, site_links(markdown[end:], source)])
+    text = "".join([*parts, site_links(markdown[end:], source)])
+    # README has its pictures as HTML, for light and dark.
+    return re.sub(r'\b(src|srcset)="docs/', r'\1="../', text)
 
 
 def on_post_page(output: str, *, page: Page, **_: Any) -> str:
@@ -88,7 +92,7 @@ def _site_link(match: re.Match[str], source: str) -> str:
     if not path or re.match(r"[a-z]+:", path):
         return match[0]
     target = os.path.normpath(PurePosixPath(source).parent / path)
-    place = "index.md" if target == "README.md" else ROOT_PAGES.get(target)
+    place = ROOT_PAGES.get(target)
     if place is None and target.startswith("docs/"):
         place = target.removeprefix("docs/")
     if place is None:

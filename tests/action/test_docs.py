@@ -86,7 +86,7 @@ def test_every_input_and_output_is_described(name: str) -> None:
 
 def test_what_a_repository_may_set_has_no_default_in_the_action() -> None:
     """The runner sends each default as if the workflow had set it, and that is stronger."""
-    for knob, field in Settings.model_fields.items():
-        sent = {n.removeprefix("INPUT_").lower() for n in variable_names(knob, field)}
+    for setting, field in Settings.model_fields.items():
+        sent = {n.removeprefix("INPUT_").lower() for n in variable_names(setting, field)}
         for name in sent & set(ACTION["inputs"]) if setting_arguments(field)["repository"] else ():
             assert "default" not in ACTION["inputs"][name], name

@@ -12,6 +12,9 @@ from markdown_it.token import Token
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "README.md"])
 
+GITHUB_PAGES = ("../../actions/", "../../issues", "../../security/")
+"""How links in the root's pages begin that lead to other pages of the repository on GitHub."""
+
 
 def tokens_of(page: Path) -> list[Token]:
     blocks = MarkdownIt("commonmark").enable("table").parse(page.read_text())
@@ -44,7 +47,7 @@ def test_links_lead_to_pages_and_headings_that_exist(page: Path) -> None:
     missing = []
     for link in links:
         path, _, anchor = link.partition("#")
-        if re.match(r"[a-z]+:", link):
+        if re.match(r"[a-z]+:", link) or link.startswith(GITHUB_PAGES):
             continue
         target = (page.parent / path).resolve() if path else page
         if not target.exists() or (

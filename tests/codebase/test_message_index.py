@@ -11,7 +11,7 @@ INDEXED = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
 
 @cache
 def written_texts() -> str:
-    """Return the code and the templates, with the strings that are written in several parts joined."""
+    """Return the code and the templates, with strings that are written in parts joined."""
     code = "\n".join(path.read_text() for path in (ROOT / "resolver").rglob("*.py"))
     templates = "\n".join(path.read_text() for path in (ROOT / "prompts").rglob("*.j2"))
     return re.sub(r"\"\s*\n\s*f?\"", "", code) + templates.replace("**", "")

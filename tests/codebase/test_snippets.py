@@ -18,6 +18,8 @@ from tests.codebase.snippets import (
     examples,
     inline_commands,
 )
+from tests.git.test_every_change import CHANGES
+from tests.verification.changes import CHEATING, HONEST
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -66,6 +68,13 @@ def test_wrong_settings_are_found() -> None:
 def test_a_block_in_an_unknown_language_needs_a_mark() -> None:
     with pytest.raises(AssertionError, match="mark it"):
         check_example(Example(ROOT / "README.md", 1, "text", "anything"))
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_tests() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert f"**{len(CHANGES)} of {len(CHANGES)}** | kinds of change" in readme
+    assert f"**{len(CHEATING)} of {len(CHEATING)}** | ways of making tests pass" in readme
+    assert f"none of {len(HONEST)} honest changes" in readme
 
 
 def test_each_diagram_has_its_current_picture() -> None:
