@@ -50,7 +50,7 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 HAND_OVER_SECONDS = 6.0
 """Maximum time for handing the claims of this process back when it is told to end."""
 
-LEASE_VARIABLE = "RESOLVER_LEASE_SECONDS"
+LEASE_VARIABLE = "TEST_LEASE_SECONDS"
 """Environment variable with another duration of the lease, for tests. It is no setting: all
 processes of a database need the same."""
 
