@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from resolver.config.templates import render
+from resolver.entrypoints.webhook.pause_notices import write_pause
 from resolver.github.comments.markers import (
     ActiveRunMarker,
     at_work_in,
@@ -65,15 +66,15 @@ def test_only_the_comment_of_an_active_run_says_that_the_run_pauses(
     forge = forge_for(github)
     paused = progress(issue, waits=render("run/interrupted.md.j2").strip())
     writer = forge.progress_writer()
-    assert not writer.pause(paused) and bodies(issue) == []
+    assert not write_pause(writer, paused) and bodies(issue) == []
     comment_id = writer.write_progress(progress(issue), None)
-    assert writer.pause(paused)
+    assert write_pause(writer, paused)
     [body] = bodies(issue)
     assert "its run pauses, because the process that executed it is being restarted" in body
     assert at_work_in(body) is not None
     forge.comment(report_on(issue, progress_comment_id=comment_id))
     [final] = bodies(issue)
-    assert not writer.pause(paused) and bodies(issue) == [final]
+    assert not write_pause(writer, paused) and bodies(issue) == [final]
 
 
 def test_on_a_pull_request_the_progress_announces_a_push(issue: Issue) -> None:

@@ -129,7 +129,6 @@ def scenario(
     made.close()
 
 
-@pytest.mark.attack
 def test_a_suspended_worker_writes_nothing_more_and_those_that_die_are_replaced(
     scenario: Scenario,
 ) -> None:
