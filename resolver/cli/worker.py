@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from resolver.cli.options import GroupedCommand, settings_options
-from resolver.entrypoints.webhook.worker_process import run_worker
+from resolver.entrypoints.webhook.worker_process import run_worker_process
 
 
 @click.command(cls=GroupedCommand)
@@ -51,5 +51,5 @@ def command(
     (docs/server.md).
     """
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
-    run_worker(environment, options, concurrency, metrics)
+    run_worker_process(environment, options, concurrency, metrics)
     return 0

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from resolver.config.templates import render
+from resolver.entrypoints.webhook.pause_notices import write_pause
 from resolver.github.comments.markers import (
     ActiveRunMarker,
     at_work_in,
@@ -56,6 +58,23 @@ def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue
     forge.comment(report_on(issue, progress_comment_id=comment_id))
     [body] = bodies(issue)
     assert ending_of(body, trigger_on(issue).key) is Ending.NO_CHANGE
+
+
+def test_only_the_comment_of_an_active_run_says_that_the_run_pauses(
+    github: GitHubServer, issue: Issue
+) -> None:
+    forge = forge_for(github)
+    paused = progress(issue, waits=render("run/interrupted.md.j2").strip())
+    writer = forge.progress_writer()
+    assert not write_pause(writer, paused) and bodies(issue) == []
+    comment_id = writer.write_progress(progress(issue), None)
+    assert write_pause(writer, paused)
+    [body] = bodies(issue)
+    assert "its run pauses, because the process that executed it is being restarted" in body
+    assert at_work_in(body) is not None
+    forge.comment(report_on(issue, progress_comment_id=comment_id))
+    [final] = bodies(issue)
+    assert not write_pause(writer, paused) and bodies(issue) == [final]
 
 
 def test_on_a_pull_request_the_progress_announces_a_push(issue: Issue) -> None:

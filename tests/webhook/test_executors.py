@@ -18,10 +18,10 @@ from resolver.entrypoints.webhook.executors import (
     EXECUTORS,
     LEASE_SECONDS,
     SAFETY_SECONDS,
-    Executor,
     ExecutorKind,
     Fence,
     LeaseTimes,
+    RegisteredExecutor,
 )
 from resolver.entrypoints.webhook.request_queue import (
     ISOLATED_AFTER,
@@ -106,7 +106,7 @@ def test_nothing_that_reaches_the_outside_passes_a_closed_fence() -> None:
     fence.close()
     for write in (
         tokens.token,
-        lambda: tokens.sleep(0.0),
+        lambda: tokens.pause(0.0),
         lambda: credential.settings,
         lambda: stream.add(store_event),
         lambda: nested.add(store_event),
@@ -150,7 +150,7 @@ class Fleet:
     members: list["Member"] = field(default_factory=list)
 
     def add(self, kind: ExecutorKind = ExecutorKind.WORKER) -> "Member":
-        executor = Executor(self.url, kind, 2, clock=self.clock)
+        executor = RegisteredExecutor(self.url, kind, 2, clock=self.clock)
         executor.register()
         member = Member(self, executor, SqlRequestQueue(self.url, executor.id))
         self.members.append(member)
@@ -175,7 +175,7 @@ class Member:
     """An executor and its queue."""
 
     fleet: Fleet
-    executor: Executor
+    executor: RegisteredExecutor
     queue: SqlRequestQueue
 
     def begin(
@@ -363,7 +363,7 @@ def test_the_longest_running_executor_of_a_kind_does_what_only_one_does(fleet: F
 
 def test_a_heartbeat_that_finds_its_lease_taken_ends_the_executor(url: URL) -> None:
     fleet = Fleet(url)
-    executor = Executor(url, times=LeaseTimes(lease=3600.0, heartbeat=0.01, safety=0.0))
+    executor = RegisteredExecutor(url, times=LeaseTimes(lease=3600.0, heartbeat=0.01, safety=0.0))
     with closing(fleet), closing(executor):
         executor.register()
         lost = threading.Event()

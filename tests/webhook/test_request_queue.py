@@ -29,7 +29,8 @@ from resolver.entrypoints.webhook.request_queue import (
     RequestKind,
     StartedRequest,
 )
-from resolver.entrypoints.webhook.sql_request_queue import REQUESTS, SqlRequestQueue
+from resolver.entrypoints.webhook.request_table import REQUESTS
+from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.errors import UsageError
 from resolver.models.run import Actor, Trigger, TriggerKind
 from tests.parts.postgres import Postgres

@@ -21,6 +21,9 @@ BUSY_SECONDS = 30
 _DAMAGES = {"file is not a database", "database disk image is malformed"}
 """What SQLite says about a damaged file: https://www.sqlite.org/rescode.html"""
 
+IDLE_SECONDS = 20
+"""Time after which PostgreSQL ends a transaction whose process sends nothing."""
+
 READS = {"resolver_reads": True}
 """Execution options of a read-only transaction, which waits for no writer in SQLite."""
 
@@ -141,7 +144,17 @@ def _create_engine(url: URL) -> Engine:
         # Source: https://docs.sqlalchemy.org/en/20/dialects/sqlite.html (serializable isolation)
         hooks.listen(engine, "connect", _set_up_sqlite)
         hooks.listen(engine, "begin", _begin_transaction)
+    else:
+        hooks.listen(engine, "connect", _set_up_postgresql)
     return engine
+
+
+def _set_up_postgresql(connection: Any, _record: object) -> None:
+    # A process that is suspended within a transaction must not hold its locks for ever: the other
+    # processes could claim nothing. Source:
+    # https://www.postgresql.org/docs/current/runtime-config-client.html
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'").close()
+    connection.commit()
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:

@@ -5,7 +5,7 @@ started again. Its outcome is written here, because its page shows it as active 
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,6 @@ from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistorie
 from resolver.entrypoints.webhook.metrics import Pipeline
 from resolver.entrypoints.webhook.own_login import is_own_login
 from resolver.entrypoints.webhook.page_links import page_url
-from resolver.entrypoints.webhook.pause_notices import announce_pauses
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import (
     MAX_CRASHES,
@@ -63,9 +62,6 @@ from resolver.runs.wiring.sandbox import ForgeTokens, RequireLease, RunHost
 from resolver.security.redaction import IssuedTokens
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
-
-PAUSE_NOTICE_SECONDS = 3.0
-"""Maximum time for telling all conversations of active runs that this process ends."""
 
 
 def write_cancelled_outcome(folder: Path, report: Report) -> None:
@@ -163,13 +159,6 @@ class DeliveryRunner:
         machine = open_host(self.environment)
         return replace(machine, notes=notes, clones=machine.cache / CLONES_FOLDER, tokens=tokens)
 
-    def announce_pauses(self, triggers: Collection[Trigger]) -> None:
-        """Tell the conversations of active runs that they pause, because this process ends. Takes
-        PAUSE_NOTICE_SECONDS at most and never raises."""
-        # The runs themselves may not write any more.
-        host = replace(self.host(), tokens=ForgeTokens(self.issued_tokens, self.now))
-        announce_pauses(triggers, self.settings(), host, self.now(), PAUSE_NOTICE_SECONDS)
-
     def work_on(self, started: StartedRequest) -> WorkResult:
         """Execute one request and return its result. Executing it again returns what was done
         before.
@@ -191,8 +180,8 @@ class DeliveryRunner:
             logger.info("run %s is not started: %s", run, located.reason)
             return WorkResult(run, 0, "ignored")
         trigger = located
-        conversation = f"{trigger.repository}#{trigger.number}"
-        logger.info("run %s starts for %s, attempt %d", run, conversation, started.attempt)
+        where, attempt = f"{trigger.repository}#{trigger.number}", started.attempt
+        logger.info("run %s starts for %s, attempt %d", run, where, attempt)
         if _is_done(self.folder / run, trigger, forge):
             logger.info("run %s was handled before", run)
             self._record_cost(trigger, run)
@@ -228,9 +217,7 @@ class DeliveryRunner:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = report.trigger, report.run
         if started.crashes >= MAX_CRASHES:
-            reason = f"the server crashed {started.crashes} times during this run, which made no "
-            "progress in between"
-            return self._give_up(report, reason, forge)
+            return self._give_up(report, _reason_of_crashes(started.crashes), forge)
         try:
             output = Output(self.folder / run, resume=True)
             self.threads.started(trigger, run)
@@ -311,19 +298,9 @@ class DeliveryRunner:
         )
 
     def _record_cost(self, trigger: Trigger, run: str) -> None:
-        """Record what the run has cost so far, whatever its outcome. Never raises.
-
-        Without a lease nothing is recorded: another process continues the run, and records all.
-        """
-        if self.ledger is not None and self._has_lease():
+        """Record what the run has cost so far, whatever its outcome. Never raises."""
+        if self.ledger is not None and _has_lease(self.host()):
             _record_spending(self.ledger, self.folder / run / EVENTS, trigger, run, self.now())
-
-    def _has_lease(self) -> bool:
-        try:
-            self.host().require_lease()
-        except LeaseLost:
-            return False
-        return True
 
     def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
         """Return the result of `find_run_to_continue` for the runs before this one."""
@@ -377,6 +354,19 @@ class DeliveryRunner:
                 forge.comment(report)
         except ResolverError as error:
             logger.error("the result of run %s could not be posted: %s", report.run, error.what)
+
+
+def _reason_of_crashes(crashes: int) -> str:
+    return f"the server crashed {crashes} times during this run, which made no progress in between"
+
+
+def _has_lease(host: RunHost) -> bool:
+    """Return False if another process continues the run, and records its cost."""
+    try:
+        host.require_lease()
+    except LeaseLost:
+        return False
+    return True
 
 
 def _locate(

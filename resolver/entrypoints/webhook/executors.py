@@ -163,7 +163,7 @@ class LeaseTimes:
 DEFAULT_TIMES = LeaseTimes()
 
 
-class Executor:
+class RegisteredExecutor:
     """This process as an executor, under an id of its own. Thread-safe.
 
     In SQLite, whose lock admits no second process, the lease never ends and needs no renewal.

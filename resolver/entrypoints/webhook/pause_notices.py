@@ -11,6 +11,7 @@ from resolver.config.templates import render
 from resolver.entrypoints.webhook.queue_notices import MAX_WAITING_AGE
 from resolver.errors import ResolverError
 from resolver.github.comments.progress import RunProgress
+from resolver.github.comments.run_comments import RunComments
 from resolver.models.run import Trigger
 from resolver.runs.common import github_forge, run_id
 from resolver.runs.wiring.sandbox import RunHost
@@ -35,6 +36,14 @@ def announce_pauses(
     writers.shutdown(wait=False, cancel_futures=True)
 
 
+def write_pause(comments: RunComments, progress: RunProgress) -> bool:
+    """Replace the run's comment if it says that the run is active. Return False otherwise."""
+    if comments.at_work(progress.trigger) is None:
+        return False
+    comments.write_progress(progress, None)
+    return True
+
+
 def _announce_pause(trigger: Trigger, settings: Settings, host: RunHost, now: datetime) -> None:
     if trigger.number is None:
         return
@@ -48,6 +57,6 @@ def _announce_pause(trigger: Trigger, settings: Settings, host: RunHost, now: da
         verifies=settings.verify.enabled,
     )
     try:
-        github_forge(settings, trigger.repository, host).progress_writer().pause(progress)
+        write_pause(github_forge(settings, trigger.repository, host).progress_writer(), progress)
     except ResolverError as error:
         logger.warning("the pause of run %s could not be announced: %s", progress.run, error.what)

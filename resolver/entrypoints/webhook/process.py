@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -28,17 +28,19 @@ from resolver.entrypoints.webhook.database import DatabaseError, parse_database_
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
 from resolver.entrypoints.webhook.executors import (
     DEFAULT_TIMES,
-    Executor,
     ExecutorKind,
     LeaseTimes,
+    RegisteredExecutor,
 )
 from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
+from resolver.entrypoints.webhook.pause_notices import announce_pauses
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.worker import Handlers, Worker, WorkResult
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
+from resolver.models.run import Trigger
 from resolver.runs.common import app_login, open_host, require_model, run_id
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.models import preload_models
@@ -47,10 +49,13 @@ from resolver.security.redaction import Redactor
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
+PAUSE_NOTICE_SECONDS = 3.0
+"""Maximum time for telling all conversations of active runs that this process ends."""
+
 HAND_OVER_SECONDS = 6.0
 """Maximum time for handing the claims of this process back when it is told to end."""
 
-LEASE_VARIABLE = "RESOLVER_LEASE_SECONDS"
+LEASE_VARIABLE = "TEST_LEASE_SECONDS"
 """Environment variable with another duration of the lease, for tests. It is no setting: all
 processes of a database need the same."""
 
@@ -68,7 +73,7 @@ class ExecutorProcess:
     url: URL
     folder: DataFolder
     queue: RequestQueue
-    executor: Executor
+    executor: RegisteredExecutor
     worker: Worker
     runs: DeliveryRunner
     metrics: ServerMetrics
@@ -126,7 +131,7 @@ def open_process(
     ending = _Ending(folder)
     # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
     tempfile.tempdir = str(folder.empty_scratch())
-    executor = Executor(url, kind, concurrency, _lease_times(environment))
+    executor = RegisteredExecutor(url, kind, concurrency, _lease_times(environment))
     queue = SqlRequestQueue(url, executor.id)
     metrics = _open_metrics(queue, metrics_address)
     issued_tokens, retry = machine.tokens.issued_tokens, _outage_retry(settings)
@@ -150,10 +155,17 @@ def open_process(
         raise UsageError(error.what, error.next_step) from error
     handlers = _handlers(runs, retry, progress)
     worker = Worker(url, queue, handlers, executor, concurrency)
-    ending.drain = partial(worker.drain, runs.announce_pauses)
+    ending.drain = partial(worker.drain, partial(_announce_pauses, runs))
     tokens = ForgeTokens(issued_tokens, require_lease=executor.fence.require_valid)
     machine = replace(machine, tokens=tokens)
     return ExecutorProcess(settings, machine, url, folder, queue, executor, worker, runs, metrics)
+
+
+def _announce_pauses(runs: DeliveryRunner, triggers: Collection[Trigger]) -> None:
+    """Tell the conversations of active runs that they pause, because this process ends."""
+    # The runs themselves may not write any more.
+    host = replace(runs.host(), tokens=ForgeTokens(runs.issued_tokens))
+    announce_pauses(triggers, runs.settings(), host, utc_now(), PAUSE_NOTICE_SECONDS)
 
 
 def _outage_retry(settings: Settings) -> timedelta:

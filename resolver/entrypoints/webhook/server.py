@@ -84,7 +84,12 @@ def serve_webhook(
     """
     secret = _require_secret(load_settings(options, environment))
     listening = listen(host, port)
-    process = open_process(environment, options, ExecutorKind.SERVE, concurrency, metrics_address)
+    kind = ExecutorKind.SERVE
+    try:
+        process = open_process(environment, options, kind, concurrency, metrics_address)
+    except BaseException:
+        listening.close()
+        raise
     settings, machine, url = process.settings, process.machine, process.url
     store = OutcomeStore(url)
     outcomes = OutcomeRefresher(store, partial(_read_outcomes, settings, machine))

@@ -7,16 +7,7 @@ from typing import Any
 
 from sqlalchemy import (
     URL,
-    BigInteger,
-    Boolean,
-    Column,
     Connection,
-    Float,
-    Index,
-    Integer,
-    String,
-    Table,
-    Text,
     case,
     exists,
     func,
@@ -51,92 +42,12 @@ from resolver.entrypoints.webhook.request_queue import (
     RequestState,
     StartedRequest,
 )
+from resolver.entrypoints.webhook.request_table import (
+    ALL_REPOSITORIES,
+    FIRST_OF_EACH_REPOSITORY,
+    REQUESTS,
+)
 from resolver.models.run import Trigger
-
-REQUESTS = Table(
-    "resolver_requests",
-    EXECUTORS.metadata,
-    Column(
-        "position",
-        BigInteger().with_variant(Integer(), "sqlite"),
-        primary_key=True,
-        autoincrement=True,
-    ),
-    Column("id", String(300), nullable=False, unique=True),
-    Column("kind", String(10), nullable=False),
-    Column("state", String(10), nullable=False),
-    Column("repository", Text, nullable=False),
-    Column("number", BigInteger),
-    Column("subject", BigInteger),
-    Column("key", Text, nullable=False),
-    Column("trigger", Text, nullable=False),
-    Column("login", Text, nullable=False),
-    Column("not_before", Float, nullable=False, default=0.0),
-    Column("announced", Boolean, nullable=False, default=False),
-    Column("notice_until", Float, nullable=False, default=0.0, server_default="0"),
-    Column("claim", Integer, nullable=False, default=0),
-    Column("executor", String(36), nullable=False, default="", server_default=""),
-    Column("begun", Boolean, nullable=False, default=False),
-    Column("attempts", Integer, nullable=False, default=0),
-    Column("progress", Integer, nullable=False, default=0),
-    Column("crashes", Integer, nullable=False, default=0),
-    Column("outages", Integer, nullable=False, default=0),
-    Column("outage_began", Float, nullable=False, default=0.0),
-    Index("resolver_requests_next", "state", "kind", "repository", "position"),
-    Index("resolver_requests_oldest", "state", "kind", "position"),
-    Index("resolver_requests_due", "state", "not_before"),
-    Index("resolver_requests_announced", "state", "kind", "announced", "position"),
-    Index("resolver_requests_thread", "repository", "subject", "state"),
-    sqlite_autoincrement=True,
-)
-"""Columns: key: of the trigger. notice_until: time until which an executor may be writing that the
-run waits. executor: id of the executor that holds the newest claim; "" in rows of releases without
-executors. begun: True if the work of the claim has started. attempts: how
-often work has started. progress: of the run at the last crash; crashes: of the server since the run
-last made progress. trigger: as JSON; "" once the request is done. Times are seconds since 1970."""
-
-FIRST_OF_EACH_REPOSITORY = text(f"""
-WITH RECURSIVE lanes(repository) AS (
-    SELECT min(repository) FROM {REQUESTS.name} WHERE state = 'waiting' AND kind = 'run'
-    UNION ALL
-    SELECT (
-        SELECT min(following.repository) FROM {REQUESTS.name} AS following
-        WHERE following.state = 'waiting' AND following.kind = 'run'
-        AND following.repository > lanes.repository
-    ) FROM lanes WHERE lanes.repository IS NOT NULL
-)
-SELECT position FROM (
-    SELECT (
-        SELECT min(first.position) FROM {REQUESTS.name} AS first
-        WHERE first.state = 'waiting' AND first.kind = 'run'
-        AND first.repository = lanes.repository
-    ) AS position
-    FROM lanes WHERE lanes.repository IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM {REQUESTS.name} AS working
-        WHERE working.state = 'working' AND working.kind = 'run'
-        AND working.repository = lanes.repository
-    )
-) AS heads ORDER BY position LIMIT :limit
-""")  # noqa: S608 - the table's own name
-"""Selects the positions of the runs that can start: the first one of each repository without an
-active run. It jumps from one repository to the next in the index (a "loose index scan") and so does
-not read the runs behind the first.
-
-Source: https://wiki.postgresql.org/wiki/Loose_indexscan
-"""
-
-ALL_REPOSITORIES = text(f"""
-WITH RECURSIVE known(repository) AS (
-    SELECT min(repository) FROM {REQUESTS.name}
-    UNION ALL
-    SELECT (
-        SELECT min(following.repository) FROM {REQUESTS.name} AS following
-        WHERE following.repository > known.repository
-    ) FROM known WHERE known.repository IS NOT NULL
-)
-SELECT repository FROM known WHERE repository IS NOT NULL LIMIT :limit
-""")  # noqa: S608 - the table's own name
-
 
 FIRST_WAIT_AFTER_CRASH = timedelta(minutes=1)
 """Delay before an isolated run is repeated after a crash; doubled after each further crash."""
@@ -188,8 +99,7 @@ class SqlRequestQueue:
         # without the write lock, since most polls find nothing
         with self._database.reading() as connection:
             is_full = self._count_own(connection.execute(active_rows).all()) >= limit
-            startable = _startable_query(kind, now, self._executor)
-            if is_full or not connection.execute(startable).first():
+            if is_full or not _can_start(connection, kind, now, self._executor):
                 return []
         with self._database.writing() as connection:
             _lock_table(connection)
@@ -282,11 +192,9 @@ class SqlRequestQueue:
     ) -> None:
         """Implement `RequestQueue.recover`.
 
-        A crash counts against a run that has made no progress since it was started. If several runs
-        were active in the process, it is not known which one caused the crash; after
-        `ISOLATED_AFTER` crashes such a run is executed alone.
+        A crash counts against a run without progress since its start. If several were active in
+        the process, any may have caused it; after `ISOLATED_AFTER` crashes a run is executed alone.
         """
-        table = REQUESTS.c
         revoked = _revocable_query(self._executor)
         with self._database.reading() as connection:
             is_needed = predecessor or has_dead_executors(connection, self._executor)
@@ -299,16 +207,7 @@ class SqlRequestQueue:
             for executor, claims in _group_by_executor(rows).items():
                 is_known = executor in {"", predecessor} or connection.dialect.name == "sqlite"
                 was_stopped = executor in dead.stopped or (stopped and is_known)
-                active_runs = [row for row in claims if row.begun and row.kind == RequestKind.RUN]
-                for row in claims:
-                    values: dict[str, Any] = {"state": RequestState.WAITING, "begun": False}
-                    if row in active_runs and not was_stopped:
-                        values |= _after_crash(
-                            row, progress(_trigger_of(row)), len(active_runs) == 1, now
-                        )
-                    connection.execute(
-                        update(REQUESTS).where(table.position == row.position).values(**values)
-                    )
+                _revoke_claims(connection, claims, None if was_stopped else progress, now)
 
     def release(self) -> None:
         """Implement `RequestQueue.release`."""
@@ -324,29 +223,8 @@ class SqlRequestQueue:
 
     def requests_ahead(self, request: QueuedRequest) -> RequestsAhead:
         """Implement `RequestQueue.requests_ahead`. Several events of one request count once."""
-        table = REQUESTS.c
-        in_repository = (
-            table.kind == RequestKind.RUN,
-            table.repository == request.trigger.repository.lower(),
-            table.key != request.trigger.key,
-        )
-        columns = select(table.position, table.number, table.key)
-        working = columns.where(table.state == RequestState.WORKING, *in_repository)
-        waiting = (
-            columns.where(
-                table.state == RequestState.WAITING,
-                table.position < request.position,
-                *in_repository,
-            )
-            .order_by(table.position)
-            .limit(MAX_LISTED)
-            .subquery()
-        )
         with self._database.reading() as connection:
-            active = connection.execute(working.limit(MAX_LISTED)).all()
-            rows = [*active, *connection.execute(select(waiting)).all()][:MAX_LISTED]
-        numbers = dict.fromkeys(row.number for row in rows if row.number is not None)
-        return RequestsAhead(tuple(numbers), len({row.key for row in rows}))
+            return _read_requests_ahead(connection, request)
 
     def unannounced(self, limit: int) -> list[QueuedRequest]:
         """Implement `RequestQueue.unannounced`."""
@@ -415,28 +293,8 @@ class SqlRequestQueue:
 
     def backlog(self) -> Backlog:
         """Implement `RequestQueue.backlog`."""
-        table = REQUESTS.c
-        open_states = [state for state in RequestState if state is not RequestState.DONE]
-        counts = (
-            select(table.state, func.count())
-            .where(table.state.in_(open_states))
-            .group_by(table.state)
-        )
-        first = (
-            select(table.trigger)
-            .where(table.state == RequestState.WAITING)
-            .order_by(table.position)
-            .limit(1)
-        )
         with self._database.reading() as connection:
-            by_state = {row[0]: row[1] for row in connection.execute(counts)}
-            oldest = connection.execute(first).first()
-        return Backlog(
-            waiting=by_state.get(RequestState.WAITING, 0),
-            deferred=by_state.get(RequestState.DEFERRED, 0),
-            working=by_state.get(RequestState.WORKING, 0),
-            oldest=_trigger_of(oldest).at if oldest else None,
-        )
+            return _read_backlog(connection)
 
     def check(self) -> None:
         """Implement `RequestQueue.check`."""
@@ -445,6 +303,53 @@ class SqlRequestQueue:
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
+
+
+def _read_requests_ahead(connection: Connection, request: QueuedRequest) -> RequestsAhead:
+    table = REQUESTS.c
+    in_repository = (
+        table.kind == RequestKind.RUN,
+        table.repository == request.trigger.repository.lower(),
+        table.key != request.trigger.key,
+    )
+    columns = select(table.position, table.number, table.key)
+    working = columns.where(table.state == RequestState.WORKING, *in_repository)
+    waiting = (
+        columns.where(
+            table.state == RequestState.WAITING,
+            table.position < request.position,
+            *in_repository,
+        )
+        .order_by(table.position)
+        .limit(MAX_LISTED)
+        .subquery()
+    )
+    active = connection.execute(working.limit(MAX_LISTED)).all()
+    rows = [*active, *connection.execute(select(waiting)).all()][:MAX_LISTED]
+    numbers = dict.fromkeys(row.number for row in rows if row.number is not None)
+    return RequestsAhead(tuple(numbers), len({row.key for row in rows}))
+
+
+def _read_backlog(connection: Connection) -> Backlog:
+    table = REQUESTS.c
+    open_states = [state for state in RequestState if state is not RequestState.DONE]
+    counts = (
+        select(table.state, func.count()).where(table.state.in_(open_states)).group_by(table.state)
+    )
+    first = (
+        select(table.trigger)
+        .where(table.state == RequestState.WAITING)
+        .order_by(table.position)
+        .limit(1)
+    )
+    by_state = {row[0]: row[1] for row in connection.execute(counts)}
+    oldest = connection.execute(first).first()
+    return Backlog(
+        waiting=by_state.get(RequestState.WAITING, 0),
+        deferred=by_state.get(RequestState.DEFERRED, 0),
+        working=by_state.get(RequestState.WORKING, 0),
+        oldest=_trigger_of(oldest).at if oldest else None,
+    )
 
 
 def _values_of(request: NewRequest) -> dict[str, Any]:
@@ -477,14 +382,15 @@ def _read_rows(connection: Connection, positions: list[int]) -> list[Any]:
     return list(connection.execute(query).all()) if positions else []
 
 
-def _startable_query(kind: RequestKind, now: datetime, executor: str) -> Any:
-    """Return a query that selects a row if anything can be claimed or returned to the queue."""
+def _can_start(connection: Connection, kind: RequestKind, now: datetime, executor: str) -> bool:
+    """Return True if anything can be claimed or returned to the queue."""
     table = REQUESTS.c
     due = select(table.position).where(
         table.state == RequestState.DEFERRED, table.not_before <= now.timestamp()
     )
     subqueries = (query.limit(1).subquery() for query in (_waiting_query(kind, executor), due))
-    return union_all(*(select(query.c.position) for query in subqueries))
+    startable = union_all(*(select(query.c.position) for query in subqueries))
+    return connection.execute(startable).first() is not None
 
 
 def _waiting_query(kind: RequestKind, executor: str) -> Any:
@@ -526,6 +432,21 @@ def _revocable_query(executor: str) -> Any:
         table.executor.not_in(select(EXECUTORS.c.id)),
     )
     return claimed.where(table.executor != executor) if executor else claimed
+
+
+def _revoke_claims(
+    connection: Connection, claims: list[Any], progress: MeasureProgress | None, now: datetime
+) -> None:
+    """Return the requests that one executor had claimed to the queue. progress: None if it did not
+    crash."""
+    active_runs = [row for row in claims if row.begun and row.kind == RequestKind.RUN]
+    for row in claims:
+        values: dict[str, Any] = {"state": RequestState.WAITING, "begun": False}
+        if row in active_runs and progress is not None:
+            values |= _after_crash(row, progress(_trigger_of(row)), len(active_runs) == 1, now)
+        connection.execute(
+            update(REQUESTS).where(REQUESTS.c.position == row.position).values(**values)
+        )
 
 
 def _group_by_executor(rows: Sequence[Any]) -> dict[str, list[Any]]:

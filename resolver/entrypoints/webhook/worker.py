@@ -26,7 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from resolver.entrypoints.webhook.database import DatabaseError
 from resolver.entrypoints.webhook.dbos_log import DbosLogFilter
-from resolver.entrypoints.webhook.executors import Executor
+from resolver.entrypoints.webhook.executors import RegisteredExecutor
 from resolver.entrypoints.webhook.request_queue import (
     MeasureProgress,
     NewRequest,
@@ -140,7 +140,7 @@ class Worker:
         url: URL,
         queue: RequestQueue,
         handlers: Handlers,
-        executor: Executor,
+        executor: RegisteredExecutor,
         concurrency: int = 2,
         now: Clock = utc_now,
     ) -> None:
@@ -282,7 +282,7 @@ class Worker:
                     with SetWorkflowID(f"{request.id}#{request.claim}"):
                         DBOS.start_workflow(self._request, request.id, request.claim)
                 except (SQLAlchemyError, dbos_error.DBOSException):
-                    self._persist(partial(self._defer, request, timedelta(seconds=RETRY_SECONDS)))
+                    _persist(partial(self._defer, request, timedelta(seconds=RETRY_SECONDS)))
                     raise
 
     def _announce_waiting(self) -> None:
@@ -311,9 +311,9 @@ class Worker:
     def _execute_claim(self, id: str, claim: int) -> None:
         """Execute a claimed request, unless its claim was revoked."""
         # The executor that writes that a run waits must be done before the run writes its comment.
-        while self._persist(partial(self._queue.is_being_announced, id)):
+        while _persist(partial(self._queue.is_being_announced, id)):
             time.sleep(NOTICE_CHECK_SECONDS)
-        started = self._persist(partial(self._queue.start, id, claim))
+        started = _persist(partial(self._queue.start, id, claim))
         if started is None:
             return
         request = started.request
@@ -341,7 +341,7 @@ class Worker:
             # Without a lease the work was cut off. The request is still claimed, until the claim is
             # released or revoked.
             if self._fence.is_valid:
-                self._persist(record_end)
+                _persist(record_end)
             self._wake.set()
 
     def drain(self, announce_pauses: Callable[[Collection[Trigger]], None]) -> None:
@@ -361,7 +361,7 @@ class Worker:
         if request.kind is RequestKind.RUN:
             for number, follow_up in enumerate(handlers.work(started).follow_ups):
                 new_request = NewRequest(f"{request.id}.{number}", RequestKind.RUN, follow_up)
-                self._persist(partial(self._enqueue, new_request))
+                _persist(partial(self._enqueue, new_request))
         elif request.kind is RequestKind.COMMAND:
             run = handlers.obey(request.trigger, self._unfinished)
             if run is not None:
@@ -378,16 +378,16 @@ class Worker:
         now = self._now()
         self._queue.defer(request.id, request.claim, now + wait, now if outage else None)
 
-    @staticmethod
-    def _persist(change: Callable[[], _Stored]) -> _Stored:
-        """Apply the change, with retries for as long as the database is unavailable: nothing else
-        would record it."""
-        while True:
-            try:
-                return change()
-            except DatabaseError as error:
-                logger.error("the state of a request can't be stored for now: %s", error.what)
-                time.sleep(RETRY_SECONDS)
+
+def _persist(change: Callable[[], _Stored]) -> _Stored:
+    """Apply the change, with retries for as long as the database is unavailable: nothing else
+    would record it."""
+    while True:
+        try:
+            return change()
+        except DatabaseError as error:
+            logger.error("the state of a request can't be stored for now: %s", error.what)
+            time.sleep(RETRY_SECONDS)
 
 
 def _first_line(error: Exception) -> str:

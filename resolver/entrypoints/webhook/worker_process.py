@@ -11,7 +11,7 @@ from resolver.entrypoints.webhook.process import open_process
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 
-def run_worker(
+def run_worker_process(
     environment: Mapping[str, str],
     options: Mapping[str, Any],
     concurrency: int,

@@ -97,7 +97,7 @@ class LeasedTokens:
     def redact_tokens(self, text: str) -> str:
         return self.source.redact_tokens(text)
 
-    def sleep(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
         """Wait before a request is repeated. Raises LeaseLost if the lease ends meanwhile."""
         time.sleep(seconds)
         self.require_lease()

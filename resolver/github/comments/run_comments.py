@@ -148,16 +148,6 @@ class RunComments:
             lambda: issue.create_comment(progress_body(progress)),
         )
 
-    def pause(self, progress: RunProgress) -> bool:
-        """Replace the run's comment if it says that the run is active. Return False otherwise."""
-        issue, operation = self._issue(progress.trigger), self._describe_write(progress.trigger)
-        with self._access.asking(operation, "issues: write"):
-            comment = find_or_create.comment_of_run(issue, self._own_login, progress.trigger)
-            if comment is None or at_work_in(comment.body or "") is None:
-                return False
-            comment.edit(progress_body(progress))
-        return True
-
     def close_dead(self, progress: RunProgress) -> None:
         """See `ProgressWriter.close_dead`."""
         trigger = progress.trigger

@@ -135,7 +135,7 @@ def access_of(
     """Return the access to the GitHub that the settings name."""
     retries = RetryPolicy(settings.retry_seconds.github_writes)
     if isinstance(source, access.LeasedTokens):
-        retries = replace(retries, sleep=source.sleep)
+        retries = replace(retries, sleep=source.pause)
     return access.GitHubAccess(
         token=source,
         api_url=settings.github_api_url,
