@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from tests.parts.github import github_server
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.postgres import Postgres, running_postgres
-from tests.parts.runs import RESOLVER, bash, finish
+from tests.parts.runs import INSTALLED_RESOLVER, bash, finish
 from tests.parts.waiting import becomes_true, until
 from tests.webhook.serving import FIX, SUMMARY, Forge, Plans, Server
 
@@ -50,6 +50,9 @@ SHARE_REPEATED = 0.2
 
 STEPS = 3
 """Steps of each run before it finishes."""
+
+DELAY = 1.0
+"""Seconds that the model takes for each step, so that most kills interrupt a run."""
 
 
 @dataclass
@@ -148,7 +151,8 @@ class Chaos:
         for number in range(count):
             plan = f"chaos{number}"
             steps = [bash(f"echo step {step}") for step in range(STEPS)]
-            self.plans.add(plan, *steps, FIX, finish(SUMMARY))
+            answers = [replace(each, delay=DELAY) for each in (*steps, FIX, finish(SUMMARY))]
+            self.plans.add(plan, *answers)
             issue = self.forge.issue(names[number % repositories], plan)
             self.mentions.append(Mention(issue, plan, self.forge.mention(issue)))
 
@@ -267,6 +271,12 @@ class Chaos:
         self.postgres.start()
 
 
+class WebServer(Server):
+    """`resolver serve`, not the fork that stands for it in tests: its children are its own."""
+
+    program = INSTALLED_RESOLVER
+
+
 class WorkerServer(Server):
     """`resolver worker` instead of `resolver serve`."""
 
@@ -275,7 +285,7 @@ class WorkerServer(Server):
         with (self.folder / "log").open("ab") as log:
             before = log.tell()
             self._process = subprocess.Popen(
-                [RESOLVER, "worker", *options],
+                [INSTALLED_RESOLVER, "worker", *options],
                 env=self.environment,
                 cwd=self.folder,
                 stdout=log,
@@ -325,7 +335,7 @@ def main() -> int:
         for number in range(arguments.workers + 1):
             home = folder / ("serve" if number == 0 else f"worker-{number}")
             home.mkdir()
-            kind = WorkerServer if number else Server
+            kind = WorkerServer if number else WebServer
             process = kind(home, forge, plans.endpoint, **environment)
             stack.callback(process.close)
             is_web = number == 0 and arguments.workers > 0
