@@ -57,12 +57,17 @@ DELAY = 1.0
 
 @dataclass
 class Mention:
-    """A person's request. accepted: True once a delivery of it was answered 202."""
+    """A person's request.
+
+    accepted: True once a delivery of it was answered 202. starts: when a process began to work on
+    it. ended_at: when its final comment was found; 0.0 until then.
+    """
 
     issue: Issue
     plan: str
     payload: dict[str, Any]
     accepted: bool = False
+    starts: list[float] = field(default_factory=list)
     ended_at: float = 0.0
 
     @property
@@ -108,11 +113,12 @@ def find_problems(mentions: list[Mention]) -> list[str]:
 
 def longest_wait(kills: list[Kill], plans: Plans, ended_at: float) -> tuple[float, str]:
     """Return the longest time in seconds from a kill to the next sign of a run that was active
-    then, a request to its model or its end, and the run. ended_at: when the observation ended."""
+    then: its next start, a request to its model, or its end; and the run. ended_at: when the
+    observation ended."""
     longest, name = 0.0, ""
     for kill in kills:
         for mention in kill.active:
-            signs = [*plans.times(mention.plan), mention.ended_at or ended_at]
+            signs = [*mention.starts, *plans.times(mention.plan), mention.ended_at or ended_at]
             wait = min((sign for sign in signs if sign > kill.at), default=ended_at) - kill.at
             if wait > longest:
                 longest, name = wait, f"{mention.name} after {kill.kind}"
@@ -193,10 +199,13 @@ class Chaos:
         self.send(mention)
 
     def _watch(self, deadline: float) -> None:
-        """Note when each mention has its final comment, until all have it."""
+        """Note when runs start and when they have their final comment, until all have it."""
 
         def all_ended() -> bool:
+            logs = "".join(each.log for each in self.processes)
             for mention in self.mentions:
+                count = logs.count(f" starts for {mention.name}, ")
+                mention.starts += [time.monotonic()] * (count - len(mention.starts))
                 if not mention.ended_at and Forge.final_comments(mention.issue):
                     mention.ended_at = time.monotonic()
             return all(mention.ended_at for mention in self.mentions)
@@ -204,9 +213,8 @@ class Chaos:
         becomes_true(all_ended, deadline - time.monotonic(), pause=0.2)
 
     def active(self) -> list[Mention]:
-        """The mentions whose runs have asked their model and have no final comment yet."""
-        asked = {name for name, _ in list(self.plans.calls)}
-        return [each for each in self.mentions if each.plan in asked and not each.ended_at]
+        """The mentions whose runs have started and have no final comment yet."""
+        return [each for each in self.mentions if each.starts and not each.ended_at]
 
     def kill(self) -> None:
         """Kill something by chance, and start it again."""
