@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -139,10 +140,16 @@ def serve_webhook(
     MissedDeliveries(url, sources, accept).start()
     outcomes.start()
     _announce(listening, url, folder)
-    # runs are threads of this process, so that the first one finds the modules loaded
+    # Runs are threads of this process, so that the first one finds the modules loaded. Deliveries
+    # need none of them, and are answered while they load.
+    threading.Thread(target=_load_modules, args=(settings,), name="modules", daemon=True).start()
+    _serve(_open_app(settings, secret, accept, queue, folder, store, metrics), listening)
+
+
+def _load_modules(settings: Settings) -> None:
+    """Import what runs need."""
     import_lazy_modules()
     preload_models(settings)
-    _serve(_open_app(settings, secret, accept, queue, folder, store, metrics), listening)
 
 
 def _open_app(
