@@ -78,18 +78,24 @@ def payload(number: int) -> bytes:
     ).encode()
 
 
-async def deliver(port: int, body: bytes, due: float) -> tuple[int, float]:
-    """The answer's status (0 for none), and seconds since the delivery was due."""
-    digest = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+def request_of(body: bytes, id: str, secret: str = "") -> bytes:
+    """The whole request that delivers the body. secret: another one than the server's."""
+    digest = hmac.new((secret or SECRET).encode(), body, hashlib.sha256).hexdigest()
     head = (
         f"POST /webhook HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
         f"Content-Type: application/json\r\nX-GitHub-Event: issue_comment\r\n"
-        f"X-GitHub-Delivery: {uuid.uuid4()}\r\nX-Hub-Signature-256: sha256={digest}\r\n"
+        f"X-GitHub-Delivery: {id}\r\nX-Hub-Signature-256: sha256={digest}\r\n"
         "Connection: close\r\n\r\n"
     )
+    return head.encode() + body
+
+
+async def deliver(port: int, body: bytes, due: float) -> tuple[int, float]:
+    """The answer's status (0 for none), and seconds since the delivery was due."""
+    request = request_of(body, str(uuid.uuid4()))
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(head.encode() + body)
+        writer.write(request)
         response = await asyncio.wait_for(reader.read(), 20)
         writer.close()
         status = int(response.split(b" ", 2)[1])

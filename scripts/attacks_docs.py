@@ -112,6 +112,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/webhook/test_webhook.py",
         "tests/webhook/test_pages.py",
         "tests/webhook/test_request_queue.py",
+        "tests/webhook/test_tenants.py",
         "tests/webhook/test_crashes.py",
         "tests/webhook/test_storing_killed.py",
         "tests/webhook/running/test_commands.py",

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from tests.parts.github import github_server
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.postgres import Postgres, running_postgres
-from tests.parts.runs import RESOLVER, bash, finish
+from tests.parts.runs import INSTALLED_RESOLVER, bash, finish
 from tests.parts.waiting import becomes_true, until
 from tests.webhook.serving import FIX, SUMMARY, Forge, Plans, Server
 
@@ -51,15 +51,23 @@ SHARE_REPEATED = 0.2
 STEPS = 3
 """Steps of each run before it finishes."""
 
+DELAY = 1.0
+"""Seconds that the model takes for each step, so that most kills interrupt a run."""
+
 
 @dataclass
 class Mention:
-    """A person's request. accepted: True once a delivery of it was answered 202."""
+    """A person's request.
+
+    accepted: True once a delivery of it was answered 202. starts: when a process began to work on
+    it. ended_at: when its final comment was found; 0.0 until then.
+    """
 
     issue: Issue
     plan: str
     payload: dict[str, Any]
     accepted: bool = False
+    starts: list[float] = field(default_factory=list)
     ended_at: float = 0.0
 
     @property
@@ -105,11 +113,12 @@ def find_problems(mentions: list[Mention]) -> list[str]:
 
 def longest_wait(kills: list[Kill], plans: Plans, ended_at: float) -> tuple[float, str]:
     """Return the longest time in seconds from a kill to the next sign of a run that was active
-    then, a request to its model or its end, and the run. ended_at: when the observation ended."""
+    then: its next start, a request to its model, or its end; and the run. ended_at: when the
+    observation ended."""
     longest, name = 0.0, ""
     for kill in kills:
         for mention in kill.active:
-            signs = [*plans.times(mention.plan), mention.ended_at or ended_at]
+            signs = [*mention.starts, *plans.times(mention.plan), mention.ended_at or ended_at]
             wait = min((sign for sign in signs if sign > kill.at), default=ended_at) - kill.at
             if wait > longest:
                 longest, name = wait, f"{mention.name} after {kill.kind}"
@@ -148,7 +157,8 @@ class Chaos:
         for number in range(count):
             plan = f"chaos{number}"
             steps = [bash(f"echo step {step}") for step in range(STEPS)]
-            self.plans.add(plan, *steps, FIX, finish(SUMMARY))
+            answers = [replace(each, delay=DELAY) for each in (*steps, FIX, finish(SUMMARY))]
+            self.plans.add(plan, *answers)
             issue = self.forge.issue(names[number % repositories], plan)
             self.mentions.append(Mention(issue, plan, self.forge.mention(issue)))
 
@@ -189,10 +199,13 @@ class Chaos:
         self.send(mention)
 
     def _watch(self, deadline: float) -> None:
-        """Note when each mention has its final comment, until all have it."""
+        """Note when runs start and when they have their final comment, until all have it."""
 
         def all_ended() -> bool:
+            logs = "".join(each.log for each in self.processes)
             for mention in self.mentions:
+                count = logs.count(f" starts for {mention.name}, ")
+                mention.starts += [time.monotonic()] * (count - len(mention.starts))
                 if not mention.ended_at and Forge.final_comments(mention.issue):
                     mention.ended_at = time.monotonic()
             return all(mention.ended_at for mention in self.mentions)
@@ -200,9 +213,8 @@ class Chaos:
         becomes_true(all_ended, deadline - time.monotonic(), pause=0.2)
 
     def active(self) -> list[Mention]:
-        """The mentions whose runs have asked their model and have no final comment yet."""
-        asked = {name for name, _ in list(self.plans.calls)}
-        return [each for each in self.mentions if each.plan in asked and not each.ended_at]
+        """The mentions whose runs have started and have no final comment yet."""
+        return [each for each in self.mentions if each.starts and not each.ended_at]
 
     def kill(self) -> None:
         """Kill something by chance, and start it again."""
@@ -267,6 +279,12 @@ class Chaos:
         self.postgres.start()
 
 
+class WebServer(Server):
+    """`resolver serve`, not the fork that stands for it in tests: its children are its own."""
+
+    program = INSTALLED_RESOLVER
+
+
 class WorkerServer(Server):
     """`resolver worker` instead of `resolver serve`."""
 
@@ -275,7 +293,7 @@ class WorkerServer(Server):
         with (self.folder / "log").open("ab") as log:
             before = log.tell()
             self._process = subprocess.Popen(
-                [RESOLVER, "worker", *options],
+                [INSTALLED_RESOLVER, "worker", *options],
                 env=self.environment,
                 cwd=self.folder,
                 stdout=log,
@@ -325,7 +343,7 @@ def main() -> int:
         for number in range(arguments.workers + 1):
             home = folder / ("serve" if number == 0 else f"worker-{number}")
             home.mkdir()
-            kind = WorkerServer if number else Server
+            kind = WorkerServer if number else WebServer
             process = kind(home, forge, plans.endpoint, **environment)
             stack.callback(process.close)
             is_web = number == 0 and arguments.workers > 0

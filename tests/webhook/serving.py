@@ -136,6 +136,8 @@ class Forge:
 class Server:
     """`resolver serve` in `folder`, started and ended as often as wanted."""
 
+    program = RESOLVER
+
     def __init__(self, folder: Path, forge: Forge, endpoint: ModelEndpoint, **more: str) -> None:
         self.folder = folder
         self.port = 0
@@ -177,7 +179,7 @@ class Server:
         with (self.folder / "log").open("ab") as log:
             before = log.tell()
             self._process = subprocess.Popen(
-                [RESOLVER, "serve", "--port", "0", *options],
+                [self.program, "serve", "--port", "0", *options],
                 env=self.environment,
                 cwd=self.folder,
                 stdout=log,

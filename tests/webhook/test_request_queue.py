@@ -112,6 +112,18 @@ def test_requests_start_in_the_order_in_which_they_came_one_of_each_repository(
     assert numbers(begin(queue)) == [4]
 
 
+def test_a_busy_owner_does_not_keep_others_waiting(queue: SqlRequestQueue) -> None:
+    for number in range(1, 6):
+        queue.add(run(number, f"busy/r{number}"))
+    queue.add(run(6, "busy-2/calc"))
+    queue.add(run(7, "calm/busy"))
+    assert numbers(begin(queue, limit=2)) == [1, 6]
+    assert numbers(begin(queue, limit=4)) == [2, 7]
+    queue.add(run(8, "busy-2/more"))
+    queue.add(run(9, "new/calc"))
+    assert numbers(begin(queue, limit=7)) == [3, 8, 9]
+
+
 def test_a_known_id_changes_nothing_even_when_it_is_done(queue: SqlRequestQueue) -> None:
     assert queue.add(run(1))
     assert not queue.add(run(1))

@@ -46,6 +46,10 @@ executors. begun: True if the work of the claim has started. attempts: how
 often work has started. progress: of the run at the last crash; crashes: of the server since the run
 last made progress. trigger: as JSON; "" once the request is done. Times are seconds since 1970."""
 
+_OWNER = "rtrim({0}.repository, replace({0}.repository, '/', ''))"
+"""SQL for the owner of a repository, with a slash at its end. `rtrim` removes all characters of its
+second argument; SQLite and PostgreSQL have no other function for this in common."""
+
 FIRST_OF_EACH_REPOSITORY = text(f"""
 WITH RECURSIVE lanes(repository) AS (
     SELECT min(repository) FROM {REQUESTS.name} WHERE state = 'waiting' AND kind = 'run'
@@ -56,8 +60,8 @@ WITH RECURSIVE lanes(repository) AS (
         AND following.repository > lanes.repository
     ) FROM lanes WHERE lanes.repository IS NOT NULL
 )
-SELECT position FROM (
-    SELECT (
+SELECT heads.position FROM (
+    SELECT {_OWNER.format("lanes")} AS owner, (
         SELECT min(first.position) FROM {REQUESTS.name} AS first
         WHERE first.state = 'waiting' AND first.kind = 'run'
         AND first.repository = lanes.repository
@@ -67,11 +71,20 @@ SELECT position FROM (
         WHERE working.state = 'working' AND working.kind = 'run'
         AND working.repository = lanes.repository
     )
-) AS heads ORDER BY position LIMIT :limit
+) AS heads LEFT JOIN (
+    SELECT {_OWNER.format("active")} AS owner, count(*) AS runs FROM {REQUESTS.name} AS active
+    WHERE active.state = 'working' AND active.kind = 'run' GROUP BY 1
+) AS busy ON busy.owner = heads.owner
+ORDER BY coalesce(busy.runs, 0)
+    + row_number() OVER (PARTITION BY heads.owner ORDER BY heads.position), heads.position
+LIMIT :limit
 """)  # noqa: S608 - the table's own name
 """Selects the positions of the runs that can start: the first one of each repository without an
-active run. It jumps from one repository to the next in the index (a "loose index scan") and so does
-not read the runs behind the first.
+active run. Owners take turns: the run whose owner would then have the fewest active runs comes
+first, so that an owner with many busy repositories does not keep the others waiting.
+
+It jumps from one repository to the next in the index (a "loose index scan") and so does not read
+the runs behind the first.
 
 Source: https://wiki.postgresql.org/wiki/Loose_indexscan
 """

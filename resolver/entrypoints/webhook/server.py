@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -100,7 +101,9 @@ def serve_webhook(
     MissedDeliveries(url, sources, accept, is_responsible=is_responsible).start()
     outcomes.start()
     _announce(listening, url, process.folder)
-    process.load_modules()
+    # Runs are threads of this process, so that the first one finds the modules loaded. Deliveries
+    # need none of them, and are answered while they load.
+    threading.Thread(target=process.load_modules, name="modules", daemon=True).start()
     app = _open_app(settings, secret, accept, process.queue, process.folder, store, process.metrics)
     _serve(app, listening)
 

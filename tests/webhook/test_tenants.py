@@ -1,0 +1,102 @@
+"""What a server stores for one repository is neither shown nor charged to another, however similar
+their names are."""
+
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from resolver.controller.control import Control
+from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
+from resolver.entrypoints.webhook.database import parse_database_url
+from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistories
+from resolver.entrypoints.webhook.page_links import outcome_page_key, page_key
+from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
+from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.memory.notes import NoteStore
+from resolver.models.run import Actor, Command, Trigger, TriggerKind
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECRET = "webhook-canary-7c2e9b4f6a1d8035"
+
+# GitHub's rules for names: https://docs.github.com/en/rest/repos/repos
+owners = st.from_regex(r"[a-z](-?[a-z0-9]){0,8}", fullmatch=True)
+names = st.from_regex(r"[a-z0-9._-]{1,10}", fullmatch=True).filter(lambda name: name not in "..")
+repositories = st.builds("{}/{}".format, owners, names)
+
+
+def request(
+    repository: str, number: int, command: Command = Command.FIX, seconds: int = 0
+) -> Trigger:
+    return Trigger(
+        key=f"{repository}#{number}:{seconds}",
+        kind=TriggerKind.ISSUE_COMMENT,
+        repository=repository,
+        number=number,
+        actor=Actor(login="mona"),
+        command=command,
+        at=NOW.replace(second=seconds),
+        comment_id=seconds,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+@pytest.mark.attack
+@given(repositories, repositories, st.integers(1, 30), st.integers(1, 30))
+@example("octo-calc/a", "octo/calc-a", 1, 1)
+@example("octo/calc", "octo/calc-1", 11, 1)
+@example("octo/calc.1", "octo/calc", 1, 11)
+@example("a/b-c", "a-b/c", 1, 1)
+def test_files_and_keys_of_one_repository_are_not_those_of_another(
+    folder: Path, ours: str, theirs: str, number: int, other: int
+) -> None:
+    """A repository with a similar name has an issue: it gets neither notes nor runs nor stops nor
+    pages of another repository."""
+    assume(ours != theirs)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        notes, histories = NoteStore(Path(name)), IssueHistories(Path(name))
+        notes.add(ours, ["The tests need a key."], "run-1", NOW)
+        assert not notes.read(theirs).text
+        histories.started(request(ours, number), "run-1")
+        histories.opened(request(ours, number), 90)
+        histories.stopped(request(ours, number, Command.STOP, seconds=5))
+        for each in (number, other, 90):
+            asked = request(theirs, each)
+            assert not histories.runs(asked) and histories.stop_after(asked) is None
+        assert histories.issue_of(theirs, 90) is None
+    active = ActiveRuns()
+    active.enter(request(ours, number), Control())
+    assert not active.steer(request(theirs, number, Command.STOP, seconds=5))
+    assert outcome_page_key(SECRET, ours) != outcome_page_key(SECRET, theirs)
+    assert outcome_page_key(SECRET, ours) != page_key(SECRET, ours)
+
+
+@pytest.mark.attack
+def test_queue_and_budget_of_one_repository_are_not_those_of_another(tmp_path: Path) -> None:
+    """A repository has waiting runs and has used up its budget: no other repository is told of
+    them or pays for them."""
+    url = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
+    queue, ledger = SqlRequestQueue(url), SpendingLedger(url)
+    for repository in ("octo/calc", "octo/calc-1", "octo-calc/1"):
+        for number in (1, 2):
+            trigger = request(repository, number)
+            assert queue.add(NewRequest(trigger.key, RequestKind.RUN, trigger))
+    for each in queue.unannounced(10):
+        assert queue.requests_ahead(each).count == (each.trigger.number == 2)
+        found = queue.unfinished_runs(each.trigger.repository, each.trigger.number)
+        assert [trigger.key for trigger in found] == [each.trigger.key]
+    bounds = SpendingBounds(monthly=10.0)
+    ledger.record_cost("a", "octo/calc", 10.0, 0, NOW)
+    assert ledger.reserve("b", "octo/calc-1", 5.0, bounds, NOW, hours=2) == 10.0
+    assert ledger.reserve("c", "octo-calc/1", 5.0, bounds, NOW, hours=2) == 10.0
+    queue.close()
+    ledger.close()
