@@ -17,12 +17,15 @@ LOCK = $(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.1
 	--generate-hashes --no-header --no-annotate --no-emit-index-url
 # What `make fuzz` spends on each parser.
 FUZZ_SECONDS ?= 120
+# Benchmarks of `make bench`, all if empty.
+ONLY ?=
+QUICK ?=
 
 # pytest keeps the tests with their assertions rewritten, which is most of the time of collecting
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep fuzz mutation lint format docs screenshots lock audit clean
+.PHONY: help demo check test test-deep fuzz mutation lint format docs screenshots bench lock audit clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
@@ -35,6 +38,7 @@ help:
 	@echo "make format  let ruff format the code"
 	@echo "make docs    write what is made from the code: references, inputs, parts of workflows"
 	@echo "make screenshots  the pictures in docs/images, from a run of the demo; needs Chromium"
+	@echo "make bench   all benchmarks, into bench/RESULTS.md: ONLY=events,steps for some, QUICK=1 for small ones"
 	@echo "make lock    write the locked versions and hashes in requirements/ from pyproject.toml"
 	@echo "make audit   look the locked versions up among known vulnerabilities; check the workflows"
 	@echo "make clean   remove the virtual environment and caches"
@@ -90,6 +94,9 @@ docs: $(VENV)/.installed-test
 
 screenshots: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.screenshots
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python bench/run_all.py $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 # Each file keeps to the versions of those before it, so that they can share an environment.
 lock: $(VENV)/.installed

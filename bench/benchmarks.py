@@ -168,7 +168,11 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
-        "rendering", "Trace of a long event log", full=("10000",), quick=("1000",), keys=("events",),
+        "rendering",
+        "Trace of a long event log",
+        full=("10000",),
+        quick=("1000",),
+        keys=("events",),
     ),
     Benchmark(
         "locating",

@@ -47,7 +47,7 @@ def _row(
     pairs = list(zip(headers, cells, strict=False))
     named = {0, *(place for place, header in enumerate(headers) if header in keys)}
     row = ", ".join(
-        cell if not parse_number(cell) == parse_number(cell) else f"{cell} {header}"
+        cell if math.isnan(parse_number(cell)) else f"{cell} {header}"
         for place, (header, cell) in enumerate(pairs)
         if place in named
     )
