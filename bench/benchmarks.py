@@ -32,7 +32,7 @@ class Benchmark:
     full: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
     rounds: int = 3
-    quick_rounds: int = 3
+    quick_rounds: int = 2
     keys: tuple[str, ...] = ()
     pairs: tuple[Pair, ...] = ()
     goals: Mapping[str, float] = field(default_factory=dict)
