@@ -1,6 +1,7 @@
 """Virtual environments of the peers, one each, with the versions in locks/NAME.txt."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,8 +15,11 @@ PYTHONS = ("python3.12", "python3.13")
 def peer_python(name: str) -> str:
     """Return the Python of the peer's environment, made if needed; "" if that fails."""
     lock = LOCKS / f"{name}.txt"
-    base = next(filter(None, map(_working_python, PYTHONS)), "")
+    base = next(
+        filter(None, map(_working_python, (os.environ.get("PEER_PYTHON", ""), *PYTHONS))), ""
+    )
     if not base:
+        print(f"{name} is left out: there is no Python 3.12; name one with PEER_PYTHON")
         return ""
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     environment = FOLDER / f"{name}-{digest}"
