@@ -19,13 +19,16 @@ LOCK = $(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.1
 FUZZ_SECONDS ?= 120
 # What `make chaos` takes; see `python -m scripts.chaos --help`.
 CHAOS ?= --minutes 3 --kills 20
+# Benchmarks of `make bench`, all if empty.
+ONLY ?=
+QUICK ?=
 
 # pytest keeps the tests with their assertions rewritten, which is most of the time of collecting
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep fuzz chaos mutation lint format docs docs-site screenshots lock \
-	audit clean
+.PHONY: help demo check test test-deep fuzz chaos mutation lint format docs docs-site screenshots bench \
+	lock audit clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
@@ -40,6 +43,7 @@ help:
 	@echo "make docs    write what is made from the code: references, inputs, parts of workflows"
 	@echo "make docs-site  build the documentation as a site in site/; fails on a dead link"
 	@echo "make screenshots  the pictures in docs/images, from a run of the demo; needs Chromium"
+	@echo "make bench   all benchmarks, into bench/RESULTS.md: ONLY=events,steps for some, QUICK=1 for small ones"
 	@echo "make lock    write the locked versions and hashes in requirements/ from pyproject.toml"
 	@echo "make audit   look the locked versions up among known vulnerabilities; check the workflows"
 	@echo "make clean   remove the virtual environment and caches"
@@ -108,6 +112,9 @@ docs-site: $(VENV)/.installed-test
 screenshots: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.screenshots
 	$(BIN)/python -m scripts.diagrams
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python bench/run_all.py $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 # Each file keeps to the versions of those before it, so that they can share an environment.
 lock: $(VENV)/.installed

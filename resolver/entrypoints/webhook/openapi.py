@@ -1,6 +1,7 @@
 """The parts of the server's OpenAPI document that FastAPI can't derive from the code.
 
-The server publishes the document at /openapi.json, and `make docs` writes it to docs/reference/openapi.json.
+The server publishes the document at /openapi.json, and `make docs` writes it to
+docs/reference/openapi.json.
 
 Source: https://spec.openapis.org/oas/v3.1.0
 """
