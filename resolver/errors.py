@@ -19,6 +19,7 @@
     |   +-- ModelAuthError        1   the key is missing or not accepted
     |   +-- ContextWindowExceeded 1   the messages don't fit into the context window
     |   +-- ReplayExhausted       1   the recording has no further reply
+    +-- LeaseLost                 1   another server process may have taken over the run
     +-- LogError                  1   an event log can't be read or written
     |   +-- LogTooNew             1   a newer Resolver wrote it in an unknown format
     |   +-- UnstorableEvent       1   an event can't be stored in a log
@@ -206,6 +207,17 @@ class ContextWindowExceeded(ModelError):
 
 class ReplayExhausted(ModelError):
     """A replayed run asked for more replies than were recorded."""
+
+
+class LeaseLost(ResolverError):
+    """This process may not write any more, because another one may have taken over its runs.
+
+    It is silent: nobody is told and nothing is recorded, since the other process does that.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, "nothing: the run continues in another process")
+        self.is_silent = True
 
 
 class LogError(ResolverError):

@@ -102,7 +102,8 @@ def open_run_log(
 ) -> RunLog:
     """Open the run's event log and subscribe the reporters of its progress."""
     output = request.output
-    log = RunLog(output.log, request.redactor(settings), request.now, output.file_mode)
+    redactor = request.redactor(settings)
+    log = RunLog(output.log, redactor, request.now, output.file_mode, request.log_copy)
     if request.progress:
         log.stream.subscribe("progress", request.progress)
     if request.spans:

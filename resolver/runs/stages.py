@@ -14,7 +14,7 @@ from resolver.config.settings import Settings
 from resolver.controller.control import Control
 from resolver.errors import Cause
 from resolver.events.run_log import RunLog
-from resolver.events.stream import Clock, Subscriber, utc_now
+from resolver.events.stream import Clock, LogCopy, Subscriber, utc_now
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.github.client.snapshot import RepositorySnapshot
@@ -81,6 +81,7 @@ class RunRequest:
         `ActiveRunMarker.job`.
     spans: the spans that are exported; None if no setting asks for them. Set by `run_pipeline`.
     observe: is called with all values that are known after each stage. It raises nothing.
+    log_copy: gets each line of the event log too; None to keep only the file.
     """
 
     trigger: Trigger
@@ -104,6 +105,7 @@ class RunRequest:
     progress: Subscriber | None = None
     spans: RunSpans | None = None
     observe: Callable[["StageValues"], None] = lambda _: None
+    log_copy: LogCopy | None = None
     log_url: str = ""
     page: str = ""
     actions_run: str = ""

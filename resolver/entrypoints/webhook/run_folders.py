@@ -34,12 +34,17 @@ class LocalRunFolders:
         return existing_run_folder(self._folder, run)
 
 
+def is_run_id(text: str) -> bool:
+    """Return True if the text has the form of a run's id, which is safe as the name of a folder."""
+    return _RUN_ID.fullmatch(text) is not None
+
+
 def existing_run_folder(data_folder: Path, run: str) -> Path | None:
     """Return the folder of a run below the data folder; None if there is none.
 
     None as well if `run` does not have the form of a run's id, or if the folder is a link.
     """
-    if _RUN_ID.fullmatch(run) is None:
+    if not is_run_id(run):
         return None
     folder = data_folder / run
     try:

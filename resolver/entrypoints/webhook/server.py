@@ -33,6 +33,7 @@ from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
 from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
 from resolver.entrypoints.webhook.health import ReadinessCheck
+from resolver.entrypoints.webhook.issue_history import IssueHistories
 from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
 from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
@@ -45,6 +46,8 @@ from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.pages import Pages
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
+from resolver.entrypoints.webhook.run_archive import RunArchive
+from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
 from resolver.entrypoints.webhook.worker import Handlers, Worker, WorkResult
@@ -118,17 +121,22 @@ def serve_webhook(
     retry = timedelta(seconds=settings.retry_seconds.outage)
     queue = SqlRequestQueue(url)
     metrics = _open_metrics(queue, metrics_address)
+    archived = _open_archive(url, folder.path)
+    histories = IssueHistories(url)
+    histories.import_files(folder.path)
     runs = DeliveryRunner(
         environment,
         options,
         folder.path,
+        histories,
         ledger=SpendingLedger(url),
         issued_tokens=machine.tokens.issued_tokens,
         outage_retry=retry,
         waiting=QueueNotices(metrics.observe_comment),
         execute=metrics.counting(run_pipeline),
+        archived=archived,
     )
-    queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
+    queue.recover(folder.take_stop_note(), partial(measure_progress, runs.folders), utc_now())
     worker = Worker(url, queue, _handlers(runs, retry), concurrency)
 
     store = OutcomeStore(url)
@@ -175,6 +183,15 @@ def _open_stores(settings: Settings) -> tuple[URL, DataFolder]:
     if url.get_backend_name() == "sqlite":
         lock_file(Path(f"{url.database}.lock"))
     return url, folder
+
+
+def _open_archive(url: URL, folder: Path) -> ArchivedRunFolders | None:
+    """Return the folders of runs with their archive in PostgreSQL, which several machines can use.
+
+    With SQLite there is one machine, which has the files already.
+    """
+    is_shared = url.get_backend_name() == "postgresql"
+    return ArchivedRunFolders(RunArchive(url), folder) if is_shared else None
 
 
 def _read_outcomes(
