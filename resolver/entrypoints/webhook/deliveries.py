@@ -215,7 +215,7 @@ class DeliveryRunner:
         trigger: Trigger,
         started: StartedRequest,
         settings: Settings,
-        forge: Forge,
+        forge: GitHubForge,
         host: RunHost,
         recorder: RunRecorder | None,
     ) -> WorkResult:
