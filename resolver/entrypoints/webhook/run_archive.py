@@ -25,7 +25,6 @@ from sqlalchemy import (
     Select,
     String,
     Table,
-    Text,
     delete,
     insert,
     select,
@@ -33,7 +32,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from resolver.entrypoints.webhook.blob_store import BlobStore
 from resolver.entrypoints.webhook.database import ServerDatabase
 from resolver.errors import LeaseLost, LogError
 from resolver.events.sql import ARCHIVE_TABLES, EVENTS, PAGE_ROWS
@@ -60,10 +58,8 @@ FILES = Table(
     Column("size", Integer, nullable=False),
     Column("digest", String(64), nullable=False),
     Column("changed", Float, nullable=False),
-    Column("blob", Text, nullable=False, default=""),
 )
-"""digest: SHA-256 of the content. changed: seconds since 1970. blob: key of the content in the blob
-store; "" if the content is in the chunks."""
+"""digest: SHA-256 of the content. changed: seconds since 1970."""
 
 CHUNKS = Table(
     "resolver_run_chunks",
@@ -75,7 +71,7 @@ CHUNKS = Table(
 )
 
 CHUNK_BYTES = 1_000_000
-"""Size in bytes of a chunk. A larger file is kept in the blob store, if there is one."""
+"""Size in bytes of a chunk. The database and its driver hold a value in memory several times."""
 
 MAX_ARCHIVED_BYTES = 100_000_000
 """Maximum size in bytes of a file that is archived or restored."""
@@ -122,7 +118,6 @@ class ArchivedFile:
     name: str
     size: int
     digest: str
-    blob: str
 
 
 @dataclass(frozen=True)
@@ -137,15 +132,14 @@ class ArchivedState:
 class RunArchive:
     """The tables of runs, created if they do not exist. Thread-safe.
 
-    url: as returned by `database.parse_database_url`. blobs: has the files of more than
-    CHUNK_BYTES; None to keep them in the database. Methods raise DatabaseError if the database
+    url: as returned by `database.parse_database_url`. Methods raise DatabaseError if the database
     can't be used, and those that write raise LeaseLost if a newer claim has been recorded.
     """
 
-    def __init__(self, url: URL, blobs: BlobStore | None = None, now: Clock = utc_now) -> None:
+    def __init__(self, url: URL, now: Clock = utc_now) -> None:
         self._database = ServerDatabase(url, RUNS)
         self._insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
-        self._blobs, self._now = blobs, now
+        self._now = now
 
     def record_claim(self, run: str, claim: RunClaim) -> ArchivedState:
         """Revoke the older claims of the run and return what is stored of it."""
@@ -219,16 +213,15 @@ class RunArchive:
 
     def put_file(self, run: str, claim: RunClaim, name: str, data: bytes) -> None:
         """Store a file of the run; an earlier one of that name is replaced."""
-        digest, blob = hashlib.sha256(data).hexdigest(), ""
-        if self._blobs is not None and len(data) > CHUNK_BYTES:
-            blob = f"{run}/{digest}-{name}"
-            self._blobs.put(blob, data)
-        row: dict[str, Any] = {"size": len(data), "digest": digest, "blob": blob}
-        row["changed"] = self._now().timestamp()
-        self._replace_file(run, claim, name, row, () if blob else _split(data))
+        row = {
+            "size": len(data),
+            "digest": hashlib.sha256(data).hexdigest(),
+            "changed": self._now().timestamp(),
+        }
+        self._replace_file(run, claim, name, row, _split(data))
 
     def remove_file(self, run: str, claim: RunClaim, name: str) -> None:
-        """Remove a file of the run. Its blob remains until the run is purged."""
+        """Remove a file of the run."""
         self._replace_file(run, claim, name, None, ())
 
     def _replace_file(
@@ -256,7 +249,7 @@ class RunArchive:
     def files(self, run: str) -> list[ArchivedFile]:
         """Return the files of the run."""
         table = FILES.c
-        query = select(table.name, table.size, table.digest, table.blob).where(table.run == run)
+        query = select(table.name, table.size, table.digest).where(table.run == run)
         with self._database.reading() as connection:
             return [ArchivedFile(*row) for row in connection.execute(query.order_by(table.name))]
 
@@ -264,15 +257,7 @@ class RunArchive:
         """Return the content of a file. Raises LogError if it is missing or damaged."""
         if file.size > MAX_ARCHIVED_BYTES:
             raise LogError(f"the stored file {file.name} of run {run} is too large")
-        if not file.blob:
-            data = self._read_chunks(run, file.name)
-        elif self._blobs is not None:
-            data = self._blobs.get(file.blob, MAX_ARCHIVED_BYTES)
-        else:
-            raise LogError(
-                f"the file {file.name} of run {run} is in a blob store",
-                "set the blob store that the other processes of this server use",
-            )
+        data = self._read_chunks(run, file.name)
         if len(data) != file.size or hashlib.sha256(data).hexdigest() != file.digest:
             raise LogError(f"the stored file {file.name} of run {run} is damaged or was replaced")
         return data
@@ -292,8 +277,6 @@ class RunArchive:
         with self._database.writing() as connection:
             for table in (RUNS, EVENTS, FILES, CHUNKS):
                 connection.execute(delete(table).where(table.c.run == run))
-        if self._blobs is not None:
-            self._blobs.remove(f"{run}/")
 
     def close(self) -> None:
         """Close all connections."""
