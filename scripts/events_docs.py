@@ -37,11 +37,11 @@ disk before anything acts on it. You can read the file with `jq`:
   an event, and is moved to `events.jsonl.torn` when the run is resumed.
 
 ## Where it is stored
-In a file, or in a database on SQLite or PostgreSQL: the table `resolver_events` (`run`, `id`,
-`kind`, `data`) has one row per event. `resolver trace` reads both:
+In the file `events.jsonl` of the run's folder. A server with PostgreSQL stores each event in its
+database too, before anything acts on it: the table `resolver_events` (`run`, `id`, `kind`, `data`)
+has one row per event. `resolver trace` reads both:
 
     resolver trace DIR
-    resolver trace sqlite:///runs.db#RUN
     resolver trace postgresql://USER:PASSWORD@HOST/DATABASE#RUN
 
 ## A damaged log

@@ -11,7 +11,7 @@ from resolver.events.lifecycle import Resumed, RunStarted, StageCompleted
 from resolver.events.log import Event, read_log
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
-from resolver.events.stream import Clock, EventRedactor, EventStream, JsonlStore
+from resolver.events.stream import Clock, EventRedactor, EventStream, JsonlStore, LogCopy
 from resolver.models.run import RunState
 
 BRANCH_STAGE = "branch"
@@ -24,8 +24,8 @@ DONE_STATES = frozenset({RunState.FINISHED, RunState.REJECTED})
 class RunLog:
     """The log of a run: its store, its stream and its state.
 
-    `state` is the first subscriber of `stream`, so all others see it up to date. Raises LogError if
-    the file is not the log of a run. before_append: see `EventStream`.
+    `state` is the first subscriber of `stream`, so all others see it up to date. copy: gets each
+    line too. Raises LogError if the file is not the log of a run. before_append: see `EventStream`.
     """
 
     def __init__(
@@ -35,8 +35,9 @@ class RunLog:
         now: Clock,
         mode: int = 0o600,
         before_append: Callable[[], None] | None = None,
+        copy: LogCopy | None = None,
     ) -> None:
-        self._store = JsonlStore(path, mode)
+        self._store = JsonlStore(path, mode, copy)
         self._now = now
         self.state = State.fold(self._store)
         if self.state.events:

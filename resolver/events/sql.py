@@ -1,135 +1,91 @@
-"""Event store in a database: one table for many runs, on SQLite or PostgreSQL.
+"""The table of events in a server's database, on SQLite or PostgreSQL, and reading it.
 
-A log is opened by its location: a file, the folder of a run, or a run in a database.
+A server with PostgreSQL stores each event there besides the run's file
+(`resolver.entrypoints.webhook.run_archive`). A log is opened by its location: a file, the folder of
+a run, or a run in a database.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
     URL,
     Column,
     Connection,
-    Engine,
     Integer,
     MetaData,
     String,
     Table,
+    Text,
+    cast,
     create_engine,
-    func,
-    insert,
     inspect,
     make_url,
     select,
 )
-from sqlalchemy import event as sqlalchemy_events
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.types import UserDefinedType
 
 from resolver.errors import LogError
-from resolver.events.log import Event, check_lines, read_log, stored_line
-from resolver.events.stream import require_next
+from resolver.events.log import Event, check_lines, read_log
+
+DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+
+
+class JsonText(UserDefinedType[str]):
+    """Type of a column with JSON that Python reads and writes as text, unchanged.
+
+    The database checks it and can search it by its operators for JSON.
+    """
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Return the type's name in a table definition."""
+        return "JSON"
+
+    def column_expression(self, column: Any) -> Any:
+        """Let the database return text, which no driver parses."""
+        return cast(column, Text)
+
+
+ARCHIVE_TABLES = MetaData()
+"""The tables that hold runs: that of the events, and those of `run_archive`."""
 
 EVENTS = Table(
     "resolver_events",
-    MetaData(),
+    ARCHIVE_TABLES,
     Column("run", String(200), primary_key=True),
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("kind", String(100), nullable=False),
-    Column("data", JSON, nullable=False),
+    Column("data", JsonText, nullable=False),
 )
 
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
-WRITE_SETTINGS = {
-    "sqlite": ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL"),
-    "postgresql": ("SET synchronous_commit = on",),
-}
-"""Statements that make a commit survive a crash, independent of the server's defaults.
-
-See https://www.sqlite.org/pragma.html#pragma_synchronous and
-https://www.postgresql.org/docs/current/wal-async-commit.html.
-"""
-
 PAGE_ROWS = 500
-"""Number of rows read at once."""
+"""Number of rows that are read or written at once."""
 
 MAX_LISTED_RUNS = 10
 """Number of runs that an error message lists."""
 
 
-class SqlStore:
-    """The events of one run in a database, committed before `append` returns.
-
-    url: "sqlite:///FILE" or "postgresql://USER:PASSWORD@HOST/DATABASE". The password never appears
-        in an error message. The table is created if it is missing.
-    run: the key of the run.
-
-    Two stores may be open on one run. If both append the same id, one of them gets a LogError.
-    """
-
-    def __init__(self, url: str, run: str) -> None:
-        self._run = run
-        self._database = Database(url, for_writing=True)
-        try:
-            with self._database.connect() as connection:
-                _create_table(connection)
-                self._event_count = _event_count(connection, run)
-        except BaseException:
-            self.close()
-            raise
-
-    def append(self, event: Event) -> None:
-        line = stored_line(event)
-        require_next(event, self._event_count)
-        row = {"run": self._run, "id": event.id, "kind": event.kind, "data": line}
-        try:
-            with self._database.connect() as connection:
-                connection.execute(insert(EVENTS), row)
-        except BaseException:
-            # The connection may have been lost, or a signal may have arrived, after the commit.
-            with suppress(LogError):
-                self._event_count += self._is_stored(event.id, line)
-            raise
-        self._event_count += 1
-
-    def __iter__(self) -> Iterator[Event]:
-        return self._database.events(self._run)
-
-    def __len__(self) -> int:
-        return self._event_count
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._database.close()
-
-    def _is_stored(self, id: int, line: str) -> bool:
-        query = select(EVENTS.c.data).where(EVENTS.c.run == self._run, EVENTS.c.id == id)
-        with self._database.connect() as connection:
-            return bool(connection.scalar(query) == line)
-
-
 class Database:
-    """A database with events. All its errors are raised as LogError."""
+    """A database with events, for reading. All its errors are raised as LogError."""
 
-    def __init__(self, url: str, for_writing: bool = False) -> None:
-        parsed = _parse_url(url, for_writing)
+    def __init__(self, url: str) -> None:
+        parsed = _parse_url(url)
         self.name = parsed.render_as_string(hide_password=True)
-        self._engine = _create_engine(parsed, for_writing)
+        self._engine = create_engine(parsed)
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """Open a transaction, which is committed at the end of the block."""
+        """Open a transaction."""
         try:
             with self._engine.begin() as connection:
                 yield connection
-        except IntegrityError as error:
-            raise LogError(
-                f"{self.name}: another process has written this event of the run",
-                "let only one process work on a run",
-            ) from error
         except SQLAlchemyError as error:
             reason = str(error.orig if isinstance(error, DBAPIError) else error)
             raise LogError(
@@ -189,7 +145,7 @@ def read_run(url: str, run: str) -> Iterator[Event]:
         database.close()
 
 
-def _parse_url(url: str, for_writing: bool) -> URL:
+def _parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
@@ -203,49 +159,9 @@ def _parse_url(url: str, for_writing: bool) -> URL:
     if driver == "sqlite":
         if parsed.database in (None, "", ":memory:"):
             raise LogError("a database in memory keeps nothing", "give sqlite:///FILE")
-        if not for_writing and not Path(str(parsed.database)).is_file():
+        if not Path(str(parsed.database)).is_file():
             raise LogError(f"{parsed.database} is not a file", "check the path")
     return parsed.set(drivername=driver)
-
-
-def _create_engine(url: URL, for_writing: bool) -> Engine:
-    """Return an engine that passes the lines through the JSON column unchanged."""
-    engine = create_engine(
-        url,
-        json_serializer=lambda line: line,
-        json_deserializer=lambda line: line,
-        pool_pre_ping=True,  # reconnects after a restart of the server
-        connect_args={"timeout": 30} if url.get_backend_name() == "sqlite" else {},
-    )
-    if for_writing:
-
-        def prepare(connection: Any, _record: object) -> None:
-            cursor = connection.cursor()
-            for statement in WRITE_SETTINGS[url.get_backend_name()]:
-                cursor.execute(statement)
-            cursor.close()
-            connection.commit()
-
-        sqlalchemy_events.listen(engine, "connect", prepare)
-    return engine
-
-
-def _create_table(connection: Connection) -> None:
-    try:
-        with connection.begin_nested():
-            EVENTS.metadata.create_all(connection)
-    except DBAPIError:
-        # If two processes create the table at the same time, one of them fails, but the table
-        # exists.
-        if not inspect(connection).has_table(EVENTS.name):
-            raise
-
-
-def _event_count(connection: Connection, run: str) -> int:
-    """Return the number of events of the run."""
-    query = select(func.max(EVENTS.c.id)).where(EVENTS.c.run == run)
-    last_id = connection.scalar(query)
-    return 0 if last_id is None else int(last_id) + 1
 
 
 LOG_NAME = "events.jsonl"

@@ -10,14 +10,14 @@ import os
 import stat
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar, get_args
 
-from resolver.errors import LogError, UnstorableEvent
+from resolver.errors import LogError, ResolverError, UnstorableEvent
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import Warned
 from resolver.events.log import (
@@ -80,17 +80,37 @@ class MemoryStore:
         """Do nothing: the store holds no resources."""
 
 
+class LogCopy(Protocol):
+    """A second place that holds the lines of a log, such as a database."""
+
+    def open(self, lines: Iterable[bytes]) -> None:
+        """Make the copy equal to the lines of the log, which end with a newline. Raises LogError
+        and LeaseLost."""
+        ...
+
+    def append(self, number: int, kind: str, line: str) -> None:
+        """Add the line of an event durably. It has no effect if the line is there already.
+
+        number: how many lines are before it. kind: of the event. line: without a newline. Raises
+        LogError if the line can't be stored, and LeaseLost if another process has taken over the
+        run.
+        """
+        ...
+
+
 class JsonlStore:
     """An append-only file with one event per line, on disk before `append` returns.
 
     An incomplete last line is what remains if the writer is killed during a write. It is moved to
     `<name>.torn`, and the log continues after the last complete event. The file is locked while the
     store is open, so that no two processes write one log. mode: permissions of a new file, before
-    the umask.
+    the umask. copy: has each line too before `append` returns; without it the line is removed from
+    the file again.
     """
 
-    def __init__(self, path: Path, mode: int = 0o600) -> None:
+    def __init__(self, path: Path, mode: int = 0o600, copy: LogCopy | None = None) -> None:
         self.path = path
+        self._copy = copy
         try:
             is_new = not path.exists()
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,15 +128,19 @@ class JsonlStore:
             # opened, and the opener nearly always needs the events next.
             self._unread_events: list[Event] | None = self._check()
             self._count_and_size = (len(self._unread_events), size)
+            if copy is not None:
+                with open(path, "rb") as lines:
+                    copy.open(complete_lines(path, lines))
         except OSError as error:
             self._file.close()
             raise self._error(error) from error
-        except LogError:
+        except ResolverError:
             self._file.close()
             raise
 
     def append(self, event: Event) -> None:
-        data = memoryview(stored_line(event).encode() + b"\n")
+        line = stored_line(event)
+        data = memoryview(line.encode() + b"\n")
         count, size = self._count_and_size
         require_next(event, count)
         self._unread_events = None
@@ -125,6 +149,8 @@ class JsonlStore:
             while written < len(data):
                 written += self._file.write(data[written:])
             os.fdatasync(self._file.fileno())
+            if self._copy is not None:
+                self._copy.append(count, event.kind, line)
             # One assignment, so that a signal comes either before or after it.
             self._count_and_size = (count + 1, size + len(data))
         except OSError as error:

@@ -270,10 +270,13 @@ BUNDLE = "change.bundle"
 MAX_CHANGE_BYTES = 16_000_000
 """Maximum size in bytes of a change that a later comment can still have published."""
 
-_FILES = (
-    EVENTS, REQUEST, ISSUE, OUTCOME, CHANGE, BUNDLE,
-    "patch.diff", "trace.md", "trace.html", "pull_request.md", "review.md",
+RESULT_FILES = (
+    REQUEST, ISSUE, CHANGE, BUNDLE,
+    PATCH, "trace.md", "trace.html", "pull_request.md", "review.md", OUTCOME,
 )  # fmt: skip
+"""The files of a run besides its event log. The last one says that the run is over."""
+
+_FILES = (EVENTS, *RESULT_FILES)
 
 
 class StoredRequest(FrozenModel):

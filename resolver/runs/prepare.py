@@ -108,6 +108,7 @@ def open_run_log(
         request.now,
         output.file_mode,
         request.host.require_lease,
+        request.log_copy,
     )
     if request.progress:
         log.stream.subscribe("progress", request.progress)

@@ -15,7 +15,7 @@ from resolver.controller.control import Control
 from resolver.errors import Cause
 from resolver.events.run_log import RunLog
 from resolver.events.steady_clock import SteadyClock
-from resolver.events.stream import Clock, Subscriber
+from resolver.events.stream import Clock, LogCopy, Subscriber
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.github.client.snapshot import RepositorySnapshot
@@ -82,6 +82,7 @@ class RunRequest:
         `ActiveRunMarker.job`.
     spans: the spans that are exported; None if no setting asks for them. Set by `run_pipeline`.
     observe: is called with all values that are known after each stage. It raises nothing.
+    log_copy: gets each line of the event log too; None to keep only the file.
     """
 
     trigger: Trigger
@@ -105,6 +106,7 @@ class RunRequest:
     progress: Subscriber | None = None
     spans: RunSpans | None = None
     observe: Callable[["StageValues"], None] = lambda _: None
+    log_copy: LogCopy | None = None
     log_url: str = ""
     page: str = ""
     actions_run: str = ""

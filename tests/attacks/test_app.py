@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner
+from resolver.entrypoints.webhook.issue_history import IssueHistories
 from resolver.github.client.app import PERMISSIONS
 from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
@@ -230,7 +232,8 @@ def test_a_run_outlives_its_first_token(
         "RESOLVER_APP_ID": str(app.id),
         "RESOLVER_APP_PRIVATE_KEY": app.private_key,
     }
-    runs = DeliveryRunner(environment, {}, tmp_path / "runs", now=github.world.now)
+    histories = IssueHistories(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
+    runs = DeliveryRunner(environment, {}, tmp_path / "runs", histories, now=github.world.now)
     done = runs.work_on(started(asked, 1))
     assert done.exit_code == 0, done
     assert [e.path for _, e in shown(github) if e.status in {401, 403}] == []

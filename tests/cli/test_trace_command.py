@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from resolver.cli.main import run
-from resolver.events.log import log_schema, read_log
-from resolver.events.sql import SqlStore
+from resolver.entrypoints.webhook.database import parse_database_url
+from resolver.entrypoints.webhook.run_archive import LogLine, LogPosition, RunArchive, RunClaim
+from resolver.events.log import log_schema
 from tests.parts.postgres import PASSWORD, Postgres
 
 RECORDING = Path(__file__).parents[2] / "resolver" / "demo" / "recording.jsonl"
@@ -58,10 +59,12 @@ def test_a_run_in_a_database_is_as_good_as_a_file(
     else:
         postgres: Postgres = request.getfixturevalue("postgres")
         url = postgres.url
-    store = SqlStore(url, "trace/run 1")
-    for event in read_log(RECORDING):
-        store.append(event)
-    store.close()
+    archive, claim = RunArchive(parse_database_url(url)), RunClaim(1, 1)
+    archive.record_claim("trace/run 1", claim)
+    recorded = RECORDING.read_text().splitlines()
+    stored = [LogLine(json.loads(line)["kind"], line) for line in recorded]
+    archive.append("trace/run 1", claim, LogPosition(), stored)
+    archive.close()
     assert run(["trace", f"{url}#trace/run 1", "--format", "json"], {}) == 0
     lines = RECORDING.read_text().splitlines()
     assert json.loads(capsys.readouterr().out) == [json.loads(line) for line in lines]

@@ -14,13 +14,16 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from resolver.entrypoints.webhook.database import parse_database_url
+from resolver.entrypoints.webhook.run_archive import RUNS, RunArchive, RunClaim
+from resolver.entrypoints.webhook.run_recorder import RunRecorder
 from resolver.errors import LogError, UnstorableEvent
 from resolver.events.actions import FileWrite, McpCall, Think
 from resolver.events.log import MAX_LINE_BYTES, dump_line, parse_logged_event, read_log
-from resolver.events.sql import SqlStore, open_log
+from resolver.events.sql import EVENTS, open_log
 from resolver.events.stream import EventStore, EventStream, JsonlStore, MemoryStore
 from tests.events.strategies import logs
-from tests.parts.postgres import PASSWORD, Postgres, running_postgres
+from tests.parts.postgres import Postgres
 
 Opened = Callable[[str], EventStore]
 """Opens the store of a run, again or for the first time."""
@@ -32,12 +35,26 @@ def thought(id: int, content: str = "") -> Think:
     return Think(id=id, content=content or f"thought {id}")
 
 
+def archived(archive: RunArchive, run: str, folder: Path) -> JsonlStore:
+    """A store that has each event in a file and in a database."""
+    claim = RunClaim(1, 1)
+    state = archive.record_claim(run, claim)
+    recorder = RunRecorder(archive, run, claim, state, folder / run)
+    return JsonlStore(folder / run / "events.jsonl", copy=recorder)
+
+
 @pytest.fixture(params=KINDS)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
     """Open each kind of store in turn, and close them at the end."""
     made: list[EventStore] = []
     memory: dict[str, EventStore] = {}
+    archives: list[RunArchive] = []
     own = str(hash(tmp_path))
+
+    def archive_in(url: str) -> RunArchive:
+        if not archives:
+            archives.append(RunArchive(parse_database_url(url)))
+        return archives[0]
 
     def opening(run: str) -> EventStore:
         match request.param:
@@ -46,16 +63,16 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
             case "jsonl":
                 store = JsonlStore(tmp_path / run / "events.jsonl")
             case "sqlite":
-                store = SqlStore(f"sqlite:///{tmp_path}/events.db", run)
+                store = archived(archive_in(f"sqlite:///{tmp_path}/events.db"), run, tmp_path)
             case _:
                 postgres: Postgres = request.getfixturevalue("postgres")
-                store = SqlStore(postgres.url, run + own)
+                store = archived(archive_in(postgres.url), run + own, tmp_path)
         made.append(store)
         return store
 
     yield opening
-    for store in made:
-        store.close()
+    for closed in (*made, *archives):
+        closed.close()
 
 
 def test_events_come_back_in_order(opened: Opened) -> None:
@@ -324,49 +341,30 @@ def test_the_file_of_a_log_that_is_refused_is_closed(tmp_path: Path) -> None:
     assert str(path) not in opened
 
 
-def test_many_threads_can_create_the_table_at_once(postgres: Postgres) -> None:
+def test_many_threads_can_create_the_tables_at_once(postgres: Postgres) -> None:
     with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS resolver_events")
-    stores: list[SqlStore] = []
-    threads = [
-        threading.Thread(target=lambda n=n: stores.append(SqlStore(postgres.url, f"thread {n}")))
-        for n in range(6)
-    ]
+        connection.execute(f"DROP TABLE IF EXISTS {EVENTS.name}, {RUNS.name}")
+    url = parse_database_url(postgres.url)
+    archives: list[RunArchive] = []
+    threads = [threading.Thread(target=lambda: archives.append(RunArchive(url))) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for store in stores:
-        store.append(thought(0))
-        store.close()
-    assert len(stores) == 6
-
-
-def test_a_lost_database_is_a_log_error_and_is_reconnected() -> None:
-    with running_postgres() as server:
-        store = SqlStore(server.url, "run")
-        store.append(thought(0))
-        server.stop()
-        with pytest.raises(LogError, match="postgresql") as caught:
-            store.append(thought(1))
-        assert PASSWORD not in caught.value.what + caught.value.next_step
-        server.start()
-        store.append(thought(1))
-        assert [e.id for e in store] == [0, 1]
-        store.close()
-
-
-def test_a_commit_is_durable_whatever_the_settings_of_the_server(postgres: Postgres) -> None:
-    store = SqlStore(postgres.url, "durable")
-    with store._database.connect() as connection:
-        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
-    store.close()
+    for number, archive in enumerate(archives):
+        assert archive.record_claim(f"thread {number}", RunClaim(1, 1)).changes == 0
+        archive.close()
+    assert len(archives) == 6
 
 
 def test_the_table_can_be_queried_by_kind(tmp_path: Path) -> None:
-    store = SqlStore(f"sqlite:///{tmp_path}/e.db", "run")
+    url = f"sqlite:///{tmp_path}/e.db"
+    archive = RunArchive(parse_database_url(url))
+    store = archived(archive, "run", tmp_path)
     store.append(thought(0))
     store.close()
+    archive.close()
+    assert list(open_log(f"{url}#run")) == [thought(0)]
     with sqlite3.connect(tmp_path / "e.db") as connection:
         rows = connection.execute(
             "SELECT run, id, kind, json_extract(data, '$.content') FROM resolver_events"
@@ -377,10 +375,12 @@ def test_the_table_can_be_queried_by_kind(tmp_path: Path) -> None:
 
 def test_a_gap_in_a_database_is_named_by_row(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/e.db"
-    store = SqlStore(url, "run")
+    archive = RunArchive(parse_database_url(url))
+    store = archived(archive, "run", tmp_path)
     for id in range(3):
         store.append(thought(id))
     store.close()
+    archive.close()
     with sqlite3.connect(tmp_path / "e.db") as connection:
         connection.execute("DELETE FROM resolver_events WHERE id = 1")
     connection.close()

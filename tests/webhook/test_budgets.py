@@ -11,6 +11,7 @@ from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.costs import SpendingLedger
 from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner
+from resolver.entrypoints.webhook.issue_history import IssueHistories
 from resolver.entrypoints.webhook.request_queue import MAX_CRASHES
 from resolver.events.stream import utc_now
 from resolver.models.run import Trigger
@@ -56,7 +57,11 @@ class Scenario:
     def runs(self, **more: str) -> DeliveryRunner:
         environment = {**self.environment, **more}
         return DeliveryRunner(
-            environment, {}, self.folder / "runs", ledger=SpendingLedger(self.url)
+            environment,
+            {},
+            self.folder / "runs",
+            IssueHistories(self.url),
+            ledger=SpendingLedger(self.url),
         )
 
     def issue(self, plan: str = "fix") -> Issue:

@@ -7,20 +7,25 @@ from pathlib import Path
 import pytest
 
 from resolver.config.settings import Settings
+from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner
+from resolver.entrypoints.webhook.issue_history import IssueHistories
 from resolver.entrypoints.webhook.request_queue import (
     FIRST_RETRY_WAIT,
     MAX_RETRY_WAIT,
     next_retry_wait,
 )
-from resolver.errors import ResolverError
+from resolver.entrypoints.webhook.run_archive import RunArchive
+from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
+from resolver.errors import LeaseLost, ResolverError
 from resolver.events.stream import utc_now
 from resolver.models.run import Trigger
-from resolver.runs.common import trigger_for_target
+from resolver.runs.common import run_id, trigger_for_target
+from resolver.runs.output import EVENTS, OUTCOME, PATCH
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint, error
 from tests.parts.runs import MODEL_KEY
-from tests.webhook.serving import Forge, Plans, plan_of_a_fix, started
+from tests.webhook.serving import FIX, Forge, Plans, plan_of_a_fix, started
 
 RETRY = timedelta(hours=1)
 
@@ -51,9 +56,17 @@ class Scenario:
         assert isinstance(found, Trigger)
         self.trigger = found
 
-    def runs(self, **more: str) -> DeliveryRunner:
+    def runs(self, machine: str = "", **more: str) -> DeliveryRunner:
+        """Those of one machine; machines with a name have an archive in common."""
+        url = parse_database_url(f"sqlite:///{self.folder}/resolver.db")
+        environment, folder = {**self.environment, **more}, self.folder / "runs" / machine
         return DeliveryRunner(
-            {**self.environment, **more}, {}, self.folder / "runs", outage_retry=RETRY
+            environment,
+            {},
+            folder,
+            IssueHistories(url),
+            outage_retry=RETRY,
+            archived=ArchivedRunFolders(RunArchive(url), folder) if machine else None,
         )
 
     @property
@@ -101,6 +114,32 @@ def test_a_model_that_hangs_is_an_outage(scenario: Scenario) -> None:
     done = scenario.runs().work_on(started(scenario.trigger, 2, outage_began=utc_now()))
     assert done.exit_code == 0
     assert scenario.forge.done_once(scenario.issue)
+
+
+def test_a_run_continues_on_another_machine_and_the_first_one_can_not_write_any_more(
+    scenario: Scenario,
+) -> None:
+    scenario.plans.add("fix", FIX, error(503, "overloaded"))
+    began, run = utc_now(), run_id(scenario.trigger.key, scenario.trigger.at)
+    first, second = scenario.runs("first"), scenario.runs("second")
+    with pytest.raises(ResolverError) as outage:
+        first.work_on(started(scenario.trigger, 1, outage_began=began))
+    assert outage.value.cause == "provider_down"
+    before = (first.folder / run / EVENTS).read_bytes()
+    scenario.plans.add("fix", *plan_of_a_fix())
+
+    done = second.work_on(started(scenario.trigger, 2, outage_began=began))
+
+    assert done.exit_code == 0, scenario.own_comment
+    assert scenario.forge.done_once(scenario.issue)
+    assert (second.folder / run / EVENTS).read_bytes().startswith(before)
+    with pytest.raises(LeaseLost):
+        first.work_on(started(scenario.trigger, 1, outage_began=began))
+    assert (first.folder / run / EVENTS).read_bytes() == before
+    shown = first.folders.folder_of(run)
+    assert shown == first.folder / run
+    for name in (EVENTS, OUTCOME, PATCH):
+        assert (shown / name).read_bytes() == (second.folder / run / name).read_bytes()
 
 
 def test_a_stop_between_two_tries_replaces_the_words_about_the_next_one(scenario: Scenario) -> None:

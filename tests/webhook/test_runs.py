@@ -11,9 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.config.settings import Settings
+from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
+from resolver.entrypoints.webhook.issue_history import IssueHistories
 from resolver.entrypoints.webhook.pages import Pages
 from resolver.entrypoints.webhook.request_queue import MAX_CRASHES, MAX_LISTED, RequestsAhead
+from resolver.entrypoints.webhook.run_folders import LocalRunFolders
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.common import run_id, trigger_for_target
 from tests.parts.github import GitHubServer
@@ -35,7 +38,8 @@ class Scenario:
             "GITHUB_SERVER_URL": github.server_url,
             "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
         }
-        self.runs = DeliveryRunner(environment, {}, self.folder)
+        url = parse_database_url(f"sqlite:///{folder}/resolver.db")
+        self.runs = DeliveryRunner(environment, {}, self.folder, IssueHistories(url))
 
     def request(self, author: str = "mona") -> Trigger:
         found = trigger_for_target(
@@ -183,12 +187,13 @@ def test_a_run_without_a_log_has_made_no_progress(tmp_path: Path) -> None:
         actor=Actor(login="mona"),
         at=datetime(2026, 1, 1, tzinfo=UTC),
     )
-    assert measure_progress(tmp_path, trigger) == 0
+    folders = LocalRunFolders(tmp_path)
+    assert measure_progress(folders, trigger) == 0
     folder = tmp_path / run_id(trigger.key, trigger.at)
     folder.mkdir()
-    assert measure_progress(tmp_path, trigger) == 0
+    assert measure_progress(folders, trigger) == 0
     (folder / "events.jsonl").write_text("{torn")
-    assert measure_progress(tmp_path, trigger) == 0
+    assert measure_progress(folders, trigger) == 0
     recorded = Path("resolver/demo/recording.jsonl").read_bytes()
     (folder / "events.jsonl").write_bytes(recorded)
-    assert measure_progress(tmp_path, trigger) > 0
+    assert measure_progress(folders, trigger) > 0

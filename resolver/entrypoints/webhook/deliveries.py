@@ -6,6 +6,7 @@ started again. Its outcome is written here, because its page shows it as active 
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from resolver.config.settings import Settings, load_settings
 from resolver.controller.control import Control
 from resolver.controller.limits import derive_outcome
 from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
+from resolver.entrypoints.webhook.database import DatabaseError
 from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistories
 from resolver.entrypoints.webhook.metrics import Pipeline
 from resolver.entrypoints.webhook.own_login import is_own_login
@@ -26,8 +28,12 @@ from resolver.entrypoints.webhook.request_queue import (
     StartedRequest,
     retry_end,
 )
+from resolver.entrypoints.webhook.run_archive import RunClaim
+from resolver.entrypoints.webhook.run_folders import LocalRunFolders, RunFolders
+from resolver.entrypoints.webhook.run_recorder import RunRecorder
+from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.entrypoints.webhook.worker import WorkResult
-from resolver.errors import LeaseLost, ResolverError
+from resolver.errors import LeaseLost, LogError, ResolverError
 from resolver.events.base import ObservationBase
 from resolver.events.log import read_log
 from resolver.events.run_log import cost_of_run, is_resumable
@@ -109,6 +115,7 @@ class DeliveryRunner:
 
     environment, options: sources of the settings, which are loaded again for each run.
     folder: the server's data folder; each run has its own folder in it, named by the run's id.
+    threads: the stored history of each conversation.
     at_work: the active runs, where comments find them.
     ledger: the cost of runs; with None no cost is stored and no monthly or daily budget applies.
     issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
@@ -116,11 +123,13 @@ class DeliveryRunner:
     outage_retry: how long a run is repeated during an outage.
     execute: executes a run.
     require_lease: raises LeaseLost when this process may not write any more.
+    archived: the folders of runs that the database holds; None if they are only on this machine.
     """
 
     environment: Mapping[str, str]
     options: Mapping[str, Any]
     folder: Path
+    threads: IssueHistories
     at_work: ActiveRuns = field(default_factory=ActiveRuns)
     ledger: SpendingLedger | None = None
     issued_tokens: IssuedTokens = field(default_factory=IssuedTokens)
@@ -129,11 +138,12 @@ class DeliveryRunner:
     outage_retry: timedelta = timedelta(0)
     execute: Pipeline = run_pipeline
     require_lease: RequireLease | None = None
+    archived: ArchivedRunFolders | None = None
 
     @property
-    def threads(self) -> IssueHistories:
-        """The stored history of each conversation."""
-        return IssueHistories(self.folder)
+    def folders(self) -> RunFolders:
+        """The folders of all runs."""
+        return self.archived or LocalRunFolders(self.folder)
 
     def announce(self, trigger: Trigger, ahead: RequestsAhead) -> None:
         """Tell the conversation that its run waits in the queue. Never raises."""
@@ -180,6 +190,37 @@ class DeliveryRunner:
             logger.info("run %s is not started: %s", run, located.reason)
             return WorkResult(run, 0, "ignored")
         trigger = located
+        with ExitStack() as stack:
+            try:
+                recorder = stack.enter_context(self._recording(run, started))
+            except (LogError, OSError) as error:
+                logger.error("run %s can't be restored: %s", run, error)
+                report = _empty_report(trigger, run, settings)
+                return self._give_up(report, "the server could not read this run's files", forge)
+            return self._work_on(trigger, started, settings, forge, host, recorder)
+
+    @contextmanager
+    def _recording(self, run: str, started: StartedRequest) -> Iterator[RunRecorder | None]:
+        """Bring the run's folder up to date from the database, and store there what is written into
+        it until the end of the block."""
+        if self.archived is None:
+            yield None
+            return
+        claim = RunClaim(started.request.position, started.request.claim)
+        require_lease = self.require_lease or (lambda: None)
+        with self.archived.recording(run, claim, require_lease) as recorder:
+            yield recorder
+
+    def _work_on(
+        self,
+        trigger: Trigger,
+        started: StartedRequest,
+        settings: Settings,
+        forge: GitHubForge,
+        host: RunHost,
+        recorder: RunRecorder | None,
+    ) -> WorkResult:
+        run = run_id(trigger.key, trigger.at)
         where, attempt = f"{trigger.repository}#{trigger.number}", started.attempt
         logger.info("run %s starts for %s, attempt %d", run, where, attempt)
         if _is_done(self.folder / run, trigger, forge):
@@ -199,7 +240,7 @@ class DeliveryRunner:
             login = self.threads.stop_after(trigger)
             if login is not None:
                 return self._cancel(report, login, forge, started.outages > 0)
-            result = self._start_run(report, started, settings, forge, control, host)
+            result = self._start_run(report, started, settings, forge, control, host, recorder)
         finally:
             late_commands = self.at_work.leave(trigger)
             self._record_cost(trigger, run)
@@ -213,6 +254,7 @@ class DeliveryRunner:
         forge: Forge,
         control: Control,
         host: RunHost,
+        recorder: RunRecorder | None,
     ) -> WorkResult:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = report.trigger, report.run
@@ -222,6 +264,8 @@ class DeliveryRunner:
             output = Output(self.folder / run, resume=True)
             self.threads.started(trigger, run)
             request = self._build_request(trigger, run, output, settings, host)
+        except DatabaseError:
+            raise  # the request is repeated when the database is back
         except (ResolverError, OSError) as error:
             logger.error("run %s can't be recorded: %s", run, error)
             return self._give_up(report, "the server could not open the log of this run", forge)
@@ -232,6 +276,8 @@ class DeliveryRunner:
             can_be_continued=True,
             retry_until=retry_until if retry_until > self.now() else None,
         )
+        if recorder is not None:
+            request = replace(request, log_copy=recorder, observe=recorder.observe_stage)
         result = self.execute(request, forge)
         pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
@@ -309,8 +355,8 @@ class DeliveryRunner:
     def _runs_before(self, trigger: Trigger, run: str) -> Iterator[EarlierRun]:
         """Yield the earlier runs that can be continued, newest first."""
         for earlier in reversed(self.threads.runs(trigger)):
-            folder = self.folder / earlier
-            if earlier < run and is_resumable(folder / EVENTS):
+            folder = self.folders.folder_of(earlier) if earlier < run else None
+            if folder is not None and is_resumable(folder / EVENTS):
                 yield EarlierRun(earlier, folder / EVENTS, folder / OUTCOME)
 
     def _cancel(self, report: Report, login: str, forge: Forge, deferred: bool) -> WorkResult:
@@ -396,13 +442,11 @@ def _page_of(settings: Settings, run: str) -> str:
     return page_url(settings.server.public_url, secret.get_secret_value(), run) if secret else ""
 
 
-def measure_progress(folder: Path, trigger: Trigger) -> int:
-    """Return how many actions of the request's run have ended, according to its log.
-
-    folder: the server's data folder.
-    """
+def measure_progress(folders: RunFolders, trigger: Trigger) -> int:
+    """Return how many actions of the request's run have ended, according to its log."""
+    folder = folders.folder_of(run_id(trigger.key, trigger.at))
     try:
-        events = list(read_log(folder / run_id(trigger.key, trigger.at) / EVENTS))
+        events = list(read_log(folder / EVENTS)) if folder is not None else []
     except ResolverError:
         return 0
     return sum(isinstance(event, ObservationBase) and event.cause is not None for event in events)

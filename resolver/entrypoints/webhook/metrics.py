@@ -107,7 +107,11 @@ class ServerMetrics:
         """Return `execute`, with its runs counted."""
 
         def counted(request: RunRequest, forge: Forge) -> RunResult:
-            result = execute(replace(request, observe=self.observe_stage), forge)
+            def observe(values: StageValues) -> None:
+                self.observe_stage(values)
+                request.observe(values)
+
+            result = execute(replace(request, observe=observe), forge)
             self.observe_result(result)
             return result
 

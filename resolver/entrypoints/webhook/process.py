@@ -32,10 +32,13 @@ from resolver.entrypoints.webhook.executors import (
     LeaseTimes,
     RegisteredExecutor,
 )
+from resolver.entrypoints.webhook.issue_history import IssueHistories
 from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
 from resolver.entrypoints.webhook.pause_notices import announce_pauses
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
+from resolver.entrypoints.webhook.run_archive import RunArchive
+from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.worker import Handlers, Worker, WorkResult
 from resolver.errors import UsageError
@@ -135,18 +138,22 @@ def open_process(
     queue = SqlRequestQueue(url, executor.id)
     metrics = _open_metrics(queue, metrics_address)
     issued_tokens, retry = machine.tokens.issued_tokens, _outage_retry(settings)
+    histories = IssueHistories(url)
+    histories.import_files(folder.path)
     runs = DeliveryRunner(
         environment,
         options,
         folder.path,
+        histories,
         ledger=SpendingLedger(url),
         issued_tokens=issued_tokens,
         outage_retry=retry,
         waiting=QueueNotices(metrics.observe_comment),
         execute=metrics.counting(run_pipeline),
+        archived=_open_archive(url, folder.path),
         require_lease=executor.fence.require_valid,
     )
-    progress = partial(measure_progress, folder.path)
+    progress = partial(measure_progress, runs.folders)
     predecessor = folder.take_predecessor(executor.id)
     try:
         executor.register()
@@ -204,6 +211,15 @@ def _open_stores(
     if is_sqlite:
         lock_file(Path(f"{url.database}.lock"))
     return url, folder
+
+
+def _open_archive(url: URL, folder: Path) -> ArchivedRunFolders | None:
+    """Return the folders of runs with their archive in PostgreSQL, which several machines can use.
+
+    With SQLite there is one machine, which has the files already.
+    """
+    is_shared = url.get_backend_name() == "postgresql"
+    return ArchivedRunFolders(RunArchive(url), folder) if is_shared else None
 
 
 def _open_metrics(queue: RequestQueue, address: tuple[str, int] | None) -> ServerMetrics:
