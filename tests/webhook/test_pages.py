@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,8 +19,10 @@ from hypothesis import strategies as st
 from playwright.sync_api import Browser
 
 from resolver.config.settings import load_settings
+from resolver.entrypoints.webhook.log_window import MAX_SHOWN_BYTES
 from resolver.entrypoints.webhook.page_links import page_key, page_url
-from resolver.entrypoints.webhook.pages import MAX_SHOWN_BYTES, MAX_WAITING, Pages
+from resolver.entrypoints.webhook.pages import MAX_WAITING, Pages, add_pages
+from resolver.entrypoints.webhook.run_folders import LocalRunFolders
 from resolver.entrypoints.webhook.webhook import create_webhook_app
 from resolver.errors import UsageError
 from resolver.events import actions as a
@@ -34,6 +37,7 @@ from tests.trace.sample import HOSTILE, hostile, numbered, realistic
 from tests.webhook.serving import FIX, Forge, Plans, Server, plan_of_a_fix
 
 SECRET = "webhook-canary-51c7e9d3f0a28b46"
+NOWHERE = LocalRunFolders(Path("/nowhere"))
 RUN = "20260304-093000-0a1b2c"
 ids = st.from_regex(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", fullmatch=True)
 
@@ -61,8 +65,8 @@ class Served:
         self.folder = folder
         listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = listening.getsockname()[1]
-        shown = Pages(folder, SECRET) if pages else None
-        app = create_webhook_app(SECRET, lambda *_: "", pages=shown)
+        shown = partial(add_pages, pages=Pages(LocalRunFolders(folder), SECRET))
+        app = create_webhook_app(SECRET, lambda *_: "", pages=shown if pages else None)
         config = uvicorn.Config(app, log_config=None, http="h11", ws="none", lifespan="off")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, args=([listening],))
@@ -101,14 +105,14 @@ def served(tmp_path: Path) -> Iterator[Served]:
 def test_a_key_opens_its_own_run_alone(run: str, other: str, secret: str, word: str) -> None:
     """Somebody uses the key of a run's page for the page of another: it opens its own run only."""
     try:
-        pages = Pages(Path("/nowhere"), secret)
+        pages = Pages(NOWHERE, secret)
         key = page_key(secret, run)
     except UnicodeEncodeError:
         return  # no secret that a variable of the environment can hold
     assert re.fullmatch(r"[0-9a-f]{64}", key) and pages.opens(run, key)
     assert pages.opens(other, key) == (other == run)
     assert not pages.opens(run, word) and not pages.opens(run, key[:-1])
-    assert not Pages(Path("/nowhere"), secret + "x").opens(run, key)
+    assert not Pages(NOWHERE, secret + "x").opens(run, key)
 
 
 @pytest.mark.attack
@@ -116,7 +120,7 @@ def test_a_key_opens_its_own_run_alone(run: str, other: str, secret: str, word: 
 def test_what_is_no_run_s_id_is_never_opened(word: str) -> None:
     """The address of a run's page contains a path: no file is opened for it."""
     form = re.fullmatch(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", word, re.ASCII) is not None
-    assert Pages(Path("/nowhere"), SECRET).opens(word, page_key(SECRET, word)) == form
+    assert Pages(NOWHERE, SECRET).opens(word, page_key(SECRET, word)) == form
 
 
 def test_without_a_public_address_there_is_no_link() -> None:
@@ -165,8 +169,8 @@ def test_nothing_may_keep_it_find_it_frame_it_or_run_in_it(served: Served) -> No
     headers = served.page().headers
     assert re.fullmatch(
         r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; "
-        r"script-src 'sha256-[A-Za-z0-9+/]{43}='; img-src data:; "
-        r"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        r"script-src 'sha256-[A-Za-z0-9+/]{43}=' 'sha256-[A-Za-z0-9+/]{43}='; img-src data:; "
+        r"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
         headers["content-security-policy"],
     )
     assert headers["x-robots-tag"] == "noindex, nofollow"

@@ -212,12 +212,6 @@ class RunIndex:
         with self._database.reading() as connection:
             return [(cause, count) for cause, count in connection.execute(query)]
 
-    def repositories(self, limit: int) -> list[str]:
-        """Return the repositories that have runs."""
-        query = select(RUNS.c.repository).distinct().order_by(RUNS.c.repository).limit(limit)
-        with self._database.reading() as connection:
-            return list(connection.scalars(query))
-
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
@@ -422,6 +416,6 @@ def _cause(result: RunResult) -> str:
     return because or outcome.state.value
 
 
-def visible(wanted: RunFilter, repositories: Collection[str]) -> RunFilter:
+def restrict(wanted: RunFilter, repositories: Collection[str]) -> RunFilter:
     """Return the filter, restricted to the repositories that a person can read."""
     return replace(wanted, repositories=frozenset(each.lower() for each in repositories))

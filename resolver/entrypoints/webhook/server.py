@@ -35,16 +35,17 @@ from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_prog
 from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
-from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
 from resolver.entrypoints.webhook.outcomes import (
     OutcomeRefresher,
     OutcomeStore,
     closed_pull_request,
 )
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
-from resolver.entrypoints.webhook.pages import Pages
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
+from resolver.entrypoints.webhook.run_folders import LocalRunFolders
+from resolver.entrypoints.webhook.run_index import RunIndex, RunRecorder
+from resolver.entrypoints.webhook.site import Site, open_users
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
 from resolver.entrypoints.webhook.worker import Handlers, Worker, WorkResult
@@ -118,6 +119,8 @@ def serve_webhook(
     retry = timedelta(seconds=settings.retry_seconds.outage)
     queue = SqlRequestQueue(url)
     metrics = _open_metrics(queue, metrics_address)
+    index = RunIndex(url)
+    recorder = RunRecorder(index, socket.gethostname())
     runs = DeliveryRunner(
         environment,
         options,
@@ -126,10 +129,10 @@ def serve_webhook(
         issued_tokens=machine.tokens.issued_tokens,
         outage_retry=retry,
         waiting=QueueNotices(metrics.observe_comment),
-        execute=metrics.counting(run_pipeline),
+        execute=metrics.counting(recorder.recording(run_pipeline)),
     )
     queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
-    worker = Worker(url, queue, _handlers(runs, retry), concurrency)
+    worker = Worker(url, queue, _handlers(runs, recorder, retry), concurrency)
 
     store = OutcomeStore(url)
     outcomes = OutcomeRefresher(store, partial(_read_outcomes, settings, machine))
@@ -138,34 +141,40 @@ def serve_webhook(
     sources = partial(_delivery_sources, settings, machine, queue)
     MissedDeliveries(url, sources, accept).start()
     outcomes.start()
+    site = Site(
+        settings.server.public_url,
+        secret,
+        LocalRunFolders(folder.path),
+        index,
+        store,
+        worker.enqueue,
+        open_users(settings, machine),
+    )
+    if site.public_url:
+        site.announce()
     _announce(listening, url, folder)
     # runs are threads of this process, so that the first one finds the modules loaded
     import_lazy_modules()
     preload_models(settings)
-    _serve(_open_app(settings, secret, accept, queue, folder, store, metrics), listening)
+    _serve(_open_app(secret, accept, queue, folder, site, metrics), listening)
 
 
 def _open_app(
-    settings: Settings,
     secret: str,
     accept: Accept,
     queue: RequestQueue,
     folder: DataFolder,
-    store: OutcomeStore,
+    site: Site,
     metrics: ServerMetrics,
 ) -> FastAPI:
     """Return the web application: deliveries, probes, and pages if the server has a public URL."""
-    has_pages = bool(settings.server.public_url)
-    app = create_webhook_app(
+    return create_webhook_app(
         secret,
         accept,
-        pages=Pages(folder.path, secret) if has_pages else None,
+        pages=site.add_to if site.public_url else None,
         check=ReadinessCheck(queue, folder.path),
         count=metrics.count_delivery,
     )
-    if has_pages:
-        add_outcome_pages(app, store, secret)
-    return app
 
 
 def _open_stores(settings: Settings) -> tuple[URL, DataFolder]:
@@ -221,7 +230,7 @@ def _open_metrics(queue: RequestQueue, address: tuple[str, int] | None) -> Serve
     return metrics
 
 
-def _handlers(runs: DeliveryRunner, retry: timedelta) -> Handlers:
+def _handlers(runs: DeliveryRunner, recorder: RunRecorder, retry: timedelta) -> Handlers:
     """Return the functions that the worker calls for its requests."""
     commands = CommentCommands(runs, runs.at_work, runs.threads)
 
@@ -230,7 +239,9 @@ def _handlers(runs: DeliveryRunner, retry: timedelta) -> Handlers:
         with logging_run(run_id(trigger.key, trigger.at)):
             return runs.work_on(started)
 
-    return Handlers(work, commands.obey, runs.announce, runs.is_for_us, retry)
+    return Handlers(
+        recorder.recording_work(work), commands.obey, runs.announce, runs.is_for_us, retry
+    )
 
 
 def _accepting(

@@ -19,7 +19,6 @@ from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
 from resolver.entrypoints.webhook.health import Check, add_health
-from resolver.entrypoints.webhook.pages import Pages, add_pages
 from resolver.errors import ResolverError
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -55,7 +54,7 @@ def create_webhook_app(
     secret: str,
     accept: Accept,
     seconds: float = ANSWER_SECONDS,
-    pages: Pages | None = None,
+    pages: Callable[[FastAPI], None] | None = None,
     check: Check | None = None,
     count: Callable[[str], None] = lambda _: None,
 ) -> FastAPI:
@@ -64,7 +63,7 @@ def create_webhook_app(
     accept: stores a delivery; it must be durable when it returns, and idempotent. It is called in a
         thread and raises ResolverError if the delivery can't be stored.
     seconds: timeout for reading a body, and again for storing a delivery.
-    pages: the pages of runs, if they are served.
+    pages: adds the pages of the server, if they are served.
     check: see `add_health`.
     count: is called with the result of each delivery, see `metrics.DELIVERY_RESULTS`.
     """
@@ -83,7 +82,7 @@ def create_webhook_app(
         return JSONResponse({"message": done}, status_code=202)
 
     if pages is not None:
-        add_pages(app, pages)
+        pages(app)
     return app
 
 
