@@ -14,6 +14,7 @@ from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
 from resolver.entrypoints.webhook.pages import Pages
 from resolver.entrypoints.webhook.request_queue import MAX_CRASHES, MAX_LISTED, RequestsAhead
+from resolver.entrypoints.webhook.run_folders import LocalRunFolders
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.common import run_id, trigger_for_target
 from tests.parts.github import GitHubServer
@@ -77,7 +78,7 @@ def test_who_waits_is_told_for_what(scenario: Scenario, ahead: RequestsAhead, wo
 def page_of(scenario: Scenario, trigger: Trigger) -> str:
     """Of its run, whose folder there is."""
     run = run_id(trigger.key, trigger.at)
-    page = Pages(scenario.folder, "secret").page(run)
+    page = Pages(LocalRunFolders(scenario.folder), "secret").page(run)
     assert page is not None
     return page
 

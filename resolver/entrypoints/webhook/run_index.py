@@ -252,7 +252,7 @@ def _conditions(wanted: RunFilter) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _sums(wanted: RunFilter, *keys: ColumnElement[str]) -> Select[Any]:
+def _sums(wanted: RunFilter, *keys: ColumnElement[str]) -> Select[*tuple[Any, ...]]:
     columns = RUNS.c
     failed = func.count().filter(columns.cause != "")
     sums = (columns.cost, columns.unpriced, columns.tokens_in, columns.tokens_out)
