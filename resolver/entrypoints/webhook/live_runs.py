@@ -128,11 +128,12 @@ class _Follower:
             if not await self._refresh():
                 return
             if self.state.has_ended or self.state.version != earlier.version:
-                self._send(RELOAD, is_last=True)
+                self.send(RELOAD, is_last=True)
                 return
-            self._send(await self._update_since(earlier.last_id))
+            self.send(await self._update_since(earlier.last_id))
 
-    def _send(self, update: bytes, is_last: bool = False) -> None:
+    def send(self, update: bytes, is_last: bool = False) -> None:
+        """Send an update to all viewers."""
         for viewer in tuple(self.viewers):
             viewer.put(update)
             if is_last:
@@ -188,15 +189,30 @@ def _render_update(state: _LogState, after: int) -> bytes:
 class LiveRuns:
     """The followers of all runs that somebody looks at. Used by one event loop.
 
-    seconds: interval between two reads of a log.
+    seconds: interval between two reads of a log. max_viewers: of all runs.
     """
 
-    def __init__(self, folders: RunFolders, seconds: float = FOLLOW_SECONDS) -> None:
-        self._folders, self._seconds = folders, seconds
+    def __init__(
+        self,
+        folders: RunFolders,
+        seconds: float = FOLLOW_SECONDS,
+        max_viewers: int = MAX_VIEWERS,
+    ) -> None:
+        self._folders, self._seconds, self._max_viewers = folders, seconds, max_viewers
         self._limiter = CapacityLimiter(1)
         self._followers: dict[str, _Follower] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._viewers = 0
+
+    @property
+    def watched(self) -> int:
+        """The number of viewers."""
+        return self._viewers
+
+    @property
+    def followed(self) -> int:
+        """The number of runs that are followed."""
+        return len(self._followers)
 
     @asynccontextmanager
     async def watch(self, run: str, after: int, start: int) -> AsyncIterator[Viewer]:
@@ -216,7 +232,7 @@ class LiveRuns:
     def _enter(self, run: str) -> _Follower:
         follower = self._followers.get(run)
         is_full = follower is None and len(self._followers) >= MAX_FOLLOWED_RUNS
-        if is_full or self._viewers >= MAX_VIEWERS:
+        if is_full or self._viewers >= self._max_viewers:
             raise TooManyViewersError
         self._viewers += 1
         if follower is None:
