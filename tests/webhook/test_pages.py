@@ -38,6 +38,7 @@ from tests.webhook.serving import FIX, Forge, Plans, Server, plan_of_a_fix
 
 SECRET = "webhook-canary-51c7e9d3f0a28b46"
 NOWHERE = LocalRunFolders(Path("/nowhere"))
+IDS = "each => each.map((step) => step.id)"
 RUN = "20260304-093000-0a1b2c"
 ids = st.from_regex(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", fullmatch=True)
 
@@ -303,11 +304,12 @@ def test_many_who_look_at_once_do_not_hold_up_the_rest(served: Served) -> None:
 
 
 @pytest.mark.chromium
-def test_in_a_browser_it_loads_itself_again_runs_nothing_and_fits(
+def test_in_a_browser_steps_appear_as_they_happen_until_the_run_ends(
     served: Served, chromium: Browser
 ) -> None:
-    log = served.write([*realistic()[:8]])
-    context = chromium.new_context(viewport={"width": 360, "height": 900})
+    events = realistic()
+    log = served.write(events[:8])
+    context = chromium.new_context(viewport={"width": 390, "height": 900})
     page = context.new_page()
     problems: list[str] = []
     asked: list[str] = []
@@ -315,17 +317,24 @@ def test_in_a_browser_it_loads_itself_again_runs_nothing_and_fits(
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"http://127.0.0.1:{served.port}{served.path()}")
+    page.locator("#connection", has_text="live").wait_for()
+    assert page.locator("#follow").is_checked()
     shown = page.locator("li.step").count()
-    for width in (1280, 360):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(251, 251, 250)"
-    served.write([*realistic(), *(e for text in HOSTILE for e in hostile(text))], ended=True)
-    page.locator("li.step").nth(shown).wait_for(timeout=30_000)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    with log.open("a") as file:
+        file.write("".join(f"{dump_line(event)}\n" for event in events[8:-2]))
+    page.locator("li.step").nth(shown).wait_for()
+    page.locator("nav li li", has_text="Reply not followed").wait_for()
+    steps = [each.removeprefix("step-") for each in page.locator("li.step").evaluate_all(IDS)]
+    assert steps == [str(number) for number in range(1, len(steps) + 1)]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    loads = len([each for each in asked if "/events" not in each])
+    hostile_events = [e for text in HOSTILE for e in hostile(text)]
+    served.write([*events, *hostile_events], ended=True)
+    page.locator("#tools:visible:not(:has(#follow))").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("meta[http-equiv=refresh]").count() == 0
     remote = [u for u in asked if not u.startswith("data:") and not u.endswith("favicon.ico")]
-    assert len(set(remote)) == 1 and log.exists()
+    assert len({each.partition("?")[0] for each in remote}) == 2 and loads == 1
     assert [each for each in problems if "favicon" not in each] == []
     context.close()
 

@@ -105,7 +105,7 @@ def test_start_stages_and_end_of_a_run_are_recorded(tmp_path: Path, index: RunIn
         row = index.get("run-1")
         assert row is not None and row.stage == "executed"
         request.observe(values.with_value(PublishedRun(publication)))
-        outcome = result_of(tmp_path, publication)
+        outcome = result_of(tmp_path / "result", publication)
         return replace(outcome, request=request, log=None)
 
     observed = replace(request, observe=seen.append)
@@ -163,7 +163,7 @@ def test_a_run_that_is_not_executed_ends_and_a_deferred_one_waits(index: RunInde
 
 
 def test_an_index_that_can_not_be_written_ends_no_run(tmp_path: Path, index: RunIndex) -> None:
-    request, result = run_request(tmp_path), result_of(tmp_path, Publication())
+    request, result = run_request(tmp_path), result_of(tmp_path / "r", Publication())
     index.close()
     for file in tmp_path.glob("resolver.db*"):
         file.unlink()

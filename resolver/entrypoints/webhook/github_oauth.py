@@ -8,7 +8,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 import requests
@@ -23,7 +23,6 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 EXCHANGE_SECONDS = 10.0
 """Timeout in seconds of the exchange of a code for a token."""
 
-MAX_INSTALLATIONS = 100
 MAX_REPOSITORY_PAGES = 20
 """Maximum number of pages, of 100 repositories each, that are read of an installation."""
 
@@ -92,6 +91,21 @@ class _ReadableRepository(_Answer):
         return "read" if permissions.pull else "none"
 
 
+class _Installation(_Answer):
+    id: int
+
+
+class _Installations(_Answer):
+    installations: tuple[_Installation, ...] = ()
+
+
+class _Listing(_Answer):
+    repositories: tuple[_ReadableRepository, ...] = ()
+
+
+_Model = TypeVar("_Model", bound=_Answer)
+
+
 def code_challenge(verifier: str) -> str:
     """Return the S256 challenge of RFC 7636 for a verifier."""
     digest = hashlib.sha256(verifier.encode()).digest()
@@ -154,15 +168,14 @@ class GitHubOAuth:
 
     def login(self, token: str) -> str:
         """Return the login of the token's owner. Raises ForgeError."""
-        return _User.model_validate(self._get(token, "/user", "read who logs in")).login
+        return self._get(token, "/user", "read who logs in", _User).login
 
     def repositories(self, token: str) -> Mapping[str, Level]:
         """Return the repositories that the token's owner can read explicitly. Raises ForgeError."""
         levels: dict[str, Level] = {}
         for installation in self._installations(token):
             path = f"/user/installations/{installation}/repositories"
-            for row in self._pages(token, path, "repositories", MAX_REPOSITORY_PAGES):
-                repository = _ReadableRepository.model_validate(row)
+            for repository in self._repositories(token, path):
                 if repository.level != "none":
                     levels[repository.full_name.lower()] = repository.level
         return levels
@@ -171,28 +184,29 @@ class GitHubOAuth:
         """Return what the token's owner may do in the repository. Raises ForgeError."""
         path = f"/repos/{quote(check_repository(repository))}"
         try:
-            answer = self._get(token, path, f"read {repository}")
+            found = self._get(token, path, f"read {repository}", _ReadableRepository)
         except ForgeError as error:
             if error.cause in {"not_found", "permission", "sso", "moved"}:
                 return "none"
             raise
-        found = _ReadableRepository.model_validate(answer)
         # GitHub redirects the old name of a repository that has moved.
         return found.level if found.full_name.lower() == repository.lower() else "none"
 
     def _installations(self, token: str) -> list[int]:
-        rows = self._pages(token, "/user/installations", "installations", 1)
-        return [int(row["id"]) for row in rows][:MAX_INSTALLATIONS]
+        path = "/user/installations?per_page=100"
+        answer = self._get(token, path, "list the installations of the App", _Installations)
+        return [each.id for each in answer.installations]
 
-    def _pages(self, token: str, path: str, name: str, max_pages: int) -> Iterator[dict[str, Any]]:
-        for page in range(1, max_pages + 1):
-            answer = self._get(token, f"{path}?per_page=100&page={page}", f"list the {name}")
-            rows = answer.get(name) or []
+    def _repositories(self, token: str, path: str) -> Iterator[_ReadableRepository]:
+        for page in range(1, MAX_REPOSITORY_PAGES + 1):
+            page_path = f"{path}?per_page=100&page={page}"
+            rows = self._get(token, page_path, "list the repositories", _Listing).repositories
             yield from rows
             if len(rows) < 100:
                 return
 
-    def _get(self, token: str, path: str, operation: str) -> Any:
+    def _get(self, token: str, path: str, operation: str, model: type[_Model]) -> _Model:
         access = self.access(token)
         with access.asking(operation):
-            return access.client().requester.requestJsonAndCheck("GET", path)[1]
+            _, answer = access.client().requester.requestJsonAndCheck("GET", path)
+            return model.model_validate(answer)
