@@ -71,6 +71,7 @@ BLOCKS = """() => [...document.querySelectorAll("h1, h2, h3, p strong:first-chil
 
 def problems(page: Page, html: str) -> dict[str, Any]:
     """Return what is wrong with a page in each width and color scheme, without what is right."""
+    page.goto("about:blank")  # else the policy of the page before applies to this one, too
     page.set_content(html)
     found: dict[str, Any] = {}
     for scheme in SCHEMES:
