@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from resolver.entrypoints.webhook.event_stream import EventStream
 from resolver.entrypoints.webhook.live_runs import (
     MAX_QUEUED_UPDATES,
     RELOAD,
@@ -21,6 +20,7 @@ from resolver.entrypoints.webhook.log_window import (
     window_start,
 )
 from resolver.entrypoints.webhook.run_folders import LocalRunFolders
+from resolver.entrypoints.webhook.update_stream import UpdateStream
 from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import dump_line
@@ -185,7 +185,7 @@ def test_a_viewer_that_does_not_keep_up_is_cut() -> None:
 Message = dict[str, Any]
 
 
-async def streamed(stream: EventStream, send: Callable[[Message], Awaitable[None]]) -> None:
+async def streamed(stream: UpdateStream, send: Callable[[Message], Awaitable[None]]) -> None:
     async def receive() -> Message:
         await asyncio.Event().wait()
         raise AssertionError
@@ -199,7 +199,7 @@ def test_the_connection_of_a_viewer_that_takes_nothing_is_closed(tmp_path: Path)
 
     async def watched() -> None:
         blocked = asyncio.Event()
-        stream = EventStream(run.live, RUN, 5, 0, {}, cut_seconds=QUICK)
+        stream = UpdateStream(run.live, RUN, 5, 0, {}, cut_seconds=QUICK)
 
         async def send(message: Message) -> None:
             if message["type"] == "http.response.body":
@@ -229,7 +229,7 @@ def test_a_stream_begins_with_a_comment_and_ends_with_the_run(tmp_path: Path) ->
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(streamed(EventStream(run.live, RUN, -1, 0, {"X-A": "b"}), send))
+    asyncio.run(streamed(UpdateStream(run.live, RUN, -1, 0, {"X-A": "b"}), send))
     headers = dict(sent[0]["headers"])
     assert sent[0]["status"] == 200 and headers[b"x-a"] == b"b"
     assert headers[b"content-type"].startswith(b"text/event-stream")
@@ -248,7 +248,7 @@ def test_too_many_viewers_are_refused(tmp_path: Path) -> None:
 
     async def watched() -> None:
         async with live.watch(RUN, -1, 0):
-            await streamed(EventStream(live, RUN, -1, 0, {}), send)
+            await streamed(UpdateStream(live, RUN, -1, 0, {}), send)
             try:
                 async with live.watch(RUN, -1, 0):
                     raise AssertionError

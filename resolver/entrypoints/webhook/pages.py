@@ -21,7 +21,6 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
 from resolver.config.templates import render
-from resolver.entrypoints.webhook.event_stream import EventStream
 from resolver.entrypoints.webhook.github_oauth import Level
 from resolver.entrypoints.webhook.live_runs import FOLLOW_SECONDS, LiveRuns
 from resolver.entrypoints.webhook.log_window import LogWindow
@@ -32,6 +31,7 @@ from resolver.entrypoints.webhook.page_readers import SessionEnded
 from resolver.entrypoints.webhook.page_sessions import PageSession, form_token, new_form_id
 from resolver.entrypoints.webhook.run_folders import RunFolders, is_run_id
 from resolver.entrypoints.webhook.run_notices import REFRESH_SECONDS, page_notices
+from resolver.entrypoints.webhook.update_stream import UpdateStream
 from resolver.errors import LogError, ResolverError
 from resolver.models.run import Trigger
 from resolver.runs.output import EVENTS, OUTCOME, PATCH, REQUEST, StoredRequest, read_diff
@@ -227,7 +227,7 @@ def add_pages(app: FastAPI, pages: Pages) -> None:
         # The browser repeats the address when it connects again, and adds what it got since.
         ids = (parse_number(request.headers.get("last-event-id", "")), parse_number(after), -1)
         last = next(id for id in ids if id is not None)
-        return EventStream(pages.live, run, last, parse_number(start) or 0, headers)
+        return UpdateStream(pages.live, run, last, parse_number(start) or 0, headers)
 
 
 def parse_number(text: str) -> int | None:

@@ -68,7 +68,7 @@ class SiteLinks:
 
 
 @dataclass(frozen=True)
-class RunRow:
+class ListedRun:
     """A run as the list shows it."""
 
     url: str
@@ -110,7 +110,7 @@ class RunListPage:
     states: tuple[str, ...]
     total: TotalRow
     causes: list[tuple[str, int]]
-    rows: list[RunRow]
+    rows: list[ListedRun]
     older: str
 
 
@@ -175,12 +175,12 @@ class RunLists:
         query = urlencode({name: value for name, value in values.items() if value})
         return f"{self.base}/?{query}" if query else f"{self.base}/"
 
-    def _row(self, run: IndexedRun, site: SiteLinks) -> RunRow:
+    def _row(self, run: IndexedRun, site: SiteLinks) -> ListedRun:
         # The operator has no session: each run is opened by its own key.
         key = f"?key={page_key(self.secret, run.run)}" if site.key else ""
         end = run.ended if run.ended is not None else self.now().timestamp()
         is_link = re.match(r"https?://", run.pull_request) is not None
-        return RunRow(
+        return ListedRun(
             url=f"{self.base}/runs/{run.run}{key}",
             title=one_line(run.title, 200) or f"{run.repository}#{run.number}",
             started=f"{datetime.fromtimestamp(run.started, UTC):%Y-%m-%d %H:%M} UTC",

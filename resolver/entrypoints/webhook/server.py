@@ -43,6 +43,7 @@ from resolver.entrypoints.webhook.outcomes import (
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
+from resolver.entrypoints.webhook.run_commands import Enqueue
 from resolver.entrypoints.webhook.run_folders import LocalRunFolders
 from resolver.entrypoints.webhook.run_index import RunIndex, RunRecorder
 from resolver.entrypoints.webhook.site import Site, open_users
@@ -141,17 +142,7 @@ def serve_webhook(
     sources = partial(_delivery_sources, settings, machine, queue)
     MissedDeliveries(url, sources, accept).start()
     outcomes.start()
-    site = Site(
-        settings.server.public_url,
-        secret,
-        LocalRunFolders(folder.path),
-        index,
-        store,
-        worker.enqueue,
-        open_users(settings, machine),
-    )
-    if site.public_url:
-        site.announce()
+    site = _open_site(settings, machine, secret, folder, index, store, worker.enqueue)
     _announce(listening, url, folder)
     # runs are threads of this process, so that the first one finds the modules loaded
     import_lazy_modules()
@@ -175,6 +166,24 @@ def _open_app(
         check=ReadinessCheck(queue, folder.path),
         count=metrics.count_delivery,
     )
+
+
+def _open_site(
+    settings: Settings,
+    machine: RunHost,
+    secret: str,
+    folder: DataFolder,
+    index: RunIndex,
+    store: OutcomeStore,
+    enqueue: Enqueue,
+) -> Site:
+    """Return the pages, and log where the operator finds them if the server has a public URL."""
+    users = open_users(settings, machine)
+    folders = LocalRunFolders(folder.path)
+    site = Site(settings.server.public_url, secret, folders, index, store, enqueue, users)
+    if site.public_url:
+        site.announce()
+    return site
 
 
 def _open_stores(settings: Settings) -> tuple[URL, DataFolder]:

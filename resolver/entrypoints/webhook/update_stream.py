@@ -22,7 +22,7 @@ CUT_SECONDS = 30.0
 closed."""
 
 
-class EventStream(Response):
+class UpdateStream(Response):
     """Sends updates until the viewer is disconnected or its stream ends.
 
     after, start: see `LiveRuns.watch`. Too many viewers are answered with 503.
