@@ -134,7 +134,6 @@ def serve_webhook(
     )
     queue.recover(folder.take_stop_note(), partial(measure_progress, folder.path), utc_now())
     worker = Worker(url, queue, _handlers(runs, recorder, retry), concurrency)
-
     store = OutcomeStore(url)
     outcomes = OutcomeRefresher(store, partial(_read_outcomes, settings, machine))
     accept = _accepting(settings, machine, worker, outcomes)
