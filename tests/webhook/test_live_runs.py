@@ -150,7 +150,7 @@ def test_the_reader_ends_with_its_last_viewer(tmp_path: Path) -> None:
             async with run.live.watch(RUN, -1, 0):
                 assert run.live.followed == 1
             while run.live.followed:
-                await asyncio.sleep(QUICK)
+                await asyncio.sleep(0)
 
     asyncio.run(watched())
 
