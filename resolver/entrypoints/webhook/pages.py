@@ -139,6 +139,7 @@ class Pages:
             stamp = self._stamp(folder)
         except OSError:
             return None
+        sent = sent if sent in {"stop", "pause", "resume", "message"} else ""
         controls = None if stamp.ended else self._controls(run, reader)
         if controls is not None or sent:
             return _render(folder / EVENTS, stamp, controls, sent)
