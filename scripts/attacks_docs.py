@@ -111,6 +111,8 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
     "Webhook server, queue and quotas": (
         "tests/webhook/test_webhook.py",
         "tests/webhook/test_pages.py",
+        "tests/webhook/test_page_access.py",
+        "tests/webhook/test_run_index.py",
         "tests/webhook/test_request_queue.py",
         "tests/webhook/test_tenants.py",
         "tests/webhook/test_crashes.py",

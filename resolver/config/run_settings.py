@@ -127,6 +127,12 @@ class WebhookServer(StructuredSetting):
         "and no link when empty.",
         "RESOLVER_PUBLIC_URL",
     )
+    client_secret: SecretStr | None = part(
+        None,
+        "Client secret of the GitHub App. With it people log in to the server's pages with GitHub, "
+        "and see the runs of the repositories that they can read.",
+        "RESOLVER_APP_CLIENT_SECRET",
+    )
     max_delivery_age_seconds: float = part(
         3600.0,
         "Age in seconds up to which a webhook delivery is taken at its word. For an older one, "

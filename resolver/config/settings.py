@@ -117,6 +117,7 @@ class Settings(
             self.github_token,
             self.app_private_key,
             self.server.webhook_secret,
+            self.server.client_secret,
             self.remote.token,
         )
         services = (service.api_key for service in self.services.values())

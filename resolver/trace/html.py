@@ -10,9 +10,9 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 
 from markupsafe import Markup, escape
@@ -20,11 +20,12 @@ from pydantic_core import PydanticSerializationError
 
 from resolver.config.templates import render
 from resolver.events.log import Event, dump_line
+from resolver.models.run import PlanItem
 from resolver.trace.ansi import StyledText, split_styles
 from resolver.trace.changes import split_diff
 from resolver.trace.highlight import CodeHighlighter
 from resolver.trace.html_markdown import MarkdownRenderer
-from resolver.trace.outline import Chart, draw_charts, split_phases
+from resolver.trace.outline import Chart, Meter, draw_charts, draw_meters, split_phases
 from resolver.trace.plain import duration, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view
 from resolver.trace.view import (
@@ -34,6 +35,7 @@ from resolver.trace.view import (
     TraceHeader,
     TraceNote,
     TraceStep,
+    TraceView,
     detail_label,
 )
 
@@ -56,15 +58,21 @@ _MAX_OPEN_DIFF_LINES = 120
 """Maximum number of lines of a file's diff that is unfolded in the result."""
 
 
-def content_policy() -> str:
+def content_policy(is_live: bool = False) -> str:
     """Return the Content-Security-Policy of the page: its own style and script, inline images.
+
+    is_live: True for the page of a run in progress, which asks its own server for new steps and may
+        have a form that sends commands to it.
 
     See https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Content-Security-Policy
     """
+    live_script = f" '{_digest('trace/live.js.j2')}'" if is_live else ""
+    connections = "connect-src 'self'; " if is_live else ""
+    form_action = "'self'" if is_live else "'none'"
     return (
         f"default-src 'none'; style-src '{_digest('trace/page.css.j2')}'; "
-        f"script-src '{_digest('trace/page.js.j2')}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        f"script-src '{_digest('trace/page.js.j2')}'{live_script}; img-src data:; "
+        f"{connections}base-uri 'none'; form-action {form_action}"
     )
 
 
@@ -73,43 +81,93 @@ def _digest(template: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
+@dataclass(frozen=True)
+class LiveStream:
+    """Where the page of a run in progress continues. after: id of the last event that it shows, -1
+    for none. start: number of bytes of the log that are left out before the shown part."""
+
+    after: int
+    start: int
+
+
+@dataclass(frozen=True)
+class RunControls:
+    """The form that sends commands to the run. action: its path. token: proves that the form comes
+    from this page. request: identifies the request, so that it is stored once. login: of the
+    reader."""
+
+    action: str
+    token: str
+    request: str
+    login: str
+
+
 def render_html(
-    events: Iterable[Event], refresh: int = 0, notices: Sequence[str] = (), diff: str = ""
+    events: Iterable[Event],
+    refresh: int = 0,
+    notices: Sequence[str] = (),
+    diff: str = "",
+    live: LiveStream | None = None,
+    controls: RunControls | None = None,
 ) -> str:
     """Return trace.html.
 
     The page makes no request and runs no script but its own, whatever the log contains.
 
-    refresh: seconds after which the browser reloads the page; 0 for never.
+    refresh: seconds after which a browser without JavaScript reloads the page; 0 for never.
     notices: sentences about the page itself for its reader, in plain text.
     diff: the change that the run ended with, as `git diff` prints it.
+    live: for the page of a run in progress, which then asks its server for new steps.
     """
     view = build_view(events)
-    tokens = view.header.tokens
     code = CodeHighlighter()
     changes = _changed_files(diff, code)
     writer = _EntryWriter(code)
     page = TracePage(
-        policy=content_policy(),
+        policy=content_policy(live is not None),
         refresh=refresh,
-        notices=notices,
-        header=view.header,
+        live=live,
+        controls=controls,
         asked=writer.prose(view.header.request),
         said=writer.prose(view.header.closing),
+        changes=changes,
+    )
+    status, steps = _status(view, notices, live is not None), writer.steps(view.entries)
+    return render("trace/page.html.j2", page, status, steps)
+
+
+def render_update(earlier: TraceView, view: TraceView, notices: Sequence[str] = ()) -> str:
+    """Return what has changed in the page of a run in progress: HTML with its status, and with
+    those steps and notes that are new or differ.
+
+    earlier: what the page shows; its entries are in the same order.
+    """
+    writer = _EntryWriter(CodeHighlighter())
+    shown = dict(writer.anchors(earlier.entries))
+    shown_failures = writer.failing(earlier.entries)
+    links = dict(pairwise(shown_failures))
+    new_links = dict(pairwise(writer.failing(view.entries)))
+
+    def is_new(anchor: str, entry: Entry) -> bool:
+        return shown.get(anchor) != entry or links.get(anchor) != new_links.get(anchor)
+
+    steps = writer.steps(view.entries, is_new)
+    return render("trace/live.html.j2", _status(view, notices, is_live=True), steps)
+
+
+def _status(view: TraceView, notices: Sequence[str], is_live: bool) -> "TraceStatus":
+    tokens = view.header.tokens
+    return TraceStatus(
+        notices=notices,
+        header=view.header,
         tokens_in=f"{tokens.input:,}",
         tokens_cached=f"{tokens.cached:,}",
         tokens_out=f"{tokens.output:,}",
         time=duration(view.header.seconds),
-        changes=changes,
         charts=draw_charts(view.entries, view.header.seconds),
-        phases=tuple(
-            writer.phase(number, phase.name, phase.entries)
-            for number, phase in enumerate(split_phases(view.entries), 1)
-        ),
-        failures=writer.failures,
-        next_failures=dict(pairwise(writer.failures)),
+        meters=draw_meters(view.header) if is_live else (),
+        plan=view.header.plan if is_live else (),
     )
-    return render("trace/page.html.j2", page)
 
 
 @dataclass(frozen=True)
@@ -199,82 +257,113 @@ class HtmlFileDiff:
 
 @dataclass(frozen=True)
 class TracePage:
-    """The values that the template of the page reads.
+    """The values that the template of the page reads, besides its status and its steps.
 
     policy: the Content-Security-Policy.
-    refresh: seconds after which the browser reloads the page; 0 for never.
-    notices: sentences about the page itself.
+    refresh: seconds after which a browser without JavaScript reloads the page; 0 for never.
+    live, controls: for the page of a run in progress.
     asked, said: the request and the agent's final message as HTML.
     changes: the change that the run ended with.
-    failures: anchors of the steps that failed, and of errors. next_failures: the one after each.
     """
 
     policy: str
     refresh: int
-    notices: Sequence[str]
-    header: TraceHeader
+    live: LiveStream | None
+    controls: RunControls | None
     asked: Markup
     said: Markup
+    changes: tuple[HtmlFileDiff, ...]
+
+
+@dataclass(frozen=True)
+class TraceStatus:
+    """The facts about the run so far. notices: sentences about the page itself."""
+
+    notices: Sequence[str]
+    header: TraceHeader
     tokens_in: str
     tokens_cached: str
     tokens_out: str
     time: str
-    changes: tuple[HtmlFileDiff, ...]
     charts: tuple[Chart, ...]
+    meters: tuple[Meter, ...]
+    plan: tuple[PlanItem, ...]
+
+
+@dataclass(frozen=True)
+class TraceSteps:
+    """The phases with their entries.
+
+    failures: anchors of the steps that failed, and of errors. next_failures: the one after each.
+    """
+
     phases: tuple[HtmlPhase, ...]
     failures: Sequence[str]
     next_failures: dict[str, str]
 
 
 class _EntryWriter:
-    """Prepares the entries of one page. failures: anchors of what failed outside of delegates."""
+    """Prepares the entries of one page."""
 
     def __init__(self, code: CodeHighlighter) -> None:
         self._code = code
         self._markdown = MarkdownRenderer(code)
-        self.failures: list[str] = []
-        self._note_anchors: set[str] = set()
 
     def prose(self, text: str) -> Markup:
         return self._markdown.render(truncate_text(text, MAX_TEXT_LENGTH))
 
-    def phase(self, number: int, name: str, entries: Sequence[Entry]) -> HtmlPhase:
-        before = len(self.failures)
-        written = []
+    @staticmethod
+    def anchors(entries: Iterable[Entry]) -> Iterator[tuple[str, Entry]]:
+        """Yield each entry with its anchor."""
+        seen: set[str] = set()
         for entry in entries:
-            written.append(self.entry(entry, "step"))
-            if _has_failed(entry):
-                self.failures.append(written[-1].anchor)
-        steps = [entry for entry in entries if isinstance(entry, TraceStep)]
-        failed = len(self.failures) - before
-        facts = [plural(len(steps), "step") if steps else plural(len(entries), "entry", "entries")]
-        facts += [f"{failed} failed"] if failed else []
-        return HtmlPhase(f"phase-{number}", name, ", ".join(facts), tuple(written))
+            anchor = _anchor(entry, "step")
+            # A damaged log may have the same id twice.
+            if anchor in seen:
+                anchor += f"-{len(seen)}"
+            seen.add(anchor)
+            yield anchor, entry
 
-    def entry(self, entry: Entry, parent_anchor: str) -> HtmlEntry:
-        """Return one entry as the template shows it.
+    def failing(self, entries: Iterable[Entry]) -> list[str]:
+        """Return the anchors of what failed outside of delegates."""
+        return [anchor for anchor, entry in self.anchors(entries) if _has_failed(entry)]
 
-        parent_anchor: anchor of the parent, with which this entry's anchor begins.
-        """
+    def steps(
+        self,
+        entries: Sequence[Entry],
+        is_wanted: Callable[[str, Entry], bool] = lambda *_: True,
+    ) -> TraceSteps:
+        """Return the phases with those entries that are wanted; without phases that have none."""
+        anchors = (anchor for anchor, _ in self.anchors(entries))
+        phases = []
+        for number, phase in enumerate(split_phases(entries), 1):
+            named = list(zip(islice(anchors, len(phase.entries)), phase.entries, strict=True))
+            wanted = [self.entry(*each) for each in named if is_wanted(*each)]
+            if wanted:
+                facts = _phase_facts(phase.entries)
+                phases.append(HtmlPhase(f"phase-{number}", phase.name, facts, tuple(wanted)))
+        failures = self.failing(entries)
+        return TraceSteps(tuple(phases), failures, dict(pairwise(failures)))
+
+    def entry(self, anchor: str, entry: Entry) -> HtmlEntry:
+        """Return one entry as the template shows it. The anchors of what is nested in it begin with
+        its own."""
         if isinstance(entry, TraceNote):
             blocks = (
                 (self._block(TraceBlock(entry.detail), detail_label(entry), is_folded=True),)
                 if entry.detail
                 else ()
             )
-            anchor = f"{parent_anchor}-event-{entry.event_id}".removeprefix("step-")
-            # A damaged log may have the same id twice.
-            if anchor in self._note_anchors:
-                anchor += f"-{len(self._note_anchors)}"
-            self._note_anchors.add(anchor)
             return HtmlNote(anchor, entry.sort, entry.sort.capitalize(), entry.text, blocks)
         has_failed = entry.mood == "bad"
         action = (self._block(entry.action, "Action", is_action=True),) if entry.action else ()
-        anchor = f"{parent_anchor}-{entry.number}"
         return HtmlStep(
             number=entry.number,
             anchor=anchor,
-            nested=tuple(self.entry(nested_entry, anchor) for nested_entry in entry.nested),
+            nested=tuple(
+                self.entry(_anchor(nested_entry, anchor), nested_entry)
+                for nested_entry in entry.nested
+            ),
             nested_label=f"What it did ({plural(entry.nested_steps, 'step')})",
             verb=entry.verb,
             subject=entry.subject,
@@ -319,6 +408,21 @@ class _EntryWriter:
         if block.raw and len(block.raw) <= MAX_TEXT_LENGTH and (parts := split_styles(block.raw)):
             return _styled(parts)
         return self._code.highlight(text, "" if block.language == "diff" else block.language)
+
+
+def _anchor(entry: Entry, parent_anchor: str) -> str:
+    """Return the id of an entry in the page. parent_anchor: what it begins with."""
+    if isinstance(entry, TraceNote):
+        return f"{parent_anchor}-event-{entry.event_id}".removeprefix("step-")
+    return f"{parent_anchor}-{entry.number}"
+
+
+def _phase_facts(entries: Sequence[Entry]) -> str:
+    steps = [entry for entry in entries if isinstance(entry, TraceStep)]
+    failed = sum(map(_has_failed, entries))
+    facts = [plural(len(steps), "step") if steps else plural(len(entries), "entry", "entries")]
+    facts += [f"{failed} failed"] if failed else []
+    return ", ".join(facts)
 
 
 def _has_failed(entry: Entry) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from resolver.trace.plain import duration, money
-from resolver.trace.view import Entry, TraceStep
+from resolver.trace.view import Entry, TraceHeader, TraceStep
 
 _PHASES = {
     "sandbox": "Set-up", "checkout": "Set-up", "setup": "Set-up", "change": "Verification",
@@ -33,6 +33,43 @@ class Chart:
     name: str
     total: str
     points: str
+
+
+@dataclass(frozen=True)
+class Meter:
+    """The use of one limit of the run, drawn as a bar. text: for display. percent: at most 100.
+    is_high: True if the limit is almost reached."""
+
+    name: str
+    text: str
+    percent: int
+    is_high: bool
+
+
+HIGH_PERCENT = 90
+"""Use of a limit from which on its bar is marked."""
+
+
+def draw_meters(header: TraceHeader) -> tuple[Meter, ...]:
+    """Return the use of each limit of the run; nothing without limits."""
+    limits = header.limits
+    if limits is None:
+        return ()
+    uses = (
+        ("Iterations", f"{header.iterations} of {limits.max_iterations}",
+         header.iterations, limits.max_iterations),
+        ("Budget", f"{money(header.priced)} of {money(limits.max_budget)}",
+         header.priced, limits.max_budget),
+        ("Working time", f"{duration(header.seconds)} of {duration(limits.max_time)}",
+         header.seconds, limits.max_time),
+    )  # fmt: skip
+    return tuple(_meter(name, text, _finite(used), limit) for name, text, used, limit in uses)
+
+
+def _meter(name: str, text: str, used: float, limit: float) -> Meter:
+    share = used / limit if limit > 0 and math.isfinite(limit) else 0.0
+    percent = min(100, max(0, round(100 * share)))
+    return Meter(name, text, percent, percent >= HIGH_PERCENT)
 
 
 def split_phases(entries: Iterable[Entry]) -> list[Phase]:
@@ -62,16 +99,23 @@ def _phase_of(entry: Entry, current: str) -> str:
 
 
 def draw_charts(entries: Sequence[Entry], seconds: float) -> tuple[Chart, ...]:
-    """Return the charts of cost and time; without those that have nothing to show."""
+    """Return the charts of cost, tokens and time; without those that have nothing to show."""
     steps = [entry for entry in entries if isinstance(entry, TraceStep)]
     costs = list(accumulate(_finite(step.cost) for step in steps))
     times = [*(step.elapsed for step in steps[1:]), _finite(seconds)]
+    tokens = list(accumulate(_tokens(step) for step in steps))
     charts = []
     if len(steps) > 1 and costs[-1] > 0:
         charts.append(Chart("Cost", money(costs[-1]), _points(costs)))
+    if len(steps) > 1 and tokens[-1] > 0:
+        charts.append(Chart("Tokens", f"{tokens[-1]:,}", _points(tokens)))
     if len(steps) > 1 and times[-1] > 0:
         charts.append(Chart("Time", duration(times[-1]), _points(times)))
     return tuple(charts)
+
+
+def _tokens(step: TraceStep) -> int:
+    return step.tokens.input + step.tokens.output if step.tokens else 0
 
 
 def _finite(value: float | None) -> float:

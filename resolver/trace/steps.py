@@ -22,7 +22,7 @@ from resolver.events.log import (
     parse_logged_event,
 )
 from resolver.events.state import State
-from resolver.models.run import Completion, RunState
+from resolver.models.run import Completion, PlanItem, RunState
 from resolver.trace.plain import clean, clean_diff, one_line, plural, relative_command
 from resolver.trace.view import (
     Entry,
@@ -392,10 +392,16 @@ def _header(events: list[Event]) -> TraceHeader:
         tokens=state.tokens,
         iterations=state.iterations,
         seconds=state.seconds,
+        limits=state.limits if state.started_at else None,
+        plan=tuple(_clean_item(item) for item in state.plan),
         started=events[0].timestamp.strftime("%Y-%m-%d %H:%M UTC") if events else "",
     )
     start = next((event for event in events if isinstance(event, life.RunStarted)), None)
     return _with_start(header, start) if start else header
+
+
+def _clean_item(item: PlanItem) -> PlanItem:
+    return item.model_copy(update={"title": one_line(item.title, 300)})
 
 
 class _Verdict(TypedDict, total=False):

@@ -16,7 +16,7 @@ from resolver.events.base import EventBase
 from resolver.events.log import Event, Unknown
 from resolver.events.state import ModelMetrics, State
 from resolver.models.approval import RiskLevel
-from resolver.models.run import RunState, Tokens
+from resolver.models.run import PlanItem, RunLimits, RunState, Tokens
 from resolver.models.verification import VerificationEvidence
 from resolver.trace.plain import clean, duration, money, one_line, plural
 
@@ -121,6 +121,8 @@ class TraceHeader:
     parts: a line for each model and each service, where there are several.
     iterations: replies of the agents' models, as `max_iterations` counts them. One reply may lead
         to several steps or none.
+    limits: those in force at the end of the log; None if the log has none.
+    plan: the last version of the agent's plan.
     """
 
     run: str = ""
@@ -149,6 +151,8 @@ class TraceHeader:
     tokens: Tokens = field(default_factory=Tokens)
     iterations: int = 0
     seconds: float = 0.0
+    limits: RunLimits | None = None
+    plan: tuple[PlanItem, ...] = ()
 
     @property
     def price(self) -> str:

@@ -13,6 +13,8 @@ from resolver.agents.codeact import TagDialect
 from resolver.agents.readonly import AnsweringPrompt
 from resolver.agents.task_contexts import TaskPrompt
 from resolver.config.templates import folder
+from resolver.entrypoints.webhook.run_index import RunFilter
+from resolver.entrypoints.webhook.run_list_pages import CostPage, RunListPage, TotalRow
 from resolver.github.comments.comment_contexts import (
     CommentContext,
     PullRequestSections,
@@ -26,7 +28,7 @@ from resolver.runs.critique import CritiqueContent
 from resolver.runs.quotas.dashboard import DashboardContent
 from resolver.runtime.environment.environment import SetupFailure
 from resolver.runtime.environment.plan import SetupPlan
-from resolver.trace.html import TracePage
+from resolver.trace.html import TracePage, TraceStatus, TraceSteps
 from resolver.trace.markdown import MarkdownHeader, MarkdownStep
 from resolver.trace.view import TraceHeader
 from resolver.verification.failures import ChecksFailed
@@ -53,14 +55,25 @@ CONTEXTS: dict[str, tuple[tuple[type, ...], set[str]]] = {
     "comments/progress.md.j2": ((ProgressSummary,), set()),
     "trace/trace.md.j2": ((MarkdownHeader,), {"notices", "changes", "phases"}),
     "trace/step.md.j2": ((MarkdownStep,), set()),
-    "trace/page.html.j2": ((TracePage,), set()),
+    "trace/page.html.j2": ((TracePage, TraceStatus, TraceSteps), set()),
+    "trace/live.html.j2": ((TraceStatus, TraceSteps), set()),
+    "site/runs.html.j2": ((RunListPage,), set()),
+    "site/costs.html.j2": ((CostPage,), set()),
 }
 """The contexts that each template is rendered with, and the names of single values."""
 
 BLOCK_ASSIGNED = {"lead"}
 """Names that a template sets before it includes the one that reads them."""
 
-SHARED = {SetupPlan, TraceHeader, OutcomeReport, OutcomeGroupRow, OutcomePullRow}
+SHARED = {
+    RunFilter,
+    SetupPlan,
+    TotalRow,
+    TraceHeader,
+    OutcomeReport,
+    OutcomeGroupRow,
+    OutcomePullRow,
+}
 """Values that are not made for one template, so that not all fields are read."""
 
 
@@ -75,7 +88,7 @@ def parsed(name: str) -> Iterator[nodes.Template]:
         seen.add(current)
         tree = environment.parse((folder() / current).read_text())
         yield tree
-        for include in tree.find_all(nodes.Include):
+        for include in tree.find_all((nodes.Include, nodes.FromImport)):
             assert isinstance(include.template, nodes.Const), f"{current} includes a computed name"
             pending.append(include.template.value)
 

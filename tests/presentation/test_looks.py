@@ -4,12 +4,16 @@ Each page is opened once, at the width of a laptop and of a phone, in light and 
 are not compared: a page fits into its window, its words can be read, and its blocks are in order.
 """
 
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from resolver.trace.html import render_html
+from resolver.entrypoints.webhook.database import parse_database_url
+from resolver.entrypoints.webhook.run_index import RunFilter, RunIndex
+from resolver.entrypoints.webhook.run_list_pages import RunLists, SiteLinks
+from resolver.trace.html import LiveStream, RunControls, render_html
 from tests.parts.github_markdown import STYLESHEET, github_page
 from tests.parts.published import require
 from tests.presentation.endings import comments, pull_requests
@@ -67,6 +71,7 @@ BLOCKS = """() => [...document.querySelectorAll("h1, h2, h3, p strong:first-chil
 
 def problems(page: Page, html: str) -> dict[str, Any]:
     """Return what is wrong with a page in each width and color scheme, without what is right."""
+    page.goto("about:blank")  # else the policy of the page before applies to this one, too
     page.set_content(html)
     found: dict[str, Any] = {}
     for scheme in SCHEMES:
@@ -78,6 +83,26 @@ def problems(page: Page, html: str) -> dict[str, Any]:
     return {name: problem for name, problem in found.items() if problem}
 
 
+def run_lists(folder: Path) -> tuple[str, str]:
+    """Return the list of runs and the costs, with long names and runs of all kinds."""
+    index = RunIndex(parse_database_url(f"sqlite:///{folder}/resolver.db"))
+    name = "an-organization-with-a-long-name/a-repository-with-a-name-that-is-long-for-a-phone"
+    states = {"finished": "", "running": "", "error": "provider_down", "deferred": "forge_down"}
+    for number, (state, cause) in enumerate(states.items()):
+        new = {
+            "repository": name, "number": number, "title": "parse_date crashes " * 8,
+            "requester": "somebody-with-a-long-login", "kind": "issue_comment", "command": "fix",
+            "state": state, "day": "2026-03-04", "started": 1_772_600_000.0,
+        }  # fmt: skip
+        changes = {"cause": cause, "reason": "no answer " * 9 if cause else "", "cost": 12.345}
+        index.put(f"20260304-09300{number}-0a1b2c", new, changes)
+    lists, site = RunLists(index, "secret", ""), SiteLinks("", login="octocat")
+    try:
+        return lists.render_runs(site, RunFilter(), ""), lists.render_costs(site, RunFilter())
+    finally:
+        index.close()
+
+
 @pytest.fixture
 def page(chromium: Browser) -> Any:
     context = chromium.new_context(java_script_enabled=True)
@@ -87,13 +112,19 @@ def page(chromium: Browser) -> Any:
 
 @pytest.mark.chromium
 def test_every_page_fits_and_can_be_read_and_an_ordinary_pull_request_is_one_screen(
-    page: Page,
+    page: Page, tmp_path: Path
 ) -> None:
     """One test, because each opens a window of its own, and one page for all comments."""
     require(STYLESHEET)
     trace = render_html(realistic(), diff=DIFF)
+    controls = RunControls("/runs/1/commands", "0" * 64, "1", "octocat")
+    live = render_html(realistic()[:8], 10, ["A notice."], live=LiveStream(7, 0), controls=controls)
     assert problems(page, github_page(*comments().values(), *pull_requests().values())) == {}
     assert problems(page, trace) == {}
+    assert problems(page, live) == {}
+    runs, costs = run_lists(tmp_path)
+    assert problems(page, runs) == {}
+    assert problems(page, costs) == {}
 
     page.set_viewport_size({"width": 1280, "height": 800})
     page.set_content(github_page(pull_requests()["opened"]))

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,8 +19,10 @@ from hypothesis import strategies as st
 from playwright.sync_api import Browser
 
 from resolver.config.settings import load_settings
+from resolver.entrypoints.webhook.log_window import MAX_SHOWN_BYTES
 from resolver.entrypoints.webhook.page_links import page_key, page_url
-from resolver.entrypoints.webhook.pages import MAX_SHOWN_BYTES, MAX_WAITING, Pages
+from resolver.entrypoints.webhook.pages import MAX_WAITING, Pages, add_pages
+from resolver.entrypoints.webhook.run_folders import LocalRunFolders
 from resolver.entrypoints.webhook.webhook import create_webhook_app
 from resolver.errors import UsageError
 from resolver.events import actions as a
@@ -34,6 +37,8 @@ from tests.trace.sample import HOSTILE, hostile, numbered, realistic
 from tests.webhook.serving import FIX, Forge, Plans, Server, plan_of_a_fix
 
 SECRET = "webhook-canary-51c7e9d3f0a28b46"
+NOWHERE = LocalRunFolders(Path("/nowhere"))
+IDS = "each => each.map((step) => step.id)"
 RUN = "20260304-093000-0a1b2c"
 ids = st.from_regex(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", fullmatch=True)
 
@@ -61,8 +66,8 @@ class Served:
         self.folder = folder
         listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = listening.getsockname()[1]
-        shown = Pages(folder, SECRET) if pages else None
-        app = create_webhook_app(SECRET, lambda *_: "", pages=shown)
+        shown = partial(add_pages, pages=Pages(LocalRunFolders(folder), SECRET))
+        app = create_webhook_app(SECRET, lambda *_: "", pages=shown if pages else None)
         config = uvicorn.Config(app, log_config=None, http="h11", ws="none", lifespan="off")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, args=([listening],))
@@ -101,14 +106,14 @@ def served(tmp_path: Path) -> Iterator[Served]:
 def test_a_key_opens_its_own_run_alone(run: str, other: str, secret: str, word: str) -> None:
     """Somebody uses the key of a run's page for the page of another: it opens its own run only."""
     try:
-        pages = Pages(Path("/nowhere"), secret)
+        pages = Pages(NOWHERE, secret)
         key = page_key(secret, run)
     except UnicodeEncodeError:
         return  # no secret that a variable of the environment can hold
     assert re.fullmatch(r"[0-9a-f]{64}", key) and pages.opens(run, key)
     assert pages.opens(other, key) == (other == run)
     assert not pages.opens(run, word) and not pages.opens(run, key[:-1])
-    assert not Pages(Path("/nowhere"), secret + "x").opens(run, key)
+    assert not Pages(NOWHERE, secret + "x").opens(run, key)
 
 
 @pytest.mark.attack
@@ -116,7 +121,7 @@ def test_a_key_opens_its_own_run_alone(run: str, other: str, secret: str, word: 
 def test_what_is_no_run_s_id_is_never_opened(word: str) -> None:
     """The address of a run's page contains a path: no file is opened for it."""
     form = re.fullmatch(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", word, re.ASCII) is not None
-    assert Pages(Path("/nowhere"), SECRET).opens(word, page_key(SECRET, word)) == form
+    assert Pages(NOWHERE, SECRET).opens(word, page_key(SECRET, word)) == form
 
 
 def test_without_a_public_address_there_is_no_link() -> None:
@@ -165,8 +170,8 @@ def test_nothing_may_keep_it_find_it_frame_it_or_run_in_it(served: Served) -> No
     headers = served.page().headers
     assert re.fullmatch(
         r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; "
-        r"script-src 'sha256-[A-Za-z0-9+/]{43}='; img-src data:; "
-        r"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        r"script-src 'sha256-[A-Za-z0-9+/]{43}=' 'sha256-[A-Za-z0-9+/]{43}='; img-src data:; "
+        r"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
         headers["content-security-policy"],
     )
     assert headers["x-robots-tag"] == "noindex, nofollow"
@@ -226,7 +231,7 @@ def test_hostile_words_in_a_log_stay_words(served: Served) -> None:
     page = served.page().body
     assert "&lt;script&gt;" in page
     assert not re.search(r"<(iframe|object|embed|form|base|link)\b|\bon\w+=\"", page)
-    assert page.count("<script") == 1
+    assert page.count("<script") == 2
 
 
 def test_a_line_that_is_being_written_and_a_damaged_one_are_left_out(served: Served) -> None:
@@ -299,11 +304,12 @@ def test_many_who_look_at_once_do_not_hold_up_the_rest(served: Served) -> None:
 
 
 @pytest.mark.chromium
-def test_in_a_browser_it_loads_itself_again_runs_nothing_and_fits(
+def test_in_a_browser_steps_appear_as_they_happen_until_the_run_ends(
     served: Served, chromium: Browser
 ) -> None:
-    log = served.write([*realistic()[:8]])
-    context = chromium.new_context(viewport={"width": 360, "height": 900})
+    events = realistic()
+    log = served.write(events[:8])
+    context = chromium.new_context(viewport={"width": 390, "height": 900})
     page = context.new_page()
     problems: list[str] = []
     asked: list[str] = []
@@ -311,17 +317,24 @@ def test_in_a_browser_it_loads_itself_again_runs_nothing_and_fits(
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"http://127.0.0.1:{served.port}{served.path()}")
+    page.locator("#connection", has_text="live").wait_for()
+    assert page.locator("#follow").is_checked()
     shown = page.locator("li.step").count()
-    for width in (1280, 360):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(251, 251, 250)"
-    served.write([*realistic(), *(e for text in HOSTILE for e in hostile(text))], ended=True)
-    page.locator("li.step").nth(shown).wait_for(timeout=30_000)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    with log.open("a") as file:
+        file.write("".join(f"{dump_line(event)}\n" for event in events[8:-2]))
+    page.locator("li.step").nth(shown).wait_for()
+    page.locator("nav li li", has_text="Reply not followed").wait_for()
+    steps = [each.removeprefix("step-") for each in page.locator("li.step").evaluate_all(IDS)]
+    assert steps == [str(number) for number in range(1, len(steps) + 1)]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    loads = len([each for each in asked if "/events" not in each])
+    hostile_events = [e for text in HOSTILE for e in hostile(text)]
+    served.write([*events, *hostile_events], ended=True)
+    page.locator("#tools:visible:not(:has(#follow))").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("meta[http-equiv=refresh]").count() == 0
     remote = [u for u in asked if not u.startswith("data:") and not u.endswith("favicon.ico")]
-    assert len(set(remote)) == 1 and log.exists()
+    assert len({each.partition("?")[0] for each in remote}) == 2 and loads == 1
     assert [each for each in problems if "favicon" not in each] == []
     context.close()
 
@@ -367,7 +380,7 @@ def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
         page = until(lambda: "<h2" in (body := get(server.port, path).body) and body)
         page = until(lambda: "sleep 4" in (body := get(server.port, path).body) and body)
         assert "The run is in progress" in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-        assert page.count("<script") == 1
+        assert page.count("<script") == 2
         wrong = path[:-1] + ("0" if path[-1] != "0" else "1")
         assert get(server.port, wrong).status == get(server.port, path[:-70]).status == 404
         until(lambda: scenario.forge.done_once(scenario.issue))

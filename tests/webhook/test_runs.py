@@ -81,7 +81,7 @@ def test_who_waits_is_told_for_what(scenario: Scenario, ahead: RequestsAhead, wo
 def page_of(scenario: Scenario, trigger: Trigger) -> str:
     """Of its run, whose folder there is."""
     run = run_id(trigger.key, trigger.at)
-    page = Pages(scenario.folder, "secret").page(run)
+    page = Pages(LocalRunFolders(scenario.folder), "secret").page(run)
     assert page is not None
     return page
 

@@ -34,3 +34,13 @@ def outcome_page_url(public_url: str, secret: str, repository: str) -> str:
     if not public_url:
         return ""
     return f"{public_url}/outcomes/{repository}?key={outcome_page_key(secret, repository)}"
+
+
+def operator_key(secret: str) -> str:
+    """Return the key that opens the list of all runs. secret: that of the webhook."""
+    return page_key(secret, "operator:runs")
+
+
+def operator_url(public_url: str, secret: str) -> str:
+    """Return the URL of the list of all runs for the operator; "" without a public URL."""
+    return f"{public_url}/?key={operator_key(secret)}" if public_url else ""

@@ -1,45 +1,48 @@
 """`GET /runs/RUN?key=...`: shows a run's log as a page, while the run is active and afterwards.
 
 Anybody with the link may read it. The key is derived from the webhook's secret and the run's id, so
-nothing is stored, and the link of one run does not reveal that of another.
+nothing is stored, and the link of one run does not reveal that of another. Where people can log in
+with GitHub, those who can read the repository need no key.
+
+`GET /runs/RUN/events` sends what is new as server-sent events; see `live_runs`.
 """
 
 import hmac
-import re
-import stat
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from fastapi import FastAPI, HTTPException, Query, Response
-from fastapi.responses import HTMLResponse
+from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import ValidationError
 
 from resolver.config.templates import render
+from resolver.entrypoints.webhook.github_oauth import Level
+from resolver.entrypoints.webhook.live_runs import FOLLOW_SECONDS, LiveRuns
+from resolver.entrypoints.webhook.log_window import LogWindow
+from resolver.entrypoints.webhook.login_pages import PageLogin
 from resolver.entrypoints.webhook.openapi import (
     PAGE_KEY,
     error_responses,
     page_response,
     requires,
 )
+from resolver.entrypoints.webhook.page_headers import page_headers
 from resolver.entrypoints.webhook.page_links import page_key
-from resolver.errors import LogError
-from resolver.events.log import Event, open_log_file, parse_line
-from resolver.runs.output import EVENTS, OUTCOME, PATCH, read_diff
-from resolver.trace.html import content_policy, render_html
-
-REFRESH_SECONDS = 10
-"""Interval in seconds at which a browser reloads the page of an active run."""
-
-MAX_SHOWN_BYTES = 1_000_000
-"""Maximum number of bytes of a log that are shown: its end, in addition to its first event."""
-
-MAX_FIRST_EVENT_BYTES = 500_000
-"""Maximum size in bytes of the first event of a long log; a larger one is left out."""
+from resolver.entrypoints.webhook.page_readers import SessionEnded
+from resolver.entrypoints.webhook.page_sessions import PageSession, form_token, new_form_id
+from resolver.entrypoints.webhook.run_folders import RunFolders, is_run_id
+from resolver.entrypoints.webhook.run_notices import REFRESH_SECONDS, page_notices
+from resolver.entrypoints.webhook.update_stream import UpdateStream
+from resolver.errors import LogError, ResolverError
+from resolver.models.run import Trigger
+from resolver.runs.output import EVENTS, OUTCOME, PATCH, REQUEST, StoredRequest, read_diff
+from resolver.trace.html import LiveStream, RunControls, content_policy, render_html
 
 MAX_RENDERING = 2
 """Pages that are rendered at a time. They have their own threads, so that deliveries are not
@@ -51,7 +54,10 @@ MAX_WAITING = 20
 MAX_CACHED_PAGES = 4
 """Number of rendered pages that are cached in memory."""
 
-_RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+MAX_REQUEST_BYTES = 5_000_000
+"""Maximum size in bytes of the stored request of a run."""
+
+MAX_EVENT_ID = 10**12
 
 
 @dataclass(frozen=True)
@@ -63,29 +69,87 @@ class _Stamp:
     ended: bool
 
 
-class Pages:
-    """Renders and caches the pages of the runs whose folders are below `folder`."""
+@dataclass(frozen=True)
+class RunReader:
+    """Somebody who may read the page of a run. session: None for a reader who has the link only.
+    level: what a person who has logged in may do in the repository."""
 
-    def __init__(self, folder: Path, secret: str) -> None:
-        self._folder = folder
+    session: PageSession | None = None
+    level: Level = "none"
+
+
+class Pages:
+    """Renders and caches the pages of runs, and decides who may read them.
+
+    login: the login with GitHub; None if there is none. follow_seconds: interval at which the log
+    of a run in progress is read for its viewers.
+    """
+
+    def __init__(
+        self,
+        folders: RunFolders,
+        secret: str,
+        login: PageLogin | None = None,
+        follow_seconds: float = FOLLOW_SECONDS,
+    ) -> None:
+        self._folders = folders
         self._secret = secret
+        self.login = login
+        self.live = LiveRuns(folders, follow_seconds)
         self._cache: OrderedDict[str, tuple[_Stamp, str]] = OrderedDict()
         self._lock = Lock()
 
     def opens(self, run: str, key: str) -> bool:
         """Return True if `run` has the form of a run's id and `key` is the key to its page."""
         given_key, expected_key = key.encode(errors="replace"), page_key(self._secret, run).encode()
-        return hmac.compare_digest(given_key, expected_key) and _RUN.fullmatch(run) is not None
+        return hmac.compare_digest(given_key, expected_key) and is_run_id(run)
 
-    def page(self, run: str) -> str | None:
-        """Return the current page; None if there is no such run. run: must have passed `opens`."""
-        folder = self._folder / run
+    def reader(self, run: str, key: str, session: PageSession | None) -> RunReader | None:
+        """Return who reads the page of a run; None if they may not.
+
+        Raises SessionEnded, and ForgeError if GitHub does not answer.
+        """
+        opens = self.opens(run, key)
+        if session is None or self.login is None or not is_run_id(run):
+            return RunReader() if opens else None
         try:
-            if not stat.S_ISDIR(folder.lstat().st_mode):
-                return None
+            trigger = self.trigger_of(run)
+            level = self.login.access.level(session, trigger.repository) if trigger else "none"
+        except (SessionEnded, ResolverError):
+            if not opens:
+                raise
+            return RunReader()
+        return RunReader(session, level) if opens or level != "none" else None
+
+    def trigger_of(self, run: str) -> Trigger | None:
+        """Return the trigger of a run; None if there is no such run or its request can't be
+        read."""
+        folder = self._folders.folder_of(run)
+        if folder is None:
+            return None
+        try:
+            with open(folder / REQUEST, "rb") as file:
+                data = file.read(MAX_REQUEST_BYTES + 1)
+            return StoredRequest.model_validate_json(data).trigger
+        except (OSError, ValidationError):
+            return None
+
+    def page(self, run: str, reader: RunReader = RunReader(), sent: str = "") -> str | None:
+        """Return the current page; None if there is no such run. run: must have passed `opens`.
+
+        sent: the command that the reader has just sent.
+        """
+        folder = self._folders.folder_of(run)
+        if folder is None:
+            return None
+        try:
             stamp = self._stamp(folder)
         except OSError:
             return None
+        sent = sent if sent in {"stop", "pause", "resume", "message"} else ""
+        controls = None if stamp.ended else self._controls(run, reader)
+        if controls is not None or sent:
+            return _render(folder / EVENTS, stamp, controls, sent)
         with self._lock:
             cached = self._cache.get(run)
         if cached is not None and cached[0] == stamp:
@@ -98,6 +162,13 @@ class Pages:
                 self._cache.popitem(last=False)
         return html
 
+    def _controls(self, run: str, reader: RunReader) -> RunControls | None:
+        if reader.session is None or reader.level != "write" or self.login is None:
+            return None
+        action = f"{self.login.public_url}/runs/{run}/commands"
+        token = form_token(reader.session, run)
+        return RunControls(action, token, new_form_id(), reader.session.login)
+
     @staticmethod
     def _stamp(folder: Path) -> _Stamp:
         ended = (folder / OUTCOME).exists()
@@ -109,16 +180,29 @@ class Pages:
 
 
 def add_pages(app: FastAPI, pages: Pages) -> None:
-    """Add the route to `app`. A wrong key, a missing key and an unknown run get the same answer."""
+    """Add the routes to `app`. A wrong key, a missing key and an unknown run get the same answer,
+    which is the login where there is one."""
     limiter = CapacityLimiter(MAX_RENDERING)
-    headers = {
-        "Content-Security-Policy": f"{content_policy()}; frame-ancestors 'none'",
-        "X-Robots-Tag": "noindex, nofollow",
-        "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-store",
-        "X-Content-Type-Options": "nosniff",
-    }
+    headers = page_headers(content_policy(is_live=True))
     waiting = 0
+
+    async def find_reader(request: Request, run: str, key: str) -> RunReader | Response:
+        """Return who reads the page, or where they log in. Raises HTTPException."""
+        login = pages.login
+        session = login.session(request) if login else None
+        try:
+            reader = await run_sync(
+                pages.reader, run, key, session, limiter=login.limiter if login else limiter
+            )
+        except SessionEnded:
+            reader, session = None, None
+        except ResolverError:
+            raise HTTPException(503, "GitHub can't be asked now; try again later") from None
+        if reader is not None:
+            return reader
+        if login is not None and session is None and is_run_id(run):
+            return RedirectResponse(login.login_url(f"/runs/{run}"), 303, headers)
+        raise HTTPException(404)
 
     @app.get(
         "/runs/{run}",
@@ -133,79 +217,62 @@ def add_pages(app: FastAPI, pages: Pages) -> None:
         openapi_extra=requires(PAGE_KEY),
     )
     async def page(
-        run: str, key: Annotated[str, Query(include_in_schema=False)] = ""
-    ) -> HTMLResponse:
+        request: Request,
+        run: str,
+        key: Annotated[str, Query(include_in_schema=False)] = "",
+        sent: Annotated[str, Query(include_in_schema=False)] = "",
+    ) -> Response:
         """The steps of a run so far, as a page."""
         nonlocal waiting
-        if not pages.opens(run, key):
+        if pages.login is None and not pages.opens(run, key):
             raise HTTPException(404)
         if waiting >= MAX_WAITING:
             raise HTTPException(503, "too many requests", {"Retry-After": str(REFRESH_SECONDS)})
         waiting += 1
         try:
-            html = await run_sync(pages.page, run, limiter=limiter)
+            reader = await find_reader(request, run, key)
+            if isinstance(reader, Response):
+                return reader
+            html = await run_sync(pages.page, run, reader, sent, limiter=limiter)
         finally:
             waiting -= 1
         if html is None:
             raise HTTPException(404)
         return HTMLResponse(html, headers=headers)
 
+    @app.get("/runs/{run}/events")
+    async def events(
+        request: Request, run: str, key: str = "", after: str = "", start: str = ""
+    ) -> Response:
+        if pages.login is None and not pages.opens(run, key):
+            raise HTTPException(404)
+        reader = await find_reader(request, run, key)
+        if isinstance(reader, Response):
+            raise HTTPException(404)
+        # The browser repeats the address when it connects again, and adds what it got since.
+        ids = (parse_number(request.headers.get("last-event-id", "")), parse_number(after), -1)
+        last = next(id for id in ids if id is not None)
+        return UpdateStream(pages.live, run, last, parse_number(start) or 0, headers)
 
-def _render(log: Path, stamp: _Stamp) -> str:
-    lines = _Lines()
+
+def parse_number(text: str) -> int | None:
+    """Return the number of an event or a position; None if the text is none."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= 12
+    return min(int(text), MAX_EVENT_ID) if is_number else None
+
+
+def _render(log: Path, stamp: _Stamp, controls: RunControls | None = None, sent: str = "") -> str:
+    window = LogWindow(log)
     try:
-        events = list(lines.events(log)) if stamp.size else []
+        window.read()
     except (LogError, OSError):
-        events = []
-    notices = render(
-        "trace/live.txt.j2",
-        at_work=not stamp.ended,
-        events=bool(events),
-        seconds=REFRESH_SECONDS,
-        skipped=f"{lines.skipped / 1e6:,.1f} MB" if lines.skipped else "",
-        unread=lines.unread,
+        window = LogWindow(log)
+    notices: Sequence[str] = page_notices(
+        bool(window.events), stamp.ended, window.skipped, window.unread
     )
-    refresh = 0 if stamp.ended else REFRESH_SECONDS
-    diff = read_diff(log.parent / PATCH) if stamp.ended else ""
-    return render_html(events, refresh, [line for line in notices.splitlines() if line], diff)
-
-
-class _Lines:
-    """Reads the part of a log that is shown.
-
-    skipped: number of bytes that are left out. unread: number of lines that can't be parsed.
-    """
-
-    def __init__(self) -> None:
-        self.skipped = 0
-        self.unread = 0
-
-    def events(self, log: Path) -> Iterator[Event]:
-        """Yield the events. Raises LogError if the file can't be read as a log, and OSError."""
-        with open_log_file(log) as file:
-            end = file.seek(0, 2)
-            file.seek(0)
-            if end > MAX_SHOWN_BYTES:
-                first = file.readline(MAX_FIRST_EVENT_BYTES)
-                yield from self._parse_lines([first])
-                first_end = len(first) if first.endswith(b"\n") else 0
-                file.seek(max(first_end, end - MAX_SHOWN_BYTES) - 1)
-                # skip the rest of the line that is cut here
-                file.readline(MAX_SHOWN_BYTES)
-                self.skipped = file.tell() - first_end
-            yield from self._parse_lines(_lines_before(file, end))
-
-    def _parse_lines(self, lines: Iterable[bytes]) -> Iterator[Event]:
-        for line in lines:
-            if not line.endswith(b"\n"):
-                continue  # the line is being written
-            try:
-                yield parse_line(line)
-            except LogError:
-                self.unread += 1
-
-
-def _lines_before(file: BinaryIO, end: int) -> Iterator[bytes]:
-    """Yield the lines that begin before `end`. What is appended meanwhile is shown next time."""
-    while (remaining := end - file.tell()) > 0 and (line := file.readline(remaining)):
-        yield line
+    if sent:
+        notices = (*render("trace/sent.txt.j2", command=sent).splitlines(), *notices)
+    if stamp.ended:
+        return render_html(window.events, notices=notices, diff=read_diff(log.parent / PATCH))
+    live = LiveStream(window.last_id, window.start)
+    return render_html(window.events, REFRESH_SECONDS, notices, live=live, controls=controls)

@@ -38,6 +38,7 @@ from resolver.entrypoints.webhook.pause_notices import announce_pauses
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
 from resolver.entrypoints.webhook.run_archive import RunArchive
+from resolver.entrypoints.webhook.run_index import RunIndex, RunIndexer
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.worker import Handlers, Worker, WorkResult
@@ -79,6 +80,7 @@ class ExecutorProcess:
     executor: RegisteredExecutor
     worker: Worker
     runs: DeliveryRunner
+    index: RunIndex
     metrics: ServerMetrics
 
     def start(self) -> None:
@@ -138,6 +140,8 @@ def open_process(
     queue = SqlRequestQueue(url, executor.id)
     metrics = _open_metrics(queue, metrics_address)
     issued_tokens, retry = machine.tokens.issued_tokens, _outage_retry(settings)
+    index = RunIndex(url)
+    indexer = RunIndexer(index, executor.id)
     histories = IssueHistories(url)
     histories.import_files(folder.path)
     runs = DeliveryRunner(
@@ -149,7 +153,7 @@ def open_process(
         issued_tokens=issued_tokens,
         outage_retry=retry,
         waiting=QueueNotices(metrics.observe_comment),
-        execute=metrics.counting(run_pipeline),
+        execute=metrics.counting(indexer.recording(run_pipeline)),
         archived=_open_archive(url, folder.path),
         require_lease=executor.fence.require_valid,
     )
@@ -160,12 +164,14 @@ def open_process(
         queue.recover(folder.take_stop_note(), progress, utc_now(), predecessor)
     except DatabaseError as error:
         raise UsageError(error.what, error.next_step) from error
-    handlers = _handlers(runs, retry, progress)
+    handlers = _handlers(runs, indexer, retry, progress)
     worker = Worker(url, queue, handlers, executor, concurrency)
     ending.drain = partial(worker.drain, partial(_announce_pauses, runs))
     tokens = ForgeTokens(issued_tokens, require_lease=executor.fence.require_valid)
     machine = replace(machine, tokens=tokens)
-    return ExecutorProcess(settings, machine, url, folder, queue, executor, worker, runs, metrics)
+    return ExecutorProcess(
+        settings, machine, url, folder, queue, executor, worker, runs, index, metrics
+    )
 
 
 def _announce_pauses(runs: DeliveryRunner, triggers: Collection[Trigger]) -> None:
@@ -230,7 +236,9 @@ def _open_metrics(queue: RequestQueue, address: tuple[str, int] | None) -> Serve
     return metrics
 
 
-def _handlers(runs: DeliveryRunner, retry: timedelta, progress: Callable[..., int]) -> Handlers:
+def _handlers(
+    runs: DeliveryRunner, indexer: RunIndexer, retry: timedelta, progress: Callable[..., int]
+) -> Handlers:
     """Return the functions that the worker calls for its requests."""
     commands = CommentCommands(runs, runs.at_work, runs.threads)
 
@@ -239,7 +247,9 @@ def _handlers(runs: DeliveryRunner, retry: timedelta, progress: Callable[..., in
         with logging_run(run_id(trigger.key, trigger.at)):
             return runs.work_on(started)
 
-    return Handlers(work, commands.obey, runs.announce, runs.is_for_us, progress, retry)
+    return Handlers(
+        indexer.recording_work(work), commands.obey, runs.announce, runs.is_for_us, progress, retry
+    )
 
 
 class _Ending:

@@ -24,16 +24,15 @@ from resolver.entrypoints.webhook.executors import ExecutorKind
 from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.metrics import ServerMetrics
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
-from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
 from resolver.entrypoints.webhook.outcomes import (
     OutcomeRefresher,
     OutcomeStore,
     closed_pull_request,
 )
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
-from resolver.entrypoints.webhook.pages import Pages
-from resolver.entrypoints.webhook.process import open_process, require_credentials
+from resolver.entrypoints.webhook.process import ExecutorProcess, open_process, require_credentials
 from resolver.entrypoints.webhook.request_queue import RequestQueue
+from resolver.entrypoints.webhook.site import Site, open_users
 from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
 from resolver.entrypoints.webhook.worker import Worker
 from resolver.errors import ForgeError, UsageError
@@ -100,35 +99,42 @@ def serve_webhook(
     is_responsible = process.executor.is_first
     MissedDeliveries(url, sources, accept, is_responsible=is_responsible).start()
     outcomes.start()
+    site = _open_site(process, secret, store)
     _announce(listening, url, process.folder)
     # Runs are threads of this process, so that the first one finds the modules loaded. Deliveries
     # need none of them, and are answered while they load.
     threading.Thread(target=process.load_modules, name="modules", daemon=True).start()
-    app = _open_app(settings, secret, accept, process.queue, process.folder, store, process.metrics)
+    app = _open_app(secret, accept, process.queue, process.folder, site, process.metrics)
     _serve(app, listening)
 
 
 def _open_app(
-    settings: Settings,
     secret: str,
     accept: Accept,
     queue: RequestQueue,
     folder: DataFolder,
-    store: OutcomeStore,
+    site: Site,
     metrics: ServerMetrics,
 ) -> FastAPI:
     """Return the web application: deliveries, probes, and pages if the server has a public URL."""
-    has_pages = bool(settings.server.public_url)
-    app = create_webhook_app(
+    return create_webhook_app(
         secret,
         accept,
-        pages=Pages(folder.path, secret) if has_pages else None,
+        pages=site.add_to if site.public_url else None,
         check=ReadinessCheck(queue, folder.path),
         count=metrics.count_delivery,
     )
-    if has_pages:
-        add_outcome_pages(app, store, secret)
-    return app
+
+
+def _open_site(process: ExecutorProcess, secret: str, store: OutcomeStore) -> Site:
+    """Return the pages, and log where the operator finds them if the server has a public URL."""
+    settings, enqueue = process.settings, process.worker.enqueue
+    users = open_users(settings, process.machine)
+    folders, index = process.runs.folders, process.index
+    site = Site(settings.server.public_url, secret, folders, index, store, enqueue, users)
+    if site.public_url:
+        site.announce()
+    return site
 
 
 def _read_outcomes(

@@ -26,7 +26,6 @@ from resolver.entrypoints.webhook.openapi import (
     error_responses,
     publish_openapi_document,
 )
-from resolver.entrypoints.webhook.pages import Pages, add_pages
 from resolver.errors import ResolverError
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -62,7 +61,7 @@ def create_webhook_app(
     secret: str,
     accept: Accept,
     seconds: float = ANSWER_SECONDS,
-    pages: Pages | None = None,
+    pages: Callable[[FastAPI], None] | None = None,
     check: Check | None = None,
     count: Callable[[str], None] = lambda _: None,
 ) -> FastAPI:
@@ -71,7 +70,7 @@ def create_webhook_app(
     accept: stores a delivery; it must be durable when it returns, and idempotent. It is called in a
         thread and raises ResolverError if the delivery can't be stored.
     seconds: timeout for reading a body, and again for storing a delivery.
-    pages: the pages of runs, if they are served.
+    pages: adds the pages of the server, if they are served.
     check: see `add_health`.
     count: is called with the result of each delivery, see `metrics.DELIVERY_RESULTS`.
     """
@@ -100,7 +99,7 @@ def create_webhook_app(
 
     publish_openapi_document(app)
     if pages is not None:
-        add_pages(app, pages)
+        pages(app)
     return app
 
 

@@ -68,6 +68,7 @@ class AppPage(DeferredModel):
 
     id: int
     slug: str
+    client_id: str = ""
     permissions: dict[str, str] = Field(default={})
     events: tuple[str, ...] = ()
 

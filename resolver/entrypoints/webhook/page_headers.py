@@ -1,0 +1,30 @@
+"""HTTP headers of the server's pages."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+
+from resolver.config.templates import render
+
+SITE_STYLE = "site/site.css.j2"
+
+
+def page_headers(policy: str) -> dict[str, str]:
+    """Return the headers of a page that nothing may store, find, frame or link back from.
+
+    policy: its Content-Security-Policy.
+    """
+    return {
+        "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",
+        "X-Robots-Tag": "noindex, nofollow",
+        "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+
+def site_headers() -> Mapping[str, str]:
+    """Return the headers of pages without a script, whose forms lead to this server."""
+    digest = base64.b64encode(hashlib.sha256(render(SITE_STYLE).encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'self'"
+    return page_headers(policy)

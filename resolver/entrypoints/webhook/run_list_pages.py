@@ -1,0 +1,290 @@
+"""`GET /` lists runs and `GET /costs` sums up their cost. Both work without JavaScript.
+
+People who have logged in see the runs of the repositories that they can read. The operator has a
+link with a key that shows all.
+"""
+
+import hmac
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from resolver.config.templates import render
+from resolver.entrypoints.webhook.database import DatabaseError
+from resolver.entrypoints.webhook.login_pages import PageLogin
+from resolver.entrypoints.webhook.page_headers import site_headers
+from resolver.entrypoints.webhook.page_links import operator_key, page_key
+from resolver.entrypoints.webhook.page_readers import SessionEnded
+from resolver.entrypoints.webhook.page_sessions import PageSession
+from resolver.entrypoints.webhook.run_folders import is_run_id
+from resolver.entrypoints.webhook.run_index import (
+    ACTIVE,
+    DEFERRED,
+    SUCCESSES,
+    IndexedRun,
+    RunFilter,
+    RunIndex,
+    RunTotals,
+    restrict,
+)
+from resolver.errors import ForgeError
+from resolver.events.stream import Clock, utc_now
+from resolver.models.run import RunState
+from resolver.trace.plain import duration, money, one_line
+
+PAGE_SIZE = 50
+"""Number of runs on a page of the list."""
+
+MAX_GROUPS = 200
+MAX_CAUSES = 20
+
+MAX_LISTING = 2
+"""Number of lists that are read at a time."""
+
+STATES = (*(state.value for state in RunState), DEFERRED)
+
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}", re.ASCII)
+_COLUMNS = {"month": "month", "repository": "repository", "person": "requester"}
+
+
+@dataclass(frozen=True)
+class SiteLinks:
+    """What the links of the pages begin and end with. base: the public URL. key: the operator's;
+    query: the same as a query string. login: of the person who has logged in."""
+
+    base: str
+    key: str = ""
+    query: str = ""
+    login: str = ""
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run as the list shows it."""
+
+    url: str
+    title: str
+    started: str
+    command: str
+    model: str
+    repository: str
+    number: int | None
+    pull_request: str
+    state: str
+    mood: str
+    reason: str
+    requester: str
+    cost: str
+    time: str
+
+
+@dataclass(frozen=True)
+class TotalRow:
+    """Sums over runs as a page shows them. url: of the runs that are summed up."""
+
+    name: str
+    url: str
+    runs: str
+    failed: str
+    cost: str
+    tokens_in: str
+    tokens_out: str
+
+
+@dataclass(frozen=True)
+class RunListPage:
+    """The values that the template of the list reads. older: URL of the next page."""
+
+    site: SiteLinks
+    wanted: RunFilter
+    action: str
+    states: tuple[str, ...]
+    total: TotalRow
+    causes: list[tuple[str, int]]
+    rows: list[ListedRun]
+    older: str
+
+
+@dataclass(frozen=True)
+class CostPage:
+    """The values that the template of the costs reads. groups: name and sums of each group."""
+
+    site: SiteLinks
+    wanted: RunFilter
+    action: str
+    states: tuple[str, ...]
+    groups: list[tuple[str, list[TotalRow]]]
+
+
+@dataclass(frozen=True)
+class RunLists:
+    """Renders the pages. index: the runs. secret: that of the webhook. Raises DatabaseError."""
+
+    index: RunIndex
+    secret: str
+    base: str
+    now: Clock = utc_now
+
+    def render_runs(self, site: SiteLinks, wanted: RunFilter, before: str) -> str:
+        """Return the list of runs."""
+        runs = self.index.runs(wanted, before, PAGE_SIZE + 1)
+        shown = runs[:PAGE_SIZE]
+        page = RunListPage(
+            site=site,
+            wanted=wanted,
+            action=f"{self.base}/",
+            states=STATES,
+            total=self._total(self.index.total(wanted), ""),
+            causes=self.index.failures(wanted, MAX_CAUSES),
+            rows=[self._row(run, site) for run in shown],
+            older=self._url(site, wanted, before=shown[-1].run) if len(runs) > PAGE_SIZE else "",
+        )
+        return render("site/runs.html.j2", page)
+
+    def render_costs(self, site: SiteLinks, wanted: RunFilter) -> str:
+        """Return the sums by month, repository and person."""
+        groups = []
+        for name, column in _COLUMNS.items():
+            rows = []
+            for total in self.index.totals_by(column, wanted, MAX_GROUPS):
+                chosen: Mapping[str, Any] = {column: total.name}
+                rows.append(self._total(total, self._url(site, replace(wanted, **chosen))))
+            groups.append((name, rows))
+        page = CostPage(site, wanted, f"{self.base}/costs", STATES, groups)
+        return render("site/costs.html.j2", page)
+
+    def _url(self, site: SiteLinks, wanted: RunFilter, before: str = "") -> str:
+        values = {
+            "key": site.key,
+            "repository": wanted.repository,
+            "person": wanted.requester,
+            "state": wanted.state,
+            "month": wanted.month,
+            "min_cost": f"{wanted.min_cost:g}" if wanted.min_cost else "",
+            "before": before,
+        }
+        query = urlencode({name: value for name, value in values.items() if value})
+        return f"{self.base}/?{query}" if query else f"{self.base}/"
+
+    def _row(self, run: IndexedRun, site: SiteLinks) -> ListedRun:
+        # The operator has no session: each run is opened by its own key.
+        key = f"?key={page_key(self.secret, run.run)}" if site.key else ""
+        end = run.ended if run.ended is not None else self.now().timestamp()
+        is_link = re.match(r"https?://", run.pull_request) is not None
+        return ListedRun(
+            url=f"{self.base}/runs/{run.run}{key}",
+            title=one_line(run.title, 200) or f"{run.repository}#{run.number}",
+            started=f"{datetime.fromtimestamp(run.started, UTC):%Y-%m-%d %H:%M} UTC",
+            command=run.command,
+            model=one_line(run.model, 80),
+            repository=run.repository,
+            number=run.number,
+            pull_request=run.pull_request if is_link else "",
+            state=run.state.replace("_", " "),
+            mood=_mood(run),
+            reason=one_line(run.reason, 200) if run.cause else "",
+            requester=run.requester,
+            cost=_price(run.cost, run.unpriced),
+            time=duration(max(0.0, end - run.started)),
+        )
+
+    @staticmethod
+    def _total(total: RunTotals, url: str) -> TotalRow:
+        return TotalRow(
+            name=total.name,
+            url=url,
+            runs=f"{total.runs:,}",
+            failed=f"{total.failed:,}",
+            cost=_price(total.cost, total.unpriced),
+            tokens_in=f"{total.tokens_in:,}",
+            tokens_out=f"{total.tokens_out:,}",
+        )
+
+
+def _price(cost: float, unpriced: int) -> str:
+    return f"at least {money(cost)}" if unpriced else money(cost)
+
+
+def _mood(run: IndexedRun) -> str:
+    if run.state in ACTIVE:
+        return "plain"
+    return "good" if run.state in SUCCESSES else "bad"
+
+
+def parse_filter(values: Mapping[str, str]) -> RunFilter:
+    """Return the filter of a query string. Values that no run can have restrict nothing."""
+    try:
+        min_cost = float(values.get("min_cost", "") or 0)
+    except ValueError:
+        min_cost = 0.0
+    state, month = values.get("state", ""), values.get("month", "")
+    return RunFilter(
+        repository=_text(values.get("repository", "")),
+        state=state if state in STATES else "",
+        requester=_text(values.get("person", "")),
+        min_cost=min_cost if math.isfinite(min_cost) and 0 < min_cost < 1e9 else 0.0,
+        month=month if _MONTH.fullmatch(month) else "",
+    )
+
+
+def _text(value: str) -> str:
+    # PostgreSQL has no NUL in texts, and no encoding has half of a surrogate pair.
+    cleaned = value.replace("\0", "").encode(errors="replace").decode()
+    return cleaned.strip()[:300].lower()
+
+
+def add_run_lists(app: FastAPI, lists: RunLists, login: PageLogin | None) -> None:
+    """Add the routes to `app`. Without the operator's key and without a login there is no list."""
+    limiter = CapacityLimiter(MAX_LISTING)
+
+    def show(
+        path: str, key: str, session: PageSession | None, values: Mapping[str, str]
+    ) -> str | None:
+        """Return the page; None if the reader may see none."""
+        wanted = parse_filter(values)
+        if hmac.compare_digest(key.encode(errors="replace"), operator_key(lists.secret).encode()):
+            site = SiteLinks(lists.base, key, f"?{urlencode({'key': key})}")
+        elif session is not None and login is not None:
+            site = SiteLinks(lists.base, login=session.login)
+            wanted = restrict(wanted, login.access.repositories(session))
+        else:
+            return None
+        if path == "/costs":
+            return lists.render_costs(site, wanted)
+        before = values.get("before", "")
+        return lists.render_runs(site, wanted, before if is_run_id(before) else "")
+
+    async def answer(request: Request, path: str) -> Response:
+        headers = dict(site_headers())
+        values = dict(request.query_params)
+        session = login.session(request) if login else None
+        try:
+            html = await run_sync(
+                show, path, values.get("key", ""), session, values, limiter=limiter
+            )
+        except SessionEnded:
+            html = None
+        except (ForgeError, DatabaseError):
+            raise HTTPException(503, "the runs can't be listed now; try again later") from None
+        if html is not None:
+            return HTMLResponse(html, headers=headers)
+        if login is None:
+            raise HTTPException(404)
+        return RedirectResponse(login.login_url(path), 303, headers)
+
+    @app.get("/")
+    async def runs(request: Request) -> Response:
+        return await answer(request, "/")
+
+    @app.get("/costs")
+    async def costs(request: Request) -> Response:
+        return await answer(request, "/costs")

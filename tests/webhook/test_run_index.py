@@ -1,0 +1,243 @@
+"""The index of runs, its list and its sums, and who may see which run."""
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from resolver.entrypoints.webhook.database import parse_database_url
+from resolver.entrypoints.webhook.page_links import operator_key, operator_url, page_key
+from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, StartedRequest
+from resolver.entrypoints.webhook.run_index import RunFilter, RunIndex, RunIndexer, restrict
+from resolver.entrypoints.webhook.run_list_pages import PAGE_SIZE, RunLists, add_run_lists
+from resolver.entrypoints.webhook.worker import WorkResult
+from resolver.errors import ResolverError
+from resolver.github.comments.report import RunFailure
+from resolver.github.forge import Forge
+from resolver.models.run import Publication, RunState, Trigger
+from resolver.runs.common import run_id
+from resolver.runs.stages import PublishedRun, RunRequest, RunResult, StageValues
+from tests.github import reports
+from tests.runs.plain_values import PULL, executed_values, run_request
+from tests.webhook.test_metrics import result_of
+
+NOW = datetime(2026, 3, 4, 10, tzinfo=UTC)
+SECRET = "webhook-canary-51c7e9d3f0a28b46"
+FORGE: Any = None
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[RunIndex]:
+    made = RunIndex(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
+    yield made
+    made.close()
+
+
+def put(index: RunIndex, number: int, **changes: Any) -> str:
+    run = f"20260304-{number // 3600:02}{number // 60 % 60:02}{number % 60:02}-0a1b2c"
+    new = {
+        "repository": "octo/calc", "number": number, "title": f"Issue {number}",
+        "requester": "mona", "kind": "issue_comment", "command": "fix", "state": "finished",
+        "day": "2026-03-04", "started": NOW.timestamp(),
+    }  # fmt: skip
+    index.put(run, new, changes)
+    return run
+
+
+def test_runs_are_listed_by_page_and_filter(index: RunIndex) -> None:
+    runs = [put(index, n, cost=n / 10, cause="" if n % 2 else "stuck") for n in range(5)]
+    other = put(index, 7, repository="octo/web", requester="hubot", state="error", cost=9.0)
+    assert [row.run for row in index.runs(RunFilter(), "", 2)] == [other, runs[4]]
+    assert [row.run for row in index.runs(RunFilter(), runs[4], 2)] == [runs[3], runs[2]]
+    assert [row.run for row in index.runs(RunFilter(repository="Octo/Web"), "", 9)] == [other]
+    assert [row.run for row in index.runs(RunFilter(requester="HUBOT"), "", 9)] == [other]
+    assert [row.run for row in index.runs(RunFilter(state="error"), "", 9)] == [other]
+    assert len(index.runs(RunFilter(min_cost=0.3), "", 9)) == 3
+    assert index.runs(RunFilter(month="2026-02"), "", 9) == []
+    assert [row.run for row in index.runs(restrict(RunFilter(), ["Octo/WEB"]), "", 9)] == [other]
+    assert index.runs(restrict(RunFilter(), []), "", 9) == []
+    total = index.total(RunFilter(repository="octo/calc"))
+    assert (total.runs, total.failed, round(total.cost, 2)) == (5, 3, 1.0)
+    assert index.failures(RunFilter(), 9) == [("stuck", 3)]
+    by_repository = index.totals_by("repository", RunFilter(), 9)
+    assert [each.name for each in by_repository] == ["octo/web", "octo/calc"]
+    assert [each.name for each in index.totals_by("month", RunFilter(), 9)] == ["2026-03"]
+    assert index.total(restrict(RunFilter(), [])).runs == 0
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "text", ["' OR '1'='1", "octo/calc'; DROP TABLE resolver_runs; --", "%", "_", "\\", "\0"]
+)
+def test_a_filter_is_a_value_and_never_a_statement(index: RunIndex, text: str) -> None:
+    """Somebody puts SQL into the filters of the list of runs: it is compared as text."""
+    put(index, 1)
+    for wanted in (RunFilter(repository=text), RunFilter(requester=text), RunFilter(state=text)):
+        assert index.runs(wanted, "", 9) == []
+    assert index.runs(RunFilter(), text, 9) in ([], index.runs(RunFilter(), "", 9))
+    assert index.total(RunFilter()).runs == 1
+
+
+def indexer(index: RunIndex) -> RunIndexer:
+    return RunIndexer(index, "machine-1", lambda: NOW)
+
+
+def test_start_stages_and_end_of_a_run_are_recorded(tmp_path: Path, index: RunIndex) -> None:
+    request = run_request(tmp_path)
+    seen: list[StageValues] = []
+    publication = Publication(branch="agent/12", pull_request=PULL)
+
+    def execute(request: RunRequest, forge: Forge) -> RunResult:
+        started = index.get("run-1")
+        assert started is not None and started.state == "running" and started.ended is None
+        assert started.executor == "machine-1" and started.repository == started.repository.lower()
+        values = StageValues(request, request.load_settings({}))
+        request.observe(values)
+        values = executed_values(request)
+        request.observe(values)
+        row = index.get("run-1")
+        assert row is not None and row.stage == "executed"
+        request.observe(values.with_value(PublishedRun(publication)))
+        outcome = result_of(tmp_path / "result", publication)
+        return replace(outcome, request=request, log=None)
+
+    observed = replace(request, observe=seen.append)
+    recorder(index).recording(execute)(observed, FORGE)
+    assert len(seen) == 3, "the metrics see the stages, too"
+    row = index.get("run-1")
+    assert row is not None
+    assert (row.state, row.cause, row.stage) == ("finished", "", "published")
+    assert row.pull_request == PULL.url and row.branch == "agent/12"
+    assert row.ended == NOW.timestamp() and row.day == "2026-03-04"
+    assert index.total(RunFilter()).runs == 1
+
+
+def test_a_failure_has_its_cause(tmp_path: Path, index: RunIndex) -> None:
+    plain = result_of(tmp_path, Publication())
+    failed = plain.outcome_file.model_copy(update={"state": RunState.ERROR, "reason": "no answer"})
+    failure = RunFailure(kind="error", what="no answer", cause="provider_down")
+    for result, cause in (
+        (replace(plain, outcome_file=failed, failure=failure), "provider_down"),
+        (replace(plain, outcome_file=failed, outage="forge_down"), "forge_down"),
+        (replace(plain, outcome_file=failed), "error"),
+        (
+            replace(plain, outcome_file=failed.model_copy(update={"limit": "budget"})),
+            "limit: budget",
+        ),
+    ):
+        ended = replace(result, log=None)
+        recorder(index).recording(lambda *_, ended=ended: ended)(plain.request, FORGE)
+        row = index.get("run-1")
+        assert row is not None and (row.cause, row.reason) == (cause, "no answer")
+
+
+def started(trigger: Trigger) -> StartedRequest:
+    return StartedRequest(QueuedRequest("d-1", RequestKind.RUN, trigger, "", 1, 1), attempt=1)
+
+
+def test_a_run_that_is_not_executed_ends_and_a_deferred_one_waits(index: RunIndex) -> None:
+    trigger = reports.trigger().model_copy(update={"at": NOW - timedelta(hours=1)})
+    run = run_id(trigger.key, trigger.at)
+
+    def defer(_: StartedRequest) -> WorkResult:
+        raise ResolverError("GitHub is down", cause="forge_down")
+
+    with pytest.raises(ResolverError):
+        recorder(index).recording_work(defer)(started(trigger))
+    row = index.get(run)
+    assert row is not None and (row.state, row.cause) == ("deferred", "forge_down")
+    recorder(index).recording_work(lambda _: WorkResult(run, 0, "repeated"))(started(trigger))
+    assert index.get(run) == row, "nothing has ended"
+    recorder(index).recording_work(lambda _: WorkResult(run, 1, "stopped"))(started(trigger))
+    row = index.get(run)
+    assert row is not None and (row.state, row.ended) == ("stopped", NOW.timestamp())
+    recorder(index).recording_work(lambda _: WorkResult(run, 1, "error"))(started(trigger))
+    assert index.get(run) == row, "an end is recorded once"
+
+
+def test_an_index_that_can_not_be_written_ends_no_run(tmp_path: Path, index: RunIndex) -> None:
+    request, result = run_request(tmp_path), result_of(tmp_path / "r", Publication())
+    index.close()
+    for file in tmp_path.glob("resolver.db*"):
+        file.unlink()
+    (tmp_path / "resolver.db").mkdir()
+    ended = replace(result, log=None)
+    assert recorder(index).recording(lambda *_: ended)(request, FORGE) is ended
+
+
+def client_of(index: RunIndex) -> TestClient:
+    app = FastAPI()
+    add_run_lists(app, RunLists(index, SECRET, "https://r.example.org", lambda: NOW), None)
+    return TestClient(app, "https://r.example.org")
+
+
+def get(index: RunIndex, path: str, values: Mapping[str, str]) -> str:
+    answer = client_of(index).get(path, params={"key": operator_key(SECRET), **values})
+    assert answer.status_code == 200
+    policy = answer.headers["content-security-policy"]
+    assert "script-src" not in policy and "default-src 'none'" in policy
+    return answer.text
+
+
+def test_the_operator_s_link_shows_all_runs_and_nothing_is_open_without_it(
+    index: RunIndex,
+) -> None:
+    run = put(index, 1, cost=0.21)
+    put(index, 2, state="running")
+    page = get(index, "/", {})
+    assert page.count("<tr>") == 3 and "$0.21" in page
+    link = re.search(rf'href="https://r\.example\.org/runs/{run}\?key=([0-9a-f]+)"', page)
+    assert link is not None and link[1] == page_key(SECRET, run)
+    client = client_of(index)
+    for key in ("", "x", "é", page_key(SECRET, run), operator_key("another secret")):
+        assert client.get("/", params={"key": key}).status_code == 404
+        assert client.get("/costs", params={"key": key}).status_code == 404
+    assert operator_url("https://x", SECRET).startswith("https://x/?key=")
+    assert operator_url("", SECRET) == ""
+
+
+def test_the_list_has_pages_that_keep_the_filter(index: RunIndex) -> None:
+    for number in range(PAGE_SIZE + 3):
+        put(index, number, requester="mona" if number else "hubot")
+    page = get(index, "/", {"person": "Mona"})
+    assert page.count('<td class="about">') == PAGE_SIZE
+    older = re.search(r'href="([^"]+)" rel="next"', page)
+    assert older is not None
+    answer = client_of(index).get(html.unescape(older[1]))
+    assert answer.text.count('<td class="about">') == 2 and 'rel="next"' not in answer.text
+    assert 'value="mona"' in answer.text
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "text", ['"><script>alert(1)</script>', "javascript:alert(1)", "' OR 1=1 --", "\ud800", "\0"]
+)
+def test_hostile_titles_and_filters_stay_words_in_the_list(index: RunIndex, text: str) -> None:
+    """An issue's title or a filter of the list contains HTML: it is shown as text."""
+    stored = text.encode(errors="replace").decode()
+    put(index, 1, title=stored, reason=stored, cause=stored[:60], requester=stored, model=stored,
+        pull_request=stored, repository=stored, state="error")  # fmt: skip
+    query = dict.fromkeys(("repository", "person", "state", "month", "min_cost", "before"), stored)
+    for values in ({}, query):
+        for path in ("/", "/costs"):
+            page = get(index, path, values)
+            assert not re.search(r"<(script|img|svg)|href=\"javascript", page)
+
+
+def test_costs_are_summed_by_month_repository_and_person(index: RunIndex) -> None:
+    put(index, 1, cost=1.0)
+    put(index, 2, cost=2.0, requester="hubot", day="2026-02-28")
+    put(index, 3, cost=4.0, repository="octo/web", unpriced=1)
+    page = get(index, "/costs", {})
+    text = " ".join(re.sub(r"<[^>]+>", " ", page.partition("<main>")[2]).split())
+    assert "By month Month Runs Failed Cost 2026-03 2 0 at least $5.00 2026-02 1 0 $2.00" in text
+    assert "octo/web 1 0 at least $4.00 octo/calc 2 0 $3.00" in text
+    assert "mona 2 0 at least $5.00 hubot 1 0 $2.00" in text
+    assert "month=2026-02" in page
