@@ -109,7 +109,7 @@ def test_start_stages_and_end_of_a_run_are_recorded(tmp_path: Path, index: RunIn
         return replace(outcome, request=request, log=None)
 
     observed = replace(request, observe=seen.append)
-    recorder(index).recording(execute)(observed, FORGE)
+    indexer(index).recording(execute)(observed, FORGE)
     assert len(seen) == 3, "the metrics see the stages, too"
     row = index.get("run-1")
     assert row is not None
@@ -133,7 +133,7 @@ def test_a_failure_has_its_cause(tmp_path: Path, index: RunIndex) -> None:
         ),
     ):
         ended = replace(result, log=None)
-        recorder(index).recording(lambda *_, ended=ended: ended)(plain.request, FORGE)
+        indexer(index).recording(lambda *_, ended=ended: ended)(plain.request, FORGE)
         row = index.get("run-1")
         assert row is not None and (row.cause, row.reason) == (cause, "no answer")
 
@@ -150,15 +150,15 @@ def test_a_run_that_is_not_executed_ends_and_a_deferred_one_waits(index: RunInde
         raise ResolverError("GitHub is down", cause="forge_down")
 
     with pytest.raises(ResolverError):
-        recorder(index).recording_work(defer)(started(trigger))
+        indexer(index).recording_work(defer)(started(trigger))
     row = index.get(run)
     assert row is not None and (row.state, row.cause) == ("deferred", "forge_down")
-    recorder(index).recording_work(lambda _: WorkResult(run, 0, "repeated"))(started(trigger))
+    indexer(index).recording_work(lambda _: WorkResult(run, 0, "repeated"))(started(trigger))
     assert index.get(run) == row, "nothing has ended"
-    recorder(index).recording_work(lambda _: WorkResult(run, 1, "stopped"))(started(trigger))
+    indexer(index).recording_work(lambda _: WorkResult(run, 1, "stopped"))(started(trigger))
     row = index.get(run)
     assert row is not None and (row.state, row.ended) == ("stopped", NOW.timestamp())
-    recorder(index).recording_work(lambda _: WorkResult(run, 1, "error"))(started(trigger))
+    indexer(index).recording_work(lambda _: WorkResult(run, 1, "error"))(started(trigger))
     assert index.get(run) == row, "an end is recorded once"
 
 
@@ -169,7 +169,7 @@ def test_an_index_that_can_not_be_written_ends_no_run(tmp_path: Path, index: Run
         file.unlink()
     (tmp_path / "resolver.db").mkdir()
     ended = replace(result, log=None)
-    assert recorder(index).recording(lambda *_: ended)(request, FORGE) is ended
+    assert indexer(index).recording(lambda *_: ended)(request, FORGE) is ended
 
 
 def client_of(index: RunIndex) -> TestClient:
