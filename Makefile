@@ -87,6 +87,7 @@ docs: $(VENV)/.installed-test
 	$(BIN)/python scripts/events_docs.py > docs/events.md
 	$(BIN)/python -m scripts.generated_parts
 	$(BIN)/python -m scripts.attacks_docs > docs/attacks.md
+	$(BIN)/python scripts/schema_sql.py
 
 screenshots: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.screenshots

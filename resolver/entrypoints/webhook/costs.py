@@ -90,7 +90,7 @@ class _LimitUsage:
 
 
 class SpendingLedger:
-    """The table of costs, created if it does not exist. Safe to use from several threads and
+    """The table of costs. Safe to use from several threads and
     processes.
 
     url: of SQLite or PostgreSQL, as returned by `database.parse_database_url`. Raises UsageError if
@@ -98,7 +98,7 @@ class SpendingLedger:
     """
 
     def __init__(self, url: URL) -> None:
-        self._database = ServerDatabase(url, SPENDING)
+        self._database = ServerDatabase(url)
 
     def reserve(
         self,

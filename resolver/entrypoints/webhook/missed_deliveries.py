@@ -71,7 +71,7 @@ class MissedDeliveries:
     def __init__(
         self, url: URL, sources: FindSources, accept: Accept, now: Clock = utc_now
     ) -> None:
-        self._database = ServerDatabase(url, POLLS)
+        self._database = ServerDatabase(url)
         self._sources, self._accept, self._now = sources, accept, now
 
     def start(self) -> None:

@@ -129,14 +129,14 @@ FIRST_WAIT_AFTER_CRASH = timedelta(minutes=1)
 
 
 class SqlRequestQueue:
-    """Implements `RequestQueue` with a table, which is created if it does not exist.
+    """Implements `RequestQueue` with a table.
 
     url: as returned by `database.parse_database_url`. Raises UsageError if the database can't be
     used.
     """
 
     def __init__(self, url: URL) -> None:
-        self._database = ServerDatabase(url, REQUESTS)
+        self._database = ServerDatabase(url)
         insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
         statement = insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"]).inline()
         self._insertion = statement.execution_options(preserve_rowcount=True)
