@@ -66,13 +66,22 @@ FindSources = Callable[[], Iterable[DeliverySource]]
 
 
 class MissedDeliveries:
-    """Polls for missed deliveries. accept: processes a delivery, as the webhook does."""
+    """Polls for missed deliveries.
+
+    accept: processes a delivery, as the webhook does. interval: between two polls in seconds.
+    """
 
     def __init__(
-        self, url: URL, sources: FindSources, accept: Accept, now: Clock = utc_now
+        self,
+        url: URL,
+        sources: FindSources,
+        accept: Accept,
+        now: Clock = utc_now,
+        interval: float = POLL_INTERVAL_SECONDS,
     ) -> None:
         self._database = ServerDatabase(url)
         self._sources, self._accept, self._now = sources, accept, now
+        self._interval = interval
 
     def start(self) -> None:
         """Start to poll in the background."""
@@ -90,7 +99,7 @@ class MissedDeliveries:
                         "missed deliveries could not be read from GitHub: %s", error.what
                     )
                 last_error = error.what
-            time.sleep(POLL_INTERVAL_SECONDS)
+            time.sleep(self._interval)
 
     def poll(self) -> int:
         """Process the missed deliveries and return their number.

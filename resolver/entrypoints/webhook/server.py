@@ -27,6 +27,7 @@ from resolver.entrypoints.listening import (
     server_settings,
 )
 from resolver.entrypoints.log_format import logging_run
+from resolver.entrypoints.webhook.app_setup import delivery_poll_seconds, needs_app, run_app_setup
 from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.costs import SpendingLedger
 from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
@@ -46,6 +47,7 @@ from resolver.entrypoints.webhook.pages import Pages
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
 from resolver.entrypoints.webhook.worker import Handlers, Worker, WorkResult
 from resolver.errors import ForgeError, UsageError
@@ -101,10 +103,17 @@ def serve_webhook(
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
+    environment = with_stored_app(environment)
     settings = load_settings(options, environment)
-    secret = _check(settings)
+    is_new = needs_app(settings)
+    secret = "" if is_new else _check(settings)
     url, folder = _open_stores(settings)
     listening = listen(host, port)
+    if is_new:
+        run_app_setup(settings, folder.path, listening)
+        environment = with_stored_app(environment)
+        settings = load_settings(options, environment)
+        secret = _check(settings)
     machine = open_host(environment)
     secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
     redactor = Redactor(secrets, machine.tokens.issued_tokens)
@@ -136,7 +145,8 @@ def serve_webhook(
     accept = _accepting(settings, machine, worker, outcomes)
     worker.start()
     sources = partial(_delivery_sources, settings, machine, queue)
-    MissedDeliveries(url, sources, accept).start()
+    interval = delivery_poll_seconds(settings, machine)
+    MissedDeliveries(url, sources, accept, interval=interval).start()
     outcomes.start()
     _announce(listening, url, folder)
     # runs are threads of this process, so that the first one finds the modules loaded

@@ -17,26 +17,40 @@ def _app_of(call: Call) -> App:
 
 
 def get_app(call: Call) -> Answer:
-    app = _app_of(call)
+    return Answer(200, _app_document(call, _app_of(call)))
+
+
+def convert_manifest(call: Call) -> Answer:
+    """Each code is good once."""
+    app = call.world.manifest_codes.pop(call.at["code"], None)
+    if app is None:
+        raise not_found()
+    secrets = {
+        "client_id": app.client_id,
+        "client_secret": f"client-secret-{app.id}",
+        "webhook_secret": app.hook["secret"],
+        "pem": app.private_key,
+    }
+    return Answer(201, {**_app_document(call, app), **secrets})
+
+
+def _app_document(call: Call, app: App) -> dict[str, Any]:
     now = core.stamp(call.world.now())
-    return Answer(
-        200,
-        {
-            "id": app.id,
-            "slug": app.slug,
-            "node_id": core.node_id("App", app.id),
-            "owner": core.account(call.site, app.account),
-            "name": app.slug,
-            "description": None,
-            "external_url": call.site.server_url,
-            "html_url": f"{call.site.server_url}/apps/{app.slug}",
-            "created_at": now,
-            "updated_at": now,
-            "permissions": dict(app.permissions),
-            "events": list(app.events),
-            "installations_count": max(1, len(app.installations)),
-        },
-    )
+    return {
+        "id": app.id,
+        "slug": app.slug,
+        "node_id": core.node_id("App", app.id),
+        "owner": core.account(call.site, app.account),
+        "name": app.slug,
+        "description": None,
+        "external_url": call.site.server_url,
+        "html_url": f"{call.site.server_url}/apps/{app.slug}",
+        "created_at": now,
+        "updated_at": now,
+        "permissions": dict(app.permissions),
+        "events": list(app.events),
+        "installations_count": max(1, len(app.installations)),
+    }
 
 
 def get_hook(call: Call) -> Answer:
@@ -150,6 +164,7 @@ def add_routes(routes: Routes) -> None:
     for operation, endpoint in (
         ("GET /app", get_app),
         ("GET /app/hook/config", get_hook),
+        ("POST /app-manifests/{code}/conversions", convert_manifest),
         ("POST /app/installations/{installation_id}/access_tokens", create_installation_token),
         ("GET /repos/{owner}/{repo}/installation", get_installation),
     ):
