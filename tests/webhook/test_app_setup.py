@@ -244,7 +244,7 @@ def new_server(tmp_path: Path, github: GitHubServer) -> Iterator[Path]:
 def test_a_new_server_gets_its_app_and_reads_deliveries_that_can_not_reach_it(
     new_server: Path, github: GitHubServer
 ) -> None:
-    found = until(lambda: re.search(r"create it at (\S+)", new_server.read_text()), 60)
+    found = until(lambda: re.search(r"create it at (\S+)", new_server.read_text()), 120)
     link = found[1]
     with urllib.request.urlopen(link, timeout=30) as answer:
         page = answer.read().decode()
@@ -259,7 +259,7 @@ def test_a_new_server_gets_its_app_and_reads_deliveries_that_can_not_reach_it(
     query = urllib.parse.urlencode({"code": "code", "state": state_of(page)})
     with urllib.request.urlopen(f"{manifest['redirect_url']}?{query}", timeout=30) as answer:
         assert f"{github.server_url}/apps/fixer/installations/new" in answer.read().decode()
-    until(lambda: "missed delivery guid-1 (ping): pong" in new_server.read_text(), 60)
+    until(lambda: "missed delivery guid-1 (ping): pong" in new_server.read_text(), 120)
     text = new_server.read_text()
     assert "listening on http://127.0.0.1:" in text
     assert app.private_key not in text and "Traceback" not in text

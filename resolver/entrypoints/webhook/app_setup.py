@@ -42,7 +42,6 @@ from resolver.github.client.app_manifest import (
     build_app_manifest,
     convert_manifest_code,
 )
-from resolver.runs.common import require_model
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.security.redaction import Redactor
 
@@ -181,9 +180,8 @@ def needs_app(settings: Settings) -> bool:
 def run_app_setup(settings: Settings, folder: Path, listening: socket.socket) -> None:
     """Serve the setup page until the App's credentials are stored in `folder`.
 
-    The socket stays open. A signal ends the process. Raises UsageError if no model is set either.
+    The socket stays open. A signal ends the process.
     """
-    require_model(settings)
     public_url = settings.server.public_url
     hook = f"{public_url}/webhook" if public_url else UNREACHABLE_HOOK
     setup = AppSetup(

@@ -185,6 +185,12 @@ class SpendingLedger:
         with self._database.reading() as connection:
             return tuple(SpendingTotal(*row) for row in connection.execute(query).all())
 
+    def cost_of_day(self, now: datetime) -> float:
+        """Return the cost in US dollars of all runs that started on that day."""
+        query = select(func.sum(SPENDING.c.cost)).where(SPENDING.c.day == f"{now:%Y-%m-%d}")
+        with self._database.reading() as connection:
+            return float(connection.scalar(query) or 0.0)
+
     def close(self) -> None:
         """Close all connections."""
         self._database.close()

@@ -105,6 +105,7 @@ def serve_webhook(
     """
     environment = with_stored_app(environment)
     settings = load_settings(options, environment)
+    require_model(settings)
     is_new = needs_app(settings)
     secret = "" if is_new else _check(settings)
     url, folder = _open_stores(settings)

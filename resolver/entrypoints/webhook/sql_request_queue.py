@@ -1,6 +1,7 @@
 """The queue of requests in SQLite or PostgreSQL: one table, with an index for each query."""
 
 import threading
+import time
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -70,6 +71,7 @@ REQUESTS = Table(
     Column("crashes", Integer, nullable=False, default=0),
     Column("outages", Integer, nullable=False, default=0),
     Column("outage_began", Float, nullable=False, default=0.0),
+    Column("finished_at", Float, nullable=False, default=0.0, server_default="0"),
     Index("resolver_requests_next", "state", "kind", "repository", "position"),
     Index("resolver_requests_oldest", "state", "kind", "position"),
     Index("resolver_requests_due", "state", "not_before"),
@@ -79,7 +81,8 @@ REQUESTS = Table(
 )
 """Columns: key: of the trigger. begun: True if the work of the claim has started. attempts: how
 often work has started. progress: of the run at the last crash; crashes: of the server since the run
-last made progress. trigger: as JSON; "" once the request is done. Times are seconds since 1970."""
+last made progress. trigger: as JSON; "" once the request is done. finished_at: 0 in rows of
+releases that did not record it. Times are seconds since 1970."""
 
 FIRST_OF_EACH_REPOSITORY = text(f"""
 WITH RECURSIVE lanes(repository) AS (
@@ -220,7 +223,9 @@ class SqlRequestQueue:
         """Implement `RequestQueue.finish`."""
         with self._database.writing() as connection:
             connection.execute(
-                _update_of_claim(id, claim).values(state=RequestState.DONE, trigger="")
+                _update_of_claim(id, claim).values(
+                    state=RequestState.DONE, trigger="", finished_at=time.time()
+                )
             )
 
     def defer(self, id: str, claim: int, until: datetime, outage: datetime | None = None) -> None:

@@ -69,3 +69,9 @@ CREATE TABLE IF NOT EXISTS resolver_outcomes (
 CREATE INDEX IF NOT EXISTS ix_resolver_outcomes_due ON resolver_outcomes (due);
 
 INSERT INTO resolver_alembic_version (version_num) VALUES ('0001') RETURNING version_num;
+
+-- Running upgrade 0001 -> 0002
+
+ALTER TABLE resolver_requests ADD COLUMN finished_at FLOAT DEFAULT '0' NOT NULL;
+
+UPDATE resolver_alembic_version SET version_num='0002' WHERE resolver_alembic_version.version_num = '0001';
