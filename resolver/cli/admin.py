@@ -90,6 +90,40 @@ def cancel_command(environment: Mapping[str, str], /, id: str, as_json: bool) ->
     return 0
 
 
+@command.command("executors")
+@as_json_option
+@click.pass_obj
+def executors_command(environment: Mapping[str, str], /, as_json: bool) -> int:
+    """List the processes that execute requests."""
+    with _administration(load_settings({}, environment)) as admin:
+        found = admin.executors()
+    _show("run/admin_executors.txt.j2", as_json, [_row(asdict(each)) for each in found])
+    return 0
+
+
+@command.command("drain")
+@click.argument("executor", required=False, default="")
+@as_json_option
+@click.pass_obj
+def drain_command(environment: Mapping[str, str], /, executor: str, as_json: bool) -> int:
+    """Let an executor start nothing more; without its id, all that run now.
+
+    Active runs continue to their end. A process that starts later is not draining.
+    """
+    _set_draining(environment, executor, True, as_json)
+    return 0
+
+
+@command.command("resume")
+@click.argument("executor", required=False, default="")
+@as_json_option
+@click.pass_obj
+def resume_command(environment: Mapping[str, str], /, executor: str, as_json: bool) -> int:
+    """Let a draining executor start requests again; without its id, all."""
+    _set_draining(environment, executor, False, as_json)
+    return 0
+
+
 @command.command("purge")
 @click.option("--older-than", required=True, metavar="AGE", help="For example 30d or 8w.")
 @click.option("--dry-run", is_flag=True, help="Count, and remove nothing.")
@@ -177,6 +211,14 @@ def migrate_command(environment: Mapping[str, str], /) -> int:
         admin.close()
     click.echo(for_terminal(text), nl=False)
     return 0
+
+
+def _set_draining(
+    environment: Mapping[str, str], executor: str, draining: bool, as_json: bool
+) -> None:
+    with _administration(load_settings({}, environment)) as admin:
+        count = admin.set_draining(executor, draining)
+    _show("run/admin_draining.txt.j2", as_json, {"executors": count, "draining": draining})
 
 
 @contextmanager

@@ -228,3 +228,26 @@ def test_the_database_is_migrated_by_hand(admin: Admin, tmp_path: Path) -> None:
     assert "there is no database" in admin.text("runs", code=2)
     assert known_revisions()[-1] in admin.text("migrate")
     assert admin.json("runs") == []
+
+
+def test_an_executor_is_drained_and_resumed(admin: Admin) -> None:
+    assert "No process is registered" in admin.text("executors")
+    assert "there is no executor" in admin.text("drain", code=2)
+    with admin.database.writing() as connection:
+        for id, host in (("first", "a"), ("second", "b")):
+            connection.exec_driver_sql(
+                "INSERT INTO resolver_executors "
+                "(id, kind, host, version, slots, started_at, lease_until, draining) "
+                f"VALUES ('{id}', 'worker', '{host}', '1.0', 2, {ord(host)}, 1, false)"
+            )
+    admin.queue.add(request(1))
+    admin.queue.claim(RequestKind.RUN, 1, NOW)
+    with admin.database.writing() as connection:
+        connection.exec_driver_sql("UPDATE resolver_requests SET executor = 'second'")
+    assert admin.json("drain", "second") == {"executors": 1, "draining": True}
+    assert "worker on b, release 1.0: 1 of 2 runs, draining" in admin.text("executors")
+    assert [each["draining"] for each in admin.json("executors")] == [False, True]
+    assert "2 executors start nothing more" in admin.text("drain")
+    assert "2 executors start requests again" in admin.text("resume")
+    assert [each["draining"] for each in admin.json("executors")] == [False, False]
+    assert "there is no executor third" in admin.text("resume", "third", code=2)

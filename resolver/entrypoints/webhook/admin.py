@@ -19,15 +19,17 @@ from sqlalchemy import (
     String,
     Table,
     and_,
+    column,
     delete,
     func,
     inspect,
     select,
+    table,
     update,
 )
 
 from resolver.entrypoints.webhook.database import ServerDatabase
-from resolver.entrypoints.webhook.request_queue import RequestState
+from resolver.entrypoints.webhook.request_queue import RequestKind, RequestState
 from resolver.entrypoints.webhook.schema import stored_revision
 from resolver.entrypoints.webhook.sql_request_queue import REQUESTS
 from resolver.errors import UsageError
@@ -48,6 +50,13 @@ RUN_TABLES = (
     "resolver_runs",
 )
 """The tables with rows of a run, which is in their column `run`."""
+
+_EXECUTORS = table(
+    "resolver_executors",
+    *map(column, ("id", "kind", "host", "version", "slots", "draining")),
+    *map(column, ("started_at", "lease_until")),
+)
+_CLAIMS = table("resolver_requests", *map(column, ("executor", "kind", "state")))
 
 OPEN_STATES = tuple(state for state in RequestState if state is not RequestState.DONE)
 
@@ -73,6 +82,24 @@ class StoredRequest:
     outages: int
     not_before: datetime | None
     finished_at: datetime | None
+
+
+@dataclass(frozen=True)
+class StoredExecutor:
+    """A process that executes requests, as `resolver admin executors` shows it.
+
+    lease_until: the process is regarded as dead after this time. runs: number of its active runs.
+    """
+
+    id: str
+    kind: str
+    host: str
+    version: str
+    slots: int
+    runs: int
+    draining: bool
+    started_at: datetime
+    lease_until: datetime
 
 
 @dataclass(frozen=True)
@@ -103,13 +130,13 @@ class ServerAdministration:
     ) -> list[StoredRequest]:
         """Return the newest requests, the newest first. state: "" for all, "open" for those that
         are not done."""
-        table = REQUESTS.c
-        query = select(REQUESTS).order_by(table.position.desc()).limit(limit)
+        columns = REQUESTS.c
+        query = select(REQUESTS).order_by(columns.position.desc()).limit(limit)
         if state:
             states = OPEN_STATES if state == "open" else (state,)
-            query = query.where(table.state.in_(states))
+            query = query.where(columns.state.in_(states))
         if repository:
-            query = query.where(table.repository == repository.lower())
+            query = query.where(columns.repository == repository.lower())
         with self._database.reading() as connection:
             return [_stored_request(row) for row in connection.execute(query)]
 
@@ -133,12 +160,12 @@ class ServerAdministration:
     def _change(
         self, id: str, allowed: Collection[str], state: str, values: dict[str, Any]
     ) -> StoredRequest:
-        table = REQUESTS.c
+        columns = REQUESTS.c
         with self._database.writing() as connection:
             row = _find(connection, id)
             changed = connection.execute(
                 update(REQUESTS)
-                .where(table.position == row.position, table.state.in_(allowed))
+                .where(columns.position == row.position, columns.state.in_(allowed))
                 .values(state=state, **values)
             )
             if changed.rowcount == 0:
@@ -146,6 +173,50 @@ class ServerAdministration:
                     f"{id} is {row.state}, not {' or '.join(allowed)}", _NEXT_STEPS[row.state]
                 )
         return _stored_request(row)
+
+    def executors(self) -> list[StoredExecutor]:
+        """Return the processes that execute requests, the longest-running first."""
+        columns = _EXECUTORS.c
+        with self._database.reading() as connection:
+            active = (
+                select(func.count())
+                .select_from(_CLAIMS)
+                .where(_CLAIMS.c.executor == columns.id, _CLAIMS.c.kind == RequestKind.RUN)
+                .where(_CLAIMS.c.state == RequestState.WORKING)
+                .scalar_subquery()
+            )
+            query = select(_EXECUTORS, active.label("runs")).order_by(columns.started_at)
+            return [
+                StoredExecutor(
+                    row.id,
+                    row.kind,
+                    row.host,
+                    row.version,
+                    row.slots,
+                    row.runs,
+                    bool(row.draining),
+                    datetime.fromtimestamp(row.started_at, UTC),
+                    datetime.fromtimestamp(row.lease_until, UTC),
+                )
+                for row in connection.execute(query)
+            ]
+
+    def set_draining(self, id: str, draining: bool) -> int:
+        """Let an executor claim nothing more, or claim again, and return how many were told.
+
+        Its active runs continue. id: "" for all executors. Raises UsageError if there is none.
+        """
+        change = update(_EXECUTORS).values(draining=draining)
+        if id:
+            change = change.where(_EXECUTORS.c.id == id)
+        with self._database.writing() as connection:
+            count = connection.execute(change).rowcount
+        if not count:
+            raise UsageError(
+                f"there is no executor {id}" if id else "there is no executor",
+                "see `resolver admin executors`; a process registers itself when it starts",
+            )
+        return count
 
     def purge(self, folder: Path, age: timedelta, now: datetime, dry_run: bool) -> PurgedData:
         """Remove finished requests and runs that are older than `age`. Costs and outcomes stay.
@@ -169,11 +240,11 @@ class ServerAdministration:
         with transaction() as connection:
             if not dry_run:
                 _start_unknown_ages(connection, now)
-            for table, is_old in _old_rows(connection, before, open_runs):
-                rows = select(func.count()).select_from(table).where(is_old)
-                counts[table.name] = connection.scalar(rows) or 0
+            for each, is_old in _old_rows(connection, before, open_runs):
+                rows = select(func.count()).select_from(each).where(is_old)
+                counts[each.name] = connection.scalar(rows) or 0
                 if not dry_run:
-                    connection.execute(delete(table).where(is_old))
+                    connection.execute(delete(each).where(is_old))
         if not dry_run:
             for path in folders:
                 remove_tree(path)
@@ -263,6 +334,6 @@ def _old_rows(
     inspector = inspect(connection)
     for name in RUN_TABLES:
         if inspector.has_table(name):
-            table = Table(name, MetaData(), Column("run", String(200)))
+            of_runs = Table(name, MetaData(), Column("run", String(200)))
             oldest_kept = f"{before:%Y%m%d-%H%M%S}"
-            yield table, and_(table.c.run < oldest_kept, table.c.run.not_in(open_runs))
+            yield of_runs, and_(of_runs.c.run < oldest_kept, of_runs.c.run.not_in(open_runs))

@@ -75,3 +75,111 @@ INSERT INTO resolver_alembic_version (version_num) VALUES ('0001') RETURNING ver
 ALTER TABLE resolver_requests ADD COLUMN finished_at FLOAT DEFAULT '0' NOT NULL;
 
 UPDATE resolver_alembic_version SET version_num='0002' WHERE resolver_alembic_version.version_num = '0001';
+
+-- Running upgrade 0002 -> 0003
+
+CREATE TABLE resolver_executors (
+    id VARCHAR(36) NOT NULL,
+    kind VARCHAR(10) NOT NULL,
+    host VARCHAR(255) NOT NULL,
+    version VARCHAR(50) NOT NULL,
+    slots INTEGER NOT NULL,
+    started_at FLOAT NOT NULL,
+    lease_until FLOAT NOT NULL,
+    draining BOOLEAN NOT NULL,
+    PRIMARY KEY (id)
+);
+
+ALTER TABLE resolver_requests ADD COLUMN notice_until FLOAT DEFAULT '0' NOT NULL;
+
+ALTER TABLE resolver_requests ADD COLUMN executor VARCHAR(36) DEFAULT '' NOT NULL;
+
+UPDATE resolver_alembic_version SET version_num='0003' WHERE resolver_alembic_version.version_num = '0002';
+
+-- Running upgrade 0003 -> 0004
+
+CREATE TABLE IF NOT EXISTS resolver_events (
+    run VARCHAR(200) NOT NULL,
+    id INTEGER NOT NULL,
+    kind VARCHAR(100) NOT NULL,
+    data JSON NOT NULL,
+    PRIMARY KEY (run, id)
+);
+
+CREATE TABLE resolver_archived_runs (
+    run VARCHAR(200) NOT NULL,
+    request BIGINT NOT NULL,
+    claim INTEGER NOT NULL,
+    events INTEGER NOT NULL,
+    digest VARCHAR(64) NOT NULL,
+    changes INTEGER NOT NULL,
+    PRIMARY KEY (run)
+);
+
+CREATE TABLE resolver_run_files (
+    run VARCHAR(200) NOT NULL,
+    name VARCHAR(200) NOT NULL,
+    size INTEGER NOT NULL,
+    digest VARCHAR(64) NOT NULL,
+    changed FLOAT NOT NULL,
+    PRIMARY KEY (run, name)
+);
+
+CREATE TABLE resolver_run_chunks (
+    run VARCHAR(200) NOT NULL,
+    name VARCHAR(200) NOT NULL,
+    number INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (run, name, number)
+);
+
+CREATE TABLE resolver_issue_history (
+    position INTEGER NOT NULL,
+    conversation VARCHAR(400) NOT NULL,
+    entry TEXT NOT NULL,
+    identity VARCHAR(64) NOT NULL,
+    PRIMARY KEY (position),
+    UNIQUE (identity)
+);
+
+CREATE INDEX ix_resolver_issue_history_conversation ON resolver_issue_history (conversation);
+
+UPDATE resolver_alembic_version SET version_num='0004' WHERE resolver_alembic_version.version_num = '0003';
+
+-- Running upgrade 0004 -> 0005
+
+CREATE TABLE resolver_runs (
+    run VARCHAR(200) NOT NULL,
+    repository VARCHAR(300) NOT NULL,
+    number INTEGER,
+    title TEXT NOT NULL,
+    requester VARCHAR(200) NOT NULL,
+    kind VARCHAR(40) NOT NULL,
+    command VARCHAR(40) NOT NULL,
+    state VARCHAR(40) NOT NULL,
+    stage VARCHAR(40) NOT NULL,
+    reason TEXT NOT NULL,
+    cause VARCHAR(60) NOT NULL,
+    model VARCHAR(300) NOT NULL,
+    day VARCHAR(10) NOT NULL,
+    started FLOAT NOT NULL,
+    ended FLOAT,
+    cost FLOAT NOT NULL,
+    unpriced INTEGER NOT NULL,
+    tokens_in INTEGER NOT NULL,
+    tokens_out INTEGER NOT NULL,
+    branch TEXT NOT NULL,
+    pull_request TEXT NOT NULL,
+    executor VARCHAR(200) NOT NULL,
+    PRIMARY KEY (run)
+);
+
+CREATE INDEX ix_resolver_runs_repository ON resolver_runs (repository);
+
+CREATE INDEX ix_resolver_runs_requester ON resolver_runs (requester);
+
+CREATE INDEX ix_resolver_runs_state ON resolver_runs (state);
+
+CREATE INDEX ix_resolver_runs_day ON resolver_runs (day);
+
+UPDATE resolver_alembic_version SET version_num='0005' WHERE resolver_alembic_version.version_num = '0004';
