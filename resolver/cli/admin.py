@@ -13,7 +13,7 @@ import click
 
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
-from resolver.entrypoints.webhook.admin import ServerAdministration, StoredRequest
+from resolver.entrypoints.webhook.admin import ServerAdministration, ListedRequest
 from resolver.entrypoints.webhook.costs import SpendingLedger, SpendingTotal, is_cost_recorded
 from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.stored_app import with_stored_app
@@ -118,7 +118,7 @@ def drain_command(environment: Mapping[str, str], /, executor: str, as_json: boo
 @click.argument("executor", required=False, default="")
 @as_json_option
 @click.pass_obj
-def resume_command(environment: Mapping[str, str], /, executor: str, as_json: bool) -> int:
+def resume_executor_command(environment: Mapping[str, str], /, executor: str, as_json: bool) -> int:
     """Let a draining executor start requests again; without its id, all."""
     _set_draining(environment, executor, False, as_json)
     return 0
@@ -248,7 +248,7 @@ def _show(template: str, as_json: bool, content: Any) -> None:
         click.echo(for_terminal(render(template, content=content)), nl=False)
 
 
-def _show_changed(request: StoredRequest, state: str, as_json: bool) -> None:
+def _show_changed(request: ListedRequest, state: str, as_json: bool) -> None:
     content = _row(asdict(request)) | {"state": state, "before": request.state}
     _show("run/admin_changed.txt.j2", as_json, content)
 

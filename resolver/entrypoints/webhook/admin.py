@@ -64,7 +64,7 @@ _RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
 
 
 @dataclass(frozen=True)
-class StoredRequest:
+class ListedRequest:
     """A request in the queue, as `resolver admin runs` shows it.
 
     run: id of its run; "" once the request is done, because the trigger is removed then.
@@ -127,7 +127,7 @@ class ServerAdministration:
 
     def requests(
         self, state: str = "", repository: str = "", limit: int = 50
-    ) -> list[StoredRequest]:
+    ) -> list[ListedRequest]:
         """Return the newest requests, the newest first. state: "" for all, "open" for those that
         are not done."""
         columns = REQUESTS.c
@@ -140,7 +140,7 @@ class ServerAdministration:
         with self._database.reading() as connection:
             return [_stored_request(row) for row in connection.execute(query)]
 
-    def requeue(self, id: str) -> StoredRequest:
+    def requeue(self, id: str) -> ListedRequest:
         """Let a deferred request be started now, without the crashes and outages that it has had.
 
         id: of the request or of its run. Raises UsageError if there is none, or it is not deferred.
@@ -148,7 +148,7 @@ class ServerAdministration:
         values = {"not_before": 0.0, "crashes": 0, "outages": 0, "outage_began": 0.0}
         return self._change(id, (RequestState.DEFERRED,), RequestState.WAITING, values)
 
-    def cancel(self, id: str, now: datetime) -> StoredRequest:
+    def cancel(self, id: str, now: datetime) -> ListedRequest:
         """End a request that waits or is deferred. Its conversation is not told.
 
         id: of the request or of its run. Raises UsageError if there is none, or it does not wait.
@@ -159,7 +159,7 @@ class ServerAdministration:
 
     def _change(
         self, id: str, allowed: Collection[str], state: str, values: dict[str, Any]
-    ) -> StoredRequest:
+    ) -> ListedRequest:
         columns = REQUESTS.c
         with self._database.writing() as connection:
             row = _find(connection, id)
@@ -276,11 +276,11 @@ def _find(connection: Connection, id: str) -> Any:
     return row
 
 
-def _stored_request(row: Any) -> StoredRequest:
+def _stored_request(row: Any) -> ListedRequest:
     def time_of(seconds: float) -> datetime | None:
         return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
-    return StoredRequest(
+    return ListedRequest(
         id=row.id,
         run=_run_of(row),
         kind=row.kind,

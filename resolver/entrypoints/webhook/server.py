@@ -103,18 +103,8 @@ def serve_webhook(
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
-    environment = with_stored_app(environment)
+    environment, secret, url, folder, listening = _prepare(environment, options, host, port)
     settings = load_settings(options, environment)
-    require_model(settings)
-    is_new = needs_app(settings)
-    secret = "" if is_new else _check(settings)
-    url, folder = _open_stores(settings)
-    listening = listen(host, port)
-    if is_new:
-        run_app_setup(settings, folder.path, listening)
-        environment = with_stored_app(environment)
-        settings = load_settings(options, environment)
-        secret = _check(settings)
     machine = open_host(environment)
     secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
     redactor = Redactor(secrets, machine.tokens.issued_tokens)
@@ -154,6 +144,28 @@ def serve_webhook(
     import_lazy_modules()
     preload_models(settings)
     _serve(_open_app(settings, secret, accept, queue, folder, store, metrics), listening)
+
+
+def _prepare(
+    environment: Mapping[str, str], options: Mapping[str, Any], host: str, port: int
+) -> tuple[Mapping[str, str], str, URL, DataFolder, socket.socket]:
+    """Return the environment with the App's credentials, the webhook's secret, the database, the
+    data folder and the listening socket. Serves the setup page first if there is no App.
+
+    Raises UsageError.
+    """
+    environment = with_stored_app(environment)
+    settings = load_settings(options, environment)
+    require_model(settings)
+    is_new = needs_app(settings)
+    secret = "" if is_new else _check(settings)
+    url, folder = _open_stores(settings)
+    listening = listen(host, port)
+    if is_new:
+        run_app_setup(settings, folder.path, listening)
+        environment = with_stored_app(environment)
+        secret = _check(load_settings(options, environment))
+    return environment, secret, url, folder, listening
 
 
 def _open_app(
