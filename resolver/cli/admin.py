@@ -13,7 +13,7 @@ import click
 
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
-from resolver.entrypoints.webhook.admin import ServerAdministration, ListedRequest
+from resolver.entrypoints.webhook.admin import ListedRequest, ServerAdministration
 from resolver.entrypoints.webhook.costs import SpendingLedger, SpendingTotal, is_cost_recorded
 from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.stored_app import with_stored_app
