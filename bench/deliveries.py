@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import psycopg
 from sqlalchemy import create_engine, make_url
 
-from resolver.entrypoints.webhook.sql_request_queue import REQUESTS
+from resolver.entrypoints.webhook.request_table import REQUESTS
 from tests.parts.postgres import running_postgres
 
 RESOLVER = str(Path(sys.executable).parent / "resolver")

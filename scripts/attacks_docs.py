@@ -39,6 +39,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/codebase/test_settings.py",
         "tests/github/test_github_app.py",
         "tests/webhook/test_metrics.py",
+        "tests/webhook/test_app_setup.py",
     ),
     "Who may start work": (
         "tests/github/events/test_permission.py",

@@ -2,18 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import click
 
 from resolver.config.settings import load_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
-from resolver.github.client.app import EVENTS, PERMISSIONS
-
-HOMEPAGE = "https://docs.github.com/apps"
-"""The homepage URL, which GitHub requires; the App does not use it."""
+from resolver.github.client.app_manifest import build_app_manifest, registration_form_url
 
 
 @click.command()
@@ -38,7 +34,7 @@ def command(
     settings = load_settings({}, environment)
     hook = _webhook_url(server) if server else ""
     if as_json:
-        click.echo(json.dumps(manifest(name, hook), indent=2))
+        click.echo(json.dumps(build_app_manifest(name, hook), indent=2))
         return 0
     text = render(
         "init/app.txt.j2",
@@ -47,41 +43,6 @@ def command(
     )
     click.echo(text, nl=False)
     return 0
-
-
-def manifest(name: str, hook: str) -> dict[str, Any]:
-    """Return the App's manifest. `hook` is the URL of its webhook, "" for none.
-
-    Source:
-    https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest
-    """
-    return {
-        "name": name,
-        "url": HOMEPAGE,
-        "public": False,
-        "hook_attributes": {"url": hook or HOMEPAGE, "active": bool(hook)},
-        "default_permissions": dict(PERMISSIONS),
-        "default_events": list(EVENTS) if hook else [],
-    }
-
-
-def registration_form_url(github: str, owner: str | None, name: str, hook: str) -> str:
-    """Return the URL of GitHub's registration form with its fields filled in.
-
-    Source:
-    https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-using-url-parameters
-    """
-    fields = [
-        ("name", name),
-        ("url", HOMEPAGE),
-        ("public", "false"),
-        ("webhook_active", "true" if hook else "false"),
-        *((("webhook_url", hook),) if hook else ()),
-        *PERMISSIONS.items(),
-        *((("events[]", event) for event in EVENTS) if hook else ()),
-    ]
-    owner_path = f"organizations/{owner}/settings" if owner else "settings"
-    return f"{github.rstrip('/')}/{owner_path}/apps/new?{urlencode(fields)}"
 
 
 def _webhook_url(server: str) -> str:

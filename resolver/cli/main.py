@@ -26,6 +26,7 @@ COMMANDS = {
     "sweep": "Resolve the labeled issues of a repository, oldest first.",
     "outcomes": "Show what became of the pull requests that Resolver opened.",
     "costs": "Show what the server's runs have cost, by repository and month.",
+    "admin": "Show and change what a server has stored: queue, runs, quotas.",
     "sandbox": "Serve sandboxes to runs on other machines.",
     "publish": "Publish a run's finished change, without a model or a sandbox.",
     "replay": "Execute an event log again, or continue from one of its events.",

@@ -158,11 +158,13 @@ def server_settings(
     )
 
 
-def log_to_stderr(redactor: Redactor, log_format: LogFormat = "text") -> None:
-    """Log to stderr without secrets. Other packages log only their warnings."""
+def log_to_stderr(redactor: Redactor, log_format: LogFormat = "text") -> logging.Handler:
+    """Log to stderr without secrets, and return the handler. Other packages log only their
+    warnings."""
     handler = logging.StreamHandler()
     handler.addFilter(RewritingFilter(redactor.redact_text))
     handler.setFormatter(formatter_of(log_format))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.captureWarnings(True)
     logging.getLogger("resolver").setLevel(logging.INFO)
+    return handler

@@ -24,6 +24,7 @@ LAZY_IMPORTS = {
     "httpx2",
     "pygments",
     "opentelemetry",
+    "alembic",
 }
 """The only packages that may be imported inside a function."""
 
@@ -147,7 +148,7 @@ def test_no_public_name_is_defined_twice() -> None:
     """`command` is the name that the command line imports from each of its modules."""
     places: dict[str, list[str]] = {}
     for path in MODULES:
-        if "demo" in path.parts:
+        if "demo" in path.parts or "versions" in path.parts:  # alembic calls `upgrade` of each
             continue
         for name in public_names(path):
             places.setdefault(name, []).append(name_of(path))

@@ -149,7 +149,7 @@ def test_requests_that_come_at_the_same_time_are_all_stored(queue: SqlRequestQue
 
 
 def test_a_request_that_the_database_refuses_does_not_keep_others_out(url: URL) -> None:
-    database = ServerDatabase(url, REQUESTS)
+    database = ServerDatabase(url)
     rows = rows_of_waiting_runs(4)
     rows[1]["number"] = 2**70
     batch = [Insertion(row) for row in rows]

@@ -16,7 +16,6 @@ from resolver.entrypoints.webhook.run_archive import (
     CHUNK_BYTES,
     CHUNKS,
     FILES,
-    RUNS,
     LogLine,
     LogPosition,
     RunArchive,
@@ -281,7 +280,7 @@ def test_a_row_of_the_database_writes_nothing_else(
     one, other = machines
     one.work(FIRST, "a", name=PATCH, text="+1\n")
     [file] = one.archive.files(RUN)
-    database = ServerDatabase(url, RUNS)
+    database = ServerDatabase(url)
     with database.writing() as connection:
         for name in HOSTILE_NAMES:
             row = {"run": RUN, "name": name}
@@ -336,7 +335,7 @@ def test_damaged_rows_are_an_error_and_the_local_folder_is_shown(
 ) -> None:
     one, other = machines
     one.work(FIRST, "a", "b", name=PATCH, text="+1\n")
-    database = ServerDatabase(url, RUNS)
+    database = ServerDatabase(url)
 
     def damage(statement: str) -> None:
         with database.writing() as connection:

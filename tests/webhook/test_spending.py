@@ -29,7 +29,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
     yield make_url(server.url)
     engine = create_engine(make_url(server.url).set(drivername="postgresql+psycopg"))
     with engine.begin() as connection:
-        connection.execute(text("DROP TABLE IF EXISTS resolver_spending"))
+        connection.execute(text("DELETE FROM resolver_spending"))
     engine.dispose()
 
 

@@ -100,7 +100,7 @@ class _LimitUsage:
 
 
 class SpendingLedger:
-    """The table of costs, created if it does not exist. Safe to use from several threads and
+    """The table of costs. Safe to use from several threads and
     processes.
 
     url: of SQLite or PostgreSQL, as returned by `database.parse_database_url`. Raises UsageError if
@@ -110,7 +110,7 @@ class SpendingLedger:
     """
 
     def __init__(self, url: URL, retries: RetryPolicy = DATABASE_RETRIES) -> None:
-        self._database = ServerDatabase(url, SPENDING)
+        self._database = ServerDatabase(url)
         self._retries = retries
 
     def reserve(
@@ -237,6 +237,12 @@ class SpendingLedger:
             query = query.where(table.day.like(f"{month}-%"))
         with self._database.reading() as connection:
             return tuple(SpendingTotal(*row) for row in connection.execute(query).all())
+
+    def cost_of_day(self, now: datetime) -> float:
+        """Return the cost in US dollars of all runs that started on that day."""
+        query = select(func.sum(SPENDING.c.cost)).where(SPENDING.c.day == f"{now:%Y-%m-%d}")
+        with self._database.reading() as connection:
+            return float(connection.scalar(query) or 0.0)
 
     def close(self) -> None:
         """Close all connections."""

@@ -18,7 +18,8 @@ _EXECUTOR: Final = ".executor"
 class DataFolder:
     """The data folder, created if it does not exist and readable only by its owner.
 
-    It is locked until the process ends, however it ends, so that no stale lock remains. Raises
+    It is locked until `close` or the end of the process, however it ends, so that no stale lock
+    remains. Raises
     UsageError if the folder can't be written or another server holds the lock.
     """
 
@@ -29,6 +30,10 @@ class DataFolder:
         except OSError as error:
             raise _not_writable_error(self.path, error) from error
         self._lock = lock_file(self.path / ".lock")
+
+    def close(self) -> None:
+        """Release the lock before the process ends."""
+        os.close(self._lock)
 
     def note_stop(self) -> None:
         """Record that the server was told to end. After a crash or a kill there is no such

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, inspect, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, make_url
 from sqlalchemy import event as hooks
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.schema import CreateColumn, Table
+from sqlalchemy.schema import Table
 
+from resolver.entrypoints.webhook.schema import is_schema_current, upgrade_schema
 from resolver.errors import ResolverError, UsageError
 
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
@@ -68,19 +69,32 @@ class DatabaseError(ResolverError):
 class ServerDatabase:
     """Runs transactions on one database. Thread-safe.
 
+    Its tables are created, or migrated from those of an earlier release.
+
     url: as returned by `parse_database_url`. Raises UsageError if the database can't be used, and
     DatabaseError if that happens later. No error contains the password.
     """
 
-    def __init__(self, url: URL, table: Table) -> None:
+    def __init__(self, url: URL) -> None:
         self._url = url
         self._engine = _create_engine(url)
         self._reading = self._engine.execution_options(**READS)
         try:
-            with self.writing() as connection:
-                _make_table(connection, table)
+            self._upgrade()
         except DatabaseError as error:
             raise UsageError(error.what, error.next_step) from error
+
+    def _upgrade(self) -> None:
+        """Create or migrate the tables. No connection stays open if that fails."""
+        try:
+            with self.reading() as connection:
+                is_current = is_schema_current(connection)
+            if not is_current:
+                with self.writing() as connection:
+                    upgrade_schema(connection)
+        except ResolverError:
+            self.close()
+            raise
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -172,29 +186,3 @@ def _begin_transaction(connection: Connection) -> None:
     # later could fail with SQLITE_BUSY without waiting. Source:
     # https://www.sqlite.org/lang_transaction.html
     connection.exec_driver_sql("BEGIN" if is_read_only else "BEGIN IMMEDIATE")
-
-
-def _make_table(connection: Connection, table: Table) -> None:
-    try:
-        with connection.begin_nested():
-            table.metadata.create_all(connection)
-            _add_missing_columns(connection, table)
-    except DBAPIError:
-        # If two processes create it at the same time, one of them fails and the table exists.
-        if not inspect(connection).has_table(table.name):
-            raise
-        _add_missing_columns(connection, table)
-
-
-def _add_missing_columns(connection: Connection, table: Table) -> None:
-    """Add the columns that a table of an earlier release does not have. They have a default."""
-    existing = {column["name"] for column in inspect(connection).get_columns(table.name)}
-    is_postgresql = connection.dialect.name == "postgresql"
-    for column in table.columns:
-        if column.name not in existing:
-            declaration = CreateColumn(column).compile(dialect=connection.dialect)
-            # Two processes may add it at the same time; SQLite has only one.
-            condition = "IF NOT EXISTS " if is_postgresql else ""
-            connection.exec_driver_sql(
-                f"ALTER TABLE {table.name} ADD COLUMN {condition}{declaration}"
-            )

@@ -181,7 +181,7 @@ class RegisteredExecutor:
         clock: BootTime = boot_time,
     ) -> None:
         self.id = str(uuid.uuid4())
-        self._database = ServerDatabase(url, EXECUTORS)
+        self._database = ServerDatabase(url)
         self._kind, self._slots, self._times, self._clock = kind, slots, times, clock
         self._expires = url.get_backend_name() != "sqlite"
         self.fence = Fence(self.id, self._expires, times.safety, clock)

@@ -153,7 +153,7 @@ class IssueHistories:
     """
 
     def __init__(self, url: URL) -> None:
-        self._database = ServerDatabase(url, HISTORY)
+        self._database = ServerDatabase(url)
         insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
         self._insertion = insert(HISTORY).on_conflict_do_nothing(index_elements=["identity"])
 

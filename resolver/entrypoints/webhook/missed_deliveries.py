@@ -69,7 +69,7 @@ class MissedDeliveries:
     """Polls for missed deliveries.
 
     accept: processes a delivery, as the webhook does. is_responsible: returns True if this process
-    is the one of several on the database that polls.
+    is the one of several on the database that polls. interval: between two polls in seconds.
     """
 
     def __init__(
@@ -79,10 +79,12 @@ class MissedDeliveries:
         accept: Accept,
         now: Clock = utc_now,
         is_responsible: Callable[[], bool] = lambda: True,
+        interval: float = POLL_INTERVAL_SECONDS,
     ) -> None:
         self._is_responsible = is_responsible
-        self._database = ServerDatabase(url, POLLS)
+        self._database = ServerDatabase(url)
         self._sources, self._accept, self._now = sources, accept, now
+        self._interval = interval
 
     def start(self) -> None:
         """Start to poll in the background."""
@@ -101,7 +103,7 @@ class MissedDeliveries:
                         "missed deliveries could not be read from GitHub: %s", error.what
                     )
                 last_error = error.what
-            time.sleep(POLL_INTERVAL_SECONDS)
+            time.sleep(self._interval)
 
     def poll(self) -> int:
         """Process the missed deliveries and return their number.

@@ -87,13 +87,13 @@ class StoredOutcomes:
 
 
 class OutcomeStore:
-    """The table of outcomes, created if it does not exist. Thread-safe.
+    """The table of outcomes. Thread-safe.
 
     url: as returned by `database.parse_database_url`. Methods raise DatabaseError.
     """
 
     def __init__(self, url: URL) -> None:
-        self._database = ServerDatabase(url, OUTCOMES)
+        self._database = ServerDatabase(url)
 
     def mark_due(self, repository: str, now: datetime) -> None:
         """Let the outcomes of the repository be read as soon as possible."""

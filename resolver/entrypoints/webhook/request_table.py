@@ -33,6 +33,7 @@ REQUESTS = Table(
     Column("crashes", Integer, nullable=False, default=0),
     Column("outages", Integer, nullable=False, default=0),
     Column("outage_began", Float, nullable=False, default=0.0),
+    Column("finished_at", Float, nullable=False, default=0.0, server_default="0"),
     Index("resolver_requests_next", "state", "kind", "repository", "position"),
     Index("resolver_requests_oldest", "state", "kind", "position"),
     Index("resolver_requests_due", "state", "not_before"),
@@ -44,7 +45,8 @@ REQUESTS = Table(
 run waits. executor: id of the executor that holds the newest claim; "" in rows of releases without
 executors. begun: True if the work of the claim has started. attempts: how
 often work has started. progress: of the run at the last crash; crashes: of the server since the run
-last made progress. trigger: as JSON; "" once the request is done. Times are seconds since 1970."""
+last made progress. trigger: as JSON; "" once the request is done. finished_at: 0 in rows of
+releases that did not record it. Times are seconds since 1970."""
 
 _OWNER = "rtrim({0}.repository, replace({0}.repository, '/', ''))"
 """SQL for the owner of a repository, with a slash at its end. `rtrim` removes all characters of its

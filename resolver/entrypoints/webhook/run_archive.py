@@ -137,7 +137,7 @@ class RunArchive:
     """
 
     def __init__(self, url: URL, now: Clock = utc_now) -> None:
-        self._database = ServerDatabase(url, RUNS)
+        self._database = ServerDatabase(url)
         self._insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
         self._now = now
 

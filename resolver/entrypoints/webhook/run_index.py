@@ -159,7 +159,7 @@ class RunIndex:
     """
 
     def __init__(self, url: URL) -> None:
-        self._database = ServerDatabase(url, RUNS)
+        self._database = ServerDatabase(url)
 
     def put(self, run: str, new: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
         """Write the row of a run. new: values of a row that does not exist yet. changes: values

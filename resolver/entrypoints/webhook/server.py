@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -19,6 +20,7 @@ from resolver.entrypoints.listening import (
     listen,
     server_settings,
 )
+from resolver.entrypoints.webhook.app_setup import delivery_poll_seconds, needs_app, run_app_setup
 from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.entrypoints.webhook.executors import ExecutorKind
 from resolver.entrypoints.webhook.health import ReadinessCheck
@@ -33,6 +35,7 @@ from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.process import ExecutorProcess, open_process, require_credentials
 from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.site import Site, open_users
+from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
 from resolver.entrypoints.webhook.worker import Worker
 from resolver.errors import ForgeError, UsageError
@@ -82,8 +85,8 @@ def serve_webhook(
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
+    environment, listening = _prepare(environment, options, host, port)
     secret = _require_secret(load_settings(options, environment))
-    listening = listen(host, port)
     kind = ExecutorKind.SERVE
     try:
         process = open_process(environment, options, kind, concurrency, metrics_address)
@@ -96,8 +99,8 @@ def serve_webhook(
     accept = _accepting(settings, machine, process.worker, outcomes)
     process.start()
     sources = partial(_delivery_sources, settings, machine, process.queue)
-    is_responsible = process.executor.is_first
-    MissedDeliveries(url, sources, accept, is_responsible=is_responsible).start()
+    is_responsible, interval = process.executor.is_first, delivery_poll_seconds(settings, machine)
+    MissedDeliveries(url, sources, accept, is_responsible=is_responsible, interval=interval).start()
     outcomes.start()
     site = _open_site(process, secret, store)
     _announce(listening, url, process.folder)
@@ -106,6 +109,29 @@ def serve_webhook(
     threading.Thread(target=process.load_modules, name="modules", daemon=True).start()
     app = _open_app(secret, accept, process.queue, process.folder, site, process.metrics)
     _serve(app, listening)
+
+
+def _prepare(
+    environment: Mapping[str, str], options: Mapping[str, Any], host: str, port: int
+) -> tuple[Mapping[str, str], socket.socket]:
+    """Return the environment with the App's credentials, and the listening socket. Serves the setup
+    page first if there is no App.
+
+    Raises UsageError.
+    """
+    environment = with_stored_app(environment)
+    settings = load_settings(options, environment)
+    require_model(settings)
+    is_new = needs_app(settings)
+    if not is_new:
+        _require_secret(settings)
+    listening = listen(host, port)
+    if is_new:
+        folder = DataFolder(Path(settings.server.data_dir))
+        run_app_setup(settings, folder.path, listening)
+        folder.close()
+        environment = with_stored_app(environment)
+    return environment, listening
 
 
 def _open_app(

@@ -1,6 +1,7 @@
 """The queue of requests in SQLite or PostgreSQL: one table, with an index for each query."""
 
 import threading
+import time
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -54,7 +55,7 @@ FIRST_WAIT_AFTER_CRASH = timedelta(minutes=1)
 
 
 class SqlRequestQueue:
-    """Implements `RequestQueue` with a table, which is created if it does not exist.
+    """Implements `RequestQueue` with a table.
 
     url: as returned by `database.parse_database_url`. executor: id of the registered executor that
     claims requests; "" if there is only one, which is not registered. Raises UsageError if the
@@ -63,7 +64,7 @@ class SqlRequestQueue:
 
     def __init__(self, url: URL, executor: str = "") -> None:
         self._executor = executor
-        self._database = ServerDatabase(url, REQUESTS)
+        self._database = ServerDatabase(url)
         insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
         statement = insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"]).inline()
         self._insertion = statement.execution_options(preserve_rowcount=True)
@@ -171,7 +172,9 @@ class SqlRequestQueue:
         """Implement `RequestQueue.finish`."""
         with self._database.writing() as connection:
             connection.execute(
-                _update_of_claim(id, claim).values(state=RequestState.DONE, trigger="")
+                _update_of_claim(id, claim).values(
+                    state=RequestState.DONE, trigger="", finished_at=time.time()
+                )
             )
 
     def defer(self, id: str, claim: int, until: datetime, outage: datetime | None = None) -> None:

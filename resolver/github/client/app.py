@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import jwt
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess, redact_token
@@ -42,6 +42,9 @@ EVENTS = (*starting_actions(), "check_suite", "status", "workflow_run")
 
 RENEWAL_MARGIN = timedelta(minutes=15)
 """Time before its expiry at which a token is replaced. A push can take this long."""
+
+MAX_INSTALLATIONS = 1_000
+"""Maximum number of installations that are listed."""
 
 _MIN_VALIDITY = timedelta(minutes=2)
 """Time before its expiry up to which a token is still used if no newer one is available."""
@@ -107,6 +110,9 @@ class Installation(DeferredModel):
     permissions: dict[str, str] = Field(default={})
     events: tuple[str, ...] = ()
     suspended_at: datetime | None = None
+
+
+_INSTALLATIONS = TypeAdapter(list[Installation], config=ConfigDict(defer_build=True))
 
 
 class _Repository(DeferredModel):
@@ -198,6 +204,20 @@ class AppAccess:
     def deliveries(self) -> HookDeliveries:
         """Return the deliveries of the App's webhook."""
         return HookDeliveries(self._access, "/app/hook")
+
+    def installations(self) -> list[Installation]:
+        """Return the installations of the App, at most MAX_INSTALLATIONS. Raises ForgeError."""
+        found: list[Installation] = []
+        with self._access.asking("list the installations of the GitHub App", "the App's own key"):
+            for page in range(1, MAX_INSTALLATIONS // 100 + 1):
+                _, answer = self._requester.requestJsonAndCheck(
+                    "GET", "/app/installations", parameters={"per_page": 100, "page": page}
+                )
+                rows = _INSTALLATIONS.validate_python(answer)
+                found += rows
+                if len(rows) < 100:
+                    break
+        return found
 
     def installation(self, repository: str) -> Installation:
         """Return the installation that has access to the repository.

@@ -6,7 +6,7 @@ from typing import Any
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
 from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, not_found
-from tests.parts.github_server.state import App, Repository, Token, World
+from tests.parts.github_server.state import Account, App, Repository, Token, World
 from tests.parts.github_server.tokens import new_token
 
 
@@ -17,26 +17,40 @@ def _app_of(call: Call) -> App:
 
 
 def get_app(call: Call) -> Answer:
-    app = _app_of(call)
+    return Answer(200, _app_document(call, _app_of(call)))
+
+
+def convert_manifest(call: Call) -> Answer:
+    """Each code is good once."""
+    app = call.world.manifest_codes.pop(call.at["code"], None)
+    if app is None:
+        raise not_found()
+    secrets = {
+        "client_id": app.client_id,
+        "client_secret": f"client-secret-{app.id}",
+        "webhook_secret": app.hook["secret"],
+        "pem": app.private_key,
+    }
+    return Answer(201, {**_app_document(call, app), **secrets})
+
+
+def _app_document(call: Call, app: App) -> dict[str, Any]:
     now = core.stamp(call.world.now())
-    return Answer(
-        200,
-        {
-            "id": app.id,
-            "slug": app.slug,
-            "node_id": core.node_id("App", app.id),
-            "owner": core.account(call.site, app.account),
-            "name": app.slug,
-            "description": None,
-            "external_url": call.site.server_url,
-            "html_url": f"{call.site.server_url}/apps/{app.slug}",
-            "created_at": now,
-            "updated_at": now,
-            "permissions": dict(app.permissions),
-            "events": list(app.events),
-            "installations_count": max(1, len(app.installations)),
-        },
-    )
+    return {
+        "id": app.id,
+        "slug": app.slug,
+        "node_id": core.node_id("App", app.id),
+        "owner": core.account(call.site, app.account),
+        "name": app.slug,
+        "description": None,
+        "external_url": call.site.server_url,
+        "html_url": f"{call.site.server_url}/apps/{app.slug}",
+        "created_at": now,
+        "updated_at": now,
+        "permissions": dict(app.permissions),
+        "events": list(app.events),
+        "installations_count": max(1, len(app.installations)),
+    }
 
 
 def get_hook(call: Call) -> Answer:
@@ -61,29 +75,45 @@ def get_installation(call: Call) -> Answer:
         raise not_found()
     owner = call.world.repositories[full_name].owner
     id = installation_id(call.world, app, owner.login)
+    return Answer(200, _installation_document(call, app, owner, id))
+
+
+def list_installations(call: Call) -> Answer:
+    """Those that were asked for before."""
+    app = _app_of(call)
+    rows = [(call.world.account(login), id) for login, id in app.installations.items()]
+
+    def document(row: tuple[Account, int]) -> dict[str, Any]:
+        found = _installation_document(call, app, *row)
+        # The description wants the account to be a user and an enterprise at once, in this list.
+        now = core.stamp(call.world.now())
+        also = {"name": row[0].login, "slug": row[0].login, "created_at": now, "updated_at": now}
+        return found | {"account": found["account"] | also}
+
+    return call.page(rows, document)
+
+
+def _installation_document(call: Call, app: App, owner: Account, id: int) -> dict[str, Any]:
     now, api = core.stamp(call.world.now()), call.site.api_url
-    return Answer(
-        200,
-        {
-            "id": id,
-            "account": core.account(call.site, owner),
-            "repository_selection": "all" if app.repositories is None else "selected",
-            "access_tokens_url": f"{api}/app/installations/{id}/access_tokens",
-            "repositories_url": f"{api}/installation/repositories",
-            "html_url": f"{call.site.server_url}/settings/installations/{id}",
-            "app_id": app.id,
-            "app_slug": app.slug,
-            "target_id": owner.id,
-            "target_type": owner.type,
-            "permissions": dict(app.permissions),
-            "events": list(app.events),
-            "created_at": now,
-            "updated_at": now,
-            "single_file_name": None,
-            "suspended_by": core.account(call.site, owner) if app.suspended else None,
-            "suspended_at": now if app.suspended else None,
-        },
-    )
+    return {
+        "id": id,
+        "account": core.account(call.site, owner),
+        "repository_selection": "all" if app.repositories is None else "selected",
+        "access_tokens_url": f"{api}/app/installations/{id}/access_tokens",
+        "repositories_url": f"{api}/installation/repositories",
+        "html_url": f"{call.site.server_url}/settings/installations/{id}",
+        "app_id": app.id,
+        "app_slug": app.slug,
+        "target_id": owner.id,
+        "target_type": owner.type,
+        "permissions": dict(app.permissions),
+        "events": list(app.events),
+        "created_at": now,
+        "updated_at": now,
+        "single_file_name": None,
+        "suspended_by": core.account(call.site, owner) if app.suspended else None,
+        "suspended_at": now if app.suspended else None,
+    }
 
 
 def create_installation_token(call: Call) -> Answer:
@@ -150,6 +180,8 @@ def add_routes(routes: Routes) -> None:
     for operation, endpoint in (
         ("GET /app", get_app),
         ("GET /app/hook/config", get_hook),
+        ("GET /app/installations", list_installations),
+        ("POST /app-manifests/{code}/conversions", convert_manifest),
         ("POST /app/installations/{installation_id}/access_tokens", create_installation_token),
         ("GET /repos/{owner}/{repo}/installation", get_installation),
     ):

@@ -342,6 +342,8 @@ class World:
         self.tokens: dict[str, Token] = {}
         self.repositories: dict[str, Repository] = {}
         self.apps: dict[int, App] = {}
+        self.manifest_codes: dict[str, App] = {}
+        """The App that each code of the manifest flow stands for, until the code is used."""
         self.teams: dict[str, dict[str, str]] = {}
         """Of each ORG/TEAM the logins, with "active" or "pending"; all in small letters."""
         self.ids = count(randrange(1_000_001, 900_000_000, 100_000))

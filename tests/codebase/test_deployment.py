@@ -1,0 +1,108 @@
+"""The files that deploy the server: valid by the published schemas, and what each must have."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+MANIFESTS = sorted((ROOT / "deploy/kubernetes").glob("*.yaml"))
+KUBERNETES = "1.33"
+
+
+def compose() -> dict[str, Any]:
+    """The compose file, with its anchors merged."""
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    return loaded
+
+
+def documents() -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{path.name} {each['kind']}", each)
+        for path in MANIFESTS
+        for each in yaml.safe_load_all(path.read_text())
+    ]
+
+
+def pods() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each pod's spec with its one container."""
+    for _, each in documents():
+        spec = each.get("spec", {})
+        template = spec.get("jobTemplate", {}).get("spec", spec).get("template")
+        if template:
+            [container] = template["spec"]["containers"]
+            yield template["spec"], container
+
+
+def test_the_compose_file_follows_the_specification() -> None:
+    schema = files("check_jsonschema") / "builtin_schemas/vendor/compose-spec.json"
+    jsonschema.validate(compose(), json.loads(schema.read_text()))
+
+
+def test_the_compose_file_has_a_server_and_two_workers_with_folders_of_their_own() -> None:
+    services = compose()["services"]
+    commands = {name: each.get("command", "").split()[:1] for name, each in services.items()}
+    assert commands == {
+        "web": ["serve"],
+        "worker-1": ["worker"],
+        "worker-2": ["worker"],
+        "database": [],
+    }
+    folders = [
+        volume.partition(":")[0]
+        for each in services.values()
+        for volume in each["volumes"]
+        if not volume.startswith("/")
+    ]
+    assert sorted(folders) == sorted(compose()["volumes"])
+    assert "/var/run/docker.sock" not in json.dumps(services["web"])
+
+
+@pytest.mark.parametrize(("name", "document"), documents(), ids=[name for name, _ in documents()])
+def test_a_manifest_is_valid(name: str, document: dict[str, Any]) -> None:
+    kubernetes_validate.validate(document, KUBERNETES, strict=True)
+
+
+def test_every_pod_is_confined_and_bounded() -> None:
+    found = list(pods())
+    assert len(found) == 3
+    for pod, container in found:
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["automountServiceAccountToken"] is False
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["limits"]["memory"]
+        assert container["resources"]["requests"]["cpu"]
+        assert "hostPath" not in json.dumps(pod)
+
+
+def test_every_deployment_has_probes_and_a_disruption_budget() -> None:
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for _, document in documents():
+        kinds.setdefault(document["kind"], []).append(document)
+    budgets = [each["spec"]["selector"] for each in kinds["PodDisruptionBudget"]]
+    assert [each["spec"]["selector"] for each in kinds["Deployment"]] == budgets
+    for each in kinds["Deployment"]:
+        [container] = each["spec"]["template"]["spec"]["containers"]
+        assert {"startupProbe", "livenessProbe"} <= set(container)
+    [web] = [each for each in kinds["Deployment"] if each["metadata"]["name"] == "resolver-web"]
+    probes = web["spec"]["template"]["spec"]["containers"][0]
+    assert probes["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert probes["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+def test_all_processes_have_the_same_image() -> None:
+    images = {container["image"] for _, container in pods()}
+    images |= {each["image"] for name, each in compose()["services"].items() if name != "database"}
+    assert len(images) == 1
+    assert shlex.split(images.pop())[0].startswith("ghcr.io/OWNER/resolver:")

@@ -1,0 +1,80 @@
+"""The commands that docs/operating.md gives for backups, with a request in the queue."""
+
+import re
+import shutil
+import sqlite3
+import subprocess
+import uuid
+from pathlib import Path
+
+import psycopg
+from sqlalchemy import URL, make_url
+
+from resolver.entrypoints.webhook.database import parse_database_url
+from resolver.entrypoints.webhook.request_queue import RequestKind
+from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from tests.parts.postgres import Postgres, find_tools
+from tests.webhook.test_request_queue import NOW, run
+
+DOCS = Path(__file__).parents[2] / "docs/operating.md"
+
+
+def documented(program: str) -> list[str]:
+    """The words of the documented command that begins with `program`."""
+    [line] = re.findall(rf"^    ({program} .*)$", DOCS.read_text(), re.M)
+    return str(line).split()
+
+
+def store_request(url: URL) -> None:
+    queue = SqlRequestQueue(url)
+    assert queue.add(run(7))
+    queue.close()
+
+
+def restored_requests(url: URL) -> list[int | None]:
+    """Claim what is in the restored queue; a redelivery has no effect there."""
+    queue = SqlRequestQueue(url)
+    try:
+        assert not queue.add(run(7))
+        return [each.trigger.number for each in queue.claim(RequestKind.RUN, 4, NOW)]
+    finally:
+        queue.close()
+
+
+def test_a_copy_of_sqlite_has_the_queue(tmp_path: Path) -> None:
+    url = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
+    store_request(url)
+    words = documented("sqlite3")
+    assert words[:2] == ["sqlite3", "resolver.db"]
+    # The statement of the command, which needs no `sqlite3` program here.
+    statement = " ".join(words[2:]).strip('"').replace("backup.db", str(tmp_path / "backup.db"))
+    connection = sqlite3.connect(tmp_path / "resolver.db")
+    connection.execute(statement)
+    connection.close()
+    for name in ("resolver.db", "resolver.db-wal", "resolver.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    shutil.move(tmp_path / "backup.db", tmp_path / "resolver.db")
+    assert restored_requests(url) == [7]
+
+
+def test_a_dump_of_postgresql_has_the_queue(tmp_path: Path, postgres: Postgres) -> None:
+    names = [f"backup_{uuid.uuid4().hex}" for _ in range(2)]
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        for name in names:
+            connection.execute(f"CREATE DATABASE {name}")
+    try:
+        source, target = (make_url(postgres.url).set(database=name) for name in names)
+        store_request(source)
+        for program, url in (("pg_dump", source), ("pg_restore", target)):
+            words = [
+                word.replace("resolver.dump", str(tmp_path / "dump"))
+                for word in documented(program)
+            ]
+            address = url.render_as_string(hide_password=False)
+            words = [word.replace('"$RESOLVER_DATABASE_URL"', address) for word in words]
+            subprocess.run([find_tools() / words[0], *words[1:]], check=True, capture_output=True)
+        assert restored_requests(target) == [7]
+    finally:
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            for name in names:
+                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
