@@ -110,7 +110,8 @@ def test_the_credentials_are_stored_and_the_app_can_be_installed() -> None:
 @pytest.mark.attack
 @pytest.mark.parametrize("state", ["", "guessed", "x" * 43])
 def test_a_wrong_state_stores_nothing(state: str) -> None:
-    """A stranger sends the server a code of an App of their own."""
+    """A stranger sends the server a code of an App of their own: without the state, it is not
+    exchanged."""
     setup = Setup()
     setup.opened()
     assert setup.create("good", state) is None
@@ -119,7 +120,8 @@ def test_a_wrong_state_stores_nothing(state: str) -> None:
 
 @pytest.mark.attack
 def test_a_replayed_code_stores_nothing_a_second_time() -> None:
-    """The address with code and state is in the browser's history; it is good once."""
+    """The address with code and state is opened again from the browser's history: it is good
+    once."""
     setup = Setup()
     states = [setup.opened() for _ in range(2)]
     assert setup.create("good", states[0])
@@ -146,7 +148,8 @@ def test_only_the_pages_opened_last_can_be_used() -> None:
 @pytest.mark.attack
 @pytest.mark.parametrize("token", ["", "guessed", "\udcff"])
 def test_a_stranger_without_the_setup_token_does_not_open_the_page(token: str) -> None:
-    """Who finds the address of a new server first would connect it to an App of their own."""
+    """A stranger finds a new server first: its setup page opens only with the token from the
+    log."""
     setup = Setup()
     assert not setup.opens(token)
     assert setup.opens(setup.token)
