@@ -121,20 +121,17 @@ def serve_webhook(
     retry = timedelta(seconds=settings.retry_seconds.outage)
     queue = SqlRequestQueue(url)
     metrics = _open_metrics(queue, metrics_address)
-    archived = _open_archive(url, folder.path)
-    histories = IssueHistories(url)
-    histories.import_files(folder.path)
     runs = DeliveryRunner(
         environment,
         options,
         folder.path,
-        histories,
+        _open_histories(url, folder.path),
         ledger=SpendingLedger(url),
         issued_tokens=machine.tokens.issued_tokens,
         outage_retry=retry,
         waiting=QueueNotices(metrics.observe_comment),
         execute=metrics.counting(run_pipeline),
-        archived=archived,
+        archived=_open_archive(url, folder.path),
     )
     queue.recover(folder.take_stop_note(), partial(measure_progress, runs.folders), utc_now())
     worker = Worker(url, queue, _handlers(runs, retry), concurrency)
@@ -192,6 +189,13 @@ def _open_archive(url: URL, folder: Path) -> ArchivedRunFolders | None:
     """
     is_shared = url.get_backend_name() == "postgresql"
     return ArchivedRunFolders(RunArchive(url), folder) if is_shared else None
+
+
+def _open_histories(url: URL, folder: Path) -> IssueHistories:
+    """Return the histories, with those that an earlier release kept as files."""
+    histories = IssueHistories(url)
+    histories.import_files(folder)
+    return histories
 
 
 def _read_outcomes(
