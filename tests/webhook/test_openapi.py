@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
@@ -20,7 +21,8 @@ from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
 from resolver.entrypoints.webhook.outcomes import OutcomeStore
 from resolver.entrypoints.webhook.page_links import outcome_page_key, page_key
-from resolver.entrypoints.webhook.pages import Pages
+from resolver.entrypoints.webhook.pages import Pages, add_pages
+from resolver.entrypoints.webhook.run_folders import LocalRunFolders
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.webhook import create_webhook_app, webhook_signature
 from scripts.openapi_docs import openapi_document
@@ -81,13 +83,13 @@ class Interface:
         self.queue, self.outcomes, self.is_full = SqlRequestQueue(url), OutcomeStore(url), False
         self.outcomes.put("octo/sums", [], datetime(2027, 1, 1, tzinfo=UTC))
         (folder / RUN).mkdir()
+        self.folder = folder
         app = create_webhook_app(
             SECRET,
             self._accept,
-            pages=Pages(folder, SECRET),
+            pages=self._add_pages,
             check=ReadinessCheck(self.queue, folder, free_bytes=lambda _: self._free_bytes()),
         )
-        add_outcome_pages(app, self.outcomes, SECRET)
         self.schema = schemathesis.openapi.from_asgi(
             "/openapi.json", Signing(app), config=SchemathesisConfig(seed=1)
         )
@@ -96,6 +98,10 @@ class Interface:
             for operation in (result.ok() for result in self.schema.get_all_operations())
         }
         self.requests = {label: requests_of(each) for label, each in self.operations.items()}
+
+    def _add_pages(self, app: FastAPI) -> None:
+        add_pages(app, Pages(LocalRunFolders(self.folder), SECRET))
+        add_outcome_pages(app, self.outcomes, SECRET)
 
     def _accept(self, delivery: str, event: str, payload: dict[str, Any]) -> str:
         if self.is_full:

@@ -192,24 +192,15 @@ class DeliveryRunner:
         trigger = located
         with ExitStack() as stack:
             try:
-                recorder = stack.enter_context(self._recording(run, started))
+                recorder = stack.enter_context(
+                    _recording(self.archived, run, started, host.require_lease)
+                )
             except (LogError, OSError) as error:
                 logger.error("run %s can't be restored: %s", run, error)
                 report = _empty_report(trigger, run, settings)
-                return self._give_up(report, "the server could not read this run's files", forge)
+                cause = "the server could not read this run's files"
+                return _give_up(self.folder / run, report, cause, forge, settings)
             return self._work_on(trigger, started, settings, forge, host, recorder)
-
-    @contextmanager
-    def _recording(self, run: str, started: StartedRequest) -> Iterator[RunRecorder | None]:
-        """Bring the run's folder up to date from the database, and store there what is written into
-        it until the end of the block."""
-        if self.archived is None:
-            yield None
-            return
-        claim = RunClaim(started.request.position, started.request.claim)
-        require_lease = self.require_lease or (lambda: None)
-        with self.archived.recording(run, claim, require_lease) as recorder:
-            yield recorder
 
     def _work_on(
         self,
@@ -239,7 +230,9 @@ class DeliveryRunner:
             # of them sees the other.
             login = self.threads.stop_after(trigger)
             if login is not None:
-                return self._cancel(report, login, forge, started.outages > 0)
+                return _cancel(
+                    self.folder / run, report, login, forge, settings, started.outages > 0
+                )
             result = self._start_run(report, started, settings, forge, control, host, recorder)
         finally:
             late_commands = self.at_work.leave(trigger)
@@ -259,7 +252,8 @@ class DeliveryRunner:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = report.trigger, report.run
         if started.crashes >= MAX_CRASHES:
-            return self._give_up(report, _reason_of_crashes(started.crashes), forge)
+            reason = _reason_of_crashes(started.crashes)
+            return _give_up(self.folder / run, report, reason, forge, settings)
         try:
             output = Output(self.folder / run, resume=True)
             self.threads.started(trigger, run)
@@ -268,7 +262,8 @@ class DeliveryRunner:
             raise  # the request is repeated when the database is back
         except (ResolverError, OSError) as error:
             logger.error("run %s can't be recorded: %s", run, error)
-            return self._give_up(report, "the server could not open the log of this run", forge)
+            cause = "the server could not open the log of this run"
+            return _give_up(self.folder / run, report, cause, forge, settings)
         retry_until = retry_end(started, self.outage_retry, self.now())
         request = replace(
             request,
@@ -359,47 +354,68 @@ class DeliveryRunner:
             if folder is not None and is_resumable(folder / EVENTS):
                 yield EarlierRun(earlier, folder / EVENTS, folder / OUTCOME)
 
-    def _cancel(self, report: Report, login: str, forge: Forge, deferred: bool) -> WorkResult:
-        """End a run because somebody stopped it before it started, or before it was resumed after a
-        crash.
-
-        deferred: True if an outage interrupted the run, so that its comment announces a retry that
-        has to be withdrawn.
-        """
-        logger.info("run %s is not started: stopped by %s", report.run, login)
-        folder = self.folder / report.run
-        if deferred or not (folder / OUTCOME).exists():
-            failure = RunFailure(
-                kind="stopped", what=f"{login} stopped it before it could continue"
-            )
-            is_kept = is_resumable(folder / EVENTS)
-            report = report.model_copy(update={"failure": failure, "continues": is_kept})
-            self._post_comment(report, forge)
-            write_cancelled_outcome(folder, report)
-        return WorkResult(report.run, 1, "stopped")
-
     def _load(self, repository: Mapping[str, Any]) -> Settings:
         return load_settings(self.options, self.environment, repository)
 
-    def _give_up(self, report: Report, cause: str, forge: Forge) -> WorkResult:
-        """Report in the conversation that there will be no run, unless an earlier attempt has
-        published."""
-        logger.error("giving up on run %s: %s", report.run, cause)
-        failure = RunFailure(
-            kind="error", what=cause, next_step="see the operator's log for details, then ask again"
-        )
-        report = report.model_copy(update={"failure": failure})
-        self._post_comment(report, forge)
-        write_cancelled_outcome(self.folder / report.run, report)
-        return WorkResult(report.run, 1, "error")
 
-    def _post_comment(self, report: Report, forge: Forge) -> None:
-        try:
-            authorize(report.trigger, forge, self._load({}).access_policy)
-            if forge.find_publication(report.trigger) is None:
-                forge.comment(report)
-        except ResolverError as error:
-            logger.error("the result of run %s could not be posted: %s", report.run, error.what)
+@contextmanager
+def _recording(
+    archived: ArchivedRunFolders | None,
+    run: str,
+    started: StartedRequest,
+    require_lease: RequireLease,
+) -> Iterator[RunRecorder | None]:
+    """Bring the run's folder up to date from the database, and store there what is written into
+    it until the end of the block."""
+    if archived is None:
+        yield None
+        return
+    claim = RunClaim(started.request.position, started.request.claim)
+    with archived.recording(run, claim, require_lease) as recorder:
+        yield recorder
+
+
+def _cancel(
+    folder: Path, report: Report, login: str, forge: Forge, settings: Settings, deferred: bool
+) -> WorkResult:
+    """End a run because somebody stopped it before it started, or before it was resumed after a
+    crash.
+
+    folder: of the run. deferred: True if an outage interrupted the run, so that its comment
+    announces a retry that has to be withdrawn.
+    """
+    logger.info("run %s is not started: stopped by %s", report.run, login)
+    if deferred or not (folder / OUTCOME).exists():
+        failure = RunFailure(kind="stopped", what=f"{login} stopped it before it could continue")
+        is_kept = is_resumable(folder / EVENTS)
+        report = report.model_copy(update={"failure": failure, "continues": is_kept})
+        _post_comment(report, forge, settings)
+        write_cancelled_outcome(folder, report)
+    return WorkResult(report.run, 1, "stopped")
+
+
+def _give_up(
+    folder: Path, report: Report, cause: str, forge: Forge, settings: Settings
+) -> WorkResult:
+    """Report in the conversation that there will be no run, unless an earlier attempt has
+    published."""
+    logger.error("giving up on run %s: %s", report.run, cause)
+    failure = RunFailure(
+        kind="error", what=cause, next_step="see the operator's log for details, then ask again"
+    )
+    report = report.model_copy(update={"failure": failure})
+    _post_comment(report, forge, settings)
+    write_cancelled_outcome(folder, report)
+    return WorkResult(report.run, 1, "error")
+
+
+def _post_comment(report: Report, forge: Forge, settings: Settings) -> None:
+    try:
+        authorize(report.trigger, forge, settings.access_policy)
+        if forge.find_publication(report.trigger) is None:
+            forge.comment(report)
+    except ResolverError as error:
+        logger.error("the result of run %s could not be posted: %s", report.run, error.what)
 
 
 def _reason_of_crashes(crashes: int) -> str:

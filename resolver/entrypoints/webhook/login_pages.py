@@ -122,8 +122,9 @@ def add_login_pages(app: FastAPI, login: PageLogin) -> None:
     """Add the routes to `app`."""
     redirect = f"{login.public_url}/login/callback"
 
-    @app.get("/login")
+    @app.get("/login", include_in_schema=False)
     async def begin(path: str = "/") -> Response:
+        """Leads to the login at GitHub."""
         safe_path = path if _PATH.fullmatch(path) else "/"
         pending = PendingLogin(
             state=secrets.token_urlsafe(24), verifier=secrets.token_urlsafe(48), path=safe_path
@@ -140,8 +141,9 @@ def add_login_pages(app: FastAPI, login: PageLogin) -> None:
         login.set_cookie(response, pending)
         return response
 
-    @app.get("/login/callback")
+    @app.get("/login/callback", include_in_schema=False)
     async def finish(request: Request, code: str = "", state: str = "") -> Response:
+        """Ends the login, and leads back to the page."""
         pending = login.pending(request)
         is_own = pending is not None and hmac.compare_digest(
             pending.state.encode(), state.encode(errors="replace")
@@ -164,8 +166,9 @@ def add_login_pages(app: FastAPI, login: PageLogin) -> None:
         login.set_cookie(response, session)
         return response
 
-    @app.post("/logout")
+    @app.post("/logout", include_in_schema=False)
     async def end(request: Request) -> Response:
+        """Ends the session."""
         if not login.is_own_form(request):
             raise HTTPException(403, "the request comes from another site")
         response = RedirectResponse(f"{login.public_url}/", 303, site_headers())

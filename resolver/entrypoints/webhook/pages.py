@@ -240,10 +240,11 @@ def add_pages(app: FastAPI, pages: Pages) -> None:
             raise HTTPException(404)
         return HTMLResponse(html, headers=headers)
 
-    @app.get("/runs/{run}/events")
+    @app.get("/runs/{run}/events", include_in_schema=False)
     async def events(
         request: Request, run: str, key: str = "", after: str = "", start: str = ""
     ) -> Response:
+        """The changes of a run's page as server-sent events."""
         if pages.login is None and not pages.opens(run, key):
             raise HTTPException(404)
         reader = await find_reader(request, run, key)

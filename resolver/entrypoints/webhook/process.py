@@ -142,13 +142,11 @@ def open_process(
     issued_tokens, retry = machine.tokens.issued_tokens, _outage_retry(settings)
     index = RunIndex(url)
     indexer = RunIndexer(index, executor.id)
-    histories = IssueHistories(url)
-    histories.import_files(folder.path)
     runs = DeliveryRunner(
         environment,
         options,
         folder.path,
-        histories,
+        _open_histories(url, folder.path),
         ledger=SpendingLedger(url),
         issued_tokens=issued_tokens,
         outage_retry=retry,
@@ -217,6 +215,13 @@ def _open_stores(
     if is_sqlite:
         lock_file(Path(f"{url.database}.lock"))
     return url, folder
+
+
+def _open_histories(url: URL, folder: Path) -> IssueHistories:
+    """Return the histories, with those that an earlier release kept as files."""
+    histories = IssueHistories(url)
+    histories.import_files(folder)
+    return histories
 
 
 def _open_archive(url: URL, folder: Path) -> ArchivedRunFolders | None:

@@ -84,8 +84,9 @@ def add_run_commands(
         logger.info("%s asks on the page of run %s: %s", session.login, run, name)
         return name
 
-    @app.post("/runs/{run}/commands")
+    @app.post("/runs/{run}/commands", include_in_schema=False)
     async def send(request: Request, run: str) -> Response:
+        """Takes a command for a run from the form on its page."""
         session = login.session(request)
         if session is None or not is_run_id(run):
             raise HTTPException(404)

@@ -281,10 +281,12 @@ def add_run_lists(app: FastAPI, lists: RunLists, login: PageLogin | None) -> Non
             raise HTTPException(404)
         return RedirectResponse(login.login_url(path), 303, headers)
 
-    @app.get("/")
+    @app.get("/", include_in_schema=False)
     async def runs(request: Request) -> Response:
+        """The list of runs, with filters."""
         return await answer(request, "/")
 
-    @app.get("/costs")
+    @app.get("/costs", include_in_schema=False)
     async def costs(request: Request) -> Response:
+        """The costs of runs by month, repository and person."""
         return await answer(request, "/costs")
