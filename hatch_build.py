@@ -15,7 +15,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from resolver.version import COMMIT_FILE, checkout_commit
+from resolver.config.version import COMMIT_FILE, checkout_commit
 
 
 class CommitHook(BuildHookInterface):  # type: ignore[type-arg]

@@ -45,7 +45,7 @@ def measure(name: str, timed: Callable[[], object], before: Callable[[int], obje
         started = time.perf_counter()
         timed()
         times.append((time.perf_counter() - started) * 1000)
-    print(f"{name:32} least {min(times):8.3f} ms, median {statistics.median(times):8.3f} ms")
+    print(f"| {name} | {min(times):.3f} | {statistics.median(times):.3f} |")
 
 
 def main() -> None:
@@ -58,7 +58,8 @@ def main() -> None:
         git_dir = str(root / ".git")
         started = time.perf_counter()
         comparison = TreeComparison(str(root), git_dir, f"{folder}/comparison", git)
-        print(f"{'start':32} {(time.perf_counter() - started) * 1000:13.2f} ms")
+        print(f"start, ms: {(time.perf_counter() - started) * 1000:.2f}")
+        print("| what | least ms | median ms |\n|---|--:|--:|")
         target = root / "package_0" / "module_0" / "file_0.py"
         measure("nothing changed", comparison.take, lambda _: None)
         measure("one file changed", comparison.take, lambda n: target.write_text(str(n)))

@@ -28,7 +28,7 @@ from bench.benchmarks import BENCHMARKS, Benchmark
 from bench.figures import read_figures
 from bench.peers.environments import peer_python
 from bench.results_page import results_page
-from resolver.version import PACKAGE, version_text
+from resolver.config.version import PACKAGE, version_text
 
 ROOT = Path(__file__).parents[1]
 PEERS = ("openhands", "mini", "rex")

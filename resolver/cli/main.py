@@ -42,7 +42,7 @@ COMMANDS = {
 
 def print_version(context: click.Context) -> None:
     """Print the version with its commit and end the command."""
-    version = importlib.import_module("resolver.version").version_text()
+    version = importlib.import_module("resolver.config.version").version_text()
     click.echo(f"resolver {version}")
     context.exit()
 

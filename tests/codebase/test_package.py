@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from resolver import __version__
-from resolver.version import COMMIT_FILE, read_commit, version_text
+from resolver.config.version import COMMIT_FILE, read_commit, version_text
 from tests.parts.runs import git, make_checkout
 
 ROOT = Path(__file__).parents[2]

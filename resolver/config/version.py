@@ -5,7 +5,7 @@ from pathlib import Path
 
 from resolver import __version__
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 COMMIT_FILE = "commit.txt"
 """File in the package in which a wheel or source distribution records it (hatch_build.py)."""
 
