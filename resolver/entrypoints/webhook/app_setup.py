@@ -148,6 +148,7 @@ def create_setup_app(setup: AppSetup, finished: Callable[[], None]) -> FastAPI:
 
     @app.get("/app/new")
     async def new(token: str = "", owner: str = "") -> HTMLResponse:
+        """The page that creates the GitHub App, on a server that has none."""
         if not setup.opens(token):
             raise HTTPException(404)
         try:
@@ -157,6 +158,7 @@ def create_setup_app(setup: AppSetup, finished: Callable[[], None]) -> FastAPI:
 
     @app.get("/app/created")
     async def created(after: BackgroundTasks, code: str = "", state: str = "") -> HTMLResponse:
+        """Stores the credentials of the App that GitHub has created."""
         try:
             install = await run_sync(setup.create, code, state)
         except ResolverError as error:
