@@ -41,7 +41,7 @@ KINDS = {str(event.model_fields["kind"].default) for event in EVENT_TYPES}
 OTHERS = {
     "apt-get", "cat", "cd", "cp", "curl", "docker", "echo", "eval", "gh", "git", "harbor", "helm",
     "jq", "kubectl", "mkdir", "openssl", "pg_dump", "pg_restore", "phoenix", "pip", "pipx", "psql",
-    "rm", "set", "sqlite3", "sudo", "systemctl", "tar", "uvx",
+    "rm", "set", "sqlite3", "stat", "sudo", "systemctl", "tar", "uvx",
 }  # fmt: skip
 """Programs of others, whose arguments are not checked: their names alone are known."""
 

@@ -1,4 +1,4 @@
-"""The commands that docs/operating.md gives for backups, with a request in the queue."""
+"""The commands that docs/how-to/operating.md gives for backups, with a request in the queue."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from tests.parts.postgres import Postgres, find_tools
 from tests.webhook.test_request_queue import NOW, run
 
-DOCS = Path(__file__).parents[2] / "docs/operating.md"
+DOCS = Path(__file__).parents[2] / "docs/how-to/operating.md"
 
 
 def documented(program: str) -> list[str]:

@@ -140,6 +140,7 @@ def publish_openapi_document(app: FastAPI) -> None:
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> JSONResponse:
+        """This interface as an OpenAPI document."""
         app.openapi_schema = app.openapi_schema or create_openapi_document(app)
         return JSONResponse(app.openapi_schema)
 

@@ -9,7 +9,7 @@ with GitHub, those who can read the repository need no key.
 
 import hmac
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -179,6 +179,36 @@ class Pages:
         return _Stamp(log.st_size, log.st_mtime_ns, ended)
 
 
+FindReader = Callable[[Request, str, str], Awaitable["RunReader | Response"]]
+"""Takes a request, a run and a key. Returns who reads the page, or where they log in."""
+
+
+async def _find_reader(
+    pages: Pages,
+    limiter: CapacityLimiter,
+    headers: Mapping[str, str],
+    request: Request,
+    run: str,
+    key: str,
+) -> RunReader | Response:
+    """Return who reads the page, or where they log in. Raises HTTPException."""
+    login = pages.login
+    session = login.session(request) if login else None
+    try:
+        reader = await run_sync(
+            pages.reader, run, key, session, limiter=login.limiter if login else limiter
+        )
+    except SessionEnded:
+        reader, session = None, None
+    except ResolverError:
+        raise HTTPException(503, "GitHub can't be asked now; try again later") from None
+    if reader is not None:
+        return reader
+    if login is not None and session is None and is_run_id(run):
+        return RedirectResponse(login.login_url(f"/runs/{run}"), 303, headers)
+    raise HTTPException(404)
+
+
 def add_pages(app: FastAPI, pages: Pages) -> None:
     """Add the routes to `app`. A wrong key, a missing key and an unknown run get the same answer,
     which is the login where there is one."""
@@ -187,22 +217,7 @@ def add_pages(app: FastAPI, pages: Pages) -> None:
     waiting = 0
 
     async def find_reader(request: Request, run: str, key: str) -> RunReader | Response:
-        """Return who reads the page, or where they log in. Raises HTTPException."""
-        login = pages.login
-        session = login.session(request) if login else None
-        try:
-            reader = await run_sync(
-                pages.reader, run, key, session, limiter=login.limiter if login else limiter
-            )
-        except SessionEnded:
-            reader, session = None, None
-        except ResolverError:
-            raise HTTPException(503, "GitHub can't be asked now; try again later") from None
-        if reader is not None:
-            return reader
-        if login is not None and session is None and is_run_id(run):
-            return RedirectResponse(login.login_url(f"/runs/{run}"), 303, headers)
-        raise HTTPException(404)
+        return await _find_reader(pages, limiter, headers, request, run, key)
 
     @app.get(
         "/runs/{run}",
@@ -240,6 +255,12 @@ def add_pages(app: FastAPI, pages: Pages) -> None:
             raise HTTPException(404)
         return HTMLResponse(html, headers=headers)
 
+    _add_updates(app, pages, find_reader, headers)
+
+
+def _add_updates(
+    app: FastAPI, pages: Pages, find_reader: FindReader, headers: Mapping[str, str]
+) -> None:
     @app.get("/runs/{run}/events", include_in_schema=False)
     async def events(
         request: Request, run: str, key: str = "", after: str = "", start: str = ""

@@ -99,7 +99,7 @@ class SqlRequestQueue:
         )
         # without the write lock, since most polls find nothing
         with self._database.reading() as connection:
-            is_full = self._count_own(connection.execute(active_rows).all()) >= limit
+            is_full = _count_claims(self._executor, connection.execute(active_rows).all()) >= limit
             if is_full or not _can_start(connection, kind, now, self._executor):
                 return []
         with self._database.writing() as connection:
@@ -113,7 +113,7 @@ class SqlRequestQueue:
                 .values(state=RequestState.WAITING)
             )
             active = connection.execute(active_rows).all()
-            free = limit - self._count_own(active)
+            free = limit - _count_claims(self._executor, active)
             # Nothing is claimed while an isolated run is active: it has all executors to itself.
             if free <= 0 or any(row.crashes >= ISOLATED_AFTER for row in active):
                 return []
@@ -138,9 +138,6 @@ class SqlRequestQueue:
                 )
             )
             return [_request_of_row(row, row.claim + 1) for row in chosen]
-
-    def _count_own(self, rows: Sequence[Any]) -> int:
-        return sum(row.executor == self._executor for row in rows)
 
     def start(self, id: str, claim: int) -> StartedRequest | None:
         """Implement `RequestQueue.start`."""
@@ -306,6 +303,10 @@ class SqlRequestQueue:
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
+
+
+def _count_claims(executor: str, rows: Sequence[Any]) -> int:
+    return sum(row.executor == executor for row in rows)
 
 
 def _read_requests_ahead(connection: Connection, request: QueuedRequest) -> RequestsAhead:
