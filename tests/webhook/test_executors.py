@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import URL, create_engine, make_url, select, text, update
+from sqlalchemy import URL, create_engine, make_url, text, update
 
 from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.entrypoints.webhook.database import parse_database_url
@@ -385,24 +385,3 @@ def test_in_sqlite_there_is_one_executor_whose_lease_never_ends(tmp_path: Path) 
         after = fleet.add()
         after.recover()
         assert len(after.begin()) == 1 and before.begin() == []
-
-
-@pytest.mark.parametrize("backend", ["sqlite", "postgresql"])
-def test_a_table_of_an_earlier_release_gets_the_new_columns(
-    backend: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    url = (
-        parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
-        if backend == "sqlite"
-        else request.getfixturevalue("url")
-    )
-    with closing(SqlRequestQueue(url)) as queue:
-        queue.add(new_request(1))
-    fleet = Fleet(url)
-    for column in ("executor", "notice_until"):
-        fleet.execute(text(f"ALTER TABLE resolver_requests DROP COLUMN {column}"))
-    with closing(fleet):
-        member = fleet.add()
-        [started] = member.begin()
-        assert started.request.trigger.number == 1
-        fleet.execute(select(EXECUTORS))
