@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.run_archive import RUNS, RunArchive, RunClaim
+from resolver.entrypoints.webhook.run_archive import RunArchive, RunClaim
 from resolver.entrypoints.webhook.run_recorder import RunRecorder
 from resolver.errors import LogError, UnstorableEvent
 from resolver.events.actions import FileWrite, McpCall, Think
 from resolver.events.log import MAX_LINE_BYTES, dump_line, parse_logged_event, read_log
-from resolver.events.sql import EVENTS, open_log
+from resolver.events.sql import open_log
 from resolver.events.stream import EventStore, EventStream, JsonlStore, MemoryStore
 from tests.events.strategies import logs
 from tests.parts.postgres import Postgres
@@ -342,9 +343,10 @@ def test_the_file_of_a_log_that_is_refused_is_closed(tmp_path: Path) -> None:
 
 
 def test_many_threads_can_create_the_tables_at_once(postgres: Postgres) -> None:
+    name = f"stores_{uuid.uuid4().hex}"
     with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"DROP TABLE IF EXISTS {EVENTS.name}, {RUNS.name}")
-    url = parse_database_url(postgres.url)
+        connection.execute(f"CREATE DATABASE {name}")
+    url = parse_database_url(postgres.url).set(database=name)
     archives: list[RunArchive] = []
     threads = [threading.Thread(target=lambda: archives.append(RunArchive(url))) for _ in range(6)]
     for thread in threads:

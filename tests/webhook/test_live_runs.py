@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ from tests.trace.sample import HOSTILE, hostile, numbered, realistic
 
 RUN = "20260304-093000-0a1b2c"
 QUICK = 0.001
+
+
+def run_alone(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run in a thread of its own: another test may have left an event loop running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, coroutine).result()
 
 
 class CountedFolders(LocalRunFolders):
@@ -139,7 +146,7 @@ def test_viewers_share_one_reader_and_resume_after_the_last_event_that_they_have
             for context in contexts:
                 await context.__aexit__(None, None, None)
 
-    asyncio.run(watched())
+    run_alone(watched())
 
 
 def test_the_reader_ends_with_its_last_viewer(tmp_path: Path) -> None:
@@ -152,7 +159,7 @@ def test_the_reader_ends_with_its_last_viewer(tmp_path: Path) -> None:
             while run.live.followed:
                 await asyncio.sleep(0)
 
-    asyncio.run(watched())
+    run_alone(watched())
 
 
 def test_a_page_that_shows_another_part_of_the_log_is_loaded_again(tmp_path: Path) -> None:
@@ -166,7 +173,7 @@ def test_a_page_that_shows_another_part_of_the_log_is_loaded_again(tmp_path: Pat
         async with run.live.watch(RUN, 10**12, 0) as viewer:
             assert await taken(viewer) == RELOAD and await viewer.take() is None
 
-    asyncio.run(watched())
+    run_alone(watched())
 
 
 def test_a_viewer_that_does_not_keep_up_is_cut() -> None:
@@ -179,7 +186,7 @@ def test_a_viewer_that_does_not_keep_up_is_cut() -> None:
         viewer.put(b"and another")
         assert viewer.cut.is_set() and await viewer.take() is None
 
-    asyncio.run(watched())
+    run_alone(watched())
 
 
 Message = dict[str, Any]
@@ -217,7 +224,7 @@ def test_the_connection_of_a_viewer_that_takes_nothing_is_closed(tmp_path: Path)
             await sending
         assert run.live.watched == 0
 
-    asyncio.run(watched())
+    run_alone(watched())
 
 
 def test_a_stream_begins_with_a_comment_and_ends_with_the_run(tmp_path: Path) -> None:
@@ -229,7 +236,7 @@ def test_a_stream_begins_with_a_comment_and_ends_with_the_run(tmp_path: Path) ->
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(streamed(UpdateStream(run.live, RUN, -1, 0, {"X-A": "b"}), send))
+    run_alone(streamed(UpdateStream(run.live, RUN, -1, 0, {"X-A": "b"}), send))
     headers = dict(sent[0]["headers"])
     assert sent[0]["status"] == 200 and headers[b"x-a"] == b"b"
     assert headers[b"content-type"].startswith(b"text/event-stream")
@@ -257,7 +264,7 @@ def test_too_many_viewers_are_refused(tmp_path: Path) -> None:
         async with live.watch(RUN, -1, 0):
             pass
 
-    asyncio.run(watched())
+    run_alone(watched())
     assert sent[0]["status"] == 503 and (b"retry-after", b"10") in sent[0]["headers"]
 
 

@@ -63,7 +63,8 @@ def test_files_and_keys_of_one_repository_are_not_those_of_another(
     pages of another repository."""
     assume(ours != theirs)
     with tempfile.TemporaryDirectory(dir=folder) as name:
-        notes, histories = NoteStore(Path(name)), IssueHistories(Path(name))
+        histories = IssueHistories(parse_database_url(f"sqlite:///{name}/resolver.db"))
+        notes = NoteStore(Path(name))
         notes.add(ours, ["The tests need a key."], "run-1", NOW)
         assert not notes.read(theirs).text
         histories.started(request(ours, number), "run-1")
@@ -73,6 +74,7 @@ def test_files_and_keys_of_one_repository_are_not_those_of_another(
             asked = request(theirs, each)
             assert not histories.runs(asked) and histories.stop_after(asked) is None
         assert histories.issue_of(theirs, 90) is None
+        histories.close()
     active = ActiveRuns()
     active.enter(request(ours, number), Control())
     assert not active.steer(request(theirs, number, Command.STOP, seconds=5))

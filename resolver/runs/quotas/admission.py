@@ -18,6 +18,7 @@ from resolver.config.settings import Settings
 from resolver.controller.control import Control, Stop
 from resolver.errors import (
     ForgeError,
+    LeaseLost,
     LogError,
     QuotaReached,
     ResolverError,
@@ -255,6 +256,8 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
         board = forge.board()
         if board is not None:
             _update_dashboard(request, settings, board, ledger_ref, ledger)
+    except LeaseLost:  # the process that continues the run records it
+        raise
     except (ResolverError, RunStopped) as error:
         logger.warning(
             "the cost of run %s could not be recorded in the quota ledger: %s",
