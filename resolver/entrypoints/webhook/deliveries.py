@@ -5,7 +5,7 @@ started again. Its outcome is written here, because its page shows it as active 
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -63,7 +63,7 @@ from resolver.runs.conversation.commands import (
 from resolver.runs.output import EVENTS, OUTCOME, OutcomeFile, Output, build_outcome_file
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.resuming.continuation import EarlierRun
-from resolver.runs.stages import RunRequest, unlimited_budget
+from resolver.runs.stages import RunRequest, StageValues, unlimited_budget
 from resolver.runs.wiring.sandbox import ForgeTokens, RequireLease, RunHost
 from resolver.security.redaction import IssuedTokens
 
@@ -271,8 +271,8 @@ class DeliveryRunner:
             can_be_continued=True,
             retry_until=retry_until if retry_until > self.now() else None,
         )
-        if recorder is not None:
-            request = replace(request, log_copy=recorder, observe=recorder.observe_stage)
+        observe = _stage_observer(self.threads, trigger, recorder)
+        request = replace(request, log_copy=recorder, observe=observe)
         result = self.execute(request, forge)
         pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
@@ -349,8 +349,10 @@ class DeliveryRunner:
 
     def _runs_before(self, trigger: Trigger, run: str) -> Iterator[EarlierRun]:
         """Yield the earlier runs that can be continued, newest first."""
-        for earlier in reversed(self.threads.runs(trigger)):
-            folder = self.folders.folder_of(earlier) if earlier < run else None
+        # By the order in which they started: ids of the same second are in no order.
+        runs = self.threads.runs(trigger)
+        for earlier in reversed(runs[: runs.index(run)] if run in runs else runs):
+            folder = self.folders.folder_of(earlier)
             if folder is not None and is_resumable(folder / EVENTS):
                 yield EarlierRun(earlier, folder / EVENTS, folder / OUTCOME)
 
@@ -373,6 +375,25 @@ def _recording(
     claim = RunClaim(started.request.position, started.request.claim)
     with archived.recording(run, claim, require_lease) as recorder:
         yield recorder
+
+
+def _stage_observer(
+    threads: IssueHistories, trigger: Trigger, recorder: RunRecorder | None
+) -> Callable[[StageValues], None]:
+    """Return the observer of a run's stages. It archives their files, and records the pull request
+    before the final comment names it: somebody may answer there at once."""
+
+    def observe(values: StageValues) -> None:
+        if recorder is not None:
+            recorder.observe_stage(values)
+        pull = values.publication.pull_request
+        if pull is not None and pull.number is not None:
+            try:
+                threads.opened(trigger, pull.number)
+            except DatabaseError as error:  # it is recorded again at the end of the run
+                logger.warning("the pull request of a run is not recorded yet: %s", error.what)
+
+    return observe
 
 
 def _cancel(
