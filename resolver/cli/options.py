@@ -70,6 +70,22 @@ def settings_options(function: F) -> F:
     return settings_options_but()(function)
 
 
+def metrics_options(function: F) -> F:
+    """Add the options for the port of the metrics and its address."""
+    port = click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        help="Serve `GET /metrics` for Prometheus on this port; not at all by default.",
+    )
+    host = click.option(
+        "--metrics-host",
+        default="127.0.0.1",
+        show_default=True,
+        help="Address that the port of the metrics listens on.",
+    )
+    return port(host(function))
+
+
 def settings_options_but(*names: str) -> Callable[[F], F]:
     """Add the options as `settings_options` does, without those that the command defines itself."""
 

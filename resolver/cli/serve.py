@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from resolver.cli.options import GroupedCommand, settings_options
+from resolver.cli.options import GroupedCommand, metrics_options, settings_options
 from resolver.entrypoints.webhook.server import serve_webhook
 
 
@@ -26,17 +26,7 @@ from resolver.entrypoints.webhook.server import serve_webhook
     help="Maximum number of runs at a time; never two of one repository. With 0, the runs are "
     "executed by `resolver worker` processes.",
 )
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    help="Serve `GET /metrics` for Prometheus on this port; not at all by default.",
-)
-@click.option(
-    "--metrics-host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address that the port of the metrics listens on.",
-)
+@metrics_options
 @settings_options
 @click.pass_obj
 def command(

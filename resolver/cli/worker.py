@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from resolver.cli.options import GroupedCommand, settings_options
+from resolver.cli.options import GroupedCommand, metrics_options, settings_options
 from resolver.entrypoints.webhook.worker_process import run_worker_process
 
 
@@ -17,17 +17,7 @@ from resolver.entrypoints.webhook.worker_process import run_worker_process
     type=click.IntRange(1, 64),
     help="Maximum number of runs at a time in this process; never two of one repository in all.",
 )
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    help="Serve `GET /metrics` for Prometheus on this port; not at all by default.",
-)
-@click.option(
-    "--metrics-host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address that the port of the metrics listens on.",
-)
+@metrics_options
 @settings_options
 @click.pass_obj
 def command(
@@ -48,7 +38,7 @@ def command(
 
     Any number of workers can run, on any number of machines. If one dies, the others notice it
     within 30 seconds and continue its runs. SIGTERM hands its runs over at once
-    (docs/server.md).
+    (docs/how-to/server.md).
     """
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
     run_worker_process(environment, options, concurrency, metrics)

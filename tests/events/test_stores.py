@@ -7,13 +7,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
+from sqlalchemy import URL
 
 from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.run_archive import RunArchive, RunClaim
@@ -343,10 +342,11 @@ def test_the_file_of_a_log_that_is_refused_is_closed(tmp_path: Path) -> None:
 
 
 def test_many_threads_can_create_the_tables_at_once(postgres: Postgres) -> None:
-    name = f"stores_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    url = parse_database_url(postgres.url).set(database=name)
+    with postgres.new_database() as url:
+        create_archives_at_once(url)
+
+
+def create_archives_at_once(url: URL) -> None:
     archives: list[RunArchive] = []
     threads = [threading.Thread(target=lambda: archives.append(RunArchive(url))) for _ in range(6)]
     for thread in threads:

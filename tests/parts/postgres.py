@@ -5,12 +5,15 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 import pytest
+from sqlalchemy import URL, make_url
 
 PASSWORD = "pg-canary-77c1f0a94e"
 
@@ -25,6 +28,18 @@ class Postgres:
     @property
     def url(self) -> str:
         return f"postgresql://resolver:{PASSWORD}@/postgres?host={self.folder}"
+
+    @contextmanager
+    def new_database(self) -> Iterator[URL]:
+        """Yield the address of an empty database, which is removed at the end."""
+        name = f"test_{uuid.uuid4().hex}"
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        try:
+            yield make_url(self.url).set(database=name)
+        finally:
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
     def start(self) -> None:
         """Start it again after `stop`."""

@@ -1,16 +1,14 @@
 """Executors of one database: their leases, what they may claim, and who takes over."""
 
 import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import psycopg
 import pytest
-from sqlalchemy import URL, create_engine, make_url, text, update
+from sqlalchemy import URL, create_engine, text, update
 
 from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.entrypoints.webhook.database import parse_database_url
@@ -131,14 +129,8 @@ def test_a_lease_that_ends_while_a_token_is_issued_keeps_the_token() -> None:
 @pytest.fixture
 def url(postgres: Postgres) -> Iterator[URL]:
     """An empty database of PostgreSQL."""
-    name = f"fleet_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    try:
-        yield make_url(postgres.url).set(database=name)
-    finally:
-        with psycopg.connect(postgres.url, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with postgres.new_database() as url:
+        yield url
 
 
 @dataclass

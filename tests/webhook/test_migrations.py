@@ -5,16 +5,14 @@ import shutil
 import subprocess
 import sys
 import threading
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import URL, MetaData, Table, inspect, make_url, text
+from sqlalchemy import URL, MetaData, Table, inspect, text
 
 import resolver.entrypoints.webhook as package
 from resolver.entrypoints.webhook.database import (
@@ -93,14 +91,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
         yield parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
         return
     server: Postgres = request.getfixturevalue("postgres")
-    name = f"schema_{uuid.uuid4().hex}"
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    try:
-        yield make_url(server.url).set(database=name)
-    finally:
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with server.new_database() as url:
+        yield url
 
 
 def make_tables(url: URL, release: str) -> None:

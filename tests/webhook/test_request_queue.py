@@ -62,14 +62,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
         yield parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
         return
     server: Postgres = request.getfixturevalue("postgres")
-    name = f"queue_{uuid.uuid4().hex}"
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    try:
-        yield make_url(server.url).set(database=name)
-    finally:
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with server.new_database() as url:
+        yield url
 
 
 @pytest.fixture

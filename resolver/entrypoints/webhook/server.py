@@ -85,8 +85,7 @@ def serve_webhook(
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
-    environment, listening = _prepare(environment, options, host, port)
-    secret = _require_secret(load_settings(options, environment))
+    environment, secret, listening = _prepare(environment, options, host, port)
     kind = ExecutorKind.SERVE
     try:
         process = open_process(environment, options, kind, concurrency, metrics_address)
@@ -113,9 +112,9 @@ def serve_webhook(
 
 def _prepare(
     environment: Mapping[str, str], options: Mapping[str, Any], host: str, port: int
-) -> tuple[Mapping[str, str], socket.socket]:
-    """Return the environment with the App's credentials, and the listening socket. Serves the setup
-    page first if there is no App.
+) -> tuple[Mapping[str, str], str, socket.socket]:
+    """Return the environment with the App's credentials, the webhook's secret, and the listening
+    socket. Serves the setup page first if there is no App.
 
     Raises UsageError.
     """
@@ -123,15 +122,15 @@ def _prepare(
     settings = load_settings(options, environment)
     require_model(settings)
     is_new = needs_app(settings)
-    if not is_new:
-        _require_secret(settings)
+    secret = "" if is_new else _require_secret(settings)
     listening = listen(host, port)
     if is_new:
         folder = DataFolder(Path(settings.server.data_dir))
         run_app_setup(settings, folder.path, listening)
         folder.close()
         environment = with_stored_app(environment)
-    return environment, listening
+        secret = _require_secret(load_settings(options, environment))
+    return environment, secret, listening
 
 
 def _open_app(
