@@ -48,6 +48,7 @@ class Benchmark:
 OPENHANDS = "openhands-sdk 1.58.0"
 MINI = "mini-swe-agent 2.4.6"
 REX = "SWE-ReX 1.4.0"
+PLAYWRIGHT = "Playwright 1.65.2"
 
 BENCHMARKS = (
     Benchmark(
@@ -55,7 +56,8 @@ BENCHMARKS = (
         "A whole run of the Action, from the event to the end of the process",
         full=("--files", "100,1000,10000,100000", "--megabytes", "10,100,1000",
               "--comments", "10,100,1000", "--steps", "10,100,500", "--parallel", "2,4"),
-        quick=("--files", "1000", "--comments", "100", "--parallel", "2"),
+        quick=("--files", "1000", "--megabytes", "10", "--comments", "100", "--steps", "50",
+               "--parallel", "2"),
         quick_rounds=1,
         keys=("scenario",),
     ),
@@ -69,6 +71,23 @@ BENCHMARKS = (
             "first model request after `import litellm`, s: median": 0.5,
             "end after the last line, s: median": 0.2,
             "memory of the run, MB: median": 220,
+        },
+    ),
+    Benchmark(
+        "server_runs",
+        "Start and end of the runs of a server, and its memory",
+        full=("--runs", "10"),
+        quick=("--runs", "3"),
+        rounds=2,
+        quick_rounds=1,
+        keys=("server",),
+        goals={
+            f"{server}: {figure}": goal
+            for server in ("serve, SQLite", "worker, PostgreSQL")
+            for figure, goal in {
+                "first model request after the start, s": 0.5,
+                "end after the final comment, s": 0.2,
+            }.items()
         },
     ),
     Benchmark(
@@ -94,7 +113,7 @@ BENCHMARKS = (
         quick=("10", "500"),
         full=("10", "500", "2000"),
         keys=("messages",),
-        pairs=(Pair("httpx", ": ours_ms", ": httpx_ms"),),
+        pairs=(Pair("httpx", ": resolver_ms", ": httpx_ms"),),
     ),
     Benchmark(
         "router",
@@ -102,6 +121,7 @@ BENCHMARKS = (
         quick=("10",),
         full=("10", "100"),
         keys=("messages",),
+        pairs=(Pair("litellm.Router", ": resolver_", ": router_"),),
     ),
     Benchmark(
         "sandbox",
@@ -116,6 +136,15 @@ BENCHMARKS = (
         "Report of changed files, ms",
         quick=("1000",),
         quick_rounds=1,
+    ),
+    Benchmark(
+        "browser",
+        "Browser in the sandbox",
+        full=("--peer-python", "{playwright}"),
+        quick=("--rounds", "1", "--actions", "5", "--peer-python", "{playwright}"),
+        rounds=1,
+        quick_rounds=1,
+        pairs=(Pair(PLAYWRIGHT, ": ours", ": playwright"),),
     ),
     Benchmark(
         "torture_compare",
@@ -162,8 +191,18 @@ BENCHMARKS = (
         keys=("server",),
         pairs=(
             Pair("FastAPI", "resolver, PostgreSQL:", "FastAPI + psycopg:"),
+            Pair("FastAPI", "resolver, PostgreSQL, runs in workers:", "FastAPI + psycopg:"),
             Pair("FastAPI", "resolver, SQLite:", "FastAPI + sqlite3:"),
         ),
+    ),
+    Benchmark(
+        "viewers",
+        "Live pages with many viewers, while deliveries arrive",
+        quick=("--viewers", "50", "--rate", "10", "--seconds", "3", "--runs", "2"),
+        rounds=1,
+        quick_rounds=1,
+        keys=("what",),
+        higher=("accepted", "updates_least"),
     ),
     Benchmark(
         "rendering",

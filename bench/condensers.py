@@ -39,10 +39,11 @@ from resolver.events.lifecycle import Condensation, LimitsExtended, ModelReplied
 from resolver.events.log import read_log
 from resolver.events.observations import Observation
 from resolver.events.state import State
-from resolver.events.stream import EventStream, JsonlStore, utc_now
+from resolver.events.stores import JsonlStore
+from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.library import litellm
-from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
+from resolver.memory.condensers.registry import CondenserParts, LogCondenser, make_condenser
 from resolver.memory.condensers.summaries import SummaryClient
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
@@ -277,7 +278,7 @@ class Counter:
         return self._known[text]
 
 
-def parts(stream: EventStream, tokens: int, sent: list[list[ChatMessage]]) -> Parts:
+def parts(stream: EventStream, tokens: int, sent: list[list[ChatMessage]]) -> CondenserParts:
     """What condensers are made of. sent: what the stand-in is asked."""
 
     def record(completion: Completion) -> None:
@@ -291,7 +292,7 @@ def parts(stream: EventStream, tokens: int, sent: list[list[ChatMessage]]) -> Pa
             return super().complete(messages, tools)
 
     model = RecordedModel(Noting(), record)
-    return Parts(
+    return CondenserParts(
         SizeBound(tokens), lambda: SummaryClient(model, lambda about, what: print(about, what))
     )
 
@@ -317,8 +318,8 @@ def measure(name: str, steps: int, bound: int, counter: Counter) -> dict[str, ob
         recorded = RecordedModel(model, lambda reply: _record(stream, reply))
         agent = CodeActAgent(recorded, ConversationMemory("tools"), "tools")
 
-        def condensers(its: EventStream) -> Condensing:
-            return Condensing(
+        def condensers(its: EventStream) -> LogCondenser:
+            return LogCondenser(
                 make_condenser(parse_condenser(name), parts(its, bound, condenser_requests))
             )
 
@@ -382,10 +383,10 @@ def condense_log(path: Path, name: str, bound: int, counter: Counter) -> dict[st
     sent: list[list[ChatMessage]] = []
     after: list[int] = []
     ids: dict[int, int] = {}
-    stream_free = Parts(
+    stream_free = CondenserParts(
         SizeBound(bound), lambda: SummaryClient(ScriptedCondenserModel(), lambda *_: None)
     )
-    condensing = Condensing(make_condenser(parse_condenser(name), stream_free))
+    condensing = LogCondenser(make_condenser(parse_condenser(name), stream_free))
     for event in read_log(path):
         if isinstance(event, Condensation):
             continue

@@ -8,7 +8,9 @@ node of version 22 or later and PROBOT_FOLDER a folder with the packages of
 `bench/peers/probot_webhook.mjs`. Prints a JSON line for each: answers by status, and their
 times from the moment at which the delivery was due, and the server's processor time for each.
 Resolver's deliveries ask for runs of 20 repositories; their model and their GitHub answer nothing,
-so that all wait. The last line is the start of a server with WAITING (10,000) waiting runs.
+so that all wait. The process of the server's own runs imports what they need just after its start,
+while the server answers; with `--concurrency 0` there is no such process. The last line is the
+start of a server with WAITING (10,000) waiting runs.
 """
 
 import asyncio
@@ -137,7 +139,7 @@ def measure_load(
         "p99_ms": round(times[int(len(times) * 0.99)], 1),
         "max_ms": round(times[-1], 1),
         "cpu_ms_each": round(cpu_seconds * 1000 / len(answers), 2),
-        "load": os.getloadavg()[0],
+        "load": f"{os.getloadavg()[0]:.1f}",  # a text: no figure of the server
     }
     print(json.dumps(row), flush=True)
 
@@ -177,7 +179,9 @@ def peer_server(command: list[str]) -> Iterator[tuple["subprocess.Popen[bytes]",
 
 
 @contextmanager
-def resolver_server(folder: Path, url: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+def resolver_server(
+    folder: Path, url: str, *options: str
+) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
     """A server whose GitHub takes connections and never answers."""
     log = folder / f"log-{uuid.uuid4().hex}"
     with (
@@ -201,7 +205,7 @@ def resolver_server(folder: Path, url: str) -> Iterator[tuple["subprocess.Popen[
             "RESOLVER_DATABASE_URL": url,
         }
         process = subprocess.Popen(
-            [RESOLVER, "serve", "--port", "0"], env=environment, cwd=folder, stderr=stderr
+            [RESOLVER, "serve", "--port", "0", *options], env=environment, cwd=folder, stderr=stderr
         )
         try:
             while not (address := re.search(r"127\.0\.0\.1:(\d+)/webhook", log.read_text())):
@@ -256,7 +260,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, running_postgres() as server:
         folder = Path(name)
         database_urls = {}
-        for database in ("bare", "probot", "resolver"):
+        for database in ("bare", "probot", "resolver", "apart"):
             with psycopg.connect(server.url, autocommit=True) as connection:
                 connection.execute(f"CREATE DATABASE {database}")
             database_urls[database] = server.url.replace("/postgres?", f"/{database}?")
@@ -264,6 +268,9 @@ def main() -> None:
             measure_load("FastAPI + psycopg", process, port, rate, seconds)
         with resolver_server(folder, database_urls["resolver"]) as (process, port):
             measure_load("resolver, PostgreSQL", process, port, rate, seconds)
+        apart = resolver_server(folder, database_urls["apart"], "--concurrency", "0")
+        with apart as (process, port):
+            measure_load("resolver, PostgreSQL, runs in workers", process, port, rate, seconds)
         node, packages = os.environ.get("PROBOT_NODE"), os.environ.get("PROBOT_FOLDER")
         if node and packages:
             with probot_server(node, Path(packages), database_urls["probot"]) as (process, port):

@@ -30,7 +30,8 @@ def make(path: Path, count: int) -> dict[str, Any]:
     from resolver.events.actions import CmdRun
     from resolver.events.base import ToolCall
     from resolver.events.observations import CmdOutput
-    from resolver.events.stream import EventStream, JsonlStore
+    from resolver.events.stores import JsonlStore
+    from resolver.events.stream import EventStream
 
     store = JsonlStore(path / "events.jsonl")
     stream = EventStream(store)
@@ -52,7 +53,7 @@ def make(path: Path, count: int) -> dict[str, Any]:
 def reopen(path: Path) -> dict[str, Any]:
     """Open the log as a run that goes on does, and fold it."""
     from resolver.events.state import State
-    from resolver.events.stream import JsonlStore
+    from resolver.events.stores import JsonlStore
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.perf_counter()

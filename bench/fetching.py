@@ -2,15 +2,14 @@
 
     python bench/fetching.py [NAMES...]
 
-The repositories are made here, in the shape of real ones: sources of this environment's
-site-packages, changed a few lines at a time on branches that are merged later. What is counted are
-the bytes of the server's answers.
+The repositories are made here, in the shape of real ones: generated modules, changed a few lines at
+a time on branches that are merged later. They are the same on each machine. What is counted are the
+bytes of the server's answers.
 """
 
 import random
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
@@ -25,9 +24,10 @@ from tests.parts.wsgi import serve
 
 @dataclass(frozen=True)
 class Shape:
-    """files, kilobytes: of the tree. steps: first-parent commits. merged: share of them that merge
-    a branch. commits: most of one branch. age: by how many first-parent commits a branch is older
-    than its merge, on average. ancient: share of branches that start ten times as far back."""
+    """files, kilobytes: of the tree, about. steps: first-parent commits. merged: share of them that
+    merge a branch. commits: most of one branch. age: by how many first-parent commits a branch is
+    older than its merge, on average. ancient: share of branches that start ten times as far back.
+    """
 
     files: int
     kilobytes: int
@@ -157,16 +157,33 @@ def history(shape: Shape) -> Iterator[bytes]:
 
 
 def sources(shape: Shape) -> dict[str, list[bytes]]:
-    site = Path(sysconfig.get_paths()["purelib"])
-    every = sorted(path for path in site.rglob("*.py") if path.stat().st_size > 500)
-    texts: dict[str, list[bytes]] = {}
-    most = shape.kilobytes * 1_000 // shape.files
-    for path in random.Random(3).sample(every, min(shape.files, len(every))):
-        name = "/".join(path.relative_to(site).parts[:3])
-        texts[name.removesuffix(".py") + f"-{len(texts)}.py"] = path.read_bytes()[
-            :most
-        ].splitlines()
-    return texts
+    """Return the lines of each file: about as compressible as Python code, the same everywhere."""
+    chance = random.Random(3)
+    vocabulary = ["".join(chance.choices(SYLLABLES, k=chance.randint(2, 4))) for _ in range(6_000)]
+    average = shape.kilobytes * 1_000 // shape.files
+    return {
+        f"package{number % 20}/module{number}.py": module(
+            chance, vocabulary, chance.randint(average // 10, average)
+        )
+        for number in range(shape.files)
+    }
+
+
+def module(chance: random.Random, vocabulary: list[str], size: int) -> list[bytes]:
+    """Return lines of statements, most of them with the few names that the file uses often."""
+    own = chance.sample(vocabulary, 60)
+    lines: list[bytes] = []
+    while size > 0:
+        names = [
+            own[int(len(own) * chance.random() ** 2)]
+            if chance.random() < 0.7
+            else chance.choice(vocabulary)
+            for _ in range(5)
+        ]
+        indentation = "    " * chance.randint(0, 3)
+        lines.append((indentation + chance.choice(STATEMENTS).format(*names)).encode())
+        size -= len(lines[-1]) + 1
+    return lines
 
 
 def edits(
@@ -193,6 +210,17 @@ def edit(chance: random.Random, lines: list[bytes]) -> list[bytes]:
         lines[at : at + chance.randint(0, 2)] = [new] * chance.randint(0, 1) + [new + b"  # and"]
     return lines
 
+
+STATEMENTS = (
+    "def {0}(self, {1}, {2}=None):", "class {0}({1}):", "if {0} is None and not {1}:",
+    "for {0}, {1} in {2}.items():", "return {0}", "return {0}.{1}({2})", "{0} = {1}",
+    "{0} = {1}.{2}({3}, {4})", "self._{0} = {0}", "raise ValueError(f'{{{0}}} is not a {1}')",
+    "assert {0} == [{1}, {2}]", "# The {0} of a {1} is the {2} that was {3} by the {4}.",
+    "from {0}.{1} import {2}, {3}", "", "", "", "try:", "else:", "with {0}({1}) as {2}:",
+    "# Return the {0} of {1}, or the {2} if there is no {3}.",
+)  # fmt: skip
+
+SYLLABLES = [first + second for first in "bcdfglmnprst" for second in "aeiou"]
 
 WORDS = (
     "parser", "option", "value", "default", "string", "fix", "handle", "when", "missing", "raise",

@@ -27,10 +27,11 @@ from resolver.events.base import Source
 from resolver.events.lifecycle import Condensation, LimitsExtended, ModelReplied
 from resolver.events.observations import CmdOutput, Observation
 from resolver.events.state import State
-from resolver.events.stream import EventStream, JsonlStore, utc_now
+from resolver.events.stores import JsonlStore
+from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.library import litellm
-from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import Importance
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory, Dialect
@@ -102,7 +103,7 @@ def sent_by_a_run(steps: int, dialect: Dialect) -> tuple[list[list[str]], list[i
         stream.subscribe("telemetry", note)
         recorded = RecordedModel(model, lambda reply: _record(stream, reply))
         agent = CodeActAgent(recorded, ConversationMemory(dialect), dialect)
-        condensing = Condensing(Importance(SizeBound()))
+        condensing = LogCondenser(Importance(SizeBound()))
         controller = AgentController(agent, stream, state, Sandbox(), lambda _: condensing, utc_now)
         stream.add(agent.system_prompt())
         stream.add(Message(content="Go on until you are done.", source=Source.USER))

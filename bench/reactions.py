@@ -22,9 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.parts.github import github_server
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import INSTALLED_RESOLVER
 from tests.parts.waiting import until
-from tests.webhook.serving import Forge, Plans, Server, plan_of_a_fix
+from tests.webhook.serving import Forge, InstalledServer, Plans, plan_of_a_fix
 
 
 def memory_mb(pid: int) -> float:
@@ -45,8 +44,7 @@ def main() -> None:
         forge = Forge(stack.enter_context(github_server(folder / "github")))
         plans = Plans(stack.enter_context(ModelEndpoint()))
         plans.add("stuck", *plan_of_a_fix(delay=3600))
-        server = Server(folder / "serve", forge, plans.endpoint)
-        server.program = INSTALLED_RESOLVER
+        server = InstalledServer(folder / "serve", forge, plans.endpoint)
         server.start()
         stack.callback(server.close)
         repositories = [forge.repository(f"octo/r{number}") for number in range(6)]
@@ -57,7 +55,7 @@ def main() -> None:
             return issue
 
         def has_reaction(issue: Issue) -> bool:
-            return any(each.content == "eyes" for each in list(issue.comments[0].reactions))
+            return any(reaction.content == "eyes" for reaction in list(issue.comments[0].reactions))
 
         first = [ask(number) for number in range(2)]
         until(lambda: len(plans.times("stuck")) >= 2)

@@ -1,14 +1,17 @@
-"""Renders results.json as a page with one table."""
+"""Renders results.json as a page: an overview, then a table for each benchmark."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bench.benchmarks import BENCHMARKS, Benchmark
 
-def results_page(results: Mapping[str, Any]) -> str:
-    """Return the page in Markdown."""
+
+def results_page(results: Mapping[str, Any], benchmarks: Sequence[Benchmark] = BENCHMARKS) -> str:
+    """Return the page in Markdown. Each benchmark has a heading, also one that was not measured."""
     machine = results["machine"]
     packages = ", ".join(f"{name} {number}" for name, number in results["packages"].items())
     settings = "small settings (`--quick`)" if results["quick"] else "full settings"
+    measured = results["benchmarks"]
     lines = [
         "# Results of the benchmarks",
         "",
@@ -21,37 +24,68 @@ def results_page(results: Mapping[str, Any]) -> str:
         "- Load: the average of the last minute when the benchmark began. With a load above the "
         "number of cores, ratios and counts say more than times.",
         "",
-        "| benchmark | load | what | median | least to most | peer | peer's median | ours / peer "
-        "| goal |",
-        "|---|--:|---|--:|--:|---|--:|--:|---|",
+        "| benchmark | what | load | figures | goals reached |",
+        "|---|---|--:|--:|---|",
+        *(_overview(benchmark, measured.get(benchmark.name)) for benchmark in benchmarks),
     ]
-    for name, result in results["benchmarks"].items():
-        for figure, row in result["figures"].items():
-            lines += _rows(name, result["load"], figure, row)
-    failures = [
-        f"- {name}: {result['failure'].splitlines()[-1]}"
-        for name, result in results["benchmarks"].items()
-        if "failure" in result
-    ]
-    if failures:
-        lines += ["", "Not measured:", "", *failures]
+    for benchmark in benchmarks:
+        lines += ["", f"## {benchmark.name}", "", f"{benchmark.title}.", ""]
+        lines += _section(measured.get(benchmark.name))
     return "\n".join(lines) + "\n"
 
 
-def _rows(name: str, load: float, figure: str, row: Mapping[str, Any]) -> list[str]:
-    spread = "" if row["rounds"] == 1 else f"{_number(row['least'])} to {_number(row['most'])}"
-    start = f"| {name} | {load} | {figure} | {_number(row['median'])} | {spread} |"
-    goal = ""
-    if "goal" in row:
-        reached = "reached" if row["median"] <= row["goal"] else "missed"
-        goal = f"at most {_number(row['goal'])}: {reached}"
-    if not row["peers"]:
-        return [f"{start} | | | {goal} |"]
-    return [
-        f"{start} {peer} | {_number(its['median'])} | "
-        f"{'' if its['ratio'] is None else _number(its['ratio'])} | {goal} |"
-        for peer, its in row["peers"].items()
+def _overview(benchmark: Benchmark, result: Mapping[str, Any] | None) -> str:
+    start = f"| [{benchmark.name}](#{benchmark.name}) | {benchmark.title}"
+    if result is None or "failure" in result:
+        return f"{start} | | not measured | |"
+    rows = result["figures"].values()
+    goals = [row["median"] <= row["goal"] for row in rows if "goal" in row]
+    reached = f"{sum(goals)} of {len(goals)}" if goals else ""
+    return f"{start} | {result['load']} | {len(rows)} | {reached} |"
+
+
+def _section(result: Mapping[str, Any] | None) -> list[str]:
+    if result is None:
+        return ["Not measured at this commit."]
+    if "failure" in result:
+        return [f"Not measured: {result['failure'].splitlines()[-1]}"]
+    figures = result["figures"]
+    columns = ["what", "median", "least to most"]
+    has_peers = any(row["peers"] for row in figures.values())
+    has_goals = any("goal" in row for row in figures.values())
+    if has_peers:
+        columns += ["peer", "peer's median", "ours / peer"]
+    if has_goals:
+        columns += ["goal"]
+    numbers = {"median", "peer's median", "ours / peer"}
+    lines = [
+        f"| {' | '.join(columns)} |",
+        f"|{'|'.join('--:' if column in numbers else '---' for column in columns)}|",
     ]
+    for figure, row in figures.items():
+        for peer in _peer_cells(row) if has_peers else ([],):
+            cells = [figure, _number(row["median"]), _spread(row), *peer]
+            lines.append(f"| {' | '.join(cells + ([_goal(row)] if has_goals else []))} |")
+    return lines
+
+
+def _peer_cells(row: Mapping[str, Any]) -> list[list[str]]:
+    """Return the three cells of each peer of a figure."""
+    return [
+        [peer, _number(its["median"]), "" if its["ratio"] is None else _number(its["ratio"])]
+        for peer, its in row["peers"].items()
+    ] or [["", "", ""]]
+
+
+def _spread(row: Mapping[str, Any]) -> str:
+    return "" if row["rounds"] == 1 else f"{_number(row['least'])} to {_number(row['most'])}"
+
+
+def _goal(row: Mapping[str, Any]) -> str:
+    if "goal" not in row:
+        return ""
+    reached = "reached" if row["median"] <= row["goal"] else "missed"
+    return f"at most {_number(row['goal'])}: {reached}"
 
 
 def _number(value: float) -> str:

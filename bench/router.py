@@ -3,8 +3,8 @@
     python bench/router.py [MESSAGES ...]
 
 Prints one JSON line a length, medians in milliseconds over a scripted endpoint on loopback: by the
-wall, and by the processor time of this process, on which the endpoint (a thread of it) counts in
-all three columns alike. `failing` is a call whose first model answers with status 500.
+wall, and by the processor time of this process, in which the endpoint, a thread of it, counts for
+all three alike. `failing` is a call whose first model answers with status 500.
 """
 
 import json
@@ -46,10 +46,8 @@ def main() -> None:
     with ModelEndpoint() as endpoint:
         endpoint.answer_with(answer)
         package = litellm()
-        began = time.process_time()
         from litellm import Router
 
-        print(json.dumps({"import_of_router_cpu_s": round(time.process_time() - began, 2)}))
         shared = {"api_base": endpoint.url, "api_key": "key", "max_retries": 0}
         deployments = [
             {"model_name": name, "litellm_params": {"model": f"openai/{name}", **shared}}
@@ -63,8 +61,7 @@ def main() -> None:
         )
         for length in [int(text) for text in sys.argv[1:]] or [10, 100, 500, 2000]:
             messages = conversation(length)
-            row: dict[str, Any] = {
-                "messages": length,
+            measured = {
                 "litellm": medians(
                     lambda given=messages: package.completion(
                         model="openai/first", messages=given, tools=TOOLS, **shared
@@ -87,7 +84,12 @@ def main() -> None:
                     lambda given=messages: switching(endpoint.url, "broken").complete(given, TOOLS)
                 ),
             }
-            print(json.dumps(row), flush=True)
+            figures = {
+                f"{name}_{clock}": value
+                for name, clocks in measured.items()
+                for clock, value in clocks.items()
+            }
+            print(json.dumps({"messages": length, **figures}), flush=True)
 
 
 def answer(request: dict[str, Any]) -> Answer:

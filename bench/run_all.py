@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -31,7 +31,7 @@ from bench.results_page import results_page
 from resolver.config.version import PACKAGE, version_text
 
 ROOT = Path(__file__).parents[1]
-PEERS = ("openhands", "mini", "rex")
+PEERS = ("openhands", "mini", "rex", "playwright")
 PACKAGES = ("litellm", "httpx", "pydantic", "fastapi", "docker")
 LIMIT_SECONDS = 3600
 
@@ -48,6 +48,14 @@ def arguments_of(benchmark: Benchmark, quick: bool, pythons: Mapping[str, str]) 
             argument = argument.replace(f"{{{name}}}", python)
         arguments.append(argument)
     return arguments
+
+
+def peers_of(benchmarks: Sequence[Benchmark], quick: bool) -> list[str]:
+    """Return the peers whose environments the benchmarks need; each takes minutes to install."""
+    used = " ".join(
+        " ".join(benchmark.quick if quick else benchmark.full) for benchmark in benchmarks
+    )
+    return [name for name in PEERS if f"{{{name}}}" in used]
 
 
 def run_once(benchmark: Benchmark, arguments: Sequence[str]) -> dict[str, float]:
@@ -102,6 +110,15 @@ def summarize(benchmark: Benchmark, rounds: Sequence[Mapping[str, float]]) -> di
     return summary
 
 
+def require_pairs(benchmark: Benchmark, figures: Collection[str]) -> None:
+    """Raise RuntimeError if a pair names no figure: its comparison would be missing unnoticed."""
+    unmatched = [
+        pair.ours for pair in benchmark.pairs if not any(pair.ours in name for name in figures)
+    ]
+    if unmatched:
+        raise RuntimeError(f"no figure has {', '.join(map(repr, unmatched))} in its name")
+
+
 def measure(benchmark: Benchmark, quick: bool, pythons: Mapping[str, str]) -> dict[str, Any]:
     """Return the figures of a benchmark with its times, or why there are none."""
     arguments = arguments_of(benchmark, quick, pythons)
@@ -110,6 +127,8 @@ def measure(benchmark: Benchmark, quick: bool, pythons: Mapping[str, str]) -> di
     result: dict[str, Any] = {"title": benchmark.title, "load": round(load, 1)}
     try:
         rounds = [run_once(benchmark, arguments) for _ in range(count)]
+        if rounds:
+            require_pairs(benchmark, rounds[0])
         result["figures"] = summarize(benchmark, rounds)
     except RuntimeError as error:
         result |= {"figures": {}, "failure": str(error)}
@@ -162,9 +181,12 @@ def main() -> int:
         "packages": {package: version(package) for package in PACKAGES},
         "benchmarks": {},
     }
+    options.output.mkdir(parents=True, exist_ok=True)
     file = options.output / "results.json"
     earlier = earlier_results(file, results) if names else {}
-    pythons = {} if options.no_peers else {name: peer_python(name) for name in PEERS}
+    chosen = [benchmark for benchmark in BENCHMARKS if not names or benchmark.name in names]
+    peers = [] if options.no_peers else peers_of(chosen, options.quick)
+    pythons = {name: peer_python(name) for name in peers}
     for benchmark in BENCHMARKS:
         if names and benchmark.name not in names:
             if benchmark.name in earlier:

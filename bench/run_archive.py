@@ -17,11 +17,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.run_archive import RunArchive, RunClaim
 from resolver.entrypoints.webhook.run_recorder import RunRecorder
 from resolver.events.observations import CmdOutput
-from resolver.events.stream import EventStream, JsonlStore
+from resolver.events.stores import JsonlStore
+from resolver.events.stream import EventStream
+from resolver.storage.database import parse_database_url
+from resolver.storage.run_archive import RunArchive, RunClaim
 
 CLAIM = RunClaim(1, 1)
 BLOCK = 50

@@ -25,9 +25,10 @@ from resolver.events.base import Source
 from resolver.events.lifecycle import LimitsExtended, ModelReplied
 from resolver.events.observations import CmdOutput, Observation
 from resolver.events.state import State
-from resolver.events.stream import EventStream, JsonlStore, utc_now
+from resolver.events.stores import JsonlStore
+from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
-from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import Importance
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
@@ -91,7 +92,7 @@ def run(steps: int, folder: Path) -> tuple[list[Pair], int, int]:
     model = RecordedModel(ScriptedModel(steps), record)
     agent = CodeActAgent(model, ConversationMemory("tools"), "tools")
     sandbox = FreeSandbox()
-    condensing = Condensing(Importance(SizeBound()))
+    condensing = LogCondenser(Importance(SizeBound()))
     controller = AgentController(agent, stream, state, sandbox, lambda _: condensing, utc_now)
     stream.add(agent.system_prompt())
     stream.add(Message(content="Go on until you are done.", source=Source.USER))

@@ -173,7 +173,7 @@ def alarms(steps: Steps, length: int) -> tuple[int, int | None, float]:
                 cause = id
             state.apply(event.model_copy(update=update))  # type: ignore[arg-type]
         started = time.perf_counter()
-        verdict = detector.look(state)
+        verdict = detector.find_repetition(state)
         spent += time.perf_counter() - started
         if verdict:
             warned += 1
@@ -187,7 +187,7 @@ def recorded(path: Path) -> int:
     detector, state, warned = StuckDetector(), State(), 0
     for event in read_log(path):
         state.apply(event)
-        warned += detector.look(state) is not None
+        warned += detector.find_repetition(state) is not None
     return warned
 
 

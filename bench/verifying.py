@@ -85,7 +85,7 @@ def measure_demo(folder: Path, runtime: str, rounds: int) -> None:
     print(f"| run of the demo, {runtime} | seconds | processor seconds |")
     print("|---|--:|--:|")
     medians = {
-        verify: [statistics.median(each) for each in zip(*times, strict=True)]
+        verify: [statistics.median(check_times) for check_times in zip(*times, strict=True)]
         for verify, times in found.items()
     }
     print("| with verification | {:.2f} | {:.2f} |".format(*medians["true"]))

@@ -14,7 +14,10 @@
     |   +-- PushRefused           1   the server refuses the push
     +-- ForgeError                1   GitHub can't be reached, or refused a request
     +-- SandboxError              1   the sandbox could not be started or was lost
+    |   +-- SandboxLost           1   the sandbox ended, and can be rebuilt from the log
+    |   +-- NestedTooDeeply       1   folders are nested so deeply that their size is unknown
     |   +-- SetupFailed           1   the set-up failed on files for which it had to succeed
+    |   +-- ServiceUnavailable    1   a service that a check needs could not be started
     +-- ModelError                1   the model endpoint failed
     |   +-- ModelAuthError        1   the key is missing or not accepted
     |   +-- ContextWindowExceeded 1   the messages don't fit into the context window
@@ -44,8 +47,9 @@ Cause = Literal[
 ]  # fmt: skip
 """The cause of an error, when it is one that a person can do something about; "" otherwise."""
 
-
 SetupFailure = Literal["setup_failed", "setup_timeout", "shared_files"]
+"""Why the set-up did not succeed: it failed, it took too long, or it was not run, because what it
+installs would reach the sandboxes of other commits."""
 
 
 class ResolverError(Exception):
@@ -168,8 +172,12 @@ class SandboxError(ResolverError):
     """The sandbox could not be started, or was lost during the run."""
 
 
+class SandboxLost(SandboxError):
+    """The sandbox ended by itself, was killed or hangs. A new one can be rebuilt from the log."""
+
+
 class NestedTooDeeply(SandboxError):
-    """The folders of a sandbox are nested so deeply that their size can't be told."""
+    """The folders of a sandbox are nested so deeply that their size can't be determined."""
 
 
 class SetupFailed(SandboxError):
@@ -178,8 +186,7 @@ class SetupFailed(SandboxError):
     Args:
         paths: The changed files because of which it had to run.
         output: The end of its output.
-        why: Why it failed. "shared_files": it did not run, because what it installs would reach
-            sandboxes of other commits.
+        why: Why it failed.
     """
 
     def __init__(self, paths: tuple[str, ...], output: str, why: SetupFailure) -> None:
@@ -212,7 +219,7 @@ class ReplayExhausted(ModelError):
 class LeaseLost(ResolverError):
     """This process may not write any more, because another one may have taken over its runs.
 
-    It is silent: nobody is told and nothing is recorded, since the other process does that.
+    It is silent: nobody is notified and nothing is recorded, since the other process does that.
     """
 
     def __init__(self, what: str) -> None:

@@ -21,6 +21,8 @@ Each line is a test: what is tried, and what holds. In the tests of whole runs, 
 does exactly what the attacker wants, so that no result depends on the good sense of a model. To run
 all of them:
 
+<!-- not run: runs for minutes; CI executes these tests -->
+
     .venv/bin/pytest -m "attack and not deep"
 
 [THREATS.md](../../THREATS.md) has the threats that these tests belong to, and what is not defended.
@@ -40,6 +42,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/github/test_github_app.py",
         "tests/webhook/test_metrics.py",
         "tests/webhook/test_app_setup.py",
+        "tests/webhook/test_owner_settings.py",
     ),
     "Who may start work": (
         "tests/github/events/test_permission.py",
@@ -111,6 +114,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
     ),
     "Webhook server, queue and quotas": (
         "tests/webhook/test_webhook.py",
+        "tests/cli/test_connections.py",
         "tests/webhook/test_pages.py",
         "tests/webhook/test_page_access.py",
         "tests/webhook/test_run_index.py",
@@ -119,8 +123,8 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/webhook/test_crashes.py",
         "tests/webhook/test_storing_killed.py",
         "tests/webhook/running/test_commands.py",
-        "tests/runs/test_guards.py",
-        "tests/quotas/test_keeping.py",
+        "tests/runs/test_quotas.py",
+        "tests/storage/test_ledger_ref.py",
         "tests/outcomes/test_command.py",
         "tests/outcomes/test_summary.py",
         "tests/fuzz/test_repetitions.py",
@@ -153,7 +157,7 @@ def attack_tests(path: str) -> dict[str, str]:
     found = {}
     for node in ast.parse((ROOT / path).read_text()).body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            is_marked = any(ast.unparse(each) == MARKER for each in node.decorator_list)
+            is_marked = any(ast.unparse(decorator) == MARKER for decorator in node.decorator_list)
             if is_marked or path.startswith(FOLDER):
                 found[node.name] = " ".join((ast.get_docstring(node) or "").split())
     return found

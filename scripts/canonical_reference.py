@@ -1,19 +1,26 @@
-"""The address of Resolver's Action and image: the one place that says where they are published.
+"""The address of Resolver's Action and image, made from `[project.urls]` in pyproject.toml.
 
-`make docs` writes it into every page and every example. A fork that publishes its own changes
-REPOSITORY. `resolver init` needs no address: it finds where it was installed from.
+`make docs` writes it into every page and every example. A fork that publishes its own may change
+it there; scripts/release.sh does so for each release. `resolver init` needs no address: it finds
+where it was installed from.
 """
 
 import re
+import tomllib
+from pathlib import Path
 
 from resolver import __version__
 
-REPOSITORY = "OWNER/resolver"
+_PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+
+REPOSITORY: str = _PROJECT["urls"]["Repository"].split("/", 3)[3]
 """Where the Action is published, as OWNER/NAME on GitHub."""
 
 ACTION = f"{REPOSITORY}@v{__version__}"
 CALLED_WORKFLOW = f"{REPOSITORY}/.github/workflows/resolve.yml@v{__version__}"
-IMAGE = f"ghcr.io/{REPOSITORY}:{__version__}"
+# The names of images are in lower case; the placeholder is kept as it is.
+_IMAGE_NAME = REPOSITORY if REPOSITORY.startswith("OWNER/") else REPOSITORY.lower()
+IMAGE = f"ghcr.io/{_IMAGE_NAME}:{__version__}"
 
 _VERSION = r"v?\d+\.\d+\.\d+"
 _OWNER = r"[A-Za-z0-9][A-Za-z0-9-]*"

@@ -3,12 +3,12 @@
     python -m scripts.chaos --minutes 3 --kills 20
 
 Mentions in several repositories of the simulated GitHub are delivered to real processes of
-`resolver serve`, some of them twice. Meanwhile the server, a worker, the sandbox of a run or
-PostgreSQL is killed without notice, and what nobody else starts is started again. At the end each
-accepted mention must have exactly one branch, one pull request and one final comment, and no run
-may have waited longer than a minute for a process that was dead. Prints a JSON line, and ends with
-exit code 1 if that is not so. The seed makes the order of the kills the same again, not their exact
-moments.
+`resolver serve`, some of them twice. Meanwhile the server, the process of its runs, a worker, the
+sandbox of a run or PostgreSQL is killed without notice, and what nobody else starts is started
+again. At the end each accepted mention must have exactly one branch, one pull request and one final
+comment, and no run may have waited longer than a minute for a process that was dead. Prints a JSON
+line, and ends with exit code 1 if that is not so. The seed makes the order of the kills the same
+again, not their exact moments.
 """
 
 import argparse
@@ -32,6 +32,8 @@ from typing import Any
 
 import docker
 
+from resolver.entrypoints.webhook.worker_supervisor import CHILD_MODULE
+from resolver.runtime import enter
 from resolver.runtime.engine import RUN_LABEL
 from resolver.runtime.local import process_descendants
 from tests.parts.github import github_server
@@ -87,7 +89,7 @@ class Kill:
 def find_problems(mentions: list[Mention]) -> list[str]:
     """Return what is lost or doubled: for people to read, empty if all is well."""
     problems = []
-    for mention in (each for each in mentions if each.accepted):
+    for mention in (candidate for candidate in mentions if candidate.accepted):
         issue = mention.issue
         branches = [
             name
@@ -125,6 +127,22 @@ def longest_wait(kills: list[Kill], plans: Plans, ended_at: float) -> tuple[floa
     return longest, name
 
 
+def is_sandbox(pid: int) -> bool:
+    """Return True for the outermost process of a local sandbox."""
+    try:
+        return enter.__file__.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def is_runs_process(pid: int) -> bool:
+    """Return True for the child process in which a server executes its runs."""
+    try:
+        return CHILD_MODULE.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
 class Chaos:
     """One experiment: the processes, the mentions, and what is done to them."""
 
@@ -142,8 +160,9 @@ class Chaos:
         self.forge, self.plans, self.postgres = forge, plans, postgres
         self.random = random.Random(seed)
         self.kills: list[Kill] = []
+        self.sandboxes_killed = 0
         self.mentions: list[Mention] = []
-        self.targets = {"process": self.kill_process}
+        self.targets = {"process": self.kill_process, "runs": self.kill_runs_process}
         self.targets |= (
             {"container": self.kill_container} if has_containers else {"sandbox": self.kill_sandbox}
         )
@@ -157,7 +176,7 @@ class Chaos:
         for number in range(count):
             plan = f"chaos{number}"
             steps = [bash(f"echo step {step}") for step in range(STEPS)]
-            answers = [replace(each, delay=DELAY) for each in (*steps, FIX, finish(SUMMARY))]
+            answers = [replace(answer, delay=DELAY) for answer in (*steps, FIX, finish(SUMMARY))]
             self.plans.add(plan, *answers)
             issue = self.forge.issue(names[number % repositories], plan)
             self.mentions.append(Mention(issue, plan, self.forge.mention(issue)))
@@ -189,8 +208,8 @@ class Chaos:
             for moment in moments:
                 time.sleep(max(0.0, begin + moment - time.monotonic()))
                 self.kill()
-            for each in sent:
-                each.result()
+            for delivery in sent:
+                delivery.result()
         watcher.join()
         self._ended = time.monotonic()
 
@@ -202,7 +221,7 @@ class Chaos:
         """Note when runs start and when they have their final comment, until all have it."""
 
         def all_ended() -> bool:
-            logs = "".join(each.log for each in self.processes)
+            logs = "".join(process.log for process in self.processes)
             for mention in self.mentions:
                 count = logs.count(f" starts for {mention.name}, ")
                 mention.starts += [time.monotonic()] * (count - len(mention.starts))
@@ -214,7 +233,7 @@ class Chaos:
 
     def active(self) -> list[Mention]:
         """The mentions whose runs have started and have no final comment yet."""
-        return [each for each in self.mentions if each.starts and not each.ended_at]
+        return [mention for mention in self.mentions if mention.starts and not mention.ended_at]
 
     def kill(self) -> None:
         """Kill something by chance, and start it again."""
@@ -236,10 +255,12 @@ class Chaos:
         return {
             "seconds": round(self._ended - self._began),
             "processes": len(self.processes),
-            "accepted": sum(each.accepted for each in self.mentions),
-            "ended": sum(bool(each.ended_at) for each in self.mentions),
-            "kills": dict(Counter(each.kind for each in self.kills)),
-            "interrupted_runs": sum(len(each.active) for each in self.kills),
+            "accepted": sum(mention.accepted for mention in self.mentions),
+            "ended": sum(bool(mention.ended_at) for mention in self.mentions),
+            "kills": dict(Counter(kill.kind for kill in self.kills)),
+            "sandboxes_killed": self.sandboxes_killed,
+            "rebuilt": "".join(process.log for process in self.processes).count("it is rebuilt"),
+            "interrupted_runs": sum(len(kill.active) for kill in self.kills),
             "longest_wait_s": round(wait, 1),
             "longest_wait_of": name,
         }
@@ -250,16 +271,30 @@ class Chaos:
         process.end(signal.SIGKILL)
         process.start(*self.options[process])
 
+    def kill_runs_process(self) -> None:
+        """kill -9 of the child in which the server executes its runs, if there is one."""
+        for pid in process_descendants(self.processes[0].process.pid):
+            if is_runs_process(pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
     def kill_sandbox(self) -> None:
-        """kill -9 of what one of the processes has started for a run."""
-        children = process_descendants(self.random.choice(self.processes).process.pid)
-        for pid in [children[0], *process_descendants(children[0])] if children else []:
+        """kill -9 of a sandbox of one of the processes, if there is one."""
+        started = [
+            pid for server in self.processes for pid in process_descendants(server.process.pid)
+        ]
+        sandboxes = [pid for pid in started if is_sandbox(pid)]
+        if not sandboxes:
+            return
+        sandbox = self.random.choice(sandboxes)
+        self.sandboxes_killed += 1
+        for pid in [sandbox, *process_descendants(sandbox)]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     def kill_container(self) -> None:
         """Kill a container of a run."""
-        runs = [path.name for each in self.processes for path in each.runs.glob("2*-*-*")]
+        runs = [path.name for process in self.processes for path in process.runs.glob("2*-*-*")]
         engine = docker.from_env()
         for run in self.random.sample(runs, len(runs)):
             found = engine.containers.list(
@@ -269,6 +304,7 @@ class Chaos:
                 with suppress(docker.errors.APIError):
                     container.kill()
             if found:
+                self.sandboxes_killed += 1
                 return
 
     def kill_database(self) -> None:

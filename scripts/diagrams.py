@@ -46,6 +46,14 @@ def digest_comment(source: str) -> str:
     return f"<!-- sha256 of the source: {sha256(source.encode()).hexdigest()} -->\n"
 
 
+def round_numbers(svg: str) -> str:
+    """Return a picture with its coordinates rounded to a hundredth of a pixel.
+
+    Mermaid draws some shapes with thousands of points of fifteen digits each.
+    """
+    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", svg)
+
+
 def draw_diagrams(browser: Browser, mermaid: Path) -> None:
     """Write the pictures. mermaid: the file `mermaid.min.js` of its npm package."""
     FOLDER.mkdir(exist_ok=True)
@@ -55,7 +63,8 @@ def draw_diagrams(browser: Browser, mermaid: Path) -> None:
     for name, source in diagrams().items():
         for scheme, theme in THEMES.items():
             svg = page.evaluate(DRAW, [source, theme])
-            (FOLDER / f"{name}-{scheme}.svg").write_text(digest_comment(source) + svg + "\n")
+            text = digest_comment(source) + round_numbers(svg) + "\n"
+            (FOLDER / f"{name}-{scheme}.svg").write_text(text)
     page.close()
 
 

@@ -6,13 +6,9 @@ from typing import Any, get_args
 from resolver.events.actions import Action
 from resolver.events.base import SCHEMA_VERSION as VERSION
 from resolver.events.base import ActionBase, EventBase, ObservationBase
-from resolver.events.log import (
-    EVENT_TYPES,
-    MAX_LINE_BYTES,
-    Lifecycle,
-    log_schema,
-)
+from resolver.events.log import EVENT_TYPES, MAX_LINE_BYTES, Lifecycle
 from resolver.events.observations import Observation
+from resolver.events.schema import log_schema
 from resolver.events.stream import ROLES
 
 MEGABYTES = MAX_LINE_BYTES // 1024**2
@@ -42,6 +38,9 @@ database too, before anything acts on it: the table `resolver_events` (`run`, `i
 has one row per event. `resolver trace` reads both:
 
     resolver trace DIR
+
+<!-- not run: needs PostgreSQL -->
+
     resolver trace postgresql://USER:PASSWORD@HOST/DATABASE#RUN
 
 ## A damaged log

@@ -136,9 +136,10 @@ def fuzz_in_process(name: str, seconds: float, limit: float) -> FuzzResult:
 
 def report(name: str, result: FuzzResult) -> None:
     """Print the result of one target."""
-    state = "FAILED" if result.failure else "ok"
+    # On a slow machine, the seconds can be over before the first input.
+    state = "FAILED" if result.failure else "ok" if result.count else "untried"
     print(
-        f"{name:28} {state:6} {result.count:9,} inputs, slowest {result.slowest_seconds:6.2f} s "
+        f"{name:28} {state:7} {result.count:9,} inputs, slowest {result.slowest_seconds:6.2f} s "
         f"for {len(result.slowest):,} bytes",
         flush=True,
     )

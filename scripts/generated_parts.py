@@ -26,7 +26,7 @@ from resolver.cli.agent_workflow import (
 )
 from resolver.config.declaration import ActionInput, setting_arguments
 from resolver.config.settings import Settings
-from resolver.github.events.listening import STARTING_EVENTS
+from resolver.github.events.starting_events import STARTING_EVENTS
 from scripts.canonical_reference import ACTION, with_canonical_references
 from scripts.settings_docs import choices_of, format_default, format_meaning
 
@@ -160,10 +160,15 @@ def generated_files() -> dict[str, str]:
     inputs = list(action_inputs())
     starting = list(starting_inputs())
     names = [f"`{action_input.name}`" for action_input, _ in starting]
-    passed = "".join(passed_input(*each) for each in starting)
-    variables = "".join(_with_line(*each) for each in variable_inputs().items())
+    passed = "".join(passed_input(*arguments) for arguments in starting)
+    variables = "".join(_with_line(*arguments) for arguments in variable_inputs().items())
     replaced = [
-        ("action.yml", "inputs:\n", "  close:\n", "".join(yaml_input(*each) for each in inputs)),
+        (
+            "action.yml",
+            "inputs:\n",
+            "  close:\n",
+            "".join(yaml_input(*action_input) for action_input in inputs),
+        ),
         ("docs/how-to/action.md", "```yaml\n", "```", WORKFLOW),
         (
             "docs/how-to/agents.md",
@@ -176,7 +181,7 @@ def generated_files() -> dict[str, str]:
             "<!-- inputs -->\n",
             "<!-- end of inputs -->",
             _table("Input", "Default", "Meaning")
-            + "".join(input_row(*each) for each in inputs)
+            + "".join(input_row(*action_input) for action_input in inputs)
             + "\n",
         ),
         (
@@ -205,7 +210,7 @@ def generated_files() -> dict[str, str]:
             ".github/workflows/resolve.yml",
             "      # `make docs` writes these inputs from the settings that start work.\n",
             "      dashboard:\n",
-            "".join(called_input(*each) for each in starting),
+            "".join(called_input(*arguments) for arguments in starting),
         ),
         (
             ".github/workflows/resolve.yml",

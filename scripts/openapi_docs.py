@@ -10,13 +10,13 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.openapi import create_openapi_document
 from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
 from resolver.entrypoints.webhook.outcomes import OutcomeStore
 from resolver.entrypoints.webhook.pages import Pages, add_pages
-from resolver.entrypoints.webhook.run_folders import LocalRunFolders
 from resolver.entrypoints.webhook.webhook import create_webhook_app
+from resolver.storage.database import parse_database_url
+from resolver.storage.run_folders import LocalRunFolders
 
 
 def openapi_document() -> str:

@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import Metric
 from resolver.cli.main import COMMANDS, cli
 from resolver.entrypoints.webhook.metrics import ServerMetrics
 from resolver.entrypoints.webhook.request_queue import Backlog
+from resolver.entrypoints.webhook.worker_supervisor import WorkerSupervisor
 from resolver.runs.output import OutcomeFile
 from scripts.events_docs import describe_type, format_table
 
@@ -54,6 +55,8 @@ METRICS_HEAD = """# Metrics
 
 Made from `resolver/entrypoints/webhook/metrics.py` by `make docs`.
 
+<!-- not run: starts a server -->
+
     resolver serve --metrics-port 9464
     curl http://127.0.0.1:9464/metrics
 
@@ -68,6 +71,8 @@ person. Counters begin at 0 when the server starts.
 ROUTES_HEAD = """# The HTTP routes of the server
 
 Made from `resolver/entrypoints/` by `make docs`.
+
+<!-- not run: needs a server -->
 
     curl http://127.0.0.1:8000/readyz
 
@@ -155,7 +160,9 @@ def outcome_page() -> str:
 
 def metrics_page() -> str:
     """Return the page of the server's metrics."""
-    registry = ServerMetrics(Backlog).registry
+    metrics = ServerMetrics(Backlog)
+    metrics.watch_process(WorkerSupervisor(()))
+    registry = metrics.registry
     labels = {
         name: ", ".join(f"`{label}`" for label in getattr(collector, "_labelnames", ()))
         for name, collector in getattr(registry, "_names_to_collectors").items()  # noqa: B009
@@ -198,22 +205,47 @@ def routes_page() -> str:
     )
 
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
 def _routes_of(module: ast.Module) -> Iterator[tuple[str, str, str, str]]:
     """Yield path, method, query parameters and meaning of each route that a module adds."""
-    for function in ast.walk(module):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        for decorator in function.decorator_list:
-            match decorator:
-                case ast.Call(
-                    func=ast.Attribute(attr="get" | "post" | "put" | "delete" as method),
-                    args=[ast.Constant(value=str() as route), *_],
-                ) if route.startswith("/"):
-                    names = [each.arg for each in (*function.args.args, *function.args.kwonlyargs)]
-                    query = [f"`{n}`" for n in names if f"{{{n}" not in route and n != "request"]
-                    text = " ".join((ast.get_docstring(function) or "").split())
-                    assert text, f"the function of {route} has no docstring, which is its reference"
-                    yield route, method.upper(), ", ".join(query), text
+    constants = {
+        target.id: node.value
+        for node in module.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for function, decorator in _decorated_functions(module):
+        match decorator:
+            case ast.Call(
+                func=ast.Attribute(attr="get" | "post" | "put" | "delete" as method),
+                args=[first, *_],
+            ):
+                path = constants.get(first.id) if isinstance(first, ast.Name) else first
+                route = path.value if isinstance(path, ast.Constant) else ""
+                if not isinstance(route, str) or not route.startswith("/"):
+                    continue
+                names = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
+                query = [f"`{n}`" for n in names if f"{{{n}" not in route and n != "request"]
+                text = " ".join((ast.get_docstring(function) or "").split())
+                assert text, f"the function of {route} has no docstring, which is its reference"
+                yield route, method.upper(), ", ".join(query), text
+
+
+def _decorated_functions(module: ast.Module) -> Iterator[tuple[Function, ast.expr]]:
+    """Yield each function with each of its decorators, also with one that is called later, as in
+    `app.post(PATH)(function)`."""
+    functions = [node for node in ast.walk(module) if isinstance(node, Function)]
+    for function in functions:
+        yield from ((function, decorator) for decorator in function.decorator_list)
+    by_name = {function.name: function for function in functions}
+    for node in ast.walk(module):
+        match node:
+            case ast.Call(func=ast.Call() as decorator, args=[ast.Name(id=name)]):
+                if name in by_name:
+                    yield by_name[name], decorator
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Releases a version in steps, so that what is signed in between is what is released.
 #
-#   scripts/release.sh package VERSION        builds wheel and source distribution of this checkout
-#                                             into dist/, and fails if they are not reproducible
+#   scripts/release.sh package VERSION        builds wheel and source distribution of the newest
+#                                             commit into dist/, and fails if they are not
+#                                             reproducible
 #   scripts/release.sh image VERSION          builds the image of this checkout for this machine's
 #                                             architecture and pushes it as VERSION-ARCHITECTURE;
 #                                             writes its bill of materials to sbom.cdx.json
@@ -10,6 +11,10 @@
 #                                             each architecture
 #   scripts/release.sh tag VERSION DIGEST     tags a commit whose action.yml names the image by its
 #                                             digest. The branch is left alone.
+#
+# Package and tag name GITHUB_REPOSITORY where the branch has the placeholder OWNER/resolver, so that
+# the examples of a version can be copied, and `resolver init` knows where the package came from.
+#
 #   scripts/release.sh notes VERSION          prints the section of the version in CHANGELOG.md
 #
 # GITHUB_REPOSITORY   OWNER/NAME; its image is $REGISTRY/owner/name
@@ -63,8 +68,23 @@ report() {
   echo "$1" | tee -a "${GITHUB_STEP_SUMMARY:-/dev/null}"
 }
 
+with_placeholder=(README.md docs compose.yaml deploy pyproject.toml)
+
+# Writes the repository and its image into the pages, examples and package data of a folder.
+name_repository() {
+  local name found=()
+  for name in "${with_placeholder[@]}"; do
+    [[ ! -e $1/$name ]] || found+=("$1/$name")
+  done
+  { grep -rlZI OWNER/resolver "${found[@]}" || true; } | xargs -0r sed -i \
+    -e "s|ghcr.io/OWNER/resolver|$image|g" \
+    -e "s|https://github.com/OWNER/resolver|$server/$GITHUB_REPOSITORY|g" \
+    -e "s|OWNER/resolver|$GITHUB_REPOSITORY|g"
+  [[ ! -e $1/README.md ]] || sed -i '/^<!-- Only on branches:/,/^<!-- end -->$/d' "$1/README.md"
+}
+
 build_package() {
-  local python=${PYTHON:-} folder
+  local python=${PYTHON:-} folder dist=$PWD/dist
   folder=$(mktemp -d)
   trap "rm -rf '$folder'" EXIT
   if [[ -z $python ]]; then
@@ -75,9 +95,13 @@ build_package() {
   fi
   # Files in the packages get the time of the commit.
   SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-  export SOURCE_DATE_EPOCH
+  SOURCE_COMMIT=$(git rev-parse HEAD)
+  export SOURCE_DATE_EPOCH SOURCE_COMMIT
   rm -rf dist
-  "$python" -m hatchling build -t sdist -t wheel -d dist
+  mkdir "$folder/tree"
+  git archive HEAD | tar -xf - -C "$folder/tree"
+  name_repository "$folder/tree"
+  (cd "$folder/tree" && "$python" -m hatchling build -t sdist -t wheel -d "$dist")
 
   # The wheel that users build from the source distribution is the one that is published.
   mkdir "$folder/source"
@@ -162,8 +186,11 @@ tag_commit() {
   check_digest "$1"
   sed -i "s|^  image: Dockerfile$|  image: docker://$image@$1 # $version|" action.yml
   git diff --quiet action.yml && { echo "action.yml has no image to replace" >&2; exit 1; }
+  name_repository .
+  local changed
+  mapfile -d '' changed < <(git diff --name-only -z -- action.yml "${with_placeholder[@]}")
   git -c user.name=resolver -c user.email=resolver@users.noreply.github.com \
-    commit --quiet --message "Release $version" action.yml
+    commit --quiet --message "Release $version" -- "${changed[@]}"
   git tag "$tag"
   as_us push "$server/$GITHUB_REPOSITORY.git" "refs/tags/$tag"
   echo "$tag takes $image@$1"

@@ -92,7 +92,7 @@ def bill_of_materials(
         else:
             python.append(python_component(text))
     debian = debian_components(texts[DEBIAN_STATUS], distribution_of(texts[OS_RELEASE]))
-    components = {each["bom-ref"]: each for each in [*debian, *python]}
+    components = {entry["bom-ref"]: entry for entry in [*debian, *python]}
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",

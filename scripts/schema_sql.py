@@ -1,6 +1,6 @@
 """Writes the SQL scripts that create the server's tables, from the migrations."""
 
-from resolver.entrypoints.webhook.schema import DIALECTS, render_schema, schema_file
+from resolver.storage.schema import DIALECTS, render_schema, schema_file
 
 if __name__ == "__main__":
     for dialect in DIALECTS:

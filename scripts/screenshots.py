@@ -29,8 +29,9 @@ from tests.presentation.outlines import FILE, outline
 
 FOLDER = FILE.parent
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-WIDTH, HEIGHT = 1280, 860
-"""Size of the window, in CSS pixels."""
+SIZES = {"pull-request": (880, 560), "comment": (880, 560), "trace": (1280, 860)}
+"""Width and height of the window, in CSS pixels. GitHub shows a README 830 pixels wide, on a phone
+less: wide margins would make the text of the pictures too small to read."""
 
 FONTS = {"Liberation Sans": "fonts-liberation", "Noto Color Emoji": "fonts-noto-color-emoji"}
 """Fonts that the pictures need to look like GitHub, and the Debian packages that have them."""
@@ -40,7 +41,11 @@ HOME = "/home/ada"
 
 COMMAND = "$ make demo"
 OPENED_FOLD = "<details open>\n<summary>How it was made"
-CONTENT_STYLE = "body { padding: 32px; }"
+CONTENT_STYLE = (
+    "body { padding: 24px; }"
+    " html { height: 100vh; overflow: hidden; outline: 1px solid #8888; outline-offset: -1px; }"
+)
+"""With a border, because a README has the same background."""
 
 
 @dataclass(frozen=True)
@@ -136,11 +141,11 @@ def _wrap(line: str) -> list[str]:
 
 def _take_all(browser: Browser, pages: Mapping[str, str]) -> None:
     for scheme in SCHEMES:
-        context = browser.new_context(
-            viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme
-        )
+        context = browser.new_context(color_scheme=scheme, device_scale_factor=1.5)
         page = context.new_page()
         for name, html in pages.items():
+            width, height = SIZES[name]
+            page.set_viewport_size({"width": width, "height": height})
             page.set_content(html)
             page.screenshot(path=FOLDER / f"{name}-{scheme}.png")
         context.close()

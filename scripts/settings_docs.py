@@ -62,7 +62,7 @@ OLD_NAMES = """
 These settings were renamed or became part of another setting. The old names work in every source
 and cause a warning, except for the variables in the tables above.
 
-| Old name | Today |
+| Old name | Current name |
 |---|---|
 """
 
@@ -86,7 +86,14 @@ def format_default(field: FieldInfo) -> str:
         return ""
     if isinstance(value, tuple):
         return "<br>".join(f"`{v}`" for v in value)
-    return f"`{value}`"
+    return f"`{yaml_text(value)}`"
+
+
+def yaml_text(value: Any) -> str:
+    """Return a plain value as one would write it in YAML: `true`, `5`, `0.5`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def choices_of(annotation: Any) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ Source: https://www.mkdocs.org/user-guide/plugins/#events
 
 import os
 import re
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -27,12 +28,14 @@ ROOT_PAGES = {
         )
     },
     "bench/README.md": "project/measurements.md",
+    "bench/RESULTS.md": "project/results.md",
 }  # fmt: skip
 """Pages outside docs/ that the site has too, and where."""
 
 PLACES = {place: path for path, place in ROOT_PAGES.items()}
 FENCE = re.compile(r"^(```+|~~~+).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+FILE_NAME = re.compile(r"[\w./-]+\.md")
 BADGE = re.compile(r"^\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)$", re.MULTILINE)
 EXTERNAL = re.compile(
     r"<(?:script|img|iframe|source|video|audio)\b[^>]*\b(?:src|srcset)=[\"']?(?:https?:)?//[^>]*>"
@@ -99,7 +102,16 @@ def _site_link(match: re.Match[str], source: str) -> str:
         return match["text"]
     here = ROOT_PAGES.get(source, source.removeprefix("docs/"))
     link = os.path.relpath(place, PurePosixPath(here).parent)
-    return f"{match['image']}[{match['text']}]({link}{'#' + anchor if anchor else ''})"
+    text = title_of(target) if FILE_NAME.fullmatch(match["text"]) else match["text"]
+    return f"{match['image']}[{text}]({link}{'#' + anchor if anchor else ''})"
+
+
+@cache
+def title_of(target: str) -> str:
+    """Return the title of a page of the repository. On GitHub its file name is a fit text for a
+    link to it; a reader of the site does not see files."""
+    first, _, _ = (ROOT / target).read_text().partition("\n")
+    return first.removeprefix("# ")
 
 
 def diagram_pictures(source: str, number: int) -> str:

@@ -23,6 +23,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "resolver"
 MEASURED_TEST = "tests/runs/test_github.py::test_a_mention_is_seen_at_once_and_answered"
+"""Its run neither looks for comments nor edits the progress comment: how often depends on time."""
+
 OUTPUT_VARIABLE = "STRUCTURE_OUTPUT"
 
 

@@ -66,7 +66,7 @@ def draw_svg(title: str, frames: Sequence[Frame], scheme: str) -> str:
     ends = [*(frame.start for frame in frames[1:]), None]
     row, parts = 0, []
     rows = max(
-        sum(len(each.lines) for each in frames[: i + 1]) + len(frame.live)
+        sum(len(shown_frame.lines) for shown_frame in frames[: i + 1]) + len(frame.live)
         for i, frame in enumerate(frames)
     )
     for frame, end in zip(frames, ends, strict=True):

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.scheduling import slow_first
+
 # Machines are noisy: how long an example takes says nothing about the code.
 _COMMON = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=40
@@ -41,7 +43,7 @@ sys.modules["rfc3987_syntax"].is_valid_syntax = _is_valid_syntax  # type: ignore
 
 PARTS = Path(__file__).parent / "parts"
 
-pytest_plugins = ["tests.without_programs"] + [
+pytest_plugins = ["tests.without_programs", "tests.scheduling"] + [
     f"tests.parts.{path.stem}"
     for path in sorted(PARTS.glob("*.py"))
     if "@pytest.fixture" in path.read_text()
@@ -59,11 +61,16 @@ PART_FIXTURES = {
 gc.disable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use a fixture of a real part, so that `make check` can leave them out."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that use a fixture of a real part, so that `make check` can leave them out.
+
+    With several workers, the modules that have most of them come first.
+    """
     for item in items:
-        if PART_FIXTURES & set(getattr(item, "fixturenames", ())):
+        if not PART_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("real_part")
+    if hasattr(config, "workerinput"):
+        items[:] = slow_first(items, lambda item: "real_part" in item.keywords)
     # What has been imported and collected stays to the end.
     gc.freeze()
     gc.enable()
@@ -99,9 +106,9 @@ def _traces_of_parts(fixtures: dict[str, Any]) -> Iterator[tuple[str, str]]:
     github, server = fixtures.get("github"), fixtures.get("server")
     if github is not None:
         requests = [
-            f"{each.number} {each.method} {each.path}: "
-            f"{each.answer.status if each.answer else 'unanswered'}"
-            for each in github.requests[-60:]
+            f"{request.number} {request.method} {request.path}: "
+            f"{request.answer.status if request.answer else 'unanswered'}"
+            for request in github.requests[-60:]
         ]
         yield "last requests to GitHub", "\n".join(requests)
     if isinstance(getattr(server, "log", None), str):

@@ -72,7 +72,7 @@ def size(value: Any) -> int:
     if isinstance(value, dict):
         return 1 + sum(size(k) + size(v) for k, v in value.items())
     if isinstance(value, list):
-        return 1 + sum(size(each) for each in value)
+        return 1 + sum(size(item) for item in value)
     return 1 + len(value) if isinstance(value, str) else 1
 
 

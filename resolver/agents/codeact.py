@@ -7,7 +7,7 @@ An agent that a repository defines is this agent with instructions and tools of 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from resolver.agents.definitions import MCP, NOTHING, AgentDefinition, AvailableTools
+from resolver.agents.definitions import MCP, NO_OPTIONAL_TOOLS, AgentDefinition, AvailableTools
 from resolver.agents.replies import find_offered_tools, next_action, read_reply
 from resolver.agents.tags import available_tags, write_examples
 from resolver.agents.tools.calls import (
@@ -34,7 +34,7 @@ from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.models.run import JsonObject
+from resolver.models.base import JsonObject
 
 
 def system_text(
@@ -102,7 +102,7 @@ class CodeActAgent:
         model: Model,
         memory: ConversationMemory,
         dialect: Dialect,
-        available: AvailableTools = NOTHING,
+        available: AvailableTools = NO_OPTIONAL_TOOLS,
     ) -> None:
         self._model = model
         self._memory = memory

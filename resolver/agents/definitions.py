@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args
 from pydantic import ConfigDict, Field, field_validator
 
 from resolver.agents.tools.base import Requirement
-from resolver.agents.tools.calls import did_you_mean
+from resolver.agents.tools.calls import suggest_name
 from resolver.agents.tools.registry import REQUIRED_TOOLS, TOOLS, DelegateAgent, available_tools
 from resolver.errors import FrontmatterError, WorkspaceError
 from resolver.memory.frontmatter import Document, read_document, validate_document
@@ -82,7 +82,7 @@ class AgentDefinition:
     denied_model: str = ""
 
     def without_model(self) -> "AgentDefinition":
-        """Return the definition with the run's model, and its own model in `denied`."""
+        """Return the definition with the run's model, and its own model in `denied_model`."""
         return replace(self, model="", denied_model=self.model)
 
 
@@ -148,7 +148,7 @@ class _Frontmatter(DeferredModel):
         for name in tools or ():
             if name not in KNOWN_TOOLS:
                 hint = (
-                    did_you_mean(name.lower(), KNOWN_TOOLS) or f"; known: {', '.join(KNOWN_TOOLS)}"
+                    suggest_name(name.lower(), KNOWN_TOOLS) or f"; known: {', '.join(KNOWN_TOOLS)}"
                 )
                 raise ValueError(f"there is no tool {name[:50]!r}{hint}")
         return tools
@@ -218,7 +218,7 @@ def read_definition(data: bytes, path: str) -> AgentDefinition:
     name = frontmatter.name or path.rpartition("/")[2][: -len(".md")]
     if not _NAME.fullmatch(name):
         message = (
-            "the file's name is none for an agent: set `name`, small letters, digits and hyphens"
+            "the file's name can't be the agent's: set `name` (lower-case letters, digits, hyphens)"
         )
         raise FrontmatterError(path, 1, message)
     tools = _tool_names(frontmatter)
@@ -308,4 +308,4 @@ class AvailableTools:
         return frozenset(name for name in get_args(Requirement) if name and getattr(self, name))
 
 
-NOTHING = AvailableTools()
+NO_OPTIONAL_TOOLS = AvailableTools()

@@ -7,7 +7,12 @@ from typing import Literal
 
 from resolver.agents.base import Agent, DummyAgent
 from resolver.agents.codeact import CodeActAgent, DefinedAgent
-from resolver.agents.definitions import NOTHING, AgentDefinition, AvailableTools, Definitions
+from resolver.agents.definitions import (
+    NO_OPTIONAL_TOOLS,
+    AgentDefinition,
+    AvailableTools,
+    Definitions,
+)
 from resolver.agents.readonly import (
     READ_ONLY,
     REVIEWER,
@@ -17,7 +22,7 @@ from resolver.agents.readonly import (
     ReviewerAgent,
     VisualBrowsingAgent,
 )
-from resolver.agents.tools.calls import did_you_mean
+from resolver.agents.tools.calls import suggest_name
 from resolver.agents.tools.registry import DelegateAgent
 from resolver.errors import UsageError
 from resolver.llm.base import Model
@@ -30,7 +35,7 @@ MAX_SHOWN_DESCRIPTION = 120
 
 
 @dataclass(frozen=True)
-class BuiltIn:
+class BuiltInAgent:
     """A built-in agent.
 
     make: creates the agent.
@@ -55,7 +60,7 @@ def make_agent(
     name: str,
     model: Model,
     dialect: Literal["auto", "tools", "tags"],
-    available: AvailableTools = NOTHING,
+    available: AvailableTools = NO_OPTIONAL_TOOLS,
 ) -> Agent:
     """Return the agent with that name. Raises UsageError that lists the known agents.
 
@@ -76,7 +81,7 @@ def require_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> None:
     known = (*AGENTS, *(definition.name for definition in definitions))
     if name not in known:
         raise UsageError(
-            f"there is no agent {name!r}{did_you_mean(name, known)}",
+            f"there is no agent {name!r}{suggest_name(name, known)}",
             f"the agents are: {', '.join(known)}",
         )
 
@@ -174,24 +179,24 @@ def _dummy(model: Model, dialect: Dialect, available: AvailableTools) -> Agent: 
     return DummyAgent()
 
 
-AGENTS: dict[str, BuiltIn] = {
-    CODE_ACT: BuiltIn(
+AGENTS: dict[str, BuiltInAgent] = {
+    CODE_ACT: BuiltInAgent(
         _code_act, "reads, runs, edits and tests code", "for an independent part of the work"
     ),
-    READ_ONLY: BuiltIn(
+    READ_ONLY: BuiltInAgent(
         _read_only,
         "answers a question about the code",
         "its edits are refused",
         is_read_only=True,
     ),
-    REVIEWER: BuiltIn(
+    REVIEWER: BuiltInAgent(
         _reviewer,
         "reviews a change critically and reports what is wrong with it, by file and line",
         "say which change, as `git diff` shows it",
         is_callable=False,  # people start it with the word "review" on a pull request
         is_read_only=True,
     ),
-    "LocAgent": BuiltIn(
+    "LocAgent": BuiltInAgent(
         _loc,
         "finds the places that have to change; reports paths, lines and why",
         "by an index of the repository as it was when the work began: worth it where grep would "
@@ -199,17 +204,17 @@ AGENTS: dict[str, BuiltIn] = {
         is_read_only=True,
         needs="index",
     ),
-    "BrowsingAgent": BuiltIn(
+    "BrowsingAgent": BuiltInAgent(
         _browsing,
         "uses web pages by their accessibility tree, and reports what it saw",
         is_read_only=True,
         needs="browser",
     ),
-    "VisualBrowsingAgent": BuiltIn(
+    "VisualBrowsingAgent": BuiltInAgent(
         _visual,
         "the same with pictures of the pages, for how they look",
         is_read_only=True,
         needs="browser",
     ),
-    "DummyAgent": BuiltIn(_dummy),
+    "DummyAgent": BuiltInAgent(_dummy),
 }

@@ -12,12 +12,13 @@ from functools import cache
 from resolver.agents.markup import Block, Grammar, MarkupFault, find_blocks, write_block
 from resolver.agents.tools.base import Tag, Tool
 from resolver.agents.tools.calls import MCP_TAG as MCP
-from resolver.agents.tools.calls import did_you_mean, parse_action, parse_mcp_tag, write_call
+from resolver.agents.tools.calls import parse_action, parse_mcp_tag, suggest_name, write_call
 from resolver.agents.tools.registry import TOOLS, tool_of
 from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.models.run import JsonObject, McpTool
+from resolver.models.base import JsonObject
+from resolver.models.run import McpTool
 
 TAG_NAMES = tuple(tool.tag_name for tool in TOOLS.values())
 """Tags that can be offered to a model."""
@@ -120,7 +121,7 @@ def _write_tool_tag(tool: Tool, texts: dict[str, str]) -> str:
         f"\n<{name}>\n{section}\n</{name}>" for name, section in sections.items()
     )
     if _split_sections(content, tag.sections) != (text, sections):
-        # The texts contain tags of sections, so that the sections could not be told apart.
+        # The texts contain tags of sections, so that the sections could not be distinguished.
         attributes |= {name: sections.get(name, "") for name in tag.sections}
         content = text
     return write_block(tool.tag_name, attributes, f"\n{content}\n")
@@ -163,7 +164,7 @@ def _split_sections(content: str, names: tuple[str, ...]) -> tuple[str, dict[str
     """Return the text of the content, and the sections after it.
 
     names: the sections that the tag can have.
-    If the sections can't be told apart with certainty, all of the content is the text, so that
+    If the sections can't be distinguished with certainty, all of the content is the text, so that
     nothing gets lost.
     """
     first_pattern, tag_pattern = _section_patterns(names)
@@ -207,7 +208,7 @@ def _find_misspelled_tag(text: str, has_fenced_tags: bool) -> str:
     if has_fenced_tags:
         return "a tag inside a code fence is text and is not run: write it without the fence"
     for match in _ANY_OPENING_TAG.finditer(text):
-        hint = did_you_mean(match[1], TAG_NAMES) if len(match[1]) >= _MIN_SUGGESTION_LENGTH else ""
+        hint = suggest_name(match[1], TAG_NAMES) if len(match[1]) >= _MIN_SUGGESTION_LENGTH else ""
         if hint and f"</{match[1]}>" in text:
             return f"there is no tag <{match[1]}>{hint}"
     return ""

@@ -124,6 +124,7 @@ class TaskPrompt:
     requester: who asks; the login.
     has_failed_check: True if a failed check started the run.
     subjects: of the repository's newest commits, one on each line.
+    template: the pull request template that the agent fills in; "" for none.
     left_out: texts that the agent is deliberately not shown; more_left_out: number of further ones.
     base: the commit that the work starts from. root: the repository's path in the sandbox.
     reachable: the hosts that programs in the sandbox can reach; "" for none.
@@ -148,6 +149,7 @@ class TaskPrompt:
     references: tuple[UntrustedBlock, ...]
     pictures: str
     subjects: str
+    template: str
     left_out: tuple[str, ...]
     more_left_out: int
     base_branch: str

@@ -94,9 +94,9 @@ def build_pull_request_part(
         ),
         reviews=tuple(
             UntrustedBlock(
-                f"review by {format_author(review.words.author, review.words.association)}"
+                f"review by {format_author(review.text.author, review.text.association)}"
                 f": {review.state}",
-                truncate_middle(review.words.body, MAX_REVIEW_LENGTH),
+                truncate_middle(review.text.body, MAX_REVIEW_LENGTH),
             )
             for review in pull.reviews[-MAX_REVIEWS:]
         ),
@@ -156,7 +156,6 @@ MIN_PART_LENGTH = 400
 
 # Maximum lengths of single parts and of all references together, in characters.
 MAX_FORM_LENGTH = 6_000
-MAX_FIELD_LENGTH = 400
 MAX_CHECK_LENGTH = 12_000
 MAX_REFERENCE_LENGTH = 3_000
 MAX_REFERENCES_LENGTH = 18_000
@@ -278,21 +277,10 @@ def render_facts(task: Task) -> str:
 
 
 def render_form(form: Form | None, budget: PromptBudget) -> str:
-    """Return the fields of the issue form, one line each; "" if the form is unknown."""
+    """Return the path and the text of the issue template; "" if it is unknown."""
     if form is None:
         return ""
-    notes = {"given": "", "empty": " [left empty]", "missing": " [its heading is not there]"}
-    lines = [
-        f"- {format_line(field.label)}{notes[field.answer]}"
-        + (
-            f" -- {truncate_middle(field.description, MAX_FIELD_LENGTH)}"
-            if field.description
-            else ""
-        )
-        for field in form.fields
-    ]
-    heading = f"{format_line(form.name)} ({format_line(form.path)})"
-    return budget.cut("\n".join([heading, *lines]), MAX_FORM_LENGTH)
+    return budget.cut(f"{format_line(form.path)}\n\n{form.text}", MAX_FORM_LENGTH)
 
 
 def format_line(text: str) -> str:
@@ -388,6 +376,12 @@ MAX_LISTED_OMISSIONS = 40
 MAX_SUBJECTS = 15
 """Maximum number of commit subjects that are shown."""
 
+MAX_TEMPLATE_LENGTH = 8_000
+"""Maximum length of a pull request template that is shown, in characters.
+
+A longer one is not shown at all, because a part of it can't be filled in.
+"""
+
 MAX_VALUE_LENGTH = 500
 """Maximum length of a value that is shown on one line, in characters."""
 MAX_INSTRUCTION_LENGTH = 10_000
@@ -407,6 +401,7 @@ def render_task(
     dialect: str = "tools",
     takes_answers: bool = True,
     subjects: Sequence[str] = (),
+    template: str = "",
 ) -> str:
     """Return the task prompt.
 
@@ -416,13 +411,11 @@ def render_task(
     has_fixed_task: the agent does a specific kind of work, described in its system prompt.
     diff, dialect: the diff of the task's pull request, and the dialect of the agent.
     takes_answers: its `finish` takes an answer for each review thread that it is asked about.
-    subjects: those of the repository's newest commits, whose style the change's title follows.
+    subjects, template: of the repository's newest commits, and for its pull requests.
     """
     requester = task.trigger.actor.login
-    threads = describe_requested_threads(
-        task.asked, requester, dialect, takes_answers=takes_answers
-    )
-    budget = PromptBudget(MAX_PROMPT_LENGTH - (threads.length if threads else 0))
+    asked = describe_requested_threads(task.asked, requester, dialect, takes_answers=takes_answers)
+    budget = PromptBudget(MAX_PROMPT_LENGTH - (asked.length if asked else 0))
     # The values share the budget in the order in which they are computed here.
     prompt = TaskPrompt(
         number=task.trigger.number,
@@ -435,7 +428,7 @@ def render_task(
         facts=render_facts(task),
         requester=_line(requester),
         has_failed_check=bool(task.trigger.check),
-        requested_threads=threads,
+        requested_threads=asked,
         checks=_check_blocks(task.checks, budget),
         followed=_followed_pull_request(task),
         pull=_fitting_pull_request(task, diff, budget),
@@ -443,6 +436,7 @@ def render_task(
         references=_reference_blocks(task.references, budget),
         pictures=render_pictures(task.pictures),
         subjects="\n".join(map(_line, subjects[:MAX_SUBJECTS])),
+        template=template.strip() if len(template) <= MAX_TEMPLATE_LENGTH else "",
         left_out=tuple(_line(reason) for reason in task.left_out[:MAX_LISTED_OMISSIONS]),
         more_left_out=max(0, len(task.left_out) - MAX_LISTED_OMISSIONS),
         base_branch=_line(task.base_branch),

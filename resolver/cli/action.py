@@ -2,16 +2,22 @@
 
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
 from resolver.cli.close import close
+from resolver.config.startup import lazy_module
 from resolver.entrypoints.action import format_annotation, read_event, run_action
-from resolver.entrypoints.sweep_job import run_sweep
 from resolver.errors import ResolverError
 from resolver.github.events.parse import asks_for_sweep
 from resolver.trace.text import TerminalProgress
+
+if TYPE_CHECKING:
+    from resolver.entrypoints import sweep_job
+else:  # for a schedule
+    sweep_job = lazy_module("resolver.entrypoints.sweep_job")
 
 
 @click.command()
@@ -25,19 +31,19 @@ def command(environment: Mapping[str, str]) -> int:
     `resolver close`.
     """
     try:
-        return _done(environment)
+        return _handle_event(environment)
     except ResolverError as error:
         message = f"{error.what}. {error.next_step}".removesuffix(". ")
         click.echo(format_annotation("error", message))
         raise
 
 
-def _done(environment: Mapping[str, str]) -> int:
+def _handle_event(environment: Mapping[str, str]) -> int:
     if environment.get("INPUT_CLOSE", "") == "true":
         return close(environment, Console(file=sys.stdout))
     if asks_for_sweep(*read_event(environment)):
         console = Console(stderr=True)
-        return run_sweep(
+        return sweep_job.run_sweep(
             environment,
             {},
             environment.get("GITHUB_REPOSITORY", ""),

@@ -14,12 +14,17 @@ import click
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.entrypoints.webhook.admin import ListedRequest, ServerAdministration
-from resolver.entrypoints.webhook.costs import SpendingLedger, SpendingTotal, is_cost_recorded
-from resolver.entrypoints.webhook.database import parse_database_url
+from resolver.entrypoints.webhook.page_links import operator_url
+from resolver.entrypoints.webhook.purge import ServerPurge
+from resolver.entrypoints.webhook.request_queue import RequestState
 from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
 from resolver.runs.common import open_host
+from resolver.storage.blob_store import open_blob_store
+from resolver.storage.costs import SpendingLedger, SpendingTotal, is_cost_recorded
+from resolver.storage.database import parse_database_url
+from resolver.storage.note_table import NoteTable
 from resolver.trace.plain import for_terminal
 
 STATES = ("open", "waiting", "deferred", "working", "done")
@@ -42,7 +47,13 @@ def command() -> None:
 @command.command("runs")
 @click.option("--state", type=click.Choice(STATES), help="Only requests in this state.")
 @click.option("--repository", default="", help="Only this repository, as OWNER/NAME.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000))
+@click.option(
+    "--limit",
+    default=50,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    help="Maximum number of requests.",
+)
 @as_json_option
 @click.pass_obj
 def runs_command(
@@ -57,7 +68,7 @@ def runs_command(
     settings = load_settings({}, environment)
     with _administration(settings) as admin:
         requests = admin.requests(state or "", repository, limit)
-    _show("run/admin_runs.txt.j2", as_json, [_row(asdict(each)) for each in requests])
+    _show("run/admin_runs.txt.j2", as_json, [_row(asdict(request)) for request in requests])
     return 0
 
 
@@ -68,8 +79,8 @@ def runs_command(
 def requeue_command(environment: Mapping[str, str], /, id: str, as_json: bool) -> int:
     """Let a deferred request start now.
 
-    It was deferred because of an outage, or because the server crashed during its run. Its crashes
-    and outages are forgotten.
+    It was deferred because of an outage, or because the server crashed during its run. Its
+    earlier crashes and outages no longer count.
     """
     with _administration(load_settings({}, environment)) as admin:
         _show_changed(admin.requeue(id), "waiting", as_json)
@@ -81,12 +92,15 @@ def requeue_command(environment: Mapping[str, str], /, id: str, as_json: bool) -
 @as_json_option
 @click.pass_obj
 def cancel_command(environment: Mapping[str, str], /, id: str, as_json: bool) -> int:
-    """End a request that waits. Its conversation is not told.
+    """Cancel a waiting request, or stop an active run, whichever process executes it.
 
-    An active run is stopped by the comment `@agent stop`.
+    The conversation of a waiting request gets no comment. A run is stopped as by the comment
+    `@agent stop`, and can be continued.
     """
     with _administration(load_settings({}, environment)) as admin:
-        _show_changed(admin.cancel(id, utc_now()), "done", as_json)
+        found = admin.cancel(id, utc_now())
+    state = "stopping" if found.state == RequestState.WORKING else "done"
+    _show_changed(found, state, as_json)
     return 0
 
 
@@ -97,7 +111,7 @@ def executors_command(environment: Mapping[str, str], /, as_json: bool) -> int:
     """List the processes that execute requests."""
     with _administration(load_settings({}, environment)) as admin:
         found = admin.executors()
-    _show("run/admin_executors.txt.j2", as_json, [_row(asdict(each)) for each in found])
+    _show("run/admin_executors.txt.j2", as_json, [_row(asdict(executor)) for executor in found])
     return 0
 
 
@@ -106,7 +120,7 @@ def executors_command(environment: Mapping[str, str], /, as_json: bool) -> int:
 @as_json_option
 @click.pass_obj
 def drain_command(environment: Mapping[str, str], /, executor: str, as_json: bool) -> int:
-    """Let an executor start nothing more; without its id, all that run now.
+    """Stop an executor from starting requests; without an id, all current executors.
 
     Active runs continue to their end. A process that starts later is not draining.
     """
@@ -119,32 +133,75 @@ def drain_command(environment: Mapping[str, str], /, executor: str, as_json: boo
 @as_json_option
 @click.pass_obj
 def resume_executor_command(environment: Mapping[str, str], /, executor: str, as_json: bool) -> int:
-    """Let a draining executor start requests again; without its id, all."""
+    """Let a draining executor start requests again; without an id, all of them."""
     _set_draining(environment, executor, False, as_json)
     return 0
 
 
 @command.command("purge")
-@click.option("--older-than", required=True, metavar="AGE", help="For example 30d or 8w.")
+@click.option("--older-than", default="", metavar="AGE", help="For example 30d or 8w.")
+@click.option("--repository", default="", metavar="OWNER/NAME", help="All of a repository.")
 @click.option("--dry-run", is_flag=True, help="Count, and remove nothing.")
 @as_json_option
 @click.pass_obj
 def purge_command(
-    environment: Mapping[str, str], /, older_than: str, dry_run: bool, as_json: bool
+    environment: Mapping[str, str],
+    /,
+    older_than: str,
+    repository: str,
+    dry_run: bool,
+    as_json: bool,
 ) -> int:
-    """Remove finished requests and the logs and files of old runs.
+    """Remove old runs and finished requests, or everything of a repository.
 
-    Costs, outcomes and everything of a request that is not done are kept. Requests that an older
-    release has finished count from the first purge on.
+    With --older-than, costs, outcomes, notes and everything of a request that is not done are
+    kept. The age of a request that an older release has finished counts from the first purge on.
+    With --repository, costs, outcomes, notes and unfinished requests are removed as well.
     """
-    matched = _AGE.fullmatch(older_than)
-    if not matched:
-        raise UsageError(f"{older_than!r} is not an age", "write it like 30d or 8w")
-    age = timedelta(days=int(matched[1]) * _DAYS[matched[2]])
+    if bool(older_than) == bool(repository):
+        raise UsageError("it is not clear what to purge", "give --older-than or --repository")
     settings = load_settings({}, environment)
-    with _administration(settings) as admin:
-        purged = admin.purge(Path(settings.server.data_dir), age, utc_now(), dry_run)
+    _require_database(settings)
+    url = parse_database_url(settings.server.database_url, to_write=False)
+    blobs = open_blob_store(settings.server.blob_store, url, environment)
+    purge = ServerPurge(url, Path(settings.server.data_dir), blobs, dry_run)
+    try:
+        purged = (
+            purge.purge_repository(repository, utc_now())
+            if repository
+            else purge.purge_old(_parse_age(older_than), utc_now())
+        )
+    finally:
+        purge.close()
     _show("run/admin_purge.txt.j2", as_json, asdict(purged) | {"dry_run": dry_run})
+    return 0
+
+
+def _parse_age(text: str) -> timedelta:
+    matched = _AGE.fullmatch(text)
+    if not matched:
+        raise UsageError(f"{text!r} is not an age", "write it like 30d or 8w")
+    return timedelta(days=int(matched[1]) * _DAYS[matched[2]])
+
+
+@command.command("notes")
+@click.argument("repository", metavar="OWNER/NAME")
+@click.option("--remove", is_flag=True, help="Remove them.")
+@as_json_option
+@click.pass_obj
+def notes_command(
+    environment: Mapping[str, str], /, repository: str, remove: bool, as_json: bool
+) -> int:
+    """Show or remove the notes that runs have stored about a repository."""
+    settings = load_settings({}, environment)
+    _require_database(settings)
+    table = NoteTable(parse_database_url(settings.server.database_url, to_write=False))
+    try:
+        notes = table.read(repository).text.splitlines()
+        removed = table.remove(repository) if remove else 0
+    finally:
+        table.close()
+    _show("run/admin_notes.txt.j2", as_json, {"notes": notes, "removed": removed})
     return 0
 
 
@@ -158,12 +215,12 @@ def installations_command(environment: Mapping[str, str], /, as_json: bool) -> i
     found = open_host(environment).tokens.app(settings).installations()
     rows = [
         {
-            "id": each.id,
-            "account": each.account.login,
-            "suspended": each.suspended_at is not None,
-            "permissions": each.permissions,
+            "id": installation.id,
+            "account": installation.account.login,
+            "suspended": installation.suspended_at is not None,
+            "permissions": installation.permissions,
         }
-        for each in found
+        for installation in found
     ]
     _show("run/admin_installations.txt.j2", as_json, rows)
     return 0
@@ -196,12 +253,32 @@ def quotas_command(environment: Mapping[str, str], /, repository: str, as_json: 
     return 0
 
 
+@command.command("pages-link")
+@as_json_option
+@click.pass_obj
+def pages_link_command(environment: Mapping[str, str], /, as_json: bool) -> int:
+    """Print the link to the list of all runs, which `resolver serve` logs at its start.
+
+    Treat it like a password: it opens every run.
+    """
+    server = load_settings({}, with_stored_app(environment)).server
+    secret = server.webhook_secret.get_secret_value() if server.webhook_secret else ""
+    if not server.public_url or not secret:
+        raise UsageError(
+            "the server has no pages without a public URL and a webhook secret",
+            "set RESOLVER_PUBLIC_URL and GITHUB_WEBHOOK_SECRET to those of the server",
+        )
+    url = operator_url(server.public_url, secret)
+    click.echo(json.dumps({"url": url}) if as_json else url)
+    return 0
+
+
 @command.command("migrate")
 @click.pass_obj
 def migrate_command(environment: Mapping[str, str], /) -> int:
     """Create the tables of the database, or migrate those of an earlier release.
 
-    The server does this at its start. Make a backup before: a migration can't be undone.
+    The server does this at its start. Make a backup first: a migration can't be undone.
     """
     settings = load_settings({}, environment)
     admin = ServerAdministration(parse_database_url(settings.server.database_url))

@@ -11,7 +11,7 @@ from typing import Final
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
-from resolver.github.events.listening import (
+from resolver.github.events.starting_events import (
     STARTING_EVENTS,
     ListeningPolicy,
     starting_actions,

@@ -9,10 +9,10 @@ import click
 
 from resolver.config.settings import load_settings
 from resolver.config.templates import render
-from resolver.entrypoints.webhook.costs import SpendingLedger, SpendingTotal, is_cost_recorded
-from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
+from resolver.storage.costs import SpendingLedger, SpendingTotal, is_cost_recorded
+from resolver.storage.database import parse_database_url
 from resolver.trace.plain import for_terminal
 
 
@@ -67,6 +67,6 @@ def _row(total: SpendingTotal) -> dict[str, Any]:
         "cost": None if total.unpriced else total.cost,
         "priced": total.cost,
         "unpriced_replies": total.unpriced,
-        "at_work": total.at_work,
+        "at_work": total.active_runs,
         "reserved": total.reserved,
     }

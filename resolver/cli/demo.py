@@ -20,16 +20,10 @@ from resolver.events.log import read_log
 from resolver.events.stream import utc_now
 from resolver.github.comments.report import failure_from_error
 from resolver.github.local_forge import LocalForge, local_trigger
-from resolver.runs.common import (
-    filtered_log,
-    open_host,
-    print_result,
-    require_model,
-    run_id,
-    stop_on_signals,
-)
+from resolver.runs.common import filtered_log, open_host, require_model, run_id, stop_on_signals
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
+from resolver.runs.reporting import print_result
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runtime.engine import has_image
 from resolver.trace.plain import clean_diff, for_terminal, one_line

@@ -83,7 +83,7 @@ def command(
         )
         findings += _probe_models(configs)
     if as_json:
-        click.echo(json.dumps([each.as_json() for each in findings], indent=2))
+        click.echo(json.dumps([finding.as_json() for finding in findings], indent=2))
     for finding in findings if not as_json else ():
         click.echo(for_terminal(f"{finding.mark:7}  {finding.what}"))
         if finding.advice:
@@ -157,7 +157,7 @@ def _models_of(settings: Settings) -> Iterator[tuple[str, ModelConfig]]:
         )
         yield f"the model of {name}", config
         for fallback in fallbacks.names:
-            yield f"{fallback} for {name}", fallbacks.beside(config, fallback)
+            yield f"{fallback} for {name}", fallbacks.config_of(config, fallback)
 
 
 def _probe_models(configs: Mapping[str, ModelConfig]) -> Iterator[DoctorFinding]:

@@ -21,7 +21,6 @@ from resolver.config.temporary_directory import (
 )
 from resolver.errors import UsageError
 from resolver.evaluation.attempt import LoadSettings
-from resolver.evaluation.bundled import find_suite
 from resolver.evaluation.evaluate import EvaluationRequest, evaluate, with_hidden_folders
 from resolver.evaluation.recording import find_task, replay_trajectory
 from resolver.evaluation.report import (
@@ -37,7 +36,7 @@ from resolver.evaluation.results import EVALUATION_FILE, AttemptResult, read_eva
 from resolver.evaluation.sources import open_fix_source
 from resolver.evaluation.suite_maker import ExaminedFix, SuiteMaker
 from resolver.evaluation.swe_bench import import_instance, parse_instances
-from resolver.evaluation.task_format import read_suite
+from resolver.evaluation.task_format import find_suite, read_suite
 from resolver.evaluation.trajectories import read_trajectory
 from resolver.git.workspace import Workspace
 from resolver.runs.common import filtered_log, open_host, stop_on_signals
@@ -82,7 +81,7 @@ def history(
     TARGET is OWNER/NAME on GitHub (merged pull requests that closed an issue and changed tests;
     uses GITHUB_TOKEN) or the PATH of a git repository (commits that say `Fixes #N` and changed
     tests). A fix is usable if its tests fail on the commit before it and pass with it, three times
-    alike. The others are listed with the reason.
+    in a row. The others are listed with the reason.
 
     The exit code is 0 if at least one task is usable, otherwise 3.
     """
@@ -121,7 +120,7 @@ def history(
     help="Command of the tests, to which the test files are appended.",
 )
 def import_command(file: Path, repository: Path, suite: Path, test_command: str) -> int:
-    """Import the tasks of FILE, one of SWE-bench in each line (JSONL).
+    """Import the tasks of FILE, which has one SWE-bench task in each line (JSONL).
 
     The tests are taken as the data set lists them; nothing is executed.
     """
@@ -249,7 +248,7 @@ def report(folder: Path, compare: Path | None, form: str) -> int:
     return 0
 
 
-@command.command(short_help="Tell whether fewer tasks are resolved than in an earlier run.")
+@command.command(short_help="Compare results with those of an earlier evaluation.")
 @click.argument("folder", type=FOLDER)
 @click.argument("baseline", type=FOLDER)
 @click.option(
@@ -257,14 +256,14 @@ def report(folder: Path, compare: Path | None, form: str) -> int:
     default=RegressionLimits.p_value,
     show_default=True,
     type=click.FloatRange(0, 1),
-    help="Fewer resolved tasks are a regression if the paired test has at most this p-value,",
+    help="Maximum p-value of the paired test at which fewer resolved tasks are a regression.",
 )
 @click.option(
     "--max-drop",
     default=RegressionLimits.drop,
     show_default=True,
     type=click.FloatRange(0, 1),
-    help="or if they are fewer by more than this share of the tasks.",
+    help="Share of the tasks; a larger loss is a regression whatever the p-value.",
 )
 @click.option(
     "--issue", type=click.Path(path_type=Path), help="File to write if there is a regression."
@@ -275,8 +274,8 @@ def compare(
 ) -> int:
     """Compare the results in FOLDER with the earlier ones in BASELINE, task by task.
 
-    Only tasks with a result in both count. With --issue, the text of an issue is written if fewer
-    tasks are resolved than by chance. The exit code is 0 in both cases.
+    Only tasks with a result in both count. With --issue, the text of an issue is written if
+    there is a regression. The exit code is 0 in either case.
     """
     summary = summarize(read_evaluation(folder), read_evaluation(baseline))
     regressions = find_regressions(summary, RegressionLimits(max_p, max_drop))

@@ -1,18 +1,16 @@
 """`resolver init`: inspects a repository and writes its workflow and settings file."""
 
-import json
 import os
-import re
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import click
 import yaml
 
+from resolver.cli.action_address import REMOTE, action_address
 from resolver.cli.agent_workflow import (
     DEFAULT_TEST_WORKFLOW,
     EVALUATION_WORKFLOW,
@@ -28,7 +26,7 @@ from resolver.config.allowed_hosts import AllowList
 from resolver.config.settings import REPOSITORY_FILE, load_settings, repository_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
-from resolver.memory.skills.reading import INSTRUCTION_FILES
+from resolver.memory.skills.library import INSTRUCTION_FILES
 from resolver.models.verification import ProjectCheck
 from resolver.runs.common import filtered_log, open_host
 from resolver.runtime.environment.proposal import ProposedEnvironment, propose_environment
@@ -39,10 +37,6 @@ from resolver.verification.project_files import is_test_file
 from resolver.verification.project_tree import ProjectTree
 
 _MAX_FILE_BYTES = 1_000_000
-_REMOTE = re.compile(
-    r"(?:https?://(?:[^/@]+@)?|ssh://git@|git@)([\w.-]+(?::\d+)?)[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?"
-)
-_ACTION = re.compile(r"[\w.-]+/[\w./-]+@[\w./-]+")
 
 
 @dataclass(frozen=True)
@@ -54,11 +48,21 @@ class Checkout:
     page: str
 
 
+@dataclass(frozen=True)
+class _Inspection:
+    """What the files of a checkout show. is_tested: True if the project has tests."""
+
+    surveyed: Survey
+    proposal: ProposedEnvironment
+    checks: DiscoveredChecks
+    is_tested: bool
+
+
 @click.command()
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
 @click.option(
     "--action",
-    help="The Action to use, as OWNER/NAME@REF. Default: where Resolver was installed from.",
+    help="The Action to use, as OWNER/NAME@REF. Default: where this Resolver is from.",
 )
 @click.option("--mention", default="@agent", show_default=True, help="Mention that starts work.")
 @click.option("--label", default="agent", show_default=True, help="Label that starts work.")
@@ -126,33 +130,37 @@ def command(
         checked=checked or find_test_workflows(checkout.root),
         dashboard=dashboard,
     )
-    names = [entry.name for entry in checkout.root.iterdir()]
-    paths = _list_paths(checkout.root)
-    surveyed = survey(names, _reader(checkout.root), folders_of(paths))
-    proposal = propose_environment(surveyed, _reader(checkout.root), partial(_exists, set(paths)))
-    checks = discover_checks(
-        _project_tree(checkout.root, paths),
-        AllowList.parse(("packages",) if proposal.installs else ()),
-    )
+    inspection = _inspect(checkout.root)
+    proposal = inspection.proposal
     files = {
         **_workflow_files(
             checkout,
-            _action_address(action),
+            action_address(action, environment),
             (mention, label),
             features,
             proposal,
             eval_suite or ("" if evaluates else None),
         ),
-        REPOSITORY_FILE: _settings_file(proposal, checks),
+        REPOSITORY_FILE: _settings_file(proposal, inspection.checks),
     }
     written = list(_write(checkout.root, files, force))
-    # The unit tests of Rust are in the files that they test.
-    is_tested = surveyed.language == "Rust" or any(map(is_test_file, paths))
-    summary = _render_summary(
-        checkout, surveyed, proposal, written, mention, features, checks, is_tested=is_tested
-    )
+    summary = _render_summary(checkout, inspection, written, mention, features)
     click.echo(for_terminal(summary), nl=False)
     return _check_setup(environment, checkout.root, proposal) if check else 0
+
+
+def _inspect(root: Path) -> _Inspection:
+    """Derive image, setup and checks of a project from its files."""
+    names = [entry.name for entry in root.iterdir()]
+    paths = _list_paths(root)
+    surveyed = survey(names, _reader(root), folders_of(paths))
+    proposal = propose_environment(surveyed, _reader(root), partial(_exists, set(paths)))
+    checks = discover_checks(
+        _project_tree(root, paths), AllowList.parse(("packages",) if proposal.installs else ())
+    )
+    # The unit tests of Rust are in the files that they test.
+    is_tested = surveyed.language == "Rust" or any(map(is_test_file, paths))
+    return _Inspection(surveyed, proposal, checks, is_tested)
 
 
 def _workflow_files(
@@ -200,24 +208,26 @@ def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedE
 
 def _render_summary(
     checkout: Checkout,
-    surveyed: Survey,
-    proposal: ProposedEnvironment,
+    inspection: _Inspection,
     files: list[tuple[str, str]],
     mention: str,
     features: Features,
-    checks: DiscoveredChecks,
-    *,
-    is_tested: bool,
 ) -> str:
+    """Return what was found and written, and what is left to do.
+
+    files: the path of each file, with what was done to it.
+    """
+    checks = inspection.checks
+    tested_by = checks.checks[0].command if inspection.is_tested and checks.checks else ""
     return render(
         "init/report.txt.j2",
-        language=surveyed.language,
-        others=surveyed.others,
-        image=proposal.image,
-        skip_reasons=proposal.skip_reasons,
+        language=inspection.surveyed.language,
+        others=inspection.surveyed.others,
+        image=inspection.proposal.image,
+        skip_reasons=inspection.proposal.skip_reasons,
         checks=checks,
-        tests=" ".join(checks.checks[0].command.split()) if is_tested and checks.checks else "",
-        tested=is_tested,
+        tests=" ".join(tested_by.split()),
+        tested=inspection.is_tested,
         files=files,
         page=checkout.page,
         branch=checkout.branch,
@@ -251,6 +261,7 @@ def _render_checks(checks: Iterable[ProjectCheck]) -> str:
 
 
 def _write(root: Path, files: dict[str, str], force: bool) -> Iterator[tuple[str, str]]:
+    """Write the files, by path, and yield the path of each and what was done to it."""
     for name, text in files.items():
         target = root / name
         if target.is_file() and target.read_text(errors="replace") == text:
@@ -269,7 +280,7 @@ def _checkout(path: Path) -> Checkout:
         raise UsageError(f"{path} is not in a git repository", "give the path of a checkout")
     head = _git(path, "symbolic-ref", "--short", "refs/remotes/origin/HEAD").removeprefix("origin/")
     branch = head or _git(path, "symbolic-ref", "--short", "HEAD") or "the default branch"
-    remote = _REMOTE.fullmatch(_git(path, "remote", "get-url", "origin"))
+    remote = REMOTE.fullmatch(_git(path, "remote", "get-url", "origin"))
     return Checkout(Path(root), branch, f"https://{remote[1]}/{remote[2]}" if remote else "")
 
 
@@ -304,33 +315,3 @@ def _reader(root: Path) -> Read:
             return None
 
     return read
-
-
-def _action_address(action: str | None) -> str:
-    """Return the address of Resolver's Action. Raises UsageError if it is unknown or malformed."""
-    address = action or _installed_from()
-    if address is None:
-        raise UsageError(
-            "the location of Resolver's Action is not known",
-            "set it with --action OWNER/resolver@REF, where OWNER/resolver is the repository of "
-            "Resolver that you use",
-        )
-    if not _ACTION.fullmatch(address):
-        raise UsageError(
-            f"{address!r} does not have the form OWNER/NAME@REF", "give --action OWNER/resolver@REF"
-        )
-    return address
-
-
-def _installed_from() -> str | None:
-    """Return the GitHub repository and commit that pip installed this program from, or None.
-
-    Source: https://packaging.python.org/en/latest/specifications/direct-url/
-    """
-    try:
-        origin = json.loads(distribution("resolver-agent").read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, ValueError):
-        return None
-    commit = origin.get("vcs_info", {}).get("commit_id")
-    remote = _REMOTE.fullmatch(str(origin.get("url", "")))
-    return f"{remote[2]}@{commit}" if commit and remote else None

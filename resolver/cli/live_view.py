@@ -212,7 +212,7 @@ class LiveView:
             return
         try:
             draw()
-        except Exception as error:  # noqa: BLE001 - logged; the run goes on
+        except Exception as error:  # noqa: BLE001 - logged; the run continues
             self._is_broken = True
             with suppress(Exception):
                 self._stop()
@@ -352,9 +352,9 @@ class LiveView:
 
 
 def _title(step: TraceStep) -> str:
-    words = one_line(step.words)
+    prose = one_line(step.prose)
     title = f"{step.verb} {step.subject}".rstrip()
-    return for_terminal(f"{title}: {words}" if words else title)
+    return for_terminal(f"{title}: {prose}" if prose else title)
 
 
 def _fitted_line(width: int, mood: Mood, title: str, facts: Sequence[str]) -> Text:

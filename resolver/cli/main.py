@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import click
 
-from resolver.config.garbage_collection import paused_collection
+from resolver.config.startup import paused_collection
 from resolver.errors import ResolverError, RunStopped
 from resolver.trace.plain import for_terminal
 
@@ -86,7 +86,8 @@ def cli(context: click.Context) -> None:
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 3 finished without a change,
-    4 a limit was reached, 5 refused by permission or policy.
+    4 a limit was reached or a question of the agent had no answer,
+    5 refused by permission or policy.
     """
     print_setting_warnings(context.obj, as_annotation=context.invoked_subcommand == "action")
 

@@ -135,6 +135,8 @@ def _default_text(field: FieldInfo) -> str:
     An option that is not given has no value, so that the other sources of settings apply.
     """
     default = field.get_default(call_default_factory=True, validated_data={})
+    if plain := getattr(field.annotation, "plain", ""):
+        default = getattr(default, plain)
     if default is None or default == "" or default == ():
         return ""
     if isinstance(default, bool):

@@ -17,8 +17,8 @@ from resolver.outcomes.classify import OBSERVATION_WINDOW
 from resolver.outcomes.report import outcome_report
 from resolver.outcomes.summary import outcomes_as_json, summarize_outcomes
 from resolver.runs.common import filtered_log, github_forge, open_host, run_id
+from resolver.runs.pull_request_outcomes import OUTCOME_PERIOD, open_outcome_reader
 from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
-from resolver.runs.quotas.outcomes import OUTCOME_PERIOD, open_outcome_reader
 from resolver.trace.plain import for_terminal
 
 
@@ -53,8 +53,8 @@ def command(
     superseded by another one for the same issue, or ignored. Two weeks after a merge, the later
     commits of the branch show if the change held, was changed again by people, or was reverted.
 
-    The acceptance rate is the number of merged pull requests by the number of those that were
-    merged or closed.
+    The acceptance rate is the number of merged pull requests divided by the number of those that
+    were merged or closed.
     """
     settings = load_settings(options, environment)
     check_repository(repository)
@@ -68,7 +68,7 @@ def command(
         ledger = reader.record(outcomes) if save else None
         if ledger is not None and settings.dashboard:
             run = run_id(f"outcomes of {repository}", now)
-            board = Dashboard(forge.board(), reader.ledger_ref, run, settings.mention)
+            board = Dashboard(forge.dashboards(), reader.ledger_ref, run, settings.mention)
             update_dashboard(board, ledger)
     if as_json:
         summary = summarize_outcomes(outcomes)

@@ -1,5 +1,6 @@
 """`resolver publish`: publishes the change of a finished run, without a model or a sandbox."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from resolver.errors import UsageError
 from resolver.events.log import read_log
 from resolver.events.run_log import DONE_STATES
 from resolver.events.state import State
-from resolver.runs.common import filtered_log, open_host, print_result, stop_on_signals
+from resolver.runs.common import filtered_log, open_host, stop_on_signals
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
+from resolver.runs.reporting import print_result
 from resolver.runs.stages import RunRequest
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import TerminalProgress
@@ -39,7 +41,7 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
         console.print(Text(for_terminal(describe_result(output))), soft_wrap=True)
         return 0
     _check_finished(output)
-    job = RunRequest(
+    run_request = RunRequest(
         trigger=request.trigger,
         run=request.run,
         output=output,
@@ -52,8 +54,8 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
         source=request.source,
         progress=TerminalProgress(console),
     )
-    with stop_on_signals(), filtered_log(settings, job.host):
-        result = run_pipeline(job, open_forge(request, settings, job.host))
+    with stop_on_signals(), filtered_log(settings, run_request.host):
+        result = run_pipeline(run_request, open_forge(request, settings, run_request.host))
     print_result(result, console)
     return result.exit_code
 
@@ -66,11 +68,13 @@ def _is_published(output: Output) -> bool:
 def _check_finished(output: Output) -> None:
     """Raise UsageError unless the run has finished and its change exists."""
     state = State.fold(read_log(output.log)) if output.has_events else State()
-    resume_hint = "continue it: resolver resolve --resume"
+    resume_command = shlex.join(["resolver", "resolve", "--resume", str(output.folder)])
     if state.run_state not in DONE_STATES:
-        raise UsageError(f"the run in {output.folder} is not finished", resume_hint)
+        raise UsageError(
+            f"the run in {output.folder} is not finished", f"continue it: {resume_command}"
+        )
     if output.change is None:
         raise UsageError(
             f"{output.folder} contains no change that can be published",
-            f"recreate it from the log: {resume_hint.partition(': ')[2]} {output.folder}",
+            f"recreate it from the log: {resume_command}",
         )

@@ -18,7 +18,6 @@ from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied, RunStarted, roots_of
 from resolver.events.log import Event
 from resolver.events.run_log import RunLog, current_run, require_opening
-from resolver.events.sql import open_log
 from resolver.events.stream import Subscriber, utc_now
 from resolver.git.clone import is_url
 from resolver.git.git import Credential
@@ -34,7 +33,6 @@ from resolver.runs.common import (
     filtered_log,
     github_forge,
     open_host,
-    print_result,
     read_login,
     require_model,
     run_id,
@@ -42,9 +40,11 @@ from resolver.runs.common import (
 )
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
+from resolver.runs.reporting import print_result
 from resolver.runs.resuming.rebuild import RecordedAction, Reexecution, RelocatedExecutor, reexecute
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
+from resolver.storage.event_table import open_log
 from resolver.trace.plain import for_terminal
 
 MAX_SHOWN_CHARACTERS = 200
@@ -169,7 +169,7 @@ def replay_log(
             commit=log.opening.base,
             credential=_credential(log.source, settings, host),
         )
-        job = execute.ExecutionRequest(
+        execution = execute.ExecutionRequest(
             run,
             log.opening.task,
             settings,
@@ -185,7 +185,7 @@ def replay_log(
             stream = replay_run_log.stream
             if progress is not None:
                 stream.subscribe("progress", progress)
-            with execute.open_sandbox(job, kind, workspace, replay_run_log) as sandbox:
+            with execute.open_sandbox(execution, kind, workspace, replay_run_log) as sandbox:
                 roots, runtime = roots_of(log.events), sandbox.runtime
 
                 def report(_: RecordedAction, difference: Difference) -> None:
@@ -233,7 +233,7 @@ def _start_fork(
     run = run_id(trigger.key, trigger.at)
     output = Output(fork.output or default_output(environment, run))
     output.begin_with(fork.events)
-    job = RunRequest(
+    run_request = RunRequest(
         trigger=trigger,
         run=run,
         output=output,
@@ -241,7 +241,7 @@ def _start_fork(
         host=host,
         publish=fork.publish,
         continuation=Continuation(
-            run=current_run(list(fork.events)), words=fork.say, by=read_login()
+            run=current_run(list(fork.events)), message=fork.say, by=read_login()
         ),
         limit_overrides={
             name: options[name] for name in LIMIT_OPTIONS if options[name] is not None
@@ -249,8 +249,8 @@ def _start_fork(
         source=fork.log.source,
         progress=display.progress,
     )
-    with display.during(), stop_on_signals(), filtered_log(settings, job.host):
-        result = run_pipeline(job, forge)
+    with display.during(), stop_on_signals(), filtered_log(settings, run_request.host):
+        result = run_pipeline(run_request, forge)
     print_result(result, display.console)
     return result.exit_code
 

@@ -11,10 +11,10 @@ from resolver.config.setting_names import repository_warnings
 from resolver.config.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
 from resolver.errors import ResolverError
 from resolver.github.client.app import EVENTS, PERMISSIONS, AppAccess
-from resolver.github.client.standing import RepositoryAccess
+from resolver.github.client.repository_access import RepositoryAccess
 from resolver.github.context.workflows import AgentJob, WorkflowFile
 from resolver.github.events.checks import CHECK_EVENTS
-from resolver.github.github_forge import ACTIONS_LOGIN
+from resolver.github.forge import ACTIONS_LOGIN
 from resolver.runs.common import github_forge
 from resolver.runs.wiring.sandbox import RunHost, access_of
 
@@ -298,7 +298,6 @@ def _no_ci_finding(reason: str, checks: list[str]) -> DoctorFinding:
 
 def _check_features(workflow: WorkflowFile, job: AgentJob, label: str) -> Iterator[DoctorFinding]:
     """Check that the features that a job enables have the permissions and events they need."""
-    fixes = job.settings.get("fix_failing_checks") or "none"
     unreadable = [f"{name}: read" for name in job.lacks("read", *CHECK_PERMISSIONS)]
     if not (job.own_token or job.settings.get("args")):
         yield DoctorFinding(
@@ -308,19 +307,35 @@ def _check_features(workflow: WorkflowFile, job: AgentJob, label: str) -> Iterat
             f"add to the job's `permissions:` {', '.join(unreadable)}",
             required=False,
         )
+    yield from _check_failing_checks(workflow, job, label)
+    if job.settings.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
+        is_tick_received = workflow.starts_on_edits and (
+            not job.condition or "'edited'" in job.condition
+        )
+        yield DoctorFinding(
+            is_tick_received,
+            f"ticks on the dashboard reach {label}: {'yes' if is_tick_received else 'no'}",
+            "`resolver init --dashboard` writes `edited` to `on: issues`, and its part of the "
+            "job's `if:`; without them the dashboard only shows",
+            required=False,
+        )
+
+
+def _check_failing_checks(
+    workflow: WorkflowFile, job: AgentJob, label: str
+) -> Iterator[DoctorFinding]:
+    """Check that failing checks start the job if, and only if, its setting says so."""
+    fixes = job.settings.get("fix_failing_checks") or "none"
     check_events = workflow.events & CHECK_EVENTS
     is_let_through = all(e in job.condition for e in check_events) if job.condition else True
     if fixes != "none":
+        if not check_events:
+            state = "no event"
+        else:
+            state = "yes" if is_let_through else "its `if:` blocks them"
         yield DoctorFinding(
-            bool(check_events) and is_let_through,
-            f"failing checks (`fix-failing-checks: {fixes}`) reach {label}: "
-            + (
-                "yes"
-                if check_events and is_let_through
-                else "its `if:` blocks them"
-                if check_events
-                else "no event"
-            ),
+            state == "yes",
+            f"failing checks (`fix-failing-checks: {fixes}`) reach {label}: {state}",
             f"`resolver init --fix-checks {fixes}` writes `on: workflow_run` and its part of the "
             "job's `if:`",
             required=False,
@@ -338,17 +353,6 @@ def _check_features(workflow: WorkflowFile, job: AgentJob, label: str) -> Iterat
             "give the Action an App (app-id, app-private-key) or a personal token (github-token)",
             required=False,
         )  # fmt: skip
-    if job.settings.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
-        is_tick_received = workflow.starts_on_edits and (
-            not job.condition or "'edited'" in job.condition
-        )
-        yield DoctorFinding(
-            is_tick_received,
-            f"ticks on the dashboard reach {label}: {'yes' if is_tick_received else 'no'}",
-            "`resolver init --dashboard` writes `edited` to `on: issues`, and its part of the "
-            "job's `if:`; without them the dashboard only shows",
-            required=False,
-        )
 
 
 def _check_agent_job(

@@ -37,7 +37,6 @@ from resolver.runs.common import (
     github_forge,
     open_host,
     parse_target,
-    print_result,
     read_login,
     require_model,
     run_id,
@@ -45,10 +44,12 @@ from resolver.runs.common import (
 )
 from resolver.runs.conversation.commands import comment_watch_for
 from resolver.runs.conversation.watch import watch_comments
-from resolver.runs.output import EVENTS, REQUEST, Output, StoredRequest
+from resolver.runs.output import REQUEST, Output, StoredRequest
 from resolver.runs.pipeline import run_pipeline
+from resolver.runs.reporting import print_result
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
+from resolver.storage.run_store import EVENTS
 from resolver.trace.plain import for_terminal
 
 IMPLIED_COMMANDS = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
@@ -109,7 +110,7 @@ def command(
     settings = load_settings(options, environment)
     if resume is not None:
         if target or issue or text or output:
-            raise _resumed_with_more(resume)
+            raise _conflicting_options(resume)
         folder, request = resumed_request(resume)
         if is_done(folder):
             display.console.print(Text(for_terminal(describe_result(folder))), soft_wrap=True)
@@ -121,7 +122,7 @@ def command(
         require_model(settings)
         folder = Output(output or default_output(environment, request.run))
         request = _with_stored_text(request, given, folder)
-    job = RunRequest(
+    run_request = RunRequest(
         trigger=request.trigger,
         run=request.run,
         output=folder,
@@ -135,15 +136,15 @@ def command(
         source=request.source,
         progress=display.progress,
     )
-    forge = open_forge(request, settings, job.host)
-    watching = watch_comments(comment_watch_for(job, settings))
-    with display.during(), stop_on_signals(), filtered_log(settings, job.host), watching:
-        result = run_pipeline(job, forge)
+    forge = open_forge(request, settings, run_request.host)
+    watching = watch_comments(comment_watch_for(run_request, settings))
+    with display.during(), stop_on_signals(), filtered_log(settings, run_request.host), watching:
+        result = run_pipeline(run_request, forge)
     print_result(result, display.console, resume_command(result, options))
     return result.exit_code
 
 
-def _resumed_with_more(resume: Path) -> UsageError:
+def _conflicting_options(resume: Path) -> UsageError:
     return UsageError(
         "--resume takes everything but the limits from the folder of the run",
         f"use it alone: resolver resolve --resume {shlex.quote(str(resume))}",
@@ -221,8 +222,8 @@ def resumed_request(folder: Path) -> tuple[Output, StoredRequest]:
         request = request or StoredRequest(run=current_run(events), trigger=opening.task.trigger)
     if request is None:
         raise UsageError(
-            f"the run in {folder} was cut off before it began, and was not asked for here",
-            "start a new one",
+            f"the run in {folder} was interrupted before it was recorded, so it can't be resumed",
+            "start a new run",
         )
     return output, request
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from resolver.cli.live_view import LiveView
 from resolver.cli.options import GroupedOption
-from resolver.config.lazy_module import lazy_module
+from resolver.config.startup import lazy_module
 from resolver.errors import UsageError
 from resolver.events.log import Event
 from resolver.events.stream import Subscriber

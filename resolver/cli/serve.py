@@ -1,4 +1,4 @@
-"""`resolver serve`: the webhook of the GitHub App and its worker, in one process."""
+"""`resolver serve`: the webhook of the GitHub App, with a child process for its runs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,8 +23,8 @@ from resolver.entrypoints.webhook.server import serve_webhook
     default=2,
     show_default=True,
     type=click.IntRange(0, 64),
-    help="Maximum number of runs at a time; never two of one repository. With 0, the runs are "
-    "executed by `resolver worker` processes.",
+    help="Maximum number of runs at a time, in a child process; never two of one repository. "
+    "With 0, the runs are executed by `resolver worker` processes.",
 )
 @metrics_options
 @settings_options
@@ -39,7 +39,7 @@ def command(
     metrics_host: str,
     **options: Any,
 ) -> int:
-    """Serve `POST /webhook` and work on its deliveries.
+    """Serve `POST /webhook` and execute what its deliveries request.
 
     \b
     Needs in the environment:
@@ -58,9 +58,9 @@ def command(
     the next start. A SQLite database can be used by one server at a time, PostgreSQL by any number
     of servers and workers.
 
-    `GET /healthz` answers while the process runs, `GET /readyz` reports if deliveries can be
-    stored. With RESOLVER_PUBLIC_URL, `GET /runs/RUN`
-    shows a run to anybody who has its link (docs/how-to/server.md).
+    `GET /healthz` answers while the process runs, `GET /readyz` reports whether deliveries can be
+    stored. With RESOLVER_PUBLIC_URL, `GET /runs/RUN` shows a run to anybody who has its link, and
+    `GET /outcomes/OWNER/NAME` what became of a repository's pull requests (docs/how-to/server.md).
     """
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
     serve_webhook(environment, options, host, port, concurrency, metrics)

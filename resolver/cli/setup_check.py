@@ -8,7 +8,8 @@ from resolver.config.settings import Settings
 from resolver.config.temporary_directory import temporary_directory
 from resolver.events.observations import CmdOutput
 from resolver.events.state import State
-from resolver.events.stream import EventStream, MemoryStore, utc_now
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream, utc_now
 from resolver.git.workspace import Workspace
 from resolver.runs.common import run_id
 from resolver.runs.wiring.sandbox import RunHost, open_environment, open_runtime, runtime_kind

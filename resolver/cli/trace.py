@@ -8,14 +8,15 @@ import click
 
 from resolver.config.templates import render
 from resolver.errors import UsageError
-from resolver.events.log import Event, log_schema
+from resolver.events.log import Event
 from resolver.events.repair import repair_log
-from resolver.events.sql import log_file, open_log
+from resolver.events.schema import log_schema
 from resolver.runs.output import PATCH, read_diff
+from resolver.storage.event_table import log_file, open_log
 from resolver.trace.atif import render_atif
-from resolver.trace.changes import has_exported_change
 from resolver.trace.html import render_html, render_json
 from resolver.trace.markdown import render_markdown
+from resolver.trace.outline import has_exported_change
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import render_text
 
@@ -46,7 +47,8 @@ MAX_LISTED_PLACES = 50
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
-    help="New file for --repair. Default: LOG with .repaired.jsonl at its end.",
+    help="File to write instead of standard output; with --repair, a new file, by default LOG with "
+    ".repaired.jsonl at its end.",
 )
 def command(log: str | None, form: str, schema: bool, repair: bool, output: Path | None) -> int:
     """Show the event log LOG.
@@ -55,7 +57,7 @@ def command(log: str | None, form: str, schema: bool, repair: bool, output: Path
     (sqlite:///FILE#RUN, postgresql://USER:PASSWORD@HOST/DATABASE#RUN).
     """
     if schema:
-        click.echo(json.dumps(log_schema(), indent=2))
+        _write(json.dumps(log_schema(), indent=2), output)
         return 0
     if log is None:
         raise UsageError(
@@ -64,12 +66,22 @@ def command(log: str | None, form: str, schema: bool, repair: bool, output: Path
     if repair:
         _repair(log, output)
         return 0
-    if output is not None:
-        raise UsageError(
-            "--output is only valid with --repair", "redirect the output: resolver trace LOG >"
-        )
-    click.echo(_render(log, form).rstrip("\n"))
+    _write(_render(log, form).rstrip("\n"), output)
     return 0
+
+
+def _write(text: str, output: Path | None) -> None:
+    """Print a text, or write it into a file. A new file is readable for its owner only."""
+    if output is None:
+        click.echo(text)
+        return
+    try:
+        output.touch(mode=0o600)
+        output.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"{output} can't be written: {error.strerror}", "give a file in an existing folder"
+        ) from error
 
 
 def _render(log: str, form: str) -> str:

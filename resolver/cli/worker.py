@@ -28,7 +28,7 @@ def command(
     metrics_host: str,
     **options: Any,
 ) -> int:
-    """Execute the requests that `resolver serve` has stored in a PostgreSQL.
+    """Execute the requests that `resolver serve` has stored in a PostgreSQL database.
 
     \b
     Needs in the environment:

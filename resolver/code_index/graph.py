@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from resolver.code_index.answers import Definition, WalkRow
-from resolver.code_index.resolving import ImportResolver
+from resolver.code_index.import_resolver import ImportResolver
 from resolver.code_index.source import Entity, SourceCall, SourceFile
 
 EdgeKind = Literal["contains", "imports", "calls", "inherits"]

@@ -85,7 +85,7 @@ DEFAULT_BOUNDS = IndexBounds()
 
 
 @dataclass(frozen=True)
-class Size:
+class IndexSize:
     """The size of an index.
 
     left_out: source files that are missing, completely or in part, because of a limit or because
@@ -121,7 +121,7 @@ class CodeIndex:
         self._bounds = bounds
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = 0
-        self._size: Size | None = None
+        self._size: IndexSize | None = None
         self._mark = -1
         self._sent: list[str] = []
         self._broken: set[str] = set()
@@ -132,7 +132,7 @@ class CodeIndex:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def build(self) -> Size:
+    def build(self) -> IndexSize:
         """Return the size of the index, and build it if it does not exist yet. Raises
         IndexUnavailable."""
         if self._size is None:
@@ -201,7 +201,7 @@ class CodeIndex:
         with self._limit_time(self._bounds.answer_seconds):
             return self._exchange(question, kind)
 
-    def _build(self) -> Size:
+    def _build(self) -> IndexSize:
         if self._starts >= self._bounds.starts:
             raise IndexUnavailable(
                 "the index of the code could not be built, and is not tried again",
@@ -224,7 +224,7 @@ class CodeIndex:
         if not result.filtered:
             logger.warning("the kernel accepts no seccomp filter for the process of the index")
         left_out = listing.left_out + result.left_out
-        return Size(result.files, result.entities, left_out, listing.submodules)
+        return IndexSize(result.files, result.entities, left_out, listing.submodules)
 
     def _start(self) -> None:
         """Start the worker process."""
@@ -416,9 +416,9 @@ def index_action_handlers(index: CodeIndex) -> ActionHandlers:
                 text = handler(action)
                 size = index.build()
             except ResolverError as error:
-                told = (error.what, error.next_step)
-                words = ". ".join(part[:1].upper() + part[1:] for part in told if part)
-                return ErrorObservation(content=words, code="index")
+                parts = (error.what, error.next_step)
+                message = ". ".join(part[:1].upper() + part[1:] for part in parts if part)
+                return ErrorObservation(content=message, code="index")
             note = render("agent/code_note.md.j2", commit=index.commit, size=size).strip()
             content = f"{truncate_middle(text, MAX_ANSWER_CHARACTERS)}\n\n{note}"
             return CodeResult(content=content, commit=index.commit, left_out=size.left_out)

@@ -27,7 +27,7 @@ _K1, _B = 1.2, 0.75
 
 
 @dataclass(frozen=True)
-class FoundDefinition:
+class FoundPassage:
     """Lines of a file that contain the words of a query. Lines count from 1, both ends
     inclusive."""
 
@@ -107,9 +107,7 @@ class WordIndex:
             for word, count in counts.items():
                 self._postings[word].append(number << _COUNT_BITS | min(count, _MAX_COUNT))
 
-    def find(
-        self, query: str, limit: int = 10, path_prefix: str = ""
-    ) -> tuple[FoundDefinition, ...]:
+    def find(self, query: str, limit: int = 10, path_prefix: str = "") -> tuple[FoundPassage, ...]:
         """Return the best windows for the words of the query, best first.
 
         path_prefix: only paths that begin with it.
@@ -131,4 +129,4 @@ class WordIndex:
                 scores[number] += inverse_frequency * count * (_K1 + 1) / (count + normalization)
         candidates = (n for n in scores if self._windows[n][0].startswith(path_prefix))
         best = heapq.nsmallest(limit, candidates, key=lambda number: (-scores[number], number))
-        return tuple(FoundDefinition(*self._windows[n][:3], round(scores[n], 3)) for n in best)
+        return tuple(FoundPassage(*self._windows[n][:3], round(scores[n], 3)) for n in best)

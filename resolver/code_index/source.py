@@ -36,8 +36,8 @@ _BASE_NAMES = {"identifier", "type_identifier", "constant"}
 class Entity:
     """A definition, a file or a directory.
 
-    name: qualified within the file. start, end: first and last line, from 1. again: True if it is
-    not the first definition of that name in its file (an overload, a branch, a setter).
+    name: qualified within the file. start, end: first and last line, from 1. is_repeated: True if
+    it is not the first definition of that name in its file (an overload, a branch, a setter).
     """
 
     path: str
@@ -46,14 +46,14 @@ class Entity:
     start: int
     end: int
     bases: tuple[str, ...] = ()
-    again: bool = False
+    is_repeated: bool = False
 
     @property
     def id(self) -> str:
         """The path, or path::Name. The line is added to a repeated definition."""
         if not self.name:
             return self.path
-        return f"{self.path}::{self.name}" + (f"@{self.start}" if self.again else "")
+        return f"{self.path}::{self.name}" + (f"@{self.start}" if self.is_repeated else "")
 
     @property
     def short_name(self) -> str:

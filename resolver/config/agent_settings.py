@@ -154,7 +154,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "recent": _KEEP_PARAMETERS,
     "masking": ("keep_last", "at_once"),
     "browser": ("keep_last", "at_once"),
-    "amortized": ("most", "keep_first"),
+    "amortized": ("max_turns", "keep_first"),
     "window": _KEEP_PARAMETERS,
     "summarizing": _KEEP_PARAMETERS,
     "attention": _KEEP_PARAMETERS,
@@ -162,6 +162,9 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "importance": _KEEP_PARAMETERS,
 }
 """The condensers and the parameters that each accepts."""
+
+_OLD_PARAMETERS: Mapping[str, str] = {"most": "max_turns"}
+"""Old names of parameters, which settings and event logs of earlier releases have."""
 
 MAX_PARAMETER = 10_000
 """Maximum value of a parameter."""
@@ -205,12 +208,13 @@ def _parse_stage(name: str, arguments: str) -> CondenserStage:
     parameters: dict[str, int] = {}
     for assignment in filter(str.strip, arguments.split(",")):
         match = _PARAMETER.fullmatch(assignment)
-        if match is None or match.group(1) not in allowed:
+        parameter = _OLD_PARAMETERS.get(match.group(1), match.group(1)) if match else ""
+        if match is None or parameter not in allowed:
             accepted = f"it takes {' and '.join(allowed)}" if allowed else "it takes nothing"
             raise ValueError(
                 f"{name} takes no {assignment.strip()!r}; {accepted}, as whole numbers"
             )
         if int(match.group(2)) > MAX_PARAMETER:
             raise ValueError(f"{name}: {assignment.strip()} is more than {MAX_PARAMETER}")
-        parameters[match.group(1)] = int(match.group(2))
+        parameters[parameter] = int(match.group(2))
     return CondenserStage(name, parameters)

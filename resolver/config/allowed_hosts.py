@@ -76,7 +76,7 @@ class AllowList:
 
     def __init__(self, entries: tuple[str, ...], rules: tuple[HostRule, ...]) -> None:
         self.entries = entries
-        self._parse_rules = rules
+        self._rules = rules
 
     @classmethod
     def parse(cls, entries: Iterable[str]) -> "AllowList":
@@ -91,7 +91,7 @@ class AllowList:
 
     def __bool__(self) -> bool:
         """Return True if at least one host may be reached."""
-        return bool(self._parse_rules)
+        return bool(self._rules)
 
     def __str__(self) -> str:
         return ", ".join(self.entries) or NONE
@@ -115,7 +115,7 @@ class AllowList:
         name = host.lower()
         if not is_address(name) and not _NAME.fullmatch(name):
             raise ValueError("not a plain host name")
-        covering = [rule for rule in self._parse_rules if rule.covers(name)]
+        covering = [rule for rule in self._rules if rule.covers(name)]
         for rule in covering:
             if port in rule.ports:
                 return rule

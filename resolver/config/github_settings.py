@@ -53,7 +53,11 @@ class RetrySettings(StructuredSetting):
     """Seconds for which failed requests are retried."""
 
     github_writes: float = part(
-        240.0, "Seconds for which failed writes to GitHub are retried.", ge=0, le=3600
+        240.0,
+        "Seconds for which failed writes to GitHub are retried, and for which a finished run "
+        "waits for a GitHub that is unavailable.",
+        ge=0,
+        le=3600,
     )
     final_comment: float = part(
         75.0,
@@ -183,6 +187,10 @@ class GitHubSettings(SettingGroup):
     def github_graphql_url(self) -> str:
         """Address of the GraphQL API."""
         return self.github_urls.graphql
+
+    def clone_url(self, repository: str) -> str:
+        """Return the URL that the repository OWNER/NAME is cloned from and pushed to."""
+        return f"{self.github_urls.server.rstrip('/')}/{repository}.git"
 
 
 class AccessSettings(SettingGroup):

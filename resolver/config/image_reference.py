@@ -103,7 +103,7 @@ class ImagePattern:
 
     @classmethod
     def parse(cls, text: str) -> "ImagePattern":
-        """Return the pattern. Raises ValueError if it is none."""
+        """Return the pattern. Raises ValueError if the text is not one."""
         match = _PATTERN.fullmatch(text) if len(text) <= _MAX_REFERENCE_LENGTH else None
         if match is None:
             raise ValueError(f"{text[:80]!r} is not the name of an image, like postgres or redis:7")

@@ -158,7 +158,7 @@ class HostServer:
 
     def allows(self, tool: str) -> bool:
         """Return True if both the operator's and the repository's lists allow the tool."""
-        return filter_servers(tool, self.server.tools) and filter_servers(tool, self.narrowed)
+        return is_allowed_tool(tool, self.server.tools) and is_allowed_tool(tool, self.narrowed)
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class InsideServer:
 
     def allows(self, tool: str) -> bool:
         """Return True if the server's list allows the tool."""
-        return filter_servers(tool, self.server.tools)
+        return is_allowed_tool(tool, self.server.tools)
 
 
 @dataclass(frozen=True)
@@ -215,9 +215,9 @@ def choose_servers(
     return ChosenServers(tuple(host), tuple(inside), tuple(warnings))
 
 
-def filter_servers(tool: str, names: Iterable[str] | None) -> bool:
-    """Return True if the wildcard patterns in `names` allow the tool. None allows all tools."""
-    return names is None or any(fnmatchcase(tool, name) for name in names)
+def is_allowed_tool(tool: str, patterns: Iterable[str] | None) -> bool:
+    """Return True if one of the wildcard patterns allows the tool. None allows all tools."""
+    return patterns is None or any(fnmatchcase(tool, pattern) for pattern in patterns)
 
 
 def secrets_of(servers: Mapping[str, McpServer]) -> tuple[str, ...]:

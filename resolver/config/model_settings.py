@@ -142,9 +142,3 @@ class ModelSettings(SettingGroup):
         "selection. See docs/how-to/models.md.",
         option=False,
     )
-    completions_dir: str = setting(
-        "",
-        "Folder in which every model call is stored complete, except for secrets, in one "
-        "subfolder per run. Set it to examine what a model was sent; nothing is stored when empty.",
-        option=False,
-    )

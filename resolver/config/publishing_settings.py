@@ -133,8 +133,8 @@ class PublishingSettings(SettingGroup):
     )
     comment_interval_seconds: CommentIntervals = setting(
         CommentIntervals(),
-        "How often comments are edited and read, and GitHub is written to. Raise the intervals if "
-        "Resolver reaches GitHub's rate limits.",
+        "Intervals at which comments are edited and read, and at which GitHub is written to. Raise "
+        "them if Resolver reaches GitHub's rate limits.",
         option=False,
     )
 

@@ -18,6 +18,20 @@ class TimeoutSettings(StructuredSetting):
         120.0, "Seconds a command may take unless the agent asks for more.", gt=0, le=3600
     )
     setup: float = part(900.0, "Seconds the setup may take.", gt=0, le=3600)
+    answer: float = part(
+        30.0,
+        "Seconds after the time limit of a command in which the sandbox has to answer. A sandbox "
+        "that hangs for longer is replaced by a new one.",
+        ge=1,
+        le=3600,
+    )
+    verification: float = part(
+        1200.0,
+        "Seconds one verification of a change may take. The tests that the change affects are "
+        "executed first, then the whole checks.",
+        gt=0,
+        le=86_400,
+    )
 
 
 class PatchLimits(StructuredSetting):
@@ -120,6 +134,12 @@ class WebhookServer(StructuredSetting):
         "Folder in which the server stores the output of its runs.",
         "RESOLVER_DATA_DIR",
     )
+    blob_store: str = part(
+        "",
+        "Bucket of an S3-compatible store for files of runs larger than 1 MB, as "
+        "`s3://BUCKET/PREFIX`. They are in the database when empty. For servers with PostgreSQL.",
+        "RESOLVER_BLOB_STORE",
+    )
     public_url: str = part(
         "",
         "Address at which people reach this server, like `https://resolver.example.org`. Comments "
@@ -132,6 +152,12 @@ class WebhookServer(StructuredSetting):
         "Client secret of the GitHub App. With it people log in to the server's pages with GitHub, "
         "and see the runs of the repositories that they can read.",
         "RESOLVER_APP_CLIENT_SECRET",
+    )
+    owners_file: str = part(
+        "",
+        "YAML file with settings for individual owners, the accounts on which the App is "
+        "installed. They come before those of the server for the owner's repositories.",
+        "RESOLVER_OWNERS_FILE",
     )
     max_delivery_age_seconds: float = part(
         3600.0,
@@ -155,11 +181,16 @@ class WebhookServer(StructuredSetting):
 
 
 class RunQuotas(StructuredSetting):
-    """Maximum number of runs in a day (UTC)."""
+    """Maximum number of runs in a day (UTC), and of active ones."""
 
     thread_day: int = part(20, "Runs on one issue or pull request in a day.", ge=0)
     user_day: int = part(50, "Runs that one account starts in a day.", ge=0)
     repository_day: int = part(200, "Runs on a repository in a day.", ge=0)
+    user_active: int = part(
+        0,
+        "Runs of one account that a server executes at the same time; its other ones wait.",
+        ge=0,
+    )
 
 
 class CostQuotas(StructuredSetting):
@@ -198,7 +229,8 @@ class CostQuotas(StructuredSetting):
 
 
 class TelemetrySettings(StructuredSetting):
-    """Where spans of runs are sent, by the standard variables of OpenTelemetry."""
+    """Where spans of runs are sent, by the standard variables of OpenTelemetry, and where model
+    calls are stored."""
 
     plain: ClassVar[str] = "endpoint"
 
@@ -223,6 +255,12 @@ class TelemetrySettings(StructuredSetting):
         False,
         "Export prompts, replies and outputs of tools, too. They quote the issue and the code.",
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+    )
+    completions_dir: str = part(
+        "",
+        "Folder in which every model call is stored complete, except for secrets, in one "
+        "subfolder per run. Set it to examine what a model was sent; nothing is stored when empty.",
+        "RESOLVER_COMPLETIONS_DIR",
     )
 
     @field_validator("content", mode="before")
@@ -297,7 +335,7 @@ class LimitSettings(SettingGroup):
     )
     timeout_seconds: TimeoutSettings = setting(
         TimeoutSettings(),
-        "Time limits of commands in the sandbox. Raise them for slow test suites and long "
+        "Time limits of what is executed in the sandbox. Raise them for slow test suites and long "
         "installations.",
         repository=True,
         option=False,
@@ -425,6 +463,7 @@ class ServerSettings(SettingGroup):
     )
     telemetry: TelemetrySettings = setting(
         TelemetrySettings(),
-        "OpenTelemetry collector that gets spans of each run. See docs/how-to/telemetry.md.",
+        "OpenTelemetry collector that gets spans of each run, and the folder for complete model "
+        "calls. See docs/how-to/telemetry.md.",
         option=False,
     )

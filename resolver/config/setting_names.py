@@ -86,7 +86,8 @@ def environment_warnings(
         for variable in _variables_of(old)
     }
     unknown = {
-        variable: f"{variable} is not a setting and is ignored{_suggestion(variable, known)}"
+        variable: f"{variable} is not a setting and is ignored"
+        f"{_suggestion(variable, known, current)}"
         for variable in environment
         if variable.startswith(PREFIX)
         and variable not in known | _COMMAND_VARIABLES
@@ -132,16 +133,24 @@ def name_faults(
         yield f"{name!r} can't be set there{hint}"
 
 
-def value_fault(error: ErrorDetails, origin: Mapping[str, str]) -> str:
+def value_fault(
+    error: ErrorDetails, origin: Mapping[str, str], settings: Mapping[str, FieldInfo]
+) -> str:
     """Return a sentence that says where an invalid value was set and why it is invalid.
 
     origin: the source of each setting's value, by the name of the setting; of structured settings
-    also by `SETTING.PART`.
+    also by `SETTING.PART`. settings: the fields of `Settings`.
     """
     name, *part_path = [str(part) for part in error["loc"]] or [""]
+    setting = name
     if part_path and f"{name}.{part_path[0]}" in origin:
         name, part_path = f"{name}.{part_path[0]}", part_path[1:]
     location = ", ".join([origin.get(name, name), *([".".join(part_path)] if part_path else [])])
+    parts = setting_parts(settings[setting]) if setting in settings else {}
+    if error["type"] == "extra_forbidden" and len(error["loc"]) == 2 and parts:
+        suggestion = closest_name(str(error["loc"][1]), parts)
+        hint = f" (did you mean {suggestion!r}?)" if suggestion else f", only {', '.join(parts)}"
+        return f"{location}: is not a part of {setting}{hint}"
     return f"{location}: {error['msg'].removeprefix('Value error, ')}"
 
 
@@ -167,17 +176,19 @@ def _removal_warning(label: str, old: str) -> str:
     return f"{label} no longer exists and is ignored: {REMOVED[old]}"
 
 
-def _suggestion(variable: str, known: Collection[str]) -> str:
+def _suggestion(variable: str, known: Collection[str], current: Collection[str]) -> str:
     """Return `; did you mean X?` with the known name that is most similar, or "" if none is.
 
-    An old name is never suggested, but the one that replaces it.
+    An old name is never suggested, but the one that replaces it. current: variables with an old
+    name that parts of settings have kept.
     """
     names = (name.removeprefix(PREFIX) for name in known if name.startswith(PREFIX))
     closest = closest_name(variable.removeprefix(PREFIX), names)
     if closest is None:
         return ""
-    current = target_of(closest.lower())[0].upper() if closest.lower() in RENAMED else closest
-    return f"; did you mean {PREFIX}{current}?"
+    is_old = closest.lower() in RENAMED and f"{PREFIX}{closest}" not in current
+    name = target_of(closest.lower())[0].upper() if is_old else closest
+    return f"; did you mean {PREFIX}{name}?"
 
 
 RENAMED: Final[Mapping[str, str]] = {
@@ -196,6 +207,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "skills_embedding_model": "services.embedding",
     "command_timeout": "timeout_seconds.command",
     "setup_timeout": "timeout_seconds.setup",
+    "verification_seconds": "timeout_seconds.verification",
     "max_patch_bytes": "max_patch.bytes",
     "max_patch_files": "max_patch.files",
     "builds": "image_options.build",
@@ -222,6 +234,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "picture_hosts": "issue_images.hosts",
     "organization_skills": "enable_organization_skills",
     "verification_rounds": "verify.rounds",
+    "completions_dir": "telemetry.completions_dir",
     "remote_token": "remote.token",
     "webhook_secret": "server.webhook_secret",
     "database_url": "server.database_url",

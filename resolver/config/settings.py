@@ -101,7 +101,7 @@ class Settings(
         and publishing."""
         verifications = self.verify.rounds + 1 if self.verify.enabled else 0
         seconds = self.max_extended_limits.max_time + self.timeout_seconds.setup
-        seconds += self.verification_seconds * verifications
+        seconds += self.timeout_seconds.verification * verifications
         return timedelta(seconds=seconds, hours=1)
 
     def without_kept_environment(self) -> Self:
@@ -185,7 +185,8 @@ def load_settings(
     try:
         settings = Settings(**values)
     except ValidationError as error:
-        faults += [value_fault(detail, origin) for detail in error.errors()]
+        fields = Settings.model_fields
+        faults += [value_fault(detail, origin, fields) for detail in error.errors()]
         advice.append("see docs/reference/settings.md for the values it takes")
     if faults:
         raise UsageError("; ".join(faults), advice[0])
@@ -210,8 +211,10 @@ class _SettingName:
 
 @dataclass(frozen=True)
 class _SourceValue:
-    """A value from one source. label: names the source in messages. part: as in
-    `_SettingName`."""
+    """A value from one source.
+
+    label: names the source in messages. part: as in `_SettingName`.
+    """
 
     label: str
     part: str
@@ -267,9 +270,19 @@ def _names_and_variables(
     Both are in order of precedence, lowest first.
     """
     names = tuple(_names(name, Settings.model_fields[name]))
-    own = [(each, own_variables(each.name, each.variables)) for each in names]
-    inputs = [(each, input_variables(each.name, *each.variables)) for each in names]
-    pairs = [(each, name) for each, variables in (*own, *inputs) for name in reversed(variables)]
+    own = [
+        (setting_name, own_variables(setting_name.name, setting_name.variables))
+        for setting_name in names
+    ]
+    inputs = [
+        (setting_name, input_variables(setting_name.name, *setting_name.variables))
+        for setting_name in names
+    ]
+    pairs = [
+        (setting_name, name)
+        for setting_name, variables in (*own, *inputs)
+        for name in reversed(variables)
+    ]
     return names, tuple(pairs)
 
 

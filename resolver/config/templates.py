@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-def folder() -> Path:
+def template_folder() -> Path:
     """Return the path of prompts/: in the installed package, or at the top of a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "prompts"
@@ -73,12 +73,12 @@ class CompiledTemplates(FileSystemBytecodeCache):
 @cache
 def _environment() -> Environment:
     return Environment(
-        loader=FileSystemLoader(folder()),
+        loader=FileSystemLoader(template_folder()),
         undefined=StrictUndefined,
         # Markdown and prompts are not HTML; pages are escaped.
         autoescape=lambda name: bool(name and name.endswith(".html.j2")),  # noqa: S701
         bytecode_cache=CompiledTemplates(
-            folder() / "__pycache__", writes=not sys.dont_write_bytecode
+            template_folder() / "__pycache__", writes=not sys.dont_write_bytecode
         ),
         **_OPTIONS,
     )

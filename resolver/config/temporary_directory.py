@@ -57,7 +57,7 @@ def remove_locked_directory(folder: Path, remove: Callable[[Path], object]) -> N
 
 
 def abandoned_directories(parent: Path, user: int) -> list[Path]:
-    """Return the directories in `where` that killed runs of the user id left behind."""
+    """Return the directories in `parent` that killed runs of the user id left behind."""
     return [folder for folder in sorted(parent.glob(f"{PREFIX}*")) if _is_abandoned(folder, user)]
 
 

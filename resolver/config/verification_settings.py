@@ -1,5 +1,5 @@
-"""Settings of the verification: whether and for how long a change's checks are executed, and
-whether a model gives its opinion on the change. It also reads the checks that they declare.
+"""Settings of the verification: whether a change's checks are executed, which ones, and whether a
+model gives its opinion on the change. The module also reads the checks that they declare.
 """
 
 import re
@@ -168,8 +168,8 @@ class VerificationSettings(SettingGroup):
 
     title: ClassVar[str] = "Verification"
     when: ClassVar[str] = (
-        "Change these to declare the commands that show whether a change works, and to decide for "
-        "how long they are executed."
+        "Change these to declare the commands that show whether a change works, and to decide how "
+        "often the agent may correct it. `timeout_seconds` in *Limits* bounds the verification."
     )
 
     verify: VerificationRules = setting(
@@ -185,14 +185,6 @@ class VerificationSettings(SettingGroup):
         "they are found in the files of the repository. See docs/how-to/checks.md.",
         repository=True,
         option=False,
-    )
-    verification_seconds: float = setting(
-        1200.0,
-        "Maximum duration of one verification in seconds. The tests that the change affects are "
-        "executed first, then the whole checks.",
-        option=False,
-        gt=0,
-        le=86_400,
     )
     critique: bool = setting(
         False,

@@ -30,7 +30,7 @@ def read_commit(package: Path) -> str:
 
 
 def checkout_commit(folder: Path) -> str:
-    """Return the commit of the git checkout whose top is the folder, or "" if it is none.
+    """Return the commit of the git checkout whose top is the folder, or "" if it is not one.
 
     Folders inside of a checkout have no commit here: a virtual environment often lies in the
     checkout of another project.

@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 from pydantic import ConfigDict, ValidationError
 
 from resolver.config.templates import render
-from resolver.controller.control import Approve, Deny, Requests
+from resolver.controller.control import Approve, ControlRequestHandler, Deny
 from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events.actions import SandboxAction
@@ -62,7 +62,7 @@ class _Opinion(DeferredModel):
 
 
 @dataclass(frozen=True)
-class JudgingAnalyzer:
+class ModelRiskAnalyzer:
     """Assesses actions by the rules and, if they do not result in high risk, by a model.
 
     stream: gets a warning if the model could not be asked; then only the rules count.
@@ -139,7 +139,7 @@ Returns the time from which it is visible, None if it could not be shown.
 """
 
 
-class Analyzer(Protocol):
+class RiskAnalyzer(Protocol):
     """Assesses the risk of actions."""
 
     def assess(self, action: ActionBase, cwd: str = "") -> Risk:
@@ -171,7 +171,7 @@ class Confirmation:
     on_high: Literal["refuse", "wait"] = "refuse"
     wait: float = DEFAULT_WAIT_SECONDS
     record_all: bool = False
-    analyzers: Callable[[EventStream], Analyzer] = lambda stream: RuleAnalyzer()  # noqa: ARG005
+    analyzers: Callable[[EventStream], RiskAnalyzer] = lambda stream: RuleAnalyzer()  # noqa: ARG005
     display_form: Callable[[str], str] = str
     notify: ApprovalNotifier = notify_nobody
 
@@ -198,11 +198,11 @@ class Gate:
     """Checks the actions of one agent's log."""
 
     confirmation: Confirmation
-    requests: Requests
+    requests: ControlRequestHandler
     stream: EventStream
     state: State
     now: Callable[[], datetime]
-    analyzer: Analyzer = field(init=False)
+    analyzer: RiskAnalyzer = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "analyzer", self.confirmation.analyzers(self.stream))
@@ -278,7 +278,7 @@ class Gate:
             reasons=risk.reasons,
             number=approval_number(action.id, kind, text),
         )
-        self.requests.await_confirmation(pending_approval_for(approval))
+        self.requests.await_confirmation(describe_pending_approval(approval))
         earlier_request, decision = self._find_request(action), None
         if earlier_request is not None and earlier_request.shown_at is not None:
             # An earlier process showed the action. This process may have been started because of
@@ -320,7 +320,7 @@ def _approval_request_in(event: Event) -> ConfirmationAsked | None:
     return event if isinstance(event, ConfirmationAsked) else None
 
 
-def pending_approval_for(approval: PendingApproval) -> str:
+def describe_pending_approval(approval: PendingApproval) -> str:
     """Return one line that tells a person what waits, and why."""
     reason = approval.reasons[0] if approval.reasons else f"{approval.level.value} risk"
     first_line = approval.text.strip().partition("\n")[0][:200]

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from resolver.config.templates import render
 from resolver.controller.limits import extension_between, extension_events
-from resolver.errors import ResolverError, RunStopped
+from resolver.errors import ResolverError, RunStopped, SandboxLost
 from resolver.events.actions import Message
 from resolver.events.base import Source
 from resolver.events.lifecycle import Warned
@@ -124,7 +124,9 @@ class Control:
                 continue
             try:
                 self._interrupt()
-            except ResolverError:  # the sandbox is gone, so the run has ended
+            except SandboxLost:  # the run continues in another sandbox
+                continue
+            except ResolverError:  # the sandbox is closed, so the run has ended
                 return
 
     @property
@@ -169,7 +171,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Requests:
+class ControlRequestHandler:
     """Takes requests from `control` and carries them out.
 
     levels: the log of the run, then those of the active delegates, outermost first.
@@ -183,10 +185,12 @@ class Requests:
     max_limits: RunLimits | None = None
     max_pause: float = MAX_PAUSE_SECONDS
 
-    def for_delegate(self, level: Level) -> "Requests":
+    def for_delegate(self, level: Level) -> "ControlRequestHandler":
         """Return the same for a delegate, with its log added."""
         levels = (*self.levels, level)
-        return Requests(self.control, levels, self.now, self.max_limits, self.max_pause)
+        return ControlRequestHandler(
+            self.control, levels, self.now, self.max_limits, self.max_pause
+        )
 
     def handle_all(self) -> None:
         """Carry out all waiting requests. Raises RunStopped if the run is to end."""

@@ -15,11 +15,11 @@ from resolver.agents.replies import has_pending_actions
 from resolver.config.templates import render
 from resolver.controller import delegation
 from resolver.controller.confirmation import Confirmation, Gate
-from resolver.controller.control import MAX_PAUSE_SECONDS, Control, Level, Requests
+from resolver.controller.control import MAX_PAUSE_SECONDS, Control, ControlRequestHandler, Level
 from resolver.controller.limits import check_limits, delegate_limits, derive_outcome, limit_warning
-from resolver.controller.recovery import unanswered_actions
+from resolver.controller.recovery import SANDBOX_LOST, lost_sandboxes, unanswered_actions
 from resolver.controller.stuck import StuckDetector
-from resolver.errors import LimitReached, ResolverError, RunStopped, UsageError
+from resolver.errors import LimitReached, ResolverError, RunStopped, SandboxLost, UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.actions import SandboxAction
@@ -27,13 +27,17 @@ from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.lifecycle import Condensation, Warned
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
-from resolver.memory.skills.recalling import NullRecaller, Recaller
-from resolver.models.run import Declined, Outcome, RunLimits, RunState
+from resolver.memory.skills.recaller import NullRecaller, Recaller
+from resolver.models.run import DeclineReason, Outcome, RunLimits, RunState
 
 logger = logging.getLogger("resolver.controller")
 
 MAX_AUTO_REPLIES = 3
 """Maximum number of consecutive automatic replies to an agent that waits for a person."""
+
+MAX_LOST_SANDBOXES = 2
+"""Number of sandboxes that may end during the same action. The action is then the likely cause, so
+the agent is told instead of repeating it."""
 
 FINAL_STATES = frozenset(
     {
@@ -48,7 +52,7 @@ FINAL_STATES = frozenset(
 )
 """Final states of a run."""
 
-STATE_BY_DECLINED_REASON: Mapping[Declined, RunState] = {
+STATE_BY_DECLINED_REASON: Mapping[DeclineReason, RunState] = {
     "": RunState.FINISHED,
     "cannot_reproduce": RunState.REJECTED,
     "already_fixed": RunState.REJECTED,
@@ -65,11 +69,12 @@ class Executor(Protocol):
     """Executes actions in the sandbox."""
 
     def execute(self, action: SandboxAction) -> ObservationBase:
-        """Return the result of the action. Raises SandboxError if the sandbox is lost."""
+        """Return the result of the action. Raises SandboxLost if the sandbox has ended or
+        hangs, and SandboxError if it can't be used any more."""
         ...
 
 
-class CondensingView(Protocol):
+class ConversationCondenser(Protocol):
     """Condenses the conversation of one agent."""
 
     def condense(self, state: State) -> Condensation | None:
@@ -77,7 +82,7 @@ class CondensingView(Protocol):
         ...
 
 
-Condensers = Callable[[EventStream], CondensingView]
+Condensers = Callable[[EventStream], ConversationCondenser]
 """Creates the condenser for one agent's log.
 
 The condenser may add events to that stream, like warnings and the replies of its model.
@@ -138,17 +143,19 @@ class AgentController:
         self._host_handlers = host_handlers
         self._recaller = recaller or NullRecaller()
         level = Level(stream, state)
-        self._requests: Requests = (
+        self._requests: ControlRequestHandler = (
             parent._requests.for_delegate(level)
             if parent
-            else Requests(control or Control(), (level,), now, max_limits, max_pause)
+            else ControlRequestHandler(control or Control(), (level,), now, max_limits, max_pause)
         )
         self._stuck = StuckDetector()
         self._stopped: RunStopped | None = None
         self._gate = Gate(confirmation, self._requests, stream, state, now)
 
     def run(self) -> Outcome:
-        """Step until the run has ended and return its outcome. Errors in a step do not propagate.
+        """Step until the run has ended and return its outcome.
+
+        Only SandboxLost propagates: the run then continues with another controller on its log.
 
         A loaded log is continued after its last event. If that run has ended, its outcome is
         returned, unless the caller has set the state back to RUNNING.
@@ -160,18 +167,7 @@ class AgentController:
         return derive_outcome(self._state)
 
     def _run_guarded(self, part: Callable[[], None]) -> None:
-        try:
-            part()
-        except LimitReached as limit:
-            self._enter(RunState.LIMIT, limit.what)
-        except RunStopped as stopped:
-            self._stopped = stopped
-            self._enter(RunState.STOPPED, stopped.what)
-        except ResolverError as error:
-            self._enter(RunState.ERROR, error.what, error)
-        except Exception as error:
-            logger.exception("a step failed")
-            self._enter(RunState.ERROR, f"an internal error of Resolver: {error!r}")
+        self._stopped = _run_until_error(part, self._enter) or self._stopped
 
     def _begin(self) -> None:
         """Handle the actions whose results are missing in a loaded log, if there are any."""
@@ -187,6 +183,9 @@ class AgentController:
         if action.is_external and not self._gate.is_held(action):
             content = render("agent/interrupted.md.j2").strip()
             self._observe(action, o.ErrorObservation(content=content, code="interrupted"))
+        elif lost_sandboxes(self._state, action) >= MAX_LOST_SANDBOXES:
+            content = render("agent/sandbox_lost.md.j2", count=MAX_LOST_SANDBOXES).strip()
+            self._observe(action, o.ErrorObservation(content=content, code=SANDBOX_LOST))
         else:
             self._handle(action)
 
@@ -263,7 +262,13 @@ class AgentController:
         """Execute the action if the gate allows it. Add nothing if it waits for approval."""
         decision = self._gate.judge(action)
         if decision.allowed:
-            self._observe(action, execute(action))
+            try:
+                observation = execute(action)
+            except SandboxLost as error:
+                # In the log of this agent, so that the next controller knows during which action.
+                self._stream.add(Warned(about=SANDBOX_LOST, message=error.what))
+                raise
+            self._observe(action, observation)
         elif decision.answer is not None:
             self._observe(action, decision.answer)
 
@@ -341,6 +346,36 @@ class AgentController:
     def _enter(self, state: RunState, reason: str = "", error: ResolverError | None = None) -> None:
         details = {"next_step": error.next_step, "because": error.cause} if error else {}
         self._stream.add(o.AgentStateChanged(state=state, reason=reason, **details))
+
+
+class _EnterState(Protocol):
+    """Records the state that a run has entered."""
+
+    def __call__(
+        self, state: RunState, reason: str = "", error: ResolverError | None = None
+    ) -> None: ...
+
+
+def _run_until_error(part: Callable[[], None], enter: _EnterState) -> RunStopped | None:
+    """Execute a part of a run, and enter the state that its error leads to.
+
+    Returns the error if a person or a signal ended the run. Raises SandboxLost.
+    """
+    try:
+        part()
+    except LimitReached as limit:
+        enter(RunState.LIMIT, limit.what)
+    except RunStopped as stopped:
+        enter(RunState.STOPPED, stopped.what)
+        return stopped
+    except SandboxLost:
+        raise
+    except ResolverError as error:
+        enter(RunState.ERROR, error.what, error)
+    except Exception as error:
+        logger.exception("a step failed")
+        enter(RunState.ERROR, f"an internal error of Resolver: {error!r}")
+    return None
 
 
 def _sentences(error: ResolverError) -> str:

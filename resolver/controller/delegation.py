@@ -9,23 +9,19 @@ from typing import Any, Protocol
 
 from resolver.agents.base import Agent
 from resolver.config.templates import render
-from resolver.errors import ContextWindowExceeded, LogError, ModelError
+from resolver.errors import LogError
 from resolver.events import actions as a
 from resolver.events.base import Source
 from resolver.events.lifecycle import (
-    AGENT,
     DelegateEvent,
     LimitsExtended,
-    ModelReplied,
     Resumed,
-    ServiceReplied,
-    Warned,
 )
 from resolver.events.log import Event, parse_logged_event, stored_line
 from resolver.events.observations import DelegateResult
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.models.run import Completion, Outcome, RunLimits
+from resolver.models.run import Outcome, RunLimits
 
 MAX_DEPTH = 2
 """Maximum depth of delegation: a delegate of the run's agent may have one of its own."""
@@ -62,27 +58,6 @@ def nested_events(events: Iterable[Event], delegate: int) -> Iterator[Event]:
             )
         yield event
         expected_id += 1
-
-
-def reply_in(event: Event) -> tuple[str, Completion | ModelError] | None:
-    """Return what the event records of a model's answer, at any depth, and the service that asked.
-
-    The answer is a reply, or an error that the run survived. Returns None if the event records
-    neither.
-    """
-    match event:
-        case ModelReplied(completion=completion):
-            return AGENT, completion
-        case ServiceReplied(service=service, completion=completion):
-            return service, completion
-        case a.CondensationRequest(source=Source.AGENT):
-            return AGENT, ContextWindowExceeded("the conversation did not fit when it was recorded")
-        case Warned(about="condenser", message=message):
-            return "condenser", ModelError(message)
-        case DelegateEvent():
-            return reply_in(parse_logged_event(event.event))
-        case _:
-            return None
 
 
 class NestedStore:

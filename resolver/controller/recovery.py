@@ -70,6 +70,17 @@ def _is_answered(action: ActionBase, state: State) -> bool:
     return True
 
 
+SANDBOX_LOST = "sandbox_lost"
+"""Code of the warning that the sandbox ended or hung, and of the result of an action that caused it
+twice."""
+
+
+def lost_sandboxes(state: State, action: ActionBase) -> int:
+    """Return how many sandboxes have ended or hung during the action, which has no result yet."""
+    later_events = state.events[action.id + 1 :]
+    return sum(isinstance(e, life.Warned) and e.about == SANDBOX_LOST for e in later_events)
+
+
 MAX_REPORTED = 10
 """Maximum number of differences that are reported; more add no information."""
 

@@ -20,7 +20,7 @@ _STEPS = (
 
 
 def make_repository(folder: Path) -> tuple[Path, Path]:
-    """A git repository and the issue's file below the new `folder`."""
+    """Create the git repository and the issue's file in the new `folder`; return their paths."""
     repository = folder / "repository"
     ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
     shutil.copytree(HERE / "repository", repository, ignore=ignore)

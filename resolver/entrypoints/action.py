@@ -12,33 +12,37 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
 from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
+from resolver.config.startup import lazy_module
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
-from resolver.entrypoints.job_summary import render_job_summary
 from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import utc_now
+from resolver.github.comments.report import Report
 from resolver.github.events.parse import DispatchSource
 from resolver.github.events.permission import IgnoredEvent, MalformedEvent
 from resolver.github.github_forge import GitHubForge
-from resolver.models.run import Trigger, TriggerKind
+from resolver.models.run import Publication, Trigger, TriggerKind
 from resolver.runs.common import (
     app_login,
     filtered_log,
     github_forge,
     open_host,
     own_login,
-    print_result,
     run_id,
     stop_on_signals,
     trigger_for_target,
 )
-from resolver.runs.conversation.command_handler import CommandHandler, RunsOfOtherJobs
+from resolver.runs.conversation.command_handler import (
+    CommandHandler,
+    HandledCommand,
+    RunsOfOtherJobs,
+)
 from resolver.runs.conversation.commands import (
     archive_run_log,
     comment_watch_for,
@@ -49,12 +53,21 @@ from resolver.runs.conversation.commands import (
 )
 from resolver.runs.conversation.comments import abandon_run
 from resolver.runs.conversation.watch import STARTING_COMMANDS, watch_comments
-from resolver.runs.output import EVENTS, OUTCOME, Output, read_diff
+from resolver.runs.output import Output, read_diff
 from resolver.runs.pipeline import run_pipeline
+from resolver.runs.reporting import print_result
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
+from resolver.storage.run_store import EVENTS, OUTCOME
 from resolver.trace.plain import for_terminal
-from resolver.trace.text import Groups
+from resolver.trace.text import GroupedProgress
+
+if TYPE_CHECKING:
+    from resolver.github.comments import comment_text
+    from resolver.trace import markdown
+else:  # needed after the agent has worked
+    comment_text = lazy_module("resolver.github.comments.comment_text")
+    markdown = lazy_module("resolver.trace.markdown")
 
 logger = logging.getLogger("resolver.entrypoints.action")
 
@@ -93,42 +106,65 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
         console.print(f"Nothing to do: {trigger.reason}.", markup=False, soft_wrap=True)
         write_outputs(environment, {"state": "ignored"})
         return 0
-    workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
-    if workspace.resolve() == Path.cwd():
-        workspace = Path()  # so that the log shows the paths that later steps use
-    forge = github_forge(settings, trigger.repository, host)
-    run = run_id(trigger.key, trigger.at)
     summary = f"{trigger.repository}#{trigger.number}, requested by {trigger.actor.login}"
     console.print(Text(for_terminal(summary)), soft_wrap=True)
+    forge = github_forge(settings, trigger.repository, host)
     if trigger.command not in STARTING_COMMANDS:
-        with stop_on_signals(), filtered_log(settings, host):
-            trigger = issue_of_command(trigger, forge)
-            handler = CommandHandler(
-                forge, settings, partial(ledger_for_trigger, trigger, settings, host)
-            )
-            targets = RunsOfOtherJobs(forge, settings, host, run)
-            answer = handler.handle(trigger, run, targets)
+        trigger, answer = _handle_command(trigger, settings, host, forge)
         if answer is not None:
             console.print(Text(for_terminal(answer.message)), soft_wrap=True)
             write_outputs(environment, {"state": answer.state})
             return answer.exit_code
-    groups = Groups(console)
-    job = RunRequest(
+    return _resolve(trigger, environment, options, settings, host, forge, console)
+
+
+def _handle_command(
+    trigger: Trigger, settings: Settings, host: RunHost, forge: GitHubForge
+) -> tuple[Trigger, HandledCommand | None]:
+    """Execute a command that concerns other runs, such as `stop`.
+
+    Return the trigger with the issue that the command is about, and the answer; None in place of
+    the answer if the command starts a run after all.
+    """
+    with stop_on_signals(), filtered_log(settings, host):
+        trigger = issue_of_command(trigger, forge)
+        handler = CommandHandler(
+            forge, settings, partial(ledger_for_trigger, trigger, settings, host)
+        )
+        run = run_id(trigger.key, trigger.at)
+        return trigger, handler.handle(trigger, run, RunsOfOtherJobs(forge, settings, host, run))
+
+
+def _resolve(
+    trigger: Trigger,
+    environment: Mapping[str, str],
+    options: Mapping[str, Any],
+    settings: Settings,
+    host: RunHost,
+    forge: GitHubForge,
+    console: Console,
+) -> int:
+    """Execute the run that the trigger asks for, report it to the runner, return its exit code."""
+    workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
+    if workspace.resolve() == Path.cwd():
+        workspace = Path()  # so that the log shows the paths that later steps use
+    groups = GroupedProgress(console)
+    request = RunRequest(
         trigger=trigger,
-        run=run,
+        run=run_id(trigger.key, trigger.at),
         output=open_output(workspace),
         load_settings=lambda repository: load_settings(options, environment, repository),
         host=host,
         progress=groups,
-        log_url=job_url(environment, trigger),
+        log_url=job_url(environment, trigger.repository),
         actions_run=actions_run(environment),
         archives_log=settings.keep_log,
         can_be_continued=settings.keep_log,
     )
     with stop_on_signals(), filtered_log(settings, host), groups.during():
-        job = continue_from_archive(job, settings)
-        with watch_comments(comment_watch_for(job, settings)):
-            result = run_pipeline(job, forge)
+        request = continue_from_archive(request, settings)
+        with watch_comments(comment_watch_for(request, settings)):
+            result = run_pipeline(request, forge)
         archive_run_log(result, settings)
     print_result(result, console)
     console.print(Text(annotation(result)), soft_wrap=True)
@@ -139,8 +175,8 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
 
 
 def _report_setup_error(environment: Mapping[str, str], host: RunHost, error: UsageError) -> None:
-    """Report wrong settings or a wrong workspace in the conversation, if somebody asked for work
-    who may.
+    """Report wrong settings or a wrong workspace in the conversation, if an authorized person asked
+    for work.
 
     Only the settings that are needed to understand the event and to comment are loaded, so that
     errors in other settings do not prevent the report.
@@ -158,16 +194,16 @@ def _report_setup_error(environment: Mapping[str, str], host: RunHost, error: Us
             output = open_output(workspace)
         except UsageError:
             output = Output(temporary / OUTPUT_FOLDER, shared=True)
-        job = RunRequest(
+        request = RunRequest(
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
             output=output,
             load_settings=lambda _: settings,
             host=host,
-            log_url=job_url(environment, trigger),
+            log_url=job_url(environment, trigger.repository),
             actions_run=actions_run(environment),
         )
-        result = abandon_run(job, settings, forge, error)
+        result = abandon_run(request, settings, forge, error)
         cleared_outputs = {}
         if output.folder == temporary / OUTPUT_FOLDER:
             cleared_outputs = {"output": "", "outcome": "", "events": ""}
@@ -220,7 +256,10 @@ def _with_request_time(trigger: Trigger, forge: GitHubForge, actions_run_id: str
 
 
 def read_event(environment: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
-    """Return name and payload of the event. Raises UsageError outside of a GitHub Actions job."""
+    """Return the name and the payload of the event.
+
+    Raises UsageError outside of a GitHub Actions job.
+    """
     name, path = environment.get("GITHUB_EVENT_NAME", ""), environment.get("GITHUB_EVENT_PATH", "")
     if not name or not path:
         raise UsageError(
@@ -236,15 +275,15 @@ def read_event(environment: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
     return name, payload
 
 
-def job_url(environment: Mapping[str, str], trigger: Trigger) -> str:
+def job_url(environment: Mapping[str, str], repository: str) -> str:
     """Return the URL of the job's run, "" if it is unknown."""
     server, run = environment.get("GITHUB_SERVER_URL", ""), environment.get("GITHUB_RUN_ID", "")
-    return f"{server}/{trigger.repository}/actions/runs/{run}" if server and run else ""
+    return f"{server}/{repository}/actions/runs/{run}" if server and run else ""
 
 
 def actions_run(environment: Mapping[str, str]) -> str:
-    """Return id and attempt of the GitHub Actions run and digests of job and runner, joined by
-    dots, in the form of `ActiveRunMarker.job`; "" if they are unknown."""
+    """Return the id and the attempt of the GitHub Actions run and digests of its job and runner,
+    joined by dots, in the form of `ActiveRunMarker.job`; "" if they are unknown."""
     run, attempt = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_RUN_ATTEMPT", "1")
     if not (run.isdecimal() and attempt.isdecimal()):
         return ""
@@ -349,3 +388,44 @@ def change_owner(folder: Path, workspace: Path) -> None:
     with suppress(PermissionError):  # not root: the owner stays as it is
         for path in (folder, *folder.rglob("*")):
             os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+MAX_TRACE_LENGTH = 120_000
+"""Maximum length of the trace and of the change, in UTF-16 units. A summary has at most 1 MiB, and
+a unit takes three bytes at most."""
+
+_TRACE_SLOT = "<!-- the trace -->"
+
+
+def render_job_summary(
+    report: Report, publication: Publication, *, state: str, server: str, diff: str
+) -> str:
+    """Return the summary that GitHub shows on the page of a job: the result, the change, the steps.
+
+    It is Markdown, made of the run's final comment and of the parts of the trace, which may be
+    longer than in a comment. See
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#adding-a-job-summary
+
+    state: state that the run ended in. server: GitHub's address.
+    diff: the change as `git diff` prints it. It is shown only if it was pushed: a change that was
+        refused may hold what nobody should see.
+    """
+    trace = report.trace_markdown
+    if trace and report.render_trace:
+        trace = report.render_trace(MAX_TRACE_LENGTH)
+    changes = markdown.render_changed_files(diff, MAX_TRACE_LENGTH) if publication.branch else ""
+    # The summary is shown on the job's page, so it needs no link to it.
+    slot = {"log_url": "", "trace_markdown": _TRACE_SLOT, "render_trace": None}
+    comment = comment_text.comment_body(report.model_copy(update=slot))
+    text, _, end = comment.partition(_TRACE_SLOT)
+    return render(
+        "run/summary.md.j2",
+        trigger=report.trigger,
+        server=server,
+        state=state,
+        publication=publication,
+        report=text.strip(),
+        changes=changes,
+        trace=trace.strip(),
+        end=end.strip(),
+    )

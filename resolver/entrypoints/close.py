@@ -51,7 +51,7 @@ def _of_request(
     forge = github_forge(settings, trigger.repository, host)
     number = trigger.number
     if trigger.kind is TriggerKind.CHECK_FAILED:
-        number = conversation_for_dispatch(trigger, forge.check_places())
+        number = conversation_for_dispatch(trigger, forge.check_conversations())
     if number is None:
         return 0
     trigger = trigger.model_copy(update={"number": number})

@@ -17,7 +17,7 @@ _run: ContextVar[str] = ContextVar("run", default="")
 
 @contextmanager
 def logging_run(run: str) -> Iterator[None]:
-    """Give the lines that this thread logs in the block the id of a run, and those of the threads
+    """Add the id of a run to the lines that this thread logs in the block, and to those of threads
     that are started with a copy of its context."""
     token = _run.set(run)
     try:

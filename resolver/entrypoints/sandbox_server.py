@@ -1,4 +1,4 @@
-"""The server of `resolver sandbox serve`, which has sandboxes for runs on other machines."""
+"""The server of `resolver sandbox serve`, which provides sandboxes for runs on other machines."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from resolver.entrypoints.listening import address_of, listen, log_to_stderr, server_settings
+from resolver.entrypoints.http_server import address_of, listen, log_to_stderr, server_settings
 from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.errors import UsageError
 from resolver.runs.common import environment_secrets, open_host

@@ -43,22 +43,22 @@ class SweepFate(StrEnum):
     DONE_BEFORE = "done before"
     SKIPPED = "skipped"
     FAILED = "failed"
-    NOT_BEGUN = "not started"
-    WOULD_BEGIN = "would start"
+    NOT_STARTED = "not started"
+    WOULD_START = "would start"
 
 
 @dataclass(frozen=True)
 class SweepRow:
     """One issue of a sweep.
 
-    why: the reason in one line, "" if the fate says everything. url: page with the details. cost:
-    US dollars of the replies with a known price; unpriced: number of replies without one.
+    reason: in one line, "" if the fate says everything. url: page with the details. cost: US
+    dollars of the replies with a known price; unpriced: number of replies without one.
     """
 
     number: int
     title: str
     fate: SweepFate
-    why: str = ""
+    reason: str = ""
     url: str = ""
     cost: float = 0.0
     unpriced: int = 0
@@ -69,9 +69,9 @@ class SweepRow:
         return _cell(self.title, 100)
 
     @property
-    def inert_why(self) -> str:
+    def inert_reason(self) -> str:
         """The reason, escaped for a cell of a Markdown table."""
-        return _cell(self.why, 300)
+        return _cell(self.reason, 300)
 
 
 def _cell(text: str, limit: int) -> str:
@@ -156,7 +156,7 @@ class Sweep:
     def _add_row(self, row: SweepRow) -> None:
         """Add a row, without the secrets that its text may quote."""
         clean = self.host.redactor(self.settings).redact_text
-        self.rows.append(replace(row, title=clean(row.title), why=clean(row.why)))
+        self.rows.append(replace(row, title=clean(row.title), reason=clean(row.reason)))
 
     def _stop_reason(self) -> str:
         """Return why no further run is started, "" if one may start."""
@@ -201,14 +201,14 @@ class Sweep:
         if publication is None and not self.is_dry_run:
             comments, mention = self.forge.run_comments, self.settings.mention
             comments.close_comments_of_killed_runs(issue.number, self.now(), mention)
-        since = None if publication else labeled.at_work_since(*candidates)
+        since = None if publication else labeled.active_since(*candidates)
         if since is not None and self.now() - since < self._max_run_time:
             reason = f"a run that started at {since:%H:%M} UTC may still be working on it"
             return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, reason)
         if self.is_dry_run:
             authorize(trigger, self.forge, self.settings.access_policy)
             self.started_runs += 1
-            return SweepRow(issue.number, issue.title, SweepFate.WOULD_BEGIN)
+            return SweepRow(issue.number, issue.title, SweepFate.WOULD_START)
         return trigger
 
     @property
@@ -292,7 +292,7 @@ def _page_url(publication: Publication) -> str:
 
 
 def _not_started_row(issue: LabeledIssue, reason: str) -> SweepRow:
-    return SweepRow(issue.number, issue.title, SweepFate.NOT_BEGUN, reason)
+    return SweepRow(issue.number, issue.title, SweepFate.NOT_STARTED, reason)
 
 
 def render_sweep(sweep: Sweep, template: str, server: str) -> str:

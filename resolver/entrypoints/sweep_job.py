@@ -13,6 +13,7 @@ from resolver.entrypoints.action import (
     actions_run,
     append_summary,
     change_owner,
+    job_url,
     open_output,
     write_outputs,
 )
@@ -26,13 +27,13 @@ from resolver.runs.common import (
     filtered_log,
     github_forge,
     open_host,
-    print_result,
     require_model,
     run_id,
     stop_on_signals,
 )
+from resolver.runs.pull_request_outcomes import open_outcome_reader, refresh_outcomes
 from resolver.runs.quotas.dashboard import Dashboard
-from resolver.runs.quotas.outcomes import open_outcome_reader, refresh_outcomes
+from resolver.runs.reporting import print_result
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.trace.plain import for_terminal
 
@@ -63,12 +64,12 @@ def run_sweep(
         require_model(settings)
     host = open_host(environment)
     forge = github_forge(settings, repository, host)
-    workspace = _workspace(environment) if output is None else None
-    now = f"{utc_now():%Y%m%d-%H%M%S}"
-    folder = output or default_output(environment, f"sweep-{now}")
-    if workspace is not None and not dry_run:
+    # Only a sweep of a job, not one that is tried or that writes elsewhere, uses its workspace.
+    workspace = _workspace(environment) if output is None and not dry_run else None
+    if workspace is not None:
         folder = open_output(workspace).folder
-    run, server = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_SERVER_URL", "")
+    else:
+        folder = output or default_output(environment, f"sweep-{utc_now():%Y%m%d-%H%M%S}")
     with stop_on_signals() as stopping, filtered_log(settings, host):
         limits = settings.automatic_run_limits
         running_sweep = Sweep(
@@ -82,7 +83,7 @@ def run_sweep(
             is_dry_run=dry_run,
             progress=progress,
             actions_run=actions_run(environment),
-            log_url=f"{server}/{repository}/actions/runs/{run}" if server and run else "",
+            log_url=job_url(environment, repository),
             stopping=stopping,
             on_result=lambda result: print_result(result, console),
         )
@@ -90,13 +91,10 @@ def run_sweep(
         if not dry_run and not stopping.is_set():
             _refresh_outcomes(settings, repository, host, forge)
     _print_report(running_sweep, environment, print_line)
-    failed = running_sweep.stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
-    if workspace is not None and not dry_run:
-        state = "error" if failed else "finished"
-        write_outputs(
-            environment,
-            {"state": state, "cost": f"{running_sweep.spent:.4f}", "output": OUTPUT_FOLDER},
-        )
+    failed = stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
+    if workspace is not None:
+        state, cost = "error" if failed else "finished", f"{running_sweep.spent:.4f}"
+        write_outputs(environment, {"state": state, "cost": cost, "output": OUTPUT_FOLDER})
         change_owner(folder, workspace)
     return int(failed)
 
@@ -104,11 +102,11 @@ def run_sweep(
 def _refresh_outcomes(
     settings: Settings, repository: str, host: RunHost, forge: GitHubForge
 ) -> None:
-    """Record what became of Resolver's pull requests. An error is logged as a warning."""
+    """Record the outcomes of Resolver's pull requests. An error is logged as a warning."""
     now = utc_now()
     try:
         reader = open_outcome_reader(settings, repository, host, forge)
-        run, board = run_id(f"outcomes of {repository}", now), forge.board()
+        run, board = run_id(f"outcomes of {repository}", now), forge.dashboards()
         dashboard = Dashboard(board, reader.ledger_ref, run, settings.mention)
         refresh_outcomes(reader, dashboard if settings.dashboard else None, now)
     except ResolverError as error:

@@ -224,7 +224,7 @@ def score_commit(
         sandboxes = CheckSandboxes(settings, attempt.host, run, workspace, {"head": head})
         if (unprepared := sandboxes.unprepared) is not None:
             return TaskScore("environment", detail=unprepared.detail)
-        seconds = task.config.verifier.timeout_sec or settings.verification_seconds
+        seconds = task.config.verifier.timeout_sec or settings.timeout_seconds.verification
         with sandboxes.open("head") as executor:
             execution = executor.execute(task.hidden.check, seconds)
     except SandboxError as error:

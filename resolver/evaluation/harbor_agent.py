@@ -102,7 +102,9 @@ class ResolverAgent(BaseInstalledAgent):
 def _total(trajectory: dict[str, Any], name: str) -> int:
     """Return a number of tokens of a trajectory and of its subagents."""
     nested = trajectory.get("subagent_trajectories", ())
-    return int(trajectory["final_metrics"][name]) + sum(_total(each, name) for each in nested)
+    return int(trajectory["final_metrics"][name]) + sum(
+        _total(subagent, name) for subagent in nested
+    )
 
 
 def _render_script(name: str, **values: str) -> str:

@@ -69,7 +69,7 @@ class FixFiles:
 
     @property
     def reason(self) -> UnusableReason:
-        """Why the fix is no task as far as its files tell; "" if nothing speaks against it."""
+        """Why the fix can't be a task, judged by its files; "" if nothing speaks against it."""
         if not self.tests:
             return "no_tests"
         return "tests_only" if all(map(is_test_file, self.changed)) else ""

@@ -33,7 +33,7 @@ UnusableReason = Literal[
     "time_limit",
     "sandbox_error",
 ]
-"""Why a fix is no task; "" if it is one.
+"""Why a fix can't be a task; "" if it can.
 
 no_tests: it changes no test file. tests_only: it changes nothing else. no_parent: the commit before
 it is missing. no_text: nothing describes the problem. not_fetched: the commit is in no branch.

@@ -1,4 +1,5 @@
-"""Executes a recorded trajectory in Resolver's sandbox, and compares the change with the recorded.
+"""Executes a recorded trajectory in Resolver's sandbox, and compares the change with the recorded
+one.
 
 No model is called and no key is needed.
 """

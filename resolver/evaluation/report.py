@@ -154,10 +154,10 @@ def find_regressions(
 ) -> tuple[PairedComparison, ...]:
     """Return the comparisons with an earlier run in which fewer tasks are resolved now."""
     return tuple(
-        each
-        for each in summary.comparisons
-        if (lost := len(each.only_second) - len(each.only_first)) > 0
-        and (each.p_value <= limits.p_value or lost > limits.drop * each.total)
+        comparison
+        for comparison in summary.comparisons
+        if (lost := len(comparison.only_second) - len(comparison.only_first)) > 0
+        and (comparison.p_value <= limits.p_value or lost > limits.drop * comparison.total)
     )
 
 
@@ -181,8 +181,8 @@ def render_report_json(summary: EvaluationSummary) -> str:
         "missing": summary.missing,
         "summary": [_model_data(model) for model in summary.models],
         "comparisons": [
-            {**vars(each), "total": each.total, "p_value": each.p_value}
-            for each in summary.comparisons
+            {**vars(comparison), "total": comparison.total, "p_value": comparison.p_value}
+            for comparison in summary.comparisons
         ],
         "results": [
             {**result.model_dump(mode="json"), "false_claim": result.is_false_claim}
@@ -234,7 +234,8 @@ def _model_data(model: ModelSummary) -> dict[str, Any]:
         "by_verdict": {name: _rate_data(rate) for name, rate in model.by_verdict.items()},
         "causes": dict(model.causes),
         "distributions": {
-            name: vars(each) if each else None for name, each in model.distributions.items()
+            name: vars(distribution) if distribution else None
+            for name, distribution in model.distributions.items()
         },
     }
 

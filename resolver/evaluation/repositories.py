@@ -62,7 +62,7 @@ def open_task_repository(task: EvaluationTask, folder: Path) -> Workspace:
 def write_base_bundle(source: Workspace, commit: str, target: Path) -> None:
     """Write a bundle with `commit` and its history as the branch `main`, and nothing else.
 
-    Commits that are no ancestors of it, tags and other refs are left out. Raises WorkspaceError.
+    Commits that are not its ancestors, tags and other refs are left out. Raises WorkspaceError.
     """
     with temporary_directory() as folder:
         clone = Workspace.clone(str(source.folder), folder / "clone.git", commit=commit)

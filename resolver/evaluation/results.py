@@ -110,7 +110,7 @@ def write_evaluation(folder: Path, file: EvaluationFile) -> EvaluationFile:
 
 
 def read_evaluation_file(folder: Path) -> EvaluationFile:
-    """Return what was evaluated. Raises UsageError if the folder is no results folder."""
+    """Return what was evaluated. Raises UsageError if the folder is not a results folder."""
     try:
         data = json.loads((folder / EVALUATION_FILE).read_bytes())
         return EvaluationFile.model_validate(data)
@@ -122,7 +122,7 @@ def read_evaluation_file(folder: Path) -> EvaluationFile:
 
 
 def read_evaluation(folder: Path) -> Evaluation:
-    """Return the results in a folder. Raises UsageError if it is no results folder."""
+    """Return the results in a folder. Raises UsageError if it is not a results folder."""
     file = read_evaluation_file(folder)
     found = (
         read_result(attempt_folder(folder, model, task))

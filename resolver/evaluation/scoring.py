@@ -92,7 +92,7 @@ def build_scored_tree(
     findings = _findings(workspace, code, hidden)
     if findings and solution:
         harmless = {finding.kind for finding in _solution_findings(workspace, hidden, solution)}
-        findings = tuple(each for each in findings if each.kind not in harmless)
+        findings = tuple(other for other in findings if other.kind not in harmless)
     return ScoredTree(write_tree_with(git, code, hidden), code, findings)
 
 
@@ -134,12 +134,12 @@ def _findings(
     workspace: Workspace, tree: str, hidden: Mapping[str, bytes]
 ) -> tuple[TamperingFinding, ...]:
     changed = Patch(base=workspace.base, tree=tree)
-    texts = [each for each in changed_texts(workspace, changed) if each[0] not in hidden]
+    texts = [text for text in changed_texts(workspace, changed) if text[0] not in hidden]
     tests: Sequence[tuple[str, str]] = [
         (path, content.decode("utf-8", "replace")) for path, content in hidden.items()
     ]
     found = find_tampering(texts, tests)
-    return tuple(each for each in found if each.kind != "changed_workflow")
+    return tuple(finding for finding in found if finding.kind != "changed_workflow")
 
 
 def _solution_findings(

@@ -40,12 +40,12 @@ def open_fix_source(
         return FixSource(clone, path.resolve().name, select_fixes(clone.git, fixes, last))
     if not _FULL_NAME.fullmatch(target):
         raise UsageError(
-            f"{target} is no repository", "give OWNER/NAME, or the path of a git checkout"
+            f"{target} is not a repository", "give OWNER/NAME, or the path of a git checkout"
         )
     tokens = host.tokens.source(settings, target)
     if tokens is None:
         raise UsageError("there is no GitHub token", "set GITHUB_TOKEN")
-    url = f"{settings.github_server_url.rstrip('/')}/{target}.git"
+    url = settings.clone_url(target)
     clone = Workspace.clone(url, folder, credential=host.tokens.credential(settings, target))
     access = access_of(settings, tokens)
     fixes = (

@@ -44,7 +44,7 @@ _AT = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class ExaminedFix:
-    """A fix that was looked at. reason: why it is no task, "" if it is the task `name`."""
+    """A fix that was looked at. reason: why it can't be a task, "" if it is the task `name`."""
 
     fix: PastFix
     name: str
@@ -68,7 +68,9 @@ def open_trees_in_sandboxes(
 
     def execute(tree: TreeName, check: ProjectCheck) -> CheckExecution:
         with sandboxes.open(tree) as executor:
-            return executor.execute(check, check.timeout_seconds or settings.verification_seconds)
+            return executor.execute(
+                check, check.timeout_seconds or settings.timeout_seconds.verification
+            )
 
     return execute
 

@@ -35,7 +35,6 @@ from resolver.models.verification import ProjectCheck, ReportFormat
 
 CONFIG_FILE = "task.toml"
 INSTRUCTION_FILE = "instruction.md"
-ENVIRONMENT_FOLDER = "environment"
 DOCKERFILE_PATH = "environment/Dockerfile"
 REPOSITORY_FOLDER = "environment/repository"
 """The files of the repository that the agent works on, which become one commit."""
@@ -282,6 +281,22 @@ def parse_expected_tests(text: str, name: str = EXPECTED_FILE) -> ExpectedTests:
     except (ValueError, RecursionError) as error:
         what = f"{name} is not JSON: {error}"
     raise UsageError(what, "write `fail_to_pass` and `pass_to_pass` as lists of test names")
+
+
+BUNDLED = "bundled"
+"""Name of the suite that comes with Resolver, on the command line."""
+
+
+def bundled_suite() -> Path:
+    """Return the path of suite/: in the installed package, or at the top of a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "suite"
+    return installed if installed.is_dir() else package.parent / "suite"
+
+
+def find_suite(path: Path) -> Path:
+    """Return the folder of a suite: a folder of this name, or the suite of Resolver."""
+    return bundled_suite() if str(path) == BUNDLED and not path.exists() else path
 
 
 def read_suite(folder: Path) -> tuple[EvaluationTask, ...]:

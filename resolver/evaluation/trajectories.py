@@ -24,7 +24,7 @@ from resolver.events.base import Source
 from resolver.events.lifecycle import roots_of
 from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import CmdOutput
-from resolver.events.sql import open_log
+from resolver.storage.event_table import open_log
 
 MAX_TRAJECTORY_BYTES = 200_000_000
 DEFAULT_ROOT = "/testbed"
@@ -91,7 +91,7 @@ def parse_trajectory(text: str, name: str) -> RecordedTrajectory:
     if isinstance(data, dict) and str(data.get("schema_version", "")).startswith("ATIF-"):
         return _from_atif(data)
     raise UsageError(
-        f"{name} is no trajectory that Resolver can read",
+        f"{name} is not a trajectory that Resolver can read",
         "give a file in ATIF, a .traj.json of mini-swe-agent, or a log of Resolver",
     )
 
@@ -150,7 +150,9 @@ def _add_atif_events(data: Mapping[str, Any], events: list[Event], depth: int) -
     Those of a subagent come where the call that started it has its result.
     """
     left_out = 0
-    nested = {_text(each.get("trajectory_id")): each for each in _objects(_subagents(data))}
+    nested = {
+        _text(subagent.get("trajectory_id")): subagent for subagent in _objects(_subagents(data))
+    }
     for step in _objects(data.get("steps")):
         observation = step.get("observation")
         results = _objects(observation.get("results") if isinstance(observation, dict) else None)
@@ -160,10 +162,12 @@ def _add_atif_events(data: Mapping[str, Any], events: list[Event], depth: int) -
         for call in _objects(step.get("tool_calls")):
             answer = answers.get(_text(call.get("tool_call_id")), {})
             references = _objects(answer.get("subagent_trajectory_ref"))
-            found = [nested.pop(_text(each.get("trajectory_id")), None) for each in references]
-            inner = [each for each in found if each is not None]
+            found = [
+                nested.pop(_text(reference.get("trajectory_id")), None) for reference in references
+            ]
+            inner = [subagent for subagent in found if subagent is not None]
             if inner and depth:
-                left_out += sum(_add_atif_events(each, events, depth - 1) for each in inner)
+                left_out += sum(_add_atif_events(subagent, events, depth - 1) for subagent in inner)
                 continue
             action = _action_of(call)
             if action is None:

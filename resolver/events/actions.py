@@ -10,7 +10,7 @@ from pydantic import Field
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase
 from resolver.models.pull_request import ThreadAnswer
-from resolver.models.run import CodePlace, Declined, PlanItem, RunState
+from resolver.models.run import CodePlace, DeclineReason, PlanItem, RunState
 
 
 class SandboxAction(ActionBase):
@@ -21,12 +21,15 @@ class SandboxAction(ActionBase):
         a case of its own in `Runtime`.
     error_code: code of the ErrorObservation if it failed.
     changes_files: False if it can't change files, so that a sandbox is rebuilt without it.
+    shown_path: name of the field with the path of the file whose content the result shows, by which
+        the risk of the action is rated; "" if it shows no file.
     """
 
     observation: ClassVar[type[ObservationBase]]
     method: ClassVar[str] = ""
     error_code: ClassVar[str] = "action"
     changes_files: ClassVar[bool] = True
+    shown_path: ClassVar[str] = ""
 
 
 class CmdRun(SandboxAction):
@@ -60,6 +63,7 @@ class FileRead(SandboxAction):
     method = "view"
     error_code = "view"
     changes_files = False
+    shown_path = "path"
     path: str = Field(description="Absolute path, or path from the repository's root.")
     view_range: tuple[int, int] | None = Field(
         default=None,
@@ -232,7 +236,7 @@ class Finish(ActionBase):
     places: tuple[CodePlace, ...] = Field(
         default=(), description="Code locations that have to change, the most relevant first."
     )
-    declined: Declined = Field(
+    declined: DeclineReason = Field(
         default="",
         description="Why the agent decided that nothing is to be changed; otherwise empty.",
     )
@@ -245,7 +249,12 @@ class Finish(ActionBase):
     )
     pull_request_title: str = Field(
         default="",
-        description="New title for the existing pull request that the change is added to, if any.",
+        description="Title of the pull request, or a new one for an existing pull request that the "
+        "change is added to; empty if the message's first line is the title.",
+    )
+    pull_request_body: str = Field(
+        default="",
+        description="Text of the pull request, for which the repository's template was filled in.",
     )
 
 

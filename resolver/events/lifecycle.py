@@ -1,4 +1,4 @@
-"""Events that are neither actions nor observations: they record the course of the run itself."""
+"""Events that are neither actions nor observations: they record the progress of the run itself."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -7,8 +7,9 @@ from pydantic import AwareDatetime, Field
 
 from resolver.events.base import SCHEMA_VERSION, EventBase
 from resolver.models.approval import PendingApproval, RiskLevel
+from resolver.models.base import JsonObject
 from resolver.models.critique import Critique
-from resolver.models.run import Completion, JsonObject, McpTool, RunLimits, Task
+from resolver.models.run import Completion, McpTool, RunLimits, Task
 from resolver.models.verification import (
     CheckExecution,
     OmittedCheck,

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from resolver.errors import LogError, LogTooNew
 from resolver.events.log import MAX_LINE_BYTES, open_log_file, parse_line
-from resolver.models.run import JsonObject
+from resolver.models.base import JsonObject
 
 LOST_ID = -1
 """Value of a required reference to an event that is lost."""

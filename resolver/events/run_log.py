@@ -1,18 +1,29 @@
-"""The open event log of one run: file, stream, state, and queries about the whole run."""
+"""The open event log of one run: file, stream, state, and queries about the run and its events."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
-from resolver.errors import LogError
-from resolver.events.base import SCHEMA_VERSION
-from resolver.events.lifecycle import Resumed, RunStarted, StageCompleted
-from resolver.events.log import Event, read_log
+from resolver.errors import ContextWindowExceeded, LogError, ModelError
+from resolver.events.actions import CondensationRequest
+from resolver.events.base import SCHEMA_VERSION, Source
+from resolver.events.lifecycle import (
+    AGENT,
+    DelegateEvent,
+    ModelReplied,
+    Resumed,
+    RunStarted,
+    ServiceReplied,
+    StageCompleted,
+    Warned,
+)
+from resolver.events.log import Event, parse_logged_event, read_log
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
-from resolver.events.stream import Clock, EventRedactor, EventStream, JsonlStore, LogCopy
-from resolver.models.run import RunState
+from resolver.events.stores import JsonlStore, LogCopy
+from resolver.events.stream import Clock, EventRedactor, EventStream
+from resolver.models.run import Completion, RunState
 
 BRANCH_STAGE = "branch"
 """Name of the stage whose detail is the branch that is about to be written."""
@@ -158,3 +169,24 @@ def current_run(events: list[Event]) -> str:
         if isinstance(event, RunStarted | Resumed):
             return event.run
     return ""
+
+
+def reply_in(event: Event) -> tuple[str, Completion | ModelError] | None:
+    """Return what the event records of a model's answer, at any depth, and the service that asked.
+
+    The answer is a reply, or an error that the run survived. Returns None if the event records
+    neither.
+    """
+    match event:
+        case ModelReplied(completion=completion):
+            return AGENT, completion
+        case ServiceReplied(service=service, completion=completion):
+            return service, completion
+        case CondensationRequest(source=Source.AGENT):
+            return AGENT, ContextWindowExceeded("the conversation did not fit when it was recorded")
+        case Warned(about="condenser", message=message):
+            return "condenser", ModelError(message)
+        case DelegateEvent():
+            return reply_in(parse_logged_event(event.event))
+        case _:
+            return None

@@ -96,7 +96,6 @@ class State:
         self.started_at: datetime | None = None
         self.seconds = 0.0
         self.last_at: datetime | None = None
-        self.last_error = ""
         self.finish: a.Finish | None = None
         self.pending: dict[int, EventBase] = {}
         self.commands: list[CheckedCommand] = []
@@ -109,7 +108,6 @@ class State:
         self.divergences: list[life.ReplayDiverged] = []
         self.auto_replies = 0
         self.warned: set[str] = set()
-        self.last_stuck_warning = -1
 
     @classmethod
     def fold(cls, events: Iterable[Event]) -> "State":
@@ -170,14 +168,10 @@ class State:
                 self.divergences.append(event)
             case life.Warned(about=about):
                 self.warned.add(about)
-                if about == "stuck":
-                    self.last_stuck_warning = event.id
             case a.PlanUpdate(items=items):
                 self.plan = items
             case a.Delegate():
                 self.delegate, self.level = event.id, 1
-            case o.ErrorObservation(content=content):
-                self.last_error = content
             case o.SandboxObservation(changed=o.ChangedPaths() as changed):
                 self._add_changes(changed)
             case o.AgentStateChanged(state=new, reason=reason):

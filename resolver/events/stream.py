@@ -1,236 +1,23 @@
 """The event stream numbers an event, stores it, then calls the subscribers in order.
 
-The stores here are one in memory and the JSONL file, which is the default. The database store is in
-`sql.py`.
+Its times come from a clock that a change of the system's clock does not move. The stores are in
+`stores.py`.
 """
 
-import fcntl
 import logging
-import os
-import stat
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Literal, Protocol, TypeVar, get_args
 
-from resolver.errors import LogError, ResolverError, UnstorableEvent
+from resolver.errors import UnstorableEvent
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import Warned
-from resolver.events.log import (
-    Event,
-    check_lines,
-    complete_lines,
-    make_storable,
-    read_log,
-    stored_line,
-)
-
-
-class EventStore(Protocol):
-    """An append-only sequence of events with the ids 0, 1, 2, ..."""
-
-    def append(self, event: Event) -> None:
-        """Store the event durably: after the return it survives a crash.
-
-        Raises UnstorableEvent for an event that no store can hold, and LogError if it is not the
-        next event or can't be written. The log is unchanged in those cases.
-        """
-        ...
-
-    def __iter__(self) -> Iterator[Event]: ...
-
-    def __len__(self) -> int: ...
-
-    def close(self) -> None:
-        """Release the resources of the store."""
-        ...
-
-
-def require_next(event: Event, count: int) -> None:
-    """Raise LogError unless `event` is the next one after `count` events."""
-    if event.id != count:
-        raise LogError(f"event {event.id} can't be appended to a log of {count} events")
-
-
-class MemoryStore:
-    """Events in a list, for tests and for delegates.
-
-    It refuses the events that a file would refuse.
-    """
-
-    def __init__(self) -> None:
-        self._events: list[Event] = []
-
-    def append(self, event: Event) -> None:
-        stored_line(event)
-        require_next(event, len(self._events))
-        self._events.append(event)
-
-    def __iter__(self) -> Iterator[Event]:
-        return iter(self._events)
-
-    def __len__(self) -> int:
-        return len(self._events)
-
-    def close(self) -> None:
-        """Do nothing: the store holds no resources."""
-
-
-class LogCopy(Protocol):
-    """A second place that holds the lines of a log, such as a database."""
-
-    def open(self, lines: Iterable[bytes]) -> None:
-        """Make the copy equal to the lines of the log, which end with a newline. Raises LogError
-        and LeaseLost."""
-        ...
-
-    def append(self, number: int, kind: str, line: str) -> None:
-        """Add the line of an event durably. It has no effect if the line is there already.
-
-        number: how many lines are before it. kind: of the event. line: without a newline. Raises
-        LogError if the line can't be stored, and LeaseLost if another process has taken over the
-        run.
-        """
-        ...
-
-
-class JsonlStore:
-    """An append-only file with one event per line, on disk before `append` returns.
-
-    An incomplete last line is what remains if the writer is killed during a write. It is moved to
-    `<name>.torn`, and the log continues after the last complete event. The file is locked while the
-    store is open, so that no two processes write one log. mode: permissions of a new file, before
-    the umask. copy: has each line too before `append` returns; without it the line is removed from
-    the file again.
-    """
-
-    def __init__(self, path: Path, mode: int = 0o600, copy: LogCopy | None = None) -> None:
-        self.path = path
-        self._copy = copy
-        try:
-            is_new = not path.exists()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode)
-            self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 - lives as long as the store
-        except OSError as error:
-            raise self._error(error) from error
-        try:
-            _lock(self._file.fileno(), path)
-            if is_new:
-                _sync_folder(path.parent)
-                _sync_folder(path.parent.parent)
-            size = _move_torn_line(self._file.fileno(), path)
-            # The events are kept until they are first requested: the log is validated when it is
-            # opened, and the opener nearly always needs the events next.
-            self._unread_events: list[Event] | None = self._check()
-            self._count_and_size = (len(self._unread_events), size)
-            if copy is not None:
-                with open(path, "rb") as lines:
-                    copy.open(complete_lines(path, lines))
-        except OSError as error:
-            self._file.close()
-            raise self._error(error) from error
-        except ResolverError:
-            self._file.close()
-            raise
-
-    def append(self, event: Event) -> None:
-        line = stored_line(event)
-        data = memoryview(line.encode() + b"\n")
-        count, size = self._count_and_size
-        require_next(event, count)
-        self._unread_events = None
-        try:
-            written = 0
-            while written < len(data):
-                written += self._file.write(data[written:])
-            os.fdatasync(self._file.fileno())
-            if self._copy is not None:
-                self._copy.append(count, event.kind, line)
-            # One assignment, so that a signal comes either before or after it.
-            self._count_and_size = (count + 1, size + len(data))
-        except OSError as error:
-            self._discard_partial_write()
-            raise self._error(error) from error
-        except BaseException:
-            self._discard_partial_write()
-            raise
-
-    def __iter__(self) -> Iterator[Event]:
-        if not len(self):
-            return iter(())
-        events, self._unread_events = self._unread_events, None
-        return read_log(self.path) if events is None else iter(events)
-
-    def __len__(self) -> int:
-        return self._count_and_size[0]
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _discard_partial_write(self) -> None:
-        """Remove the bytes that a failed append has written."""
-        with suppress(OSError):
-            os.ftruncate(self._file.fileno(), self._count_and_size[1])
-
-    def _check(self) -> list[Event]:
-        with open(self.path, "rb") as file:
-            return list(check_lines(str(self.path), "line", complete_lines(self.path, file)))
-
-    def _error(self, error: OSError) -> LogError:
-        return LogError(
-            f"the event log {self.path} can't be written: {error.strerror}",
-            "free some disk space or choose another --output",
-        )
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise LogError(
-            f"the event log {path} is being written by another process",
-            "wait until that run has ended, or stop it",
-        ) from error
-    except OSError:
-        return  # the file system has no locks
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make new names in a folder survive a crash; syncing the file alone does not: fsync(2)."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-BLOCK_BYTES = 64 * 1024
-
-
-def _move_torn_line(descriptor: int, path: Path) -> int:
-    """Move an incomplete last line to the `.torn` file and return the new size of the file."""
-    size = os.fstat(descriptor).st_size
-    position, tail = size, b""
-    while position and b"\n" not in tail:
-        start = max(0, position - BLOCK_BYTES)
-        tail = os.pread(descriptor, position - start, start)
-        position = start
-    complete_size = position + tail.rfind(b"\n") + 1
-    if complete_size < size:
-        torn_path = path.with_suffix(path.suffix + ".torn")
-        torn_path.touch(stat.S_IMODE(os.fstat(descriptor).st_mode))
-        with open(torn_path, "ab") as torn_file:
-            for start in range(complete_size, size, BLOCK_BYTES):
-                torn_file.write(os.pread(descriptor, min(BLOCK_BYTES, size - start), start))
-            torn_file.write(b"\n")
-        os.ftruncate(descriptor, complete_size)
-    return complete_size
-
+from resolver.events.log import Event, make_storable
+from resolver.events.stores import EventStore
 
 logger = logging.getLogger("resolver.events")
 
@@ -273,6 +60,46 @@ class EventRedactor(Protocol):
 def utc_now() -> datetime:
     """Return the present time in UTC."""
     return datetime.now(UTC)
+
+
+CLOCK_JUMP = timedelta(minutes=1)
+"""Difference to the system's clock that is logged. Smaller ones are corrections by NTP."""
+
+
+@dataclass
+class SteadyClock:
+    """A clock that starts with the system's time and advances with the monotonic clock.
+
+    Otherwise a correction of the machine's time by an hour would use up an hour of the run's time
+    limit. The monotonic clock does not advance either while the machine is suspended, when no run
+    works. Source: https://man7.org/linux/man-pages/man2/clock_gettime.2.html
+
+    system: the system's clock. monotonic: returns seconds from any starting point.
+    """
+
+    system: Clock = utc_now
+    monotonic: Callable[[], float] = time.monotonic
+    _started_at: datetime = field(init=False)
+    _start: float = field(init=False)
+    _jumped: timedelta = field(init=False, default=timedelta(0))
+
+    def __post_init__(self) -> None:
+        self._started_at, self._start = self.system(), self.monotonic()
+
+    def __call__(self) -> datetime:
+        """Return the present time."""
+        now = self._started_at + timedelta(seconds=self.monotonic() - self._start)
+        difference = self.system() - now
+        jump = difference - self._jumped
+        if abs(jump) >= CLOCK_JUMP:
+            self._jumped = difference
+            logger.warning(
+                "the system's clock moved %s by %.0f seconds: it was set, or the machine was "
+                "suspended; the run does not count them",
+                "forward" if jump > timedelta(0) else "back",
+                abs(jump).total_seconds(),
+            )
+        return now
 
 
 @dataclass(frozen=True, eq=False)

@@ -134,7 +134,7 @@ def clone_url(
 
 
 def open_checkout(path: Path) -> HostGit:
-    """Return git in a user's checkout or bare repository. Raises WorkspaceError if it is none."""
+    """Return git in a user's checkout or bare repository; raise WorkspaceError if it is neither."""
     git = HostGit(checkout=path.absolute())
     if not path.is_dir() or git.attempt("rev-parse", "--git-dir").status != 0:
         raise WorkspaceError(

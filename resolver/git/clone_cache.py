@@ -128,7 +128,7 @@ class CloneCache:
             if path.is_dir():
                 size = sum(entry.lstat().st_size for entry in path.rglob("*"))
                 clones.append((path, path.stat().st_mtime, size))
-        return sorted(clones, key=lambda each: -each[1])
+        return sorted(clones, key=lambda clone: -clone[1])
 
     def _clones_over_limits(self) -> Iterator[Path]:
         """Yield the clones that exceed the limits, never the newest one."""

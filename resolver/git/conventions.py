@@ -10,10 +10,14 @@ from collections.abc import Sequence
 from resolver.errors import WorkspaceError
 from resolver.git.git import HostGit
 from resolver.git.workspace import Workspace
-from resolver.models.repository import FOLDERS, Conventions, issue_template_paths, template_path
+from resolver.models.repository import (
+    FOLDERS,
+    MAX_TEMPLATE_BYTES,
+    Conventions,
+    issue_template_paths,
+    template_path,
+)
 
-MAX_TEMPLATE_BYTES = 20_000
-"""Maximum size of a pull request template in bytes."""
 MAX_CODEOWNERS_BYTES = 3_000_000
 """Maximum size of a CODEOWNERS file in bytes. GitHub ignores larger ones."""
 

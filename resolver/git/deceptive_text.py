@@ -59,7 +59,7 @@ class DeceptivePlace:
 def find_deceptive_text(git: HostGit, changes: Iterable[TreeChange]) -> tuple[DeceptivePlace, ...]:
     """Return where the change adds deceptive characters, at most MAX_FOUND_PLACES of them."""
     changed = [change for change in changes if change.new_blob is not None]
-    blobs = {blob for each in changed for blob in (each.old_blob, each.new_blob) if blob}
+    blobs = {blob for change in changed for blob in (change.old_blob, change.new_blob) if blob}
     # Of all lines, only those with such characters are kept in memory.
     suspects = {blob: dict(_suspect_lines(data)) for blob, data in read_blobs(git, blobs)}
     places: list[DeceptivePlace] = []
@@ -112,5 +112,5 @@ def _describe(text: str) -> Iterator[tuple[str, bool]]:
     for match in _IDENTIFIER.finditer(text):
         lookalikes = sorted(set(_LOOKALIKES.findall(match[0])))
         if lookalikes and _LATIN.search(match[0]):
-            codes = ", ".join(f"U+{ord(each):04X}" for each in lookalikes)
+            codes = ", ".join(f"U+{ord(letter):04X}" for letter in lookalikes)
             yield f"{match[0][:60]} mixes Latin letters with similar ones ({codes})", False

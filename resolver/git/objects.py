@@ -20,7 +20,7 @@ def read_new_commits(git: HostGit, commit: str) -> tuple[LocalCommit, ...]:
     """
     args = ("rev-list", "--topo-order", "--reverse", f"--max-count={_MAX_COMMITS}")
     commits = git.text(*args, check_commit(commit), "--not", "--all").split()
-    return tuple(_read_commit(git, each) for each in commits)
+    return tuple(_read_commit(git, commit_id) for commit_id in commits)
 
 
 def _read_commit(git: HostGit, commit: str) -> LocalCommit:

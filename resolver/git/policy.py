@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Protocol
 
 from resolver.errors import PolicyViolation
@@ -61,7 +62,7 @@ class PatchPolicy:
     allows_bidi_controls: bool = False
 
 
-def check(
+def enforce_policy(
     workspace: Workspace,
     patch: Patch,
     policy: PatchPolicy,
@@ -247,35 +248,46 @@ def _credentials_in(data: bytes) -> Iterator[tuple[str, str, int]]:
 
 
 class _Glob:
-    """One protected glob. Names are compared in the folded form of `_folded`."""
+    """One protected glob. Names are compared in the folded form of `_folded`.
+
+    A path is matched name by name, in time linear in its length: the change chooses it.
+    """
 
     def __init__(self, text: str) -> None:
-        self._names = [_folded(name) for name in text.strip("/").split("/")]
-        end = self._names.index("**") if "**" in self._names else len(self._names)
-        self._head = self._names[:end]
-        self._pattern = re.compile(self._translate(), re.DOTALL)
-
-    def _translate(self) -> str:
-        pattern = ""
-        for number, name in enumerate(self._names):
-            last = number == len(self._names) - 1
-            if name == "**":
-                pattern += "(?:/.*)?" if last and pattern else "(?:.*/)?" if not last else ".*"
-            else:
-                before = "/" if pattern and not pattern.endswith("(?:.*/)?") else ""
-                pattern += before + _translate_name(name)
-        return pattern
+        names = [_folded(name) for name in text.strip("/").split("/")]
+        self._names = [None if name == "**" else _compile_name(name) for name in names]
+        """The pattern of each name; None for `**`, which stands for any number of names."""
+        self._head = list(takewhile(lambda pattern: pattern is not None, self._names))
 
     def matches(self, path: bytes) -> bool:
         """Return True if the glob matches `path`."""
-        return self._pattern.fullmatch(_folded(_text(path))) is not None
+        positions = self._after_wildcards({0})
+        for name in _folded(_text(path)).split("/"):
+            positions = self._after_wildcards(
+                {
+                    position if pattern is None else position + 1
+                    for position in positions
+                    if position < len(self._names)
+                    and ((pattern := self._names[position]) is None or pattern.fullmatch(name))
+                }
+            )
+        return len(self._names) in positions
+
+    def _after_wildcards(self, positions: set[int]) -> set[int]:
+        """Return the positions with those that follow a `**`, which may stand for no name."""
+        reached = set(positions)
+        for position in positions:
+            while position < len(self._names) and self._names[position] is None:
+                position += 1
+                reached.add(position)
+        return reached
 
     def is_below(self, path: bytes) -> bool:
         """Return True if a match of the glob could be below `path`, if `path` were a folder."""
         names = _folded(_text(path)).split("/")
         return len(names) <= len(self._head) and all(
-            re.fullmatch(_translate_name(ours), theirs, re.DOTALL)
-            for ours, theirs in zip(self._head, names, strict=False)
+            pattern is not None and pattern.fullmatch(name)
+            for pattern, name in zip(self._head, names, strict=False)
         )
 
     def covers(self, change: TreeChange) -> bool:
@@ -287,8 +299,19 @@ class _Glob:
         return self.matches(change.path) or (is_link and self.is_below(change.path))
 
 
-def _translate_name(name: str) -> str:
-    return "".join({"*": "[^/]*", "?": "[^/]"}.get(char) or re.escape(char) for char in name)
+def _compile_name(name: str) -> re.Pattern[str]:
+    """Return the pattern of a name without `/`.
+
+    What is between two stars is looked for once, at its first place: another place could only leave
+    less for the rest. An atomic group keeps the regular expression from trying them all.
+    """
+    first, *parts = [
+        "".join("." if char == "?" else re.escape(char) for char in part)
+        for part in re.split(r"\*+", name)
+    ]
+    middle = "".join(f"(?>.*?{part})" for part in parts[:-1])
+    last = f".*{parts[-1]}" if parts else ""
+    return re.compile(f"{first}{middle}{last}", re.DOTALL)
 
 
 def _folded(text: str) -> str:

@@ -84,8 +84,8 @@ def clone_pull_request(
 
     Returns the pull request with what git knows about it, and the commit of the default branch. The
     base is the tip of the base branch, unless `pull.base` names a commit. for_merge: the base is to
-    be merged into the head. Raises WorkspaceError if
-    one of them can't be fetched, or the pull request was pushed to or has no merge base.
+    be merged into the head. Raises WorkspaceError if one of them can't be fetched, or the pull
+    request was pushed to or has no merge base.
     """
     check_url(url)
     base_ref = check_branch(HostGit(), pull.base_branch)

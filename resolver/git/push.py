@@ -129,7 +129,7 @@ def push_commit(
 
     Repeating it has no effect. Raises BranchTaken if the branch holds another commit by now,
     PushRefused if the server rejects the push, and WorkspaceError if it fails otherwise or `commit`
-    is no descendant.
+    is not a descendant.
     """
     if not previous:
         _require_prefix(branch)

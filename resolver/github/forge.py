@@ -25,6 +25,9 @@ from resolver.models.pull_request import (
 from resolver.models.repository import LocalCommit, PublishedCommit
 from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger
 
+ACTIONS_LOGIN = "github-actions[bot]"
+"""The login of the token that GitHub gives to an Action; it may not read its own account."""
+
 
 @dataclass(frozen=True)
 class AuthoredComment:
@@ -69,7 +72,7 @@ class DashboardForge(Protocol):
         ...
 
 
-class Heads(Protocol):
+class PullRequestHeads(Protocol):
     """Reads the head branches of pull requests."""
 
     def source(self, number: int) -> PullRequestSource:
@@ -81,6 +84,11 @@ class Heads(Protocol):
 
         Only branches that start with `prefix` count.
         """
+        ...
+
+    def branches_at_start(self, prefix: str) -> set[str] | None:
+        """Return the names of the branches that started with `prefix` when `of_issue` was called,
+        None if it was not. Sends no request."""
         ...
 
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> Publication | None:
@@ -144,7 +152,14 @@ class Forge(Protocol):
         """Return True if anybody can read the repository, None if the forge does not say."""
         ...
 
-    def snapshot(self, wanted: SnapshotQuery) -> RepositorySnapshot | None:
+    def owner_template(self) -> str:
+        """Return the pull request template of the repository's owner, "" if there is none.
+
+        GitHub uses it for repositories that have none of their own. Never raises.
+        """
+        ...
+
+    def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
         """Return the state of the repository's refs, None if it has to be read with git.
 
         Never raises: the run does not depend on it.
@@ -190,14 +205,15 @@ class Forge(Protocol):
         """Return the tip of `branch` if Resolver has an open pull request from it, else None."""
         ...
 
-    def heads(self) -> Heads:
+    def heads(self) -> PullRequestHeads:
         """Return the reader of pull request heads, of this repository and its forks."""
         ...
 
-    def open_pull_request(self, report: Report, branch: str) -> PullRequest:
+    def open_pull_request(self, report: Report, branch: str, is_new: bool = False) -> PullRequest:
         """Return the pull request from `branch`, which is opened if there is none.
 
-        An existing one is updated if it is Resolver's own.
+        An existing one is updated if it is Resolver's own. `is_new` is True if this run has created
+        the branch just now, so that there is no pull request to look for.
         """
         ...
 
@@ -246,7 +262,7 @@ class Forge(Protocol):
         """
         ...
 
-    def board(self) -> DashboardForge | None:
+    def dashboards(self) -> DashboardForge | None:
         """Return the dashboard's forge, or None if there are no issues."""
         ...
 

@@ -7,44 +7,50 @@ import logging
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from github.Issue import Issue
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
+from resolver.config.startup import lazy_module
 from resolver.errors import UsageError
-from resolver.github.client import people
+from resolver.github.client import accounts
 from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.resources import (
+    CachedRows,
     PolledReader,
-    RowsReadOnce,
     markdown_files,
     requested_at,
 )
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
 from resolver.github.comments import find_or_create
-from resolver.github.comments import open_pull_request as opening
-from resolver.github.comments.check_places import CheckPlaces
-from resolver.github.comments.check_run import publish_check_run
-from resolver.github.comments.markers import answer_marker, ending_of, run_of_marker
-from resolver.github.comments.pull_request_heads import PullHeads
+from resolver.github.comments.check_conversations import CheckConversations
+from resolver.github.comments.markers import answer_marker, ending_of, parse_pull_request_marker
+from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads, ListedBranches
 from resolver.github.comments.report import Ending, Report
-from resolver.github.comments.review import ReviewPublisher, published_review
-from resolver.github.comments.run_comments import GitHubBoard, RunComments, add_reaction
+from resolver.github.comments.run_comments import GitHubDashboards, RunComments, add_reaction
 from resolver.github.comments.signed_commits import SignedCommits
-from resolver.github.comments.thread_answers import ThreadAnswers, reply_of_run
+from resolver.github.comments.thread_replies import ThreadReplyWriter, reply_of_run
 from resolver.github.context.issue_context import DEFAULT, ContextLimits
 from resolver.github.context.labeled_issues import LabeledIssues
-from resolver.github.context.read_task import ThreadNews, read_task
+from resolver.github.context.owner_template import read_owner_template
+from resolver.github.context.read_task import NewComments, read_task
 from resolver.github.context.request_status import RequestStatus, read_request_status
+from resolver.github.forge import ACTIONS_LOGIN
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
 from resolver.models.run import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
 
-logger = logging.getLogger("resolver.github")
+if TYPE_CHECKING:
+    from resolver.github.comments import check_run
+    from resolver.github.comments import open_pull_request as opening
+    from resolver.github.comments import review as reviews
+else:  # needed after the agent has worked
+    check_run = lazy_module("resolver.github.comments.check_run")
+    opening = lazy_module("resolver.github.comments.open_pull_request")
+    reviews = lazy_module("resolver.github.comments.review")
 
-ACTIONS_LOGIN = "github-actions[bot]"
-"""The login of the token that GitHub gives to an Action; it may not read its own account."""
+logger = logging.getLogger("resolver.github")
 
 CONFIRMED = "+1"
 """The reaction that confirms that an active run has received a comment."""
@@ -61,11 +67,11 @@ class GitHubForge:
     def __init__(
         self, access: GitHubAccess, repository: str, context_limits: ContextLimits = DEFAULT
     ) -> None:
-        self._access = access
-        self._limits = context_limits
+        self._access, self._limits = access, context_limits
         self._name = check_repository(repository)
         self._client = access.client()
-        self._newest_pulls: RowsReadOnce[GitHubPullRequest] | None = None
+        self._newest_pulls: CachedRows[GitHubPullRequest] | None = None
+        self._listed_branches = ListedBranches()
 
     def whoami(self) -> str:
         return self._own_login
@@ -78,24 +84,24 @@ class GitHubForge:
 
     @cached_property
     def _own_account(self) -> Actor | None:
-        return people.own_account(self._access, self._client)
+        return accounts.own_account(self._access, self._client)
 
     def account(self) -> Actor:
         account = None if self._access.bot_login else self._own_account
         if account is not None and account.id is not None:
             return account
-        return people.account_of(self._access, self._client, self.whoami())
+        return accounts.find_account(self._access, self._client, self.whoami())
 
     def permission(self, login: str) -> str:
-        with self._access.asking(f"read the permission of {login}", "metadata: read"):
-            return people.level_of(self._repository, login)
+        with self._access.wrap_errors(f"read the permission of {login}", "metadata: read"):
+            return accounts.permission_level(self._repository, login)
 
     def is_member(self, team: str, login: str) -> bool:
-        with self._access.asking(f"read who is in {team}", "members: read"):
-            return people.is_member(self._repository, team, login)
+        with self._access.wrap_errors(f"read who is in {team}", "members: read"):
+            return accounts.is_member(self._repository, team, login)
 
     def operator_may_push(self) -> bool:
-        with self._access.asking(f"read {self._name}", "metadata: read"):
+        with self._access.wrap_errors(f"read {self._name}", "metadata: read"):
             permissions = self._repository.complete().raw_data.get("permissions") or {}
         return bool(permissions.get("push"))
 
@@ -110,7 +116,7 @@ class GitHubForge:
         """Return True if any of Resolver's processes called `confirm` for this comment."""
         if trigger.comment_id is None or trigger.kind is not TriggerKind.ISSUE_COMMENT:
             return False  # only issue comments control a run
-        with self._access.asking("read the reactions to the request", "issues: read"):
+        with self._access.wrap_errors("read the reactions to the request", "issues: read"):
             path = f"{self._repository.url}/issues/comments/{trigger.comment_id}/reactions"
             answer = self._polled.get(path, {"content": CONFIRMED, "per_page": MAX_REACTIONS})
             return _is_confirmed_by(answer.data, self.whoami())
@@ -118,53 +124,53 @@ class GitHubForge:
     def has_run_comment(self, trigger: Trigger) -> bool:
         """Return True if a run with this key has written a comment on the issue."""
         login = self.whoami()
-        with self._access.asking(f"read {self._name}#{trigger.number}", "issues: read"):
+        with self._access.wrap_errors(f"read {self._name}#{trigger.number}", "issues: read"):
             return find_or_create.comment_of_run(self._issue(trigger), login, trigger) is not None
 
-    def say(self, trigger: Trigger, text: str) -> None:
+    def post_answer(self, trigger: Trigger, text: str) -> None:
         """Answer the request with a comment that belongs to no run, at most once per request."""
         operation = f"comment on {self._name}#{trigger.number}"
+        issue, login, marker = self._issue(trigger), self.whoami(), answer_marker(trigger.key)
         find_or_create.create_comment_once(
-            self._access,
-            self._issue(trigger),
-            self.whoami(),
-            trigger,
-            answer_marker(trigger.key),
-            text,
-            operation,
+            self._access, issue, login, trigger, marker, text, operation
         )
 
     def markdown_files(self, folder: str, max_files: int) -> dict[str, bytes]:
         """Return at most `max_files` markdown files of a folder of the default branch, by path."""
-        with self._access.asking(f"read {folder} of {self._name}", "contents: read"):
+        with self._access.wrap_errors(f"read {folder} of {self._name}", "contents: read"):
             return markdown_files(self._repository, folder, max_files)
 
-    def origin(self, number: int) -> tuple[int, str] | None:
+    def find_origin(self, number: int) -> tuple[int, str] | None:
         """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
         bot = self.whoami()
-        with self._access.asking(f"read {self._name}#{number}", "pull-requests: read"):
+        with self._access.wrap_errors(f"read {self._name}#{number}", "pull-requests: read"):
             pull = self._repository.get_pull(number).complete()
             return (
-                run_of_marker(pull.body or "") if find_or_create.is_own_account(pull, bot) else None
+                parse_pull_request_marker(pull.body or "")
+                if find_or_create.is_own_account(pull, bot)
+                else None
             )
 
-    def news(self, number: int, since: datetime) -> ThreadNews:
+    def new_comments(self, number: int, since: datetime) -> NewComments:
         """Return the reader of new comments on issue or pull request `number`."""
-        return ThreadNews(self._access, self._repository, number, since)
+        return NewComments(self._access, self._repository, number, since)
 
-    def check_places(self) -> CheckPlaces:
-        """Return the finder of work on failing checks."""
-        return CheckPlaces(self._access, self._repository, self.whoami())
+    def check_conversations(self) -> CheckConversations:
+        """Return the reader of the conversations about failing checks."""
+        return CheckConversations(self._access, self._repository, self.whoami())
 
     def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
         return read_snapshot(self._access, self._name, query)
 
+    def owner_template(self) -> str:
+        return read_owner_template(self._access, self._name)
+
     def is_public(self) -> bool | None:
-        return people.is_public(self._access, self._repository)
+        return accounts.is_public(self._access, self._repository)
 
     def is_pull_request(self, number: int) -> bool:
         """Return True if `number` is a pull request."""
-        with self._access.asking(f"read {self._name}#{number}", "issues: read"):
+        with self._access.wrap_errors(f"read {self._name}#{number}", "issues: read"):
             issue = self._repository.get_issue(number).complete()
             return issue.raw_data.get("pull_request") is not None
 
@@ -172,9 +178,9 @@ class GitHubForge:
         """Return when a workflow run was requested, None if the token may not read that."""
         return requested_at(self._access, self._repository, run)
 
-    def board(self) -> GitHubBoard:
-        """Return the forge of the dashboard; see `Forge.board`."""
-        return GitHubBoard(self._access.with_short_timeouts(), self._name, self.whoami())
+    def dashboards(self) -> GitHubDashboards:
+        """Return the forge of the dashboard; see `Forge.dashboards`."""
+        return GitHubDashboards(self._access.with_short_timeouts(), self._name, self.whoami())
 
     def labeled(self, label: str) -> LabeledIssues:
         """Return the open issues that have the label."""
@@ -191,9 +197,9 @@ class GitHubForge:
         login = self.whoami()
         operation = f"look for an earlier run on {self._name}#{trigger.number}"
         self._newest_pulls = find_or_create.newest_pulls(self._repository)
-        with self._access.asking(operation, "pull-requests: read"):
+        with self._access.wrap_errors(operation, "pull-requests: read"):
             pull = find_or_create.pull_request_of_run(self._newest_pulls, login, trigger)
-        with self._access.asking(operation, "issues: read"):
+        with self._access.wrap_errors(operation, "issues: read"):
             comment = find_or_create.comment_of_run(self._issue(trigger), login, trigger)
             ending = ending_of(comment.body or "", trigger.key) if comment else None
             comment_url = comment.html_url if comment and ending and ending.is_final else None
@@ -215,7 +221,7 @@ class GitHubForge:
             )
 
     def branches(self, prefix: str) -> set[str]:
-        with self._access.asking(f"list the branches of {self._name}", "contents: read"):
+        with self._access.wrap_errors(f"list the branches of {self._name}", "contents: read"):
             return set(find_or_create.branch_tips(self._repository, prefix))
 
     def discard_abandoned(self, prefix: str, run: str) -> None:
@@ -223,18 +229,19 @@ class GitHubForge:
 
     def open_head(self, branch: str) -> str | None:
         login = self.whoami()
-        with self._access.asking(f"look at {branch} of {self._name}", "pull-requests: read"):
+        with self._access.wrap_errors(f"look at {branch} of {self._name}", "pull-requests: read"):
             pull = find_or_create.open_pull_request_of(self._repository, branch)
             return pull.head.sha if pull and find_or_create.is_own_account(pull, login) else None
 
-    def heads(self) -> PullHeads:
+    def heads(self) -> GitHubPullRequestHeads:
         newest = self._newest_pulls or find_or_create.newest_pulls(self._repository)
-        return PullHeads(self._access, self._repository, self.whoami(), newest)
+        listed = self._listed_branches
+        return GitHubPullRequestHeads(self._access, self._repository, self.whoami(), newest, listed)
 
-    def open_pull_request(self, report: Report, branch: str) -> PullRequest:
+    def open_pull_request(self, report: Report, branch: str, is_new: bool = False) -> PullRequest:
         self._number(report.trigger)
         access, login = self._access, self.whoami()
-        return opening.open_pull_request(access, self._repository, login, report, branch)
+        return opening.open_pull_request(access, self._repository, login, report, branch, is_new)
 
     def update_existing_pull_request(self, report: Report) -> PullRequest | None:
         access, number = self._access, self._number(report.trigger)
@@ -244,13 +251,13 @@ class GitHubForge:
         return SignedCommits(self._access, self._repository)
 
     def publish_check_run(self, report: Report, commit: str) -> None:
-        publish_check_run(self._access, self._repository, report, commit)
+        check_run.publish_check_run(self._access, self._repository, report, commit)
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
-        number = self._number(report.trigger)
+        pull = self._repository.get_pull(self._number(report.trigger))
         page = f"{self._access.server_url.rstrip('/')}/{self._name}/blob/{review.commit}"
-        pull = self._repository.get_pull(number)
-        return ReviewPublisher(self._access, pull, self.whoami(), report, page).publish(review)
+        publisher = reviews.ReviewPublisher(self._access, pull, self.whoami(), report, page)
+        return publisher.publish(review)
 
     def answer_threads(
         self, report: Report, replies: Sequence[ThreadReply], commit: str, *, resolve: bool
@@ -258,8 +265,8 @@ class GitHubForge:
         self._number(report.trigger)
         page = f"{self._access.server_url.rstrip('/')}/{self._name}/pull/{report.trigger.number}"
         link = f"{page}/commits/{commit}" if commit else ""
-        answers = ThreadAnswers(self._access, self._repository, self.whoami(), report, link)
-        return answers.give(replies, resolve=resolve)
+        answers = ThreadReplyWriter(self._access, self._repository, self.whoami(), report, link)
+        return answers.post(replies, resolve=resolve)
 
     def ask(self, report: Report) -> datetime | None:
         return self.run_comments.write_report(report).updated_at
@@ -268,7 +275,7 @@ class GitHubForge:
         return self.run_comments.write_report(report, seconds).html_url
 
     def has_active_run(self, trigger: Trigger) -> bool:
-        return self.run_comments.at_work(trigger) is not None
+        return self.run_comments.find_active_run(trigger) is not None
 
     def progress_writer(self) -> RunComments:
         # The login is known by now, from the search for what an earlier run published.
@@ -318,4 +325,4 @@ def _review_of(
     may_have_review = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
     if not may_have_review or not trigger.is_pull_request:
         return None
-    return published_review(repository.get_pull(number), login, trigger.key)
+    return reviews.published_review(repository.get_pull(number), login, trigger.key)

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from resolver.config.lazy_module import lazy_module
+from resolver.config.startup import lazy_module
 from resolver.errors import UsageError
 from resolver.github.client.snapshot import SnapshotQuery
 from resolver.github.comments.progress import RunProgress
@@ -83,7 +83,7 @@ def parse_issue(text: str, name: str, trigger: Trigger, base_branch: str) -> Tas
     lines = cleaned.text.strip().splitlines()
     title = lines[0].lstrip("#").strip() if lines else ""
     if not title:
-        raise UsageError(f"{name} holds no title", "write the issue's title on its first line")
+        raise UsageError(f"{name} has no title", "write the issue's title on its first line")
     return Task(
         trigger=trigger,
         title=shorten_text(title, 256),
@@ -139,10 +139,16 @@ class LocalForge:
     def branches(self, prefix: str) -> set[str]:
         return {name for name in self.branch_names if name.startswith(prefix)}
 
+    def branches_at_start(self, prefix: str) -> set[str]:
+        return self.branches(prefix)
+
     def is_public(self) -> bool | None:
         return None
 
-    def snapshot(self, wanted: SnapshotQuery) -> None:  # noqa: ARG002 - git reads it as fast
+    def owner_template(self) -> str:
+        return ""
+
+    def snapshot(self, query: SnapshotQuery) -> None:  # noqa: ARG002 - git reads it as fast
         return None
 
     def discard_abandoned(self, prefix: str, run: str) -> None:
@@ -155,7 +161,9 @@ class LocalForge:
         return self
 
     def source(self, number: int) -> PullRequestSource:
-        raise UsageError(f"a checkout has no pull request #{number}", "name one of a forge")
+        raise UsageError(
+            f"a checkout has no pull request #{number}", "name one on GitHub: OWNER/NAME#N"
+        )
 
     def of_issue(self, trigger: Trigger, prefix: str) -> None:
         """Return None: there are no pull requests."""
@@ -163,7 +171,12 @@ class LocalForge:
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> None:
         """Return None: there are no pull requests to push to."""
 
-    def open_pull_request(self, report: Report, branch: str) -> PullRequest:  # noqa: ARG002
+    def open_pull_request(
+        self,
+        report: Report,
+        branch: str,  # noqa: ARG002
+        is_new: bool = False,  # noqa: ARG002
+    ) -> PullRequest:
         return PullRequest(
             title=pull_request_text.pull_request_title(report),
             body=pull_request_text.pull_request_body(report),
@@ -198,10 +211,10 @@ class LocalForge:
     def write_progress(self, progress: RunProgress, comment_id: int | None) -> int | None:  # noqa: ARG002
         return None  # the terminal shows it
 
-    def close_dead(self, progress: RunProgress) -> None:
+    def close_killed_runs(self, progress: RunProgress) -> None:
         """Do nothing: there are no comments of runs."""
 
-    def board(self) -> None:
+    def dashboards(self) -> None:
         """Return None: there are no issues, and no other runs."""
 
     def ask(self, report: Report) -> datetime | None:  # noqa: ARG002 - there is no issue to ask on

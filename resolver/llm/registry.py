@@ -32,7 +32,7 @@ class OtherModels:
         """The names of all these models, without duplicates."""
         return tuple(dict.fromkeys([*self.fallbacks, *(rule.model for rule in self.rules)]))
 
-    def beside(self, config: ModelConfig, name: str) -> ModelConfig:
+    def config_of(self, config: ModelConfig, name: str) -> ModelConfig:
         """Return the configuration of one of these models. config: that of the run's own model."""
         for known_config in self.known:
             if known_config.model == name:
@@ -92,7 +92,7 @@ def make_models(
     Raises UsageError as `make_model` does.
     """
     other_names = (name for name in others.names if name != config.model)
-    configs = [config, *(others.beside(config, name) for name in other_names)]
+    configs = [config, *(others.config_of(config, name) for name in other_names)]
     models = {
         model_config.model: make_model(
             model_config, on_retry=on_retry, sleep=sleep, money_left=money_left

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from resolver import __version__
 from resolver.mcp.transports import Address, Endpoint, open_http, open_pipe
-from resolver.models.run import JsonObject
+from resolver.models.base import JsonObject
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -220,7 +220,7 @@ class Connection:
         from mcp.types import CallToolRequest, ListToolsRequest
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-        assert self._session and self._dispatcher, "it was greeted"
+        assert self._session and self._dispatcher, "the session is initialized"
         if self._session.protocol_version in MODERN_PROTOCOL_VERSIONS:
             request_type = CallToolRequest if method == "tools/call" else ListToolsRequest
             request = request_type.model_validate({"method": method, "params": params})
@@ -247,7 +247,7 @@ class Connection:
         await asyncio.wait({listing}, timeout=CLOSE_SECONDS)
         if listing.done() and listing.exception() is None:
             if _names(listing.result()) != _names(self._listed.result()):
-                self._note("its tools have changed; those it began with are still the ones offered")
+                self._note("its tools have changed; the run keeps the ones that it listed first")
         else:
             listing.cancel()
 

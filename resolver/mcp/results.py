@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from resolver.config.templates import render
 from resolver.events.observations import McpResult
-from resolver.mcp.tool_listing import Clean, shorten_schema
-from resolver.models.run import JsonObject
+from resolver.mcp.tool_listing import Clean, truncate_with_ellipsis
+from resolver.models.base import JsonObject
 
 MAX_TEXT_CHARACTERS: Final = 30_000
 """Limit of the text in the observation, in characters. The whole text is kept in a sandbox file."""
@@ -52,7 +52,7 @@ def observation_of_result(result: JsonObject, clean: Clean, keep: Keep) -> McpRe
     if structured is not None and not any(text.strip() for text in parts.texts):
         parts.texts.append(clean(_json(structured, indent=1)))
     if not isinstance(content, list) and structured is None:
-        shown = shorten_schema(clean(_json(result)), 1000)
+        shown = truncate_with_ellipsis(clean(_json(result)), 1000)
         parts.texts.append(f"[the response is not a tool result: {shown}]")
     text = "\n".join(parts.texts)
     shortened, path = _shorten_text(text, keep)
@@ -90,9 +90,9 @@ def _image(data: str, kind: str, images: list[str]) -> str:
     if kind not in _IMAGE_TYPES:
         return "[an image that is not shown: only PNG, JPEG, GIF and WebP can be]"
     if len(images) == MAX_IMAGES:
-        return f"[an image that is not shown: {MAX_IMAGES} are the most of one result]"
+        return f"[an image that is not shown: a result may have {MAX_IMAGES} at most]"
     if len(data) > MAX_IMAGE_CHARACTERS or not _BASE64.fullmatch(data):
-        return "[an image that is not shown: it is too large, or is none]"
+        return "[an image that is not shown: it is too large, or not an image]"
     images.append(f"data:{kind};base64,{''.join(data.split())}")
     return "[an image]"
 
@@ -113,7 +113,11 @@ def _shorten_text(text: str, keep: Keep) -> tuple[str, str | None]:
 
 
 def _short(value: object, clean: Clean) -> str:
-    return shorten_schema(" ".join(clean(value).split()), 200) if isinstance(value, str) else "?"
+    return (
+        truncate_with_ellipsis(" ".join(clean(value).split()), 200)
+        if isinstance(value, str)
+        else "?"
+    )
 
 
 def _json(value: object, indent: int | None = None) -> str:

@@ -18,9 +18,10 @@ from resolver.events.actions import McpCall
 from resolver.events.observations import ErrorObservation, McpResult
 from resolver.mcp.connection import Connection, ConnectionLost, ToolRefused, text_of_error
 from resolver.mcp.results import Keep, observation_of_result
-from resolver.mcp.tool_listing import Clean, ToolListing, choose_tools, shorten_schema
+from resolver.mcp.tool_listing import Clean, ToolListing, choose_tools, truncate_with_ellipsis
 from resolver.mcp.transports import Endpoint
-from resolver.models.run import JsonObject, McpTool
+from resolver.models.base import JsonObject
+from resolver.models.run import McpTool
 
 T = TypeVar("T")
 
@@ -143,7 +144,7 @@ class McpServers:
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine on the loop and return its result. Raises what it raises."""
-        assert self._loop is not None, "it was entered"
+        assert self._loop is not None, "the context was entered"
         with self._starting:
             self._current_call = future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
@@ -155,10 +156,10 @@ class McpServers:
     def _failed(self, action: McpCall, kind: str, reason: str) -> ErrorObservation:
         content = render(
             "agent/mcp_failed.md.j2",
-            server=shorten_schema(self._clean(action.server), MAX_NOTE_CHARACTERS),
-            tool=shorten_schema(self._clean(action.name), MAX_NOTE_CHARACTERS),
+            server=truncate_with_ellipsis(self._clean(action.server), MAX_NOTE_CHARACTERS),
+            tool=truncate_with_ellipsis(self._clean(action.name), MAX_NOTE_CHARACTERS),
             how=kind,
-            why=shorten_schema(self._clean(reason), 4 * MAX_NOTE_CHARACTERS),
+            why=truncate_with_ellipsis(self._clean(reason), 4 * MAX_NOTE_CHARACTERS),
         )
         return ErrorObservation(content=content.strip(), code="mcp")
 
@@ -185,7 +186,7 @@ class McpServers:
             further = (
                 f" and {len(names) - MAX_NAMED_TOOLS} more" if len(names) > MAX_NAMED_TOOLS else ""
             )
-            self._servers[name].note(f"these tools of it are not offered: {named}{further}")
+            self._servers[name].note(f"it has tools that are not offered: {named}{further}")
         counts = Counter(tool.server for tool in choice.tools)
         for name, server in self._servers.items():
             if not server.is_gone and not counts[name] and name not in choice.left_out:
@@ -194,7 +195,7 @@ class McpServers:
     def _report_notes(self) -> None:
         for name, server in self._servers.items():
             while server.notes:
-                note = shorten_schema(self._clean(server.notes.pop(0)), MAX_NOTE_CHARACTERS)
+                note = truncate_with_ellipsis(self._clean(server.notes.pop(0)), MAX_NOTE_CHARACTERS)
                 self._note(f"MCP server {name}: {note}")
 
 
@@ -247,7 +248,7 @@ class _Server:
             if self.is_gone:
                 raise ConnectionLost(self._end_reason)
             await self._connect()
-        assert self._connection is not None, "it has begun"
+        assert self._connection is not None, "the server was started"
         try:
             return await self._connection.call(action.name, action.arguments)
         except ConnectionLost as error:

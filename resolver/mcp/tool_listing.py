@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from resolver.models.run import JsonObject, McpTool
+from resolver.models.base import JsonObject
+from resolver.models.run import McpTool
 
 MAX_SCHEMA_CHARACTERS: Final = 6_000
 """Limit of one tool's schema, in characters.
@@ -119,7 +120,9 @@ class _Reducer:
         for schema in schemas:
             text = schema.get("description") or schema.get("title")
             if self._max_description and isinstance(text, str) and text.strip():
-                return {"description": shorten_schema(self._clean(text), self._max_description)}
+                return {
+                    "description": truncate_with_ellipsis(self._clean(text), self._max_description)
+                }
         return {}
 
     def _type(self, schema: JsonObject) -> str:
@@ -166,7 +169,7 @@ def _as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def shorten_schema(text: str, limit: int) -> str:
+def truncate_with_ellipsis(text: str, limit: int) -> str:
     """Return the text in at most `limit` characters; an ellipsis marks a truncated text."""
     text = text.strip()
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
@@ -224,7 +227,7 @@ def choose_tools(listings: Iterable[ToolListing], clean: Clean) -> ToolChoice:
             tool = _tool(listing.server, name, listed, clean)
             size = len(tool.model_dump_json()) if tool else 0
             if tool is None or len(tools) == MAX_TOOLS or size > characters_left:
-                omitted.append(shorten_schema(clean(name), MAX_NAME))
+                omitted.append(truncate_with_ellipsis(clean(name), MAX_NAME))
                 continue
             characters_left -= size
             tools.append(tool)
@@ -247,7 +250,7 @@ def _tool(server: str, name: str, listed: JsonObject, clean: Clean) -> McpTool |
     return McpTool(
         server=server,
         name=name,
-        description=shorten_schema(clean(description), MAX_DESCRIPTION)
+        description=truncate_with_ellipsis(clean(description), MAX_DESCRIPTION)
         if isinstance(description, str)
         else "",
         parameters=schema,

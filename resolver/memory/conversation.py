@@ -1,8 +1,9 @@
 """Converts events to chat messages in OpenAI's format, for both dialects (tool calls and tags).
 
 While a log grows, its messages are only appended to: what was already sent stays identical byte for
-byte. A provider's prompt cache therefore stays valid, and a step costs only what its new messages
-cost. A condensation, or dropping old images, is the exception.
+byte. Providers cache prefixes of requests, so that a step costs only what its new messages cost:
+https://docs.claude.com/en/docs/build-with-claude/prompt-caching
+A condensation, or dropping old images, is the exception.
 
 Images of the task are always sent, under the numbers that the task's text refers to. Of the others
 the newest are sent, and a text stands in for the rest. Older images are dropped several at a time,
@@ -22,8 +23,9 @@ from resolver.events.lifecycle import ModelReplied
 from resolver.events.state import State
 from resolver.llm.base import THINKING
 from resolver.memory.turns import History, Turn, action_text, note_text, result_text
+from resolver.models.base import JsonObject
 from resolver.models.issue_context import Picture
-from resolver.models.run import JsonObject, RequestedToolCall
+from resolver.models.run import RequestedToolCall
 from resolver.models.truncate import marker_for
 
 MAX_IMAGES = 8
@@ -168,7 +170,7 @@ class ConversationMemory:
         return system_messages + messages
 
     def _rebuild_from(self, first_sent: int) -> None:
-        """Discard the messages built so far. first: number of the first image to send."""
+        """Discard the messages built so far. first_sent: number of the first image to send."""
         self._completed, self._completed_turns, self._has_summary = [], 0, False
         self._pictures.first_sent, self._pictures.count, self._completed_pictures = first_sent, 0, 0
 

@@ -196,7 +196,7 @@ class _BoundedEntries(Generic[T]):
             chosen.append(item)
         return TruncatedList(tuple(reversed(chosen)), self.dropped + len(items) - len(chosen))
 
-    def both_ends(self, max_length: int) -> tuple[TruncatedList[T], TruncatedList[T]]:
+    def oldest_and_newest(self, max_length: int) -> tuple[TruncatedList[T], TruncatedList[T]]:
         """Return the oldest entries within a third of the length, the newest within the rest."""
         items = list(self.by_key.values())
         oldest: list[T] = []
@@ -395,9 +395,9 @@ class Facts:
     def summarize(self, max_length: int = DEFAULT_MAX_LENGTH) -> FactSummary:
         """Return the facts that fit, about `max_length` characters together."""
         percent = max_length // 100
-        first_thoughts, latest_thoughts = self.thoughts.both_ends(18 * percent)
-        first_replies, latest_replies = self.replies.both_ends(9 * percent)
-        first_viewed, latest_viewed = self.viewed_files.both_ends(5 * percent)
+        first_thoughts, latest_thoughts = self.thoughts.oldest_and_newest(18 * percent)
+        first_replies, latest_replies = self.replies.oldest_and_newest(9 * percent)
+        first_viewed, latest_viewed = self.viewed_files.oldest_and_newest(5 * percent)
         files = self.files.latest(14 * percent)
         older = list(self.files.by_key.values())[: -len(files.items) or None]
         reasons = _BoundedEntries(

@@ -35,10 +35,9 @@ def approval_number(action_id: int, kind: str, text: str) -> str:
     They are derived from the action's id and content, so that an approval does not carry over to
     another action, or to the same one after a change.
 
-    Args:
-        action_id: Id of the action in its event log.
-        kind: Kind of the action.
-        text: All of what the action would do.
+    action_id: id of the action in its event log.
+    kind: kind of the action.
+    text: all of what the action would do.
     """
     digest = sha256(f"{action_id}\0{kind}\0{text}".encode(errors="replace")).hexdigest()
     return f"{int(digest, 16) % 1_000_000:06}"

@@ -1,6 +1,11 @@
 """Base classes of the pydantic models."""
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
+
+JsonObject = dict[str, Any]
+"""A parsed JSON object."""
 
 
 class DeferredModel(BaseModel):

@@ -12,24 +12,11 @@ from pydantic import Field
 from resolver.models.base import LoggedModel
 
 
-class FormField(LoggedModel):
-    """A field of an issue form, and whether the issue's text answers it."""
-
-    label: str = Field(description="Heading of the field.")
-    description: str = Field(default="", description="What the field asks for, truncated.")
-    answer: Literal["given", "empty", "missing"] = Field(
-        default="given",
-        description="given: it was filled in; empty: it has only the form's own text; missing: "
-        "the heading is not in the text.",
-    )
-
-
 class Form(LoggedModel):
     """The issue template that an issue was written with, as it is on the default branch."""
 
-    name: str = Field(description="Name that GitHub shows when a template is chosen.")
     path: str = Field(description="Path of its file from the repository's root.")
-    fields: tuple[FormField, ...] = Field(default=(), description="Its fields, in order.")
+    text: str = Field(default="", description="Its text, truncated; empty in older logs.")
 
 
 class Reference(LoggedModel):

@@ -56,13 +56,13 @@ _PUSH_FAILURES = (
         "workflow_files",
         r"refusing to allow an? .{0,80} to create or update workflow",
         "give the token the permission `workflows: write` (the scope `workflow` of a classic "
-        "token; an Action's own GITHUB_TOKEN can't have it), or have .github/workflows left alone",
+        "token; an Action's own GITHUB_TOKEN can't have it), or ask for a change without it",
     ),
     _known_failure(
         "secret_scanning",
         r"GH009|push protection|cannot contain secrets|secrets? detected",
-        "take the secret out of the change and revoke it; if it is none, allow it at the address "
-        "that GitHub names",
+        "take the secret out of the change and revoke it; if it is not a secret, allow it at the "
+        "address that GitHub names",
     ),
     _known_failure(
         "branch_protected",
@@ -73,7 +73,7 @@ _PUSH_FAILURES = (
     _known_failure(
         "large_files",
         r"GH001|large files detected|exceeds GitHub'?s file size limit",
-        "have the large file left out of the change, or kept with Git LFS",
+        "ask for a change without the large file, or store it with Git LFS",
     ),
     _known_failure(
         "push_rule",

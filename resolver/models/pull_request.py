@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, ConfigDict, Field
 
 from resolver.models.base import FrozenModel, LoggedModel
 
@@ -109,13 +109,12 @@ class ThreadAnswer(LoggedModel):
 class ThreadReply(FrozenModel):
     """The reply that is posted in a review thread at the end of the run.
 
-    Attributes:
-        thread: The thread.
-        is_addressed: True when what the thread asks is part of the published change; False for an
-            answer in words only.
-        is_only_answer: True when the reply is the only answer to the request, without a final
+    thread: the thread.
+    is_addressed: True when what the thread asks is part of the published change; False for an
+        answer in words only.
+    is_only_answer: True when the reply is the only answer to the request, without a final
         comment.
-        text: The text of the answer.
+    text: the text of the answer.
     """
 
     thread: ThreadRequest
@@ -127,10 +126,9 @@ class ThreadReply(FrozenModel):
 class AnsweredThreads(FrozenModel):
     """The result of posting the replies.
 
-    Attributes:
-        url: Address of the first reply's page.
-        missing_places: Places of the threads that no longer exist.
-        resolve_problem: Why some threads could not be resolved; "" when all were.
+    url: address of the first reply's page.
+    missing_places: places of the threads that no longer exist.
+    resolve_problem: why some threads could not be resolved; "" when all were.
     """
 
     url: str = ""
@@ -143,7 +141,10 @@ class PastReview(LoggedModel):
 
     state: str = Field(description="COMMENTED, APPROVED, CHANGES_REQUESTED or DISMISSED.")
     commit: str = Field(default="", description="Id of the commit that was reviewed.")
-    words: AuthoredText = Field(description="Its text, with author and time.")
+    text: AuthoredText = Field(
+        validation_alias=AliasChoices("text", "words"),  # as older versions wrote it
+        description="Its text, with author and time.",
+    )
 
 
 class LinkedIssue(LoggedModel):
@@ -283,13 +284,12 @@ class OpenPullRequest(LoggedModel):
 class PullRequestSource(FrozenModel):
     """The branch that a pull request comes from, read from GitHub just before a push to it.
 
-    Attributes:
-        is_open: True while the pull request is open.
-        repository: OWNER/NAME of the branch's repository; "" when it was deleted.
-        branch: Name of the branch.
-        is_fork: True when the branch is in another repository.
-        can_modify: True when the author allows maintainers to push to the fork's branch.
-        is_protected: True when the branch has rules. It is not determined for a fork.
+    is_open: True while the pull request is open.
+    repository: OWNER/NAME of the branch's repository; "" when it was deleted.
+    branch: name of the branch.
+    is_fork: True when the branch is in another repository.
+    can_modify: True when the author allows maintainers to push to the fork's branch.
+    is_protected: True when the branch has rules. It is not determined for a fork.
     """
 
     is_open: bool
@@ -334,12 +334,11 @@ class Remark(FrozenModel):
 class Review(FrozenModel):
     """A review that is ready to be published.
 
-    Attributes:
-        commit: The commit that was reviewed.
-        inline_comments: Comments on lines of the diff.
-        body_comments: Comments on lines outside the diff, which go into the review's body.
-        repeated: Number of comments that an open thread already makes.
-        left_out: Number of comments beyond the configured maximum, the least important ones.
+    commit: the commit that was reviewed.
+    inline_comments: comments on lines of the diff.
+    body_comments: comments on lines outside the diff, which go into the review's body.
+    repeated: number of comments that an open thread already makes.
+    left_out: number of comments beyond the configured maximum, the least important ones.
     """
 
     commit: str
@@ -351,18 +350,26 @@ class Review(FrozenModel):
 
 
 class PublishedReview(FrozenModel):
-    """A published review with the number of its comments.
+    """A published review with the number of its comments."""
 
-    `url` is the address of its page, "" when it was not published.
-    """
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
-    commit: str
-    url: str = ""
-    verdict: ReviewVerdict = ReviewVerdict.COMMENT
-    placed: int = 0
-    beside: int = 0
-    repeated: int = 0
-    left_out: int = 0
+    commit: str = Field(description="The commit that was reviewed.")
+    url: str = Field(default="", description="Address of its page; empty if it was not published.")
+    verdict: ReviewVerdict = Field(
+        default=ReviewVerdict.COMMENT, description="What the review recommends."
+    )
+    placed: int = Field(default=0, description="Number of comments on lines of the diff.")
+    # outcome.json has always called this field `beside`, and its readers rely on the name.
+    in_body: int = Field(
+        default=0, alias="beside", description="Number of comments in the body of the review."
+    )
+    repeated: int = Field(
+        default=0, description="Number of findings that open review threads contained already."
+    )
+    left_out: int = Field(
+        default=0, description="Number of comments beyond the maximum, the least important ones."
+    )
 
 
 def describe_review(review: Review, url: str = "") -> PublishedReview:
@@ -372,14 +379,14 @@ def describe_review(review: Review, url: str = "") -> PublishedReview:
         url=url,
         verdict=review.verdict,
         placed=len(review.inline_comments),
-        beside=len(review.body_comments),
+        in_body=len(review.body_comments),
         repeated=review.repeated,
         left_out=review.left_out,
     )
 
 
 @dataclass(frozen=True)
-class RepliesPosted:
+class PostedReplies:
     """The replies that were posted.
 
     comment_url: URL of the reply that answers the whole request, "" if there is none.

@@ -23,6 +23,12 @@ Reviewer = Literal["requester", "codeowners"]
 FOLDERS = (".github", "", "docs")
 """Folders in which GitHub looks for these files, in its order."""
 
+DEFAULTS_REPOSITORY = ".github"
+"""Name of the repository that contains an owner's default files."""
+
+MAX_TEMPLATE_BYTES = 20_000
+"""Maximum size of a pull request template in bytes."""
+
 _TEMPLATE = "pull_request_template"
 _ISSUE_TEMPLATE = "issue_template"
 _TEMPLATE_SUFFIXES = {"", ".md", ".txt"}

@@ -2,8 +2,8 @@
 
 In the order of their use: Trigger (`resolver.github.events`), Task (`resolver.github.context`),
 RunLimits (settings), Completion (`resolver.llm`), Outcome (`resolver.controller`), ExportedChange
-(`resolver.runs.execute`), Patch (`resolver.git`) and
-Publication (`resolver.publishing`).
+(`resolver.runs.execute`), Patch (`resolver.git`) and Publication (`resolver.publishing`). The parts
+of a Trigger are imported from here, too: their module is apart only for its size.
 """
 
 from datetime import datetime
@@ -11,12 +11,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from resolver.errors import Cause
 from resolver.models.approval import ApprovalDecision
-from resolver.models.base import FrozenModel as FrozenModel
-from resolver.models.base import LoggedModel as LoggedModel
+from resolver.models.base import FrozenModel, LoggedModel
 from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
 from resolver.models.pull_request import (
     OpenPullRequest,
@@ -239,7 +238,7 @@ class RunState(StrEnum):
     REFUSED = "refused"
 
 
-Declined = Literal["", "cannot_reproduce", "already_fixed", "needs_answer", "not_wanted"]
+DeclineReason = Literal["", "cannot_reproduce", "already_fixed", "needs_answer", "not_wanted"]
 """Why an agent changed nothing on purpose; "" when it did not decline.
 
 - cannot_reproduce: the reported behaviour was not observed.
@@ -258,7 +257,9 @@ class Outcome(FrozenModel):
     because: Cause = Field(
         default="", description="Cause of the error, when it is one that a person can fix."
     )
-    declined: Declined = Field(default="", description="Why the agent changed nothing on purpose.")
+    declined: DeclineReason = Field(
+        default="", description="Why the agent changed nothing on purpose."
+    )
     limit: Literal["iterations", "budget", "time"] | None = None
     message: str = Field(default="", description="The agent's closing message: a claim, not proof.")
     cause: str = Field(default="", description="What was wrong, in the agent's words.")
@@ -272,8 +273,11 @@ class Outcome(FrozenModel):
     )
     pull_request_title: str = Field(
         default="",
-        description="The agent's new title for the pull request that the change is added to, if "
-        "any.",
+        description="The agent's title for the pull request, or its new one for the pull request "
+        "that the change is added to, if any.",
+    )
+    pull_request_body: str = Field(
+        default="", description="The repository's template as the agent filled it in, if it did."
     )
     task_completed: bool = False
     iterations: int = 0
@@ -287,14 +291,18 @@ class Outcome(FrozenModel):
 class FileChange(FrozenModel):
     """One changed path. A path with unusual bytes is quoted as git prints it."""
 
-    path: str
-    status: Literal["added", "modified", "deleted", "type_changed"]
-    old_mode: str
-    new_mode: str
+    path: str = Field(description="Path from the repository's root.")
+    status: Literal["added", "modified", "deleted", "type_changed"] = Field(
+        description="`type_changed`: a file became a link, or the reverse."
+    )
+    old_mode: str = Field(description="git's mode before, such as 100644; 000000 if it is new.")
+    new_mode: str = Field(description="git's mode after; 000000 if it was deleted.")
     additions: int | None = Field(
         default=None, description="Number of added lines; None for binary content."
     )
-    deletions: int | None = None
+    deletions: int | None = Field(
+        default=None, description="Number of deleted lines; None for binary content."
+    )
 
 
 class Patch(FrozenModel):
@@ -349,11 +357,11 @@ class CheckedCommand(FrozenModel):
     output_tail: str = ""
 
 
-Unverified = Literal["", "unfinished", "untouched", "not_verified"]
+UnverifiedReason = Literal["", "unfinished", "unedited_conflict", "not_verified"]
 """The reason why a change is not presented as ready; "" if it is.
 
 - unfinished: the agent does not call the work complete.
-- untouched: the agent left a merge conflict that it was to resolve as git wrote it.
+- unedited_conflict: the agent left a merge conflict that it was to resolve as git wrote it.
 - not_verified: Resolver's own executions of the project's checks do not speak for it, or there were
   none.
 """
@@ -385,11 +393,11 @@ class PullRequest(FrozenModel):
     In the latter case, as for a local checkout, `number` and `url` are None.
     """
 
-    title: str
-    body: str
-    number: int | None = None
-    url: str | None = None
-    draft: bool = False
+    title: str = Field(description="Its title.")
+    body: str = Field(description="Its text in markdown.")
+    number: int | None = Field(default=None, description="Its number on GitHub.")
+    url: str | None = Field(default=None, description="Address of its page.")
+    draft: bool = Field(default=False, description="True if it was opened as a draft.")
     notes: tuple[str, ...] = Field(
         default=(),
         exclude=True,
@@ -397,7 +405,7 @@ class PullRequest(FrozenModel):
     )
 
 
-PublicationMethod = Literal["new", "added", "unchanged", "pushed", "updated", "beside", "patch"]
+PublicationMethod = Literal["new", "added", "unchanged", "pushed", "updated", "separate", "patch"]
 """The way in which a change was published.
 
 - new: on a new branch, with a new pull request.
@@ -405,7 +413,7 @@ PublicationMethod = Literal["new", "added", "unchanged", "pushed", "updated", "b
 - unchanged: the branch and the pull request of an earlier run stay as they are.
 - pushed: as a commit on the branch of the pull request that was worked on.
 - updated: as a merge of the base branch into the branch of that pull request.
-- beside: in a separate pull request, for a change to another one.
+- separate: in a separate pull request, for a change to another one.
 - patch: nothing was pushed; the patch is shown in a comment.
 """
 
@@ -446,6 +454,12 @@ class Publication(FrozenModel):
         default=False, description="True when an earlier run had already published everything."
     )
 
+    @field_validator("how", mode="before")
+    @classmethod
+    def _accept_old_method(cls, value: object) -> object:
+        """Accept the name that older versions wrote into outcome.json."""
+        return "separate" if value == "beside" else value
+
 
 class Continuation(FrozenModel):
     """An earlier run that this one continues. The log of this run begins with that run's log.
@@ -454,7 +468,7 @@ class Continuation(FrozenModel):
     """
 
     run: str = Field(description="Id of the earlier run.")
-    words: str = Field(default="", description="What the person wrote along with the command.")
+    message: str = Field(default="", description="What the person wrote along with the command.")
     by: str = ""
     extension: Extension = Extension()
     publication: Publication = Field(
@@ -467,7 +481,3 @@ class Continuation(FrozenModel):
         default=False,
         description="True when the run only publishes the finished change of the earlier one.",
     )
-
-
-JsonObject = dict[str, Any]
-"""A parsed JSON object."""

@@ -23,6 +23,7 @@ class TriggerKind(StrEnum):
     BOX_TICKED = "box_ticked"
     COMMAND_LINE = "command_line"
     LOCAL = "local"
+    OPERATOR = "operator"
 
 
 class Actor(LoggedModel):

@@ -1,4 +1,4 @@
-"""Shorten conversations and texts that are too long.
+"""Shortens conversations and texts that are too long.
 
 A conversation keeps its beginning, which says what it is about, and its end, which says where it
 stands. A long output keeps its last lines. A text that a model reads has a note that says so and
@@ -53,10 +53,9 @@ def keep_head_and_tail(
 
     The beginning takes at most its share of the available length, the end what remains.
 
-    Args:
-        sizes: Sizes of the items, in order.
-        limit: The available length, in the same unit.
-        share: Share of the beginning, from 0 to 1.
+    sizes: sizes of the items, in order.
+    limit: the available length, in the same unit.
+    share: share of the beginning, from 0 to 1.
     """
     if sum(sizes) <= limit:
         return len(sizes), 0

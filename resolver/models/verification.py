@@ -285,11 +285,6 @@ class Verification(FrozenModel):
         """True if the change is ready for review."""
         return self.verdict != "not_verified"
 
-    @property
-    def was_executed(self) -> bool:
-        """True if Resolver executed at least one check of the project."""
-        return bool(self.checks)
-
     def evidence(self) -> "VerificationEvidence":
         """Return the form that outcome.json and the event log hold."""
         return VerificationEvidence(

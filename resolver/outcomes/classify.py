@@ -71,11 +71,11 @@ def choose_replacement(
     preferred, because then its work was accepted.
     """
     later = [
-        each
-        for each in candidates
-        if each.number != pull.number and each.merged_at >= pull.created_at
+        candidate
+        for candidate in candidates
+        if candidate.number != pull.number and candidate.merged_at >= pull.created_at
     ]
-    return max(later, key=lambda each: (each.is_own, each.merged_at), default=None)
+    return max(later, key=lambda candidate: (candidate.is_own, candidate.merged_at), default=None)
 
 
 def classify_outcome(
@@ -123,7 +123,7 @@ def _outcome_kind(
         return "merged" if is_unchanged else "merged_with_edits"
     if facts.state == "closed":
         return "superseded" if replacement is not None else "closed"
-    reactions = (each.at for each in facts.activities if each.by_person)
+    reactions = (activity.at for activity in facts.activities if activity.by_person)
     newest = max((facts.created_at, *reactions))
     return "ignored" if now - newest >= IGNORED_AFTER else "open"
 
@@ -152,7 +152,7 @@ def count_review_rounds(activities: Iterable[PullRequestActivity]) -> int:
     """
     rounds = 0
     has_review = has_comment = False
-    for activity in sorted(activities, key=lambda each: (each.at, each.kind)):
+    for activity in sorted(activities, key=lambda activity: (activity.at, activity.kind)):
         if activity.kind == "commit":
             rounds += has_review or has_comment
             has_review = has_comment = False

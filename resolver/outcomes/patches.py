@@ -170,7 +170,7 @@ def is_inverse(
         for file in later
         if (numbers := own_lines.get(file.path))
     ]
-    removed, added = (count_patch_lines(touching, added=each) for each in (False, True))
+    removed, added = (count_patch_lines(touching, added=is_added) for is_added in (False, True))
     removed_before = count_patch_lines(merged, added=False)
     return (
         bool(removed)

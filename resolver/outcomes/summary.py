@@ -76,13 +76,13 @@ class OutcomeSummary:
 
 def summarize_outcomes(outcomes: Iterable[PullRequestOutcome]) -> OutcomeSummary:
     """Return the summary. The order of the outcomes does not matter."""
-    known = sorted(outcomes, key=lambda each: each.number)
+    known = sorted(outcomes, key=lambda outcome: outcome.number)
     return OutcomeSummary(
         total=_summarize_group("all", known),
-        by_verdict=_group(known, lambda each: [each.verdict or UNKNOWN]),
-        by_model=_group(known, lambda each: [each.model or UNKNOWN]),
-        by_agent=_group(known, lambda each: [each.agent or UNKNOWN]),
-        by_label=_group(known, lambda each: dict.fromkeys(each.labels)),
+        by_verdict=_group(known, lambda outcome: [outcome.verdict or UNKNOWN]),
+        by_model=_group(known, lambda outcome: [outcome.model or UNKNOWN]),
+        by_agent=_group(known, lambda outcome: [outcome.agent or UNKNOWN]),
+        by_label=_group(known, lambda outcome: dict.fromkeys(outcome.labels)),
     )
 
 
@@ -106,25 +106,25 @@ def _group(
 
 
 def _summarize_group(name: str, outcomes: Sequence[PullRequestOutcome]) -> OutcomeGroup:
-    merged = [each for each in outcomes if each.is_merged]
-    closed = sum(counts_as_closed(each) for each in outcomes)
-    judged = [each for each in merged if each.durability in _JUDGED]
-    priced = [each for each in outcomes if each.cost is not None]
-    cost = sum(each.cost or 0.0 for each in priced) if priced else None
-    priced_merges = sum(each.is_merged for each in priced)
-    shares = [each.survived for each in merged if each.survived is not None]
-    times = [each.seconds_to_merge for each in merged if each.seconds_to_merge is not None]
+    merged = [outcome for outcome in outcomes if outcome.is_merged]
+    closed = sum(counts_as_closed(outcome) for outcome in outcomes)
+    judged = [outcome for outcome in merged if outcome.durability in _JUDGED]
+    priced = [outcome for outcome in outcomes if outcome.cost is not None]
+    cost = sum(outcome.cost or 0.0 for outcome in priced) if priced else None
+    priced_merges = sum(outcome.is_merged for outcome in priced)
+    shares = [outcome.survived for outcome in merged if outcome.survived is not None]
+    times = [outcome.seconds_to_merge for outcome in merged if outcome.seconds_to_merge is not None]
     return OutcomeGroup(
         name=name,
-        counts={kind: sum(each.outcome == kind for each in outcomes) for kind in KINDS},
+        counts={kind: sum(outcome.outcome == kind for outcome in outcomes) for kind in KINDS},
         accepted=Rate(len(merged), len(merged) + closed),
-        held=Rate(sum(each.durability == "held" for each in judged), len(judged)),
-        reverted=sum(each.durability == "reverted" for each in judged),
+        held=Rate(sum(outcome.durability == "held" for outcome in judged), len(judged)),
+        reverted=sum(outcome.durability == "reverted" for outcome in judged),
         cost=cost,
         priced=len(priced),
         cost_per_merged=cost / priced_merges if cost is not None and priced_merges else None,
         survived=sum(shares) / len(shares) if shares else None,
-        median_rounds=median(each.rounds for each in merged) if merged else None,
+        median_rounds=median(outcome.rounds for outcome in merged) if merged else None,
         median_seconds_to_merge=median(times) if times else None,
     )
 
@@ -138,8 +138,8 @@ def outcomes_as_json(
         "summary": _group_as_json(summary.total),
         **{f"by_{name}": [_group_as_json(g) for g in groups] for name, groups in summary.groupings},
         "pull_requests": [
-            {**each.model_dump(mode="json"), "seconds_to_merge": each.seconds_to_merge}
-            for each in outcomes
+            {**outcome.model_dump(mode="json"), "seconds_to_merge": outcome.seconds_to_merge}
+            for outcome in outcomes
         ],
     }
 

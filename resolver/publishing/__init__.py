@@ -1,1 +1,2 @@
-"""Publishes the result of a run: a branch and its pull request, a review, replies and notes."""
+"""Publishes the result of a run: a branch and its pull request, a review, and replies in its
+threads."""

@@ -9,7 +9,7 @@ https://docs.github.com/en/authentication/managing-commit-signature-verification
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -85,7 +85,10 @@ def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, PushedCommi
     intended_branch = request.log.intended_branch(request.run) if request.log else None
     if intended_branch and (pushed := push_to_branch(builder, commit, intended_branch, url)):
         return intended_branch, pushed
-    taken = forge.branches(preferred)
+    # If the name was free when the run started, it is not looked up again: a push that finds the
+    # branch is refused.
+    known = forge.heads().branches_at_start(preferred)
+    taken = forge.branches(preferred) if known is None or known else known
     # Branches of interrupted attempts that never got a pull request are deleted to free the name.
     if taken:
         forge.discard_abandoned(preferred, request.run)
@@ -99,8 +102,8 @@ def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, PushedCommi
         if request.log:
             request.log.stage(BRANCH_STAGE, branch, 0.0)
         if pushed := push_to_branch(builder, commit, branch, url):
-            return branch, pushed
-        taken = {*taken, branch}
+            return branch, replace(pushed, is_new_branch=True)
+        taken = {*forge.branches(preferred), branch}
     raise ForgeError(
         f"no free branch name like {preferred} was found", "delete old agent/ branches"
     )

@@ -17,14 +17,14 @@ from resolver.events.run_log import RunLog
 from resolver.git.clone import check_commit
 from resolver.git.git import Credential
 from resolver.git.merge import MergeResult, is_ancestor, merge, replay_commits
-from resolver.git.policy import PatchPolicy, check
+from resolver.git.policy import PatchPolicy, enforce_policy
 from resolver.git.push import Identity
 from resolver.git.tree import read_patch
 from resolver.git.workspace import Workspace
 from resolver.github.comments.pull_request_text import commit_message
 from resolver.github.comments.report import Report
-from resolver.github.forge import Forge
-from resolver.github.text.markdown import title
+from resolver.github.forge import ACTIONS_LOGIN, Forge
+from resolver.github.text.markdown import format_title
 from resolver.models.run import (
     Continuation,
     Patch,
@@ -32,11 +32,11 @@ from resolver.models.run import (
     Task,
     Trigger,
     TriggerKind,
-    Unverified,
+    UnverifiedReason,
 )
 
 
-def is_draft(setting: str, unverified: Unverified) -> bool:
+def is_draft(setting: str, unverified: UnverifiedReason) -> bool:
     """Return True if the pull request is to be a draft.
 
     With the setting "auto", it is one if the change is not verified; `unverified` says why.
@@ -71,8 +71,10 @@ class PublishRequest:
     def report_with(self, change: "PushedChange") -> Report:
         """Return the report of the run with what has been published so far."""
         report, publication = self.report, change.publication
-        has_untouched_conflicts = any(conflict.untouched for conflict in publication.conflicts)
-        unverified: Unverified = "untouched" if has_untouched_conflicts else report.unverified
+        has_unedited_conflicts = any(conflict.untouched for conflict in publication.conflicts)
+        unverified: UnverifiedReason = (
+            "unedited_conflict" if has_unedited_conflicts else report.unverified
+        )
         commit = publication.commit or self.patch.commit
         return report.model_copy(
             update={
@@ -94,11 +96,13 @@ class PushedChange:
 
     proposed_base: the branch to open a pull request against, "" for none.
     notices: what the reader of the pull request should know about how the change was published.
+    is_new_branch: True if the branch was created just now, so that it has no pull request.
     """
 
     publication: Publication
     proposed_base: str = ""
     notices: tuple[str, ...] = ()
+    is_new_branch: bool = False
 
     def with_earlier_notices(self, notices: tuple[str, ...]) -> "PushedChange":
         """Return the change with the notices of earlier steps before its own."""
@@ -110,16 +114,18 @@ class PushedCommit:
     """A commit that a branch holds after a push.
 
     notices: what the reader of the pull request should know about the push.
+    is_new_branch: True if the push created the branch, and no earlier attempt of the run.
     """
 
     id: str
     notices: tuple[str, ...] = ()
+    is_new_branch: bool = False
 
 
 PUBLIC_HOST = "github.com"
 """Host of the public GitHub."""
 
-KNOWN_IDS = {"github-actions[bot]": 41898282}
+KNOWN_IDS = {ACTIONS_LOGIN: 41898282}
 """Account ids on github.com by login. The token of a job may not look up its own account's id."""
 
 
@@ -178,7 +184,7 @@ class CommitBuilder:
         if pull is None or second_parent != pull.base:
             return render("run/merge.j2", base="", head="", run=self.request.run)
         # Branch names are chosen by people, and commit messages notify and link like comments do.
-        base, head = title(pull.base_branch), title(pull.head_branch)
+        base, head = format_title(pull.base_branch), format_title(pull.head_branch)
         return render("run/merge.j2", base=base, head=head, run=self.request.run)
 
     def find_own_commit(self, base: str, tip: str) -> str | None:
@@ -265,7 +271,7 @@ class CommitBuilder:
         settings = self.request.settings
         patch = read_patch(self.workspace.git, base, tree, settings.max_patch.bytes)
         try:
-            check(self.workspace, patch, patch_policy_of(settings))
+            enforce_policy(self.workspace, patch, patch_policy_of(settings))
         except PolicyViolation as violation:
             raise PolicyViolation(
                 f"on top of the commits pushed during the run, {violation.what}",

@@ -12,8 +12,7 @@ from resolver.git.merge import is_ancestor
 from resolver.git.push import PREFIX, fetch_tip
 from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
 from resolver.github.comments.report import Report
-from resolver.github.forge import Forge
-from resolver.github.github_forge import ACTIONS_LOGIN
+from resolver.github.forge import ACTIONS_LOGIN, Forge
 from resolver.models.run import Publication, PullRequest, TriggerKind
 from resolver.publishing.branches import (
     advance_branch,
@@ -54,7 +53,9 @@ def publish_verification(publication: Publication, report: Report, forge: Forge)
     """
     if publication.commit is None or publication.repeated or publication.repository:
         return
-    if publication.how in {"patch", "unchanged"} or report.verification is None:
+    if publication.how in {"patch", "unchanged"}:
+        return
+    if report.verification is None or report.verification.reason == "disabled":
         return
     try:
         forge.publish_check_run(report, publication.commit)
@@ -114,7 +115,9 @@ def _open_pull_request(builder: CommitBuilder, pushed: PushedChange) -> PushedCh
     report = request.report_with(pushed)
     task = request.task.model_copy(update={"base_branch": pushed.proposed_base})
     with_base = report.model_copy(update={"task": task})
-    pull = builder.forge.open_pull_request(with_base, publication.branch or "")
+    pull = builder.forge.open_pull_request(
+        with_base, publication.branch or "", is_new=pushed.is_new_branch
+    )
     return _with_pull_request(pushed, pull)
 
 
@@ -152,7 +155,12 @@ def _propose_branch(
     builder: CommitBuilder, branch: str, pushed: PushedCommit, notices: tuple[str, ...]
 ) -> PushedChange:
     publication = Publication(branch=branch, commit=pushed.id)
-    return PushedChange(publication, builder.request.task.base_branch, (*notices, *pushed.notices))
+    return PushedChange(
+        publication,
+        builder.request.task.base_branch,
+        (*notices, *pushed.notices),
+        pushed.is_new_branch,
+    )
 
 
 def _commit_on_newest_base(builder: CommitBuilder, base: str) -> tuple[str | None, tuple[str, ...]]:

@@ -128,8 +128,9 @@ def _require_fork(settings: Settings, source: PullRequestSource) -> None:
 def push_url(builder: CommitBuilder) -> str:
     """Return the URL that the branch of the pull request is fetched from and pushed to."""
     pull = get_pull_request(builder)
-    server = builder.request.settings.github_server_url.rstrip("/")
-    return f"{server}/{pull.head_repository}.git" if pull.is_fork else builder.request.task.source
+    if not pull.is_fork:
+        return builder.request.task.source
+    return builder.request.settings.clone_url(pull.head_repository)
 
 
 def publish_to_pull_request(builder: CommitBuilder) -> PushedChange:
@@ -266,10 +267,14 @@ def separate_branch(
     targets_head = not pull.is_fork and unavailable.branch_exists
     base = pull.head_branch if targets_head else pull.base_branch
     notice = render(
-        "run/beside.md.j2", pull=pull, why=unavailable.why, base=base, targets_head=targets_head
+        "run/separate_pull_request.md.j2",
+        pull=pull,
+        why=unavailable.why,
+        base=base,
+        targets_head=targets_head,
     )
     branch, pushed = create_branch(builder, commit)
-    publication = Publication(branch=branch, commit=pushed.id, how="beside", why=unavailable.why)
+    publication = Publication(branch=branch, commit=pushed.id, how="separate", why=unavailable.why)
     notices = (notice.strip(), *pushed.notices)
     return PushedChange(publication, proposed_base=base, notices=notices)
 

@@ -23,10 +23,10 @@ from resolver.github.comments.report import Report
 from resolver.github.comments.review import remark_body, review_body
 from resolver.github.forge import Forge
 from resolver.models.pull_request import (
+    PostedReplies,
     PublishedReview,
     PullRequestContext,
     Remark,
-    RepliesPosted,
     Review,
     ReviewThread,
     ReviewVerdict,
@@ -244,7 +244,7 @@ ADDED_METHODS = frozenset({"added", "pushed", "updated"})
 
 def answer_threads(
     report: Report, log: RunLog, forge: Forge, redactor: Redactor, *, resolve: bool
-) -> RepliesPosted:
+) -> PostedReplies:
     """Post the replies of a finished run.
 
     A run that did not finish posts none; its final comment says how it ended. Never raises
@@ -254,12 +254,12 @@ def answer_threads(
     """
     task, outcome, publication = report.task, report.outcome, report.publication
     if task is None or outcome is None or not task.asked or outcome.state not in DONE_STATES:
-        return RepliesPosted()
+        return PostedReplies()
     finish = log.state.finish
     answers = finish.threads if finish else ()
     replies = compose_replies(task.asked, answers, outcome, _is_public(report))
     if not replies:
-        return RepliesPosted()
+        return PostedReplies()
     # A question in a single thread is answered in that thread only, without a final comment.
     is_only_answer = report.answers and report.trigger.in_thread and len(task.asked) == 1
     started = time.monotonic()
@@ -272,7 +272,7 @@ def answer_threads(
         posted = forge.answer_threads(report, replies, commit, resolve=resolve)
     except ForgeError as error:
         warning = render("run/unanswered_threads.md.j2", why=error.what, next_step=error.next_step)
-        return RepliesPosted(warnings=(warning.strip(),))
+        return PostedReplies(warnings=(warning.strip(),))
     log.stage("answered", posted.url, time.monotonic() - started)
     warnings: tuple[str, ...] = ()
     if posted.missing_places or posted.resolve_problem:
@@ -282,7 +282,7 @@ def answer_threads(
             unresolved=posted.resolve_problem,
         )
         warnings = (warning.strip(),)
-    return RepliesPosted(posted.url if is_only_answer else "", warnings)
+    return PostedReplies(posted.url if is_only_answer else "", warnings)
 
 
 def compose_replies(

@@ -19,6 +19,7 @@ from typing import Literal
 from resolver.config.templates import render
 from resolver.errors import ForgeError, PolicyViolation, Refused
 from resolver.git.clone import check_branch
+from resolver.git.git import HostGit
 from resolver.git.merge import (
     MergeResult,
     commit_unfinished_merge,
@@ -164,16 +165,16 @@ def _commit_clean_merge(builder: CommitBuilder, tip: str) -> str:
     return builder.commit(merged.tree, tip, pull.base)
 
 
-def resolved_paths(outcome: Outcome, patch: Patch, workspace: Workspace) -> Collection[bytes]:
+def resolved_paths(
+    outcome: Outcome, patch: Patch, git: HostGit, pull: PullRequestContext
+) -> Collection[bytes]:
     """Return the paths whose conflict was resolved by taking the base's file as it is.
 
-    The agent has written nothing at these paths. Empty if the run does not merge. Raises
-    PolicyViolation if a conflict is left, or the agent says that one is.
+    The agent has written nothing at these paths. Raises PolicyViolation if a conflict is left, or
+    the agent says that one is.
+
+    pull: the pull request that the run updates, whose merge has conflicts.
     """
-    pull = workspace.pull
-    if pull is None or not pull.conflicts:
-        return ()
-    git = workspace.git
     merged = merge(git, pull.head, pull.base)
     unresolved = find_unresolved_paths(git, merged, patch.tree, pull.head, pull.base)
     if unresolved:

@@ -14,7 +14,8 @@ from resolver.config.settings import Settings
 from resolver.errors import SandboxError, ServiceUnavailable, SetupFailed, SetupFailure
 from resolver.events.lifecycle import Egress
 from resolver.events.state import State
-from resolver.events.stream import EventStream, MemoryStore
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream
 from resolver.git.bundle import git_dir_tar
 from resolver.git.tree import read_changes
 from resolver.git.workspace import Workspace
@@ -124,7 +125,14 @@ class CheckSandboxes:
     def unprepared(self) -> UnpreparedEnvironment | None:
         """Why one of the trees can't have an environment that fits it; None if all can."""
         found = self._environments.values()
-        return next((each for each in found if isinstance(each, UnpreparedEnvironment)), None)
+        return next(
+            (
+                environment
+                for environment in found
+                if isinstance(environment, UnpreparedEnvironment)
+            ),
+            None,
+        )
 
     @contextmanager
     def open(self, tree: TreeName) -> Iterator[CheckExecutor]:
@@ -181,7 +189,7 @@ class CheckSandboxes:
         found = environment_of_change(
             environment,
             self._settings.image,
-            [each.path.decode("utf-8", "surrogateescape") for each in changes],
+            [change.path.decode("utf-8", "surrogateescape") for change in changes],
             workspace.read,
             lambda path: workspace.read(path, commit),
         )

@@ -1,17 +1,14 @@
 """Functions that all entry points share: the host, the id and trigger of a run, access to GitHub,
-logging, signals, polling in the background, and the result on the terminal.
+the log of warnings, and the signals that stop a run.
 """
 
-import contextvars
 import getpass
 import hashlib
 import logging
 import re
-import shlex
-import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -19,20 +16,15 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rich.console import Console
-from rich.text import Text
-
-from resolver.config.lazy_module import lazy_module
 from resolver.config.settings import Settings
-from resolver.config.templates import render
+from resolver.config.startup import lazy_module
 from resolver.errors import ResolverError, RunStopped, UsageError
-from resolver.github.comments.verification_text import tabulate_verification
-from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.permission import IgnoredEvent
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
-from resolver.runs.stages import RunResult
 from resolver.runs.wiring.sandbox import RunHost, access_of
 from resolver.security.redaction import RewritingFilter
+from resolver.storage.notes import FileNoteStore
 from resolver.trace.plain import for_terminal
 
 if TYPE_CHECKING:
@@ -46,38 +38,21 @@ else:  # only runs on GitHub need them, and PyGithub
     issue_context = lazy_module("resolver.github.context.issue_context")
     parse = lazy_module("resolver.github.events.parse")
 
-POLL_END_SECONDS = 5.0
-"""Seconds that the end of the block waits for a poll that is under way."""
-
-
-@contextmanager
-def background_poll(poll: Callable[[threading.Event], None], name: str) -> Iterator[None]:
-    """Run `poll` in a daemon thread while the block runs. Its argument is an event that is set at
-    the end of the block."""
-    ended = threading.Event()
-    context = contextvars.copy_context()  # the log has the id of the run for this thread, too
-    thread = threading.Thread(target=context.run, args=(poll, ended), name=name, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join(POLL_END_SECONDS)
-
-
 logger = logging.getLogger("resolver.runs.common")
-
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""Signals that end a run."""
-
-MODEL_BUILD_SECONDS = 0.005
-"""Seconds after which a signal that arrived while a model was built is handled again."""
 
 MIN_SECRET_LENGTH = 12
 """Minimum length in characters of an environment variable's value that counts as a secret."""
 
 _ISSUE_REFERENCE = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 _ISSUE_PATH = re.compile(r"([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?")
+
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that end a run."""
+
+
+MODEL_BUILD_SECONDS = 0.005
+"""Seconds after which a signal that arrived while a model was built is handled again."""
 
 
 def open_host(environment: Mapping[str, str]) -> RunHost:
@@ -88,7 +63,7 @@ def open_host(environment: Mapping[str, str]) -> RunHost:
         environment=environment,
         cache=Path(cache) / "resolver",
         secrets=environment_secrets(environment),
-        notes=default_output(environment, "notes"),
+        notes=FileNoteStore(default_output(environment, "notes")),
     )
 
 
@@ -184,7 +159,7 @@ def app_login(settings: Settings, host: RunHost) -> dict[str, Any]:
         return {}
     try:
         return {"bot_login": host.tokens.app(settings).page().login}
-    except failures.ServerTrouble as error:
+    except failures.ServerFailure as error:
         logger.warning("%s", error.what)  # an outage: each run asks again
         return {}
 
@@ -253,6 +228,19 @@ def require_model(settings: Settings) -> None:
         )
 
 
+def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values of environment variables whose names look like those of secrets.
+
+    litellm reads keys such as ANTHROPIC_API_KEY from the environment itself, so the redactor has to
+    know them. Short values are left out: PGPASSWORD=postgres is not secret, and redacting that word
+    would damage ordinary text.
+    """
+    name = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+    return tuple(
+        v for n, v in environment.items() if name.search(n) and len(v) >= MIN_SECRET_LENGTH
+    )
+
+
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
     """Turn SIGTERM, SIGINT and SIGHUP into RunStopped, so that a run ends with its log and a final
@@ -301,62 +289,3 @@ def _is_building_model(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of environment variables whose names look like those of secrets.
-
-    litellm reads keys such as ANTHROPIC_API_KEY from the environment itself, so the redactor has to
-    know them. Short values are left out: PGPASSWORD=postgres is no secret, and redacting that word
-    would damage ordinary text.
-    """
-    name = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
-    return tuple(
-        v for n, v in environment.items() if name.search(n) and len(v) >= MIN_SECRET_LENGTH
-    )
-
-
-def print_result(result: RunResult, console: Console, resume_command: str = "") -> None:
-    """Print how the run ended. Control sequences in text from outside are removed.
-
-    resume_command: the command line that resumes the run; "" if it can't be resumed.
-    """
-    output = result.request.output
-    text = render(
-        "run/result.txt.j2",
-        result=result,
-        outcome=result.outcome,
-        publication=result.publication,
-        failure=result.failure,
-        output=output,
-        dry=not result.request.publish,
-        resume_command=resume_command,
-        diff_command=diff_command(result),
-        files=() if result.is_answer else result.outcome_file.files,
-        verification=tabulate_verification(result.report, 0),
-        trace_command=_trace_command(output.trace_html, console),
-    )
-    # The first line says how the run ended.
-    style = {0: "bold green", 3: "bold"}.get(result.exit_code, "bold red")
-    for line in text.strip().splitlines():
-        console.print(Text(for_terminal(line), style=style), soft_wrap=True)
-        style = ""
-
-
-def _trace_command(page: Path, console: Console) -> str:
-    """Return the command line that opens the page, or its path where nobody types commands."""
-    opener = shutil.which("xdg-open") or shutil.which("open")
-    if opener is None or not console.is_terminal:
-        return str(page)
-    return shlex.join([Path(opener).name, str(page)])
-
-
-def diff_command(result: RunResult) -> str:
-    """Return the command line that shows the change on its local branch; "" if there is none."""
-    branch, opening = result.publication.branch, result.log.opening if result.log else None
-    if not (branch and opening and result.request.is_local):
-        return ""
-    base = opening.task.base_branch or opening.base
-    repository = Path(result.request.trigger.repository)
-    place = [] if repository == Path.cwd() else ["-C", str(repository)]
-    return shlex.join(["git", *place, "diff", f"{base}...{branch}"])

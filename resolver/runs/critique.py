@@ -1,4 +1,5 @@
-"""Asks a model for its opinion on the change of a run, once, after the verification.
+"""The critique stage: asks a model for its opinion on the change of a run, once, after the
+verification.
 
 The opinion is shown to people and decides nothing: a run without one ends in the same way. The
 request and the reply are bounded, and the call is paid from the run's budget.
@@ -22,7 +23,8 @@ from resolver.controller.limits import find_reached_limit
 from resolver.errors import LimitReached, ModelError, ResolverError
 from resolver.events.lifecycle import CritiqueCompleted
 from resolver.events.run_log import RunLog
-from resolver.events.stream import Clock, EventStream, MemoryStore
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import Clock, EventStream
 from resolver.github.text.markdown import (
     shorten_text,
 )
@@ -181,10 +183,17 @@ def ask_critic(model: Model, prompt: str, patch: Patch) -> Critique:
         )
     # A path that is not part of the change can't be unrelated to it.
     changed = {change.path for change in patch.files}
-    named = {each.path: each for each in reversed(reply.unrelated) if each.path in changed}
+    named = {
+        unrelated_file.path: unrelated_file
+        for unrelated_file in reversed(reply.unrelated)
+        if unrelated_file.path in changed
+    }
     unrelated = tuple(
-        UnrelatedFile(path=each.path, reason=shorten_text(each.reason, MAX_REASON_LENGTH // 3))
-        for each in reversed(list(named.values()))
+        UnrelatedFile(
+            path=unrelated_file.path,
+            reason=shorten_text(unrelated_file.reason, MAX_REASON_LENGTH // 3),
+        )
+        for unrelated_file in reversed(list(named.values()))
     )
     return Critique(
         model=model.name,
@@ -267,8 +276,8 @@ def _conversation(asked: ThreadRequest) -> str:
 
 def _changed_files(patch: Patch) -> str:
     lines = [
-        f"{each.path} ({each.status}, +{each.additions or 0} -{each.deletions or 0})"
-        for each in patch.files[:MAX_LISTED_FILES]
+        f"{file.path} ({file.status}, +{file.additions or 0} -{file.deletions or 0})"
+        for file in patch.files[:MAX_LISTED_FILES]
     ]
     more = len(patch.files) - len(lines)
     return with_invisible_shown("\n".join([*lines, *([f"and {more} more"] if more else [])]))

@@ -1,5 +1,6 @@
 """The execute stage: start the sandbox, run the agent and take its change out."""
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from resolver import __version__
+from resolver.agents.base import Agent
 from resolver.agents.definitions import AgentDefinition, AvailableTools
 from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import find_agent_model, has_fixed_task, is_answering_agent
@@ -17,20 +19,20 @@ from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
-from resolver.controller.delegation import reply_in
 from resolver.controller.limits import derive_outcome, find_reached_limit
 from resolver.controller.recovery import MAX_REPORTED, Difference, ReplayCheck
+from resolver.errors import SandboxLost
 from resolver.events.actions import Message, ReviewComment
 from resolver.events.base import Source
 from resolver.events.lifecycle import AGENT, ROOT_STAGE, RunStarted, SystemPrompt, roots_of
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
-from resolver.events.run_log import RunLog
+from resolver.events.run_log import RunLog, reply_in
 from resolver.events.state import State
 from resolver.events.stream import Clock
 from resolver.git.policy import is_protected
 from resolver.git.workspace import Workspace
-from resolver.memory.notes import notes_of
+from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
     ExportedChange,
@@ -64,6 +66,12 @@ from resolver.runtime.egress import record_connections
 from resolver.runtime.environment.environment import set_up
 from resolver.runtime.runtime import Runtime
 from resolver.security.invisible_text import with_invisible_shown
+from resolver.storage.notes import notes_of
+
+logger = logging.getLogger("resolver.runs.execute")
+
+MAX_REBUILDS = 5
+"""Maximum number of sandboxes that replace one that ended or hung during the run."""
 
 BUNDLE_FACTOR = 4
 """Maximum size of a bundle, as a multiple of the largest patch that would be published."""
@@ -80,8 +88,9 @@ class ExecutionRequest:
     knowledge: skills, instructions and notes for the agents, in addition to the task.
     approval_requester: how a person is asked to approve an action.
     change: the change that an earlier attempt exported; with it the work is done.
-    send_back: called with a finished change; returns the message with which the change goes back to
+    feedback: called with a finished change; returns the message with which the change goes back to
         the agent for correction, "" if the work is done.
+    conventions: how the repository writes pull requests and commits.
     traceparent: ids of the run's trace; "" if no spans are exported.
     on_output: receives the output of a command while it runs; see `Runtime`.
     """
@@ -99,8 +108,8 @@ class ExecutionRequest:
     knowledge: Knowledge = field(default_factory=Knowledge)
     approval_requester: ApprovalRequester = field(default_factory=ApprovalRequester)
     change: ExportedChange | None = None
-    send_back: Callable[[Patch], str] = lambda _: ""
-    subjects: Sequence[str] = ()
+    feedback: Callable[[Patch], str] = lambda _: ""
+    conventions: Conventions = field(default_factory=Conventions)
     traceparent: str = ""
     on_output: OnOutput | None = None
 
@@ -145,6 +154,9 @@ def execute(request: ExecutionRequest, workspace: Workspace, log: RunLog) -> Exe
     If the log has events already, the run is resumed: the actions in the log are first executed
     again in the new sandbox. If the work in the log has ended, only its change is exported once
     more. If the request has that change, no sandbox is started at all.
+
+    A sandbox that ends or hangs before the work is done is replaced in the same way, up to
+    MAX_REBUILDS times.
     """
     if request.change is not None:
         patch = workspace.receive(request.change.bundle, request.change.commit, request.change.tree)
@@ -152,6 +164,31 @@ def execute(request: ExecutionRequest, workspace: Workspace, log: RunLog) -> Exe
             derive_outcome(log.state), patch, tuple(log.state.commands), request.change
         )
     kind = runtime_kind(request.settings, request.host)
+    for rebuilds in range(MAX_REBUILDS):
+        try:
+            return _execute_in_sandbox(request, kind, workspace, log)
+        except SandboxLost as error:
+            logger.warning(
+                "run %s: %s; it is rebuilt (%d of at most %d times)",
+                request.run,
+                error.what,
+                rebuilds + 1,
+                MAX_REBUILDS,
+            )
+            # A stop that arrives before the next sandbox is there must not reach for the last one.
+            request.control.interrupt_with(_interrupt_nothing)
+    return _execute_in_sandbox(request, kind, workspace, log)
+
+
+def _interrupt_nothing() -> None:
+    """Do nothing, because no sandbox exists at the moment."""
+
+
+def _execute_in_sandbox(
+    request: ExecutionRequest, kind: str, workspace: Workspace, log: RunLog
+) -> ExecutionResult:
+    """Run the agent in a new sandbox, after the actions that the log already has. Raises
+    SandboxLost if the sandbox ends or hangs before the work is done."""
     logged_events = tuple(log.state.events)
     opening = log.opening or _log_start(request, workspace, kind, log)
     agent_model = find_agent_model(opening.agent, request.agents)
@@ -210,7 +247,7 @@ def _find_feedback(request: ExecutionRequest, outcome: Outcome, patch: Patch, lo
         return ""
     if find_reached_limit(log.state, request.now()) is not None or not _can_reply(request, log):
         return ""
-    return request.send_back(patch)
+    return request.feedback(patch)
 
 
 def _can_reply(request: ExecutionRequest, log: RunLog) -> bool:
@@ -309,8 +346,30 @@ def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> Relocate
 
 def _run_agent(parts: _AgentParts) -> Outcome:
     """Assemble the agent and its controller, and run them until the agent ends."""
-    request, log, runtime = parts.request, parts.log, parts.runtime
+    request, log, root = parts.request, parts.log, parts.runtime.root
     settings, recording = _restore_start(request, parts.opening, log.state)
+    agent, controller = _open_controller(parts, settings, recording)
+    # `_restore_start` returns the recording itself only for a log without a system prompt, that is
+    # for a replay that starts at the beginning. Only then can the logs be compared event by event.
+    if request.recording and recording is request.recording:
+        check = ReplayCheck(request.recording, parts.opening, log.stream, root)
+        log.stream.subscribe("replay", check)
+    if not any(isinstance(e, SystemPrompt) for e in log.state.events):
+        log.stream.add(agent.system_prompt())
+    if not any(isinstance(e, Message) and e.source is Source.USER for e in log.state.events):
+        prompt = _render_task_prompt(request, settings, parts.workspace, root, log.state)
+        log.stream.add(Message(content=prompt, source=Source.USER))
+    return controller.run()
+
+
+def _open_controller(
+    parts: _AgentParts, settings: Settings, recording: Sequence[Event]
+) -> tuple[Agent, AgentController]:
+    """Return the agent that the settings name, and the controller that runs it.
+
+    recording: what the models answer from, before they are asked.
+    """
+    request, log, runtime = parts.request, parts.log, parts.runtime
     redactor = request.host.redactor(settings)
     open_model = open_models(settings, recording, log.state, request.run, redactor.redact_text)
     available_tools = AvailableTools(
@@ -327,7 +386,7 @@ def _run_agent(parts: _AgentParts) -> Outcome:
     agent_model = find_agent_model(settings.agent, request.agents)
     model = open_model(log.stream, agent=settings.agent, model=agent_model)
     agent = open_agent(settings, model, available_tools)
-    controller = AgentController(
+    return agent, AgentController(
         agent=agent,
         stream=log.stream,
         state=log.state,
@@ -352,17 +411,6 @@ def _run_agent(parts: _AgentParts) -> Outcome:
             request.recording,
         ),
     )
-    # `_restore_start` returns the recording itself only for a log without a system prompt, that is
-    # for a replay that starts at the beginning. Only then can the logs be compared event by event.
-    if request.recording and recording is request.recording:
-        check = ReplayCheck(request.recording, parts.opening, log.stream, runtime.root)
-        log.stream.subscribe("replay", check)
-    if not any(isinstance(e, SystemPrompt) for e in log.state.events):
-        log.stream.add(agent.system_prompt())
-    if not any(isinstance(e, Message) and e.source is Source.USER for e in log.state.events):
-        prompt = _render_task_prompt(request, settings, parts.workspace, runtime.root, log.state)
-        log.stream.add(Message(content=prompt, source=Source.USER))
-    return controller.run()
 
 
 def _separately_answered_threads(request: ExecutionRequest, settings: Settings) -> tuple[str, ...]:
@@ -391,7 +439,8 @@ def _render_task_prompt(
         diff=workspace.pull_diff(with_invisible_shown),
         dialect=prompt.dialect if prompt else "tools",
         takes_answers=bool(_separately_answered_threads(request, settings)),
-        subjects=[with_invisible_shown(subject) for subject in request.subjects],
+        subjects=[with_invisible_shown(subject) for subject in request.conventions.subjects],
+        template=with_invisible_shown(request.conventions.template),
     )
 
 

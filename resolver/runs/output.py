@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError
 
-from resolver.config.lazy_module import lazy_module
+from resolver.config.startup import lazy_module
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ReplayDiverged
 from resolver.events.log import Event, stored_line
 from resolver.events.state import ModelMetrics, State
 from resolver.github.comments.report import RunFailure
+from resolver.models.base import FrozenModel
 from resolver.models.critique import Critique
 from resolver.models.pull_request import PublishedReview
 from resolver.models.run import (
@@ -29,7 +30,6 @@ from resolver.models.run import (
     Continuation,
     ExportedChange,
     FileChange,
-    FrozenModel,
     Outcome,
     Patch,
     Publication,
@@ -39,12 +39,13 @@ from resolver.models.run import (
     Trigger,
 )
 from resolver.models.verification import VerificationEvidence
-from resolver.trace.markdown import render_markdown
+from resolver.storage.run_store import BUNDLE, CHANGE, EVENTS, OUTCOME
 
 if TYPE_CHECKING:
-    from resolver.trace import html
+    from resolver.trace import html, markdown
 else:  # needed after the agent has worked
     html = lazy_module("resolver.trace.html")
+    markdown = lazy_module("resolver.trace.markdown")
 
 FORMAT = 1
 
@@ -63,32 +64,31 @@ _STATE_BY_FAILURE = {
 class EarlierPublication(FrozenModel):
     """The part of the work that was already public when the run continued it."""
 
-    branch: str | None = None
-    commit: str | None = None
-    tree: str = ""
-    pull_request: PullRequest | None = None
+    branch: str | None = Field(default=None, description="Branch that was pushed.")
+    commit: str | None = Field(default=None, description="Commit that was published.")
+    tree: str = Field(default="", description="Id of its tree; empty if nothing was published.")
+    pull_request: PullRequest | None = Field(
+        default=None, description="Pull request that was opened or updated."
+    )
 
 
 class ModelCosts(FrozenModel):
-    """The calls of one model or one service, and their cost in US dollars.
+    """The calls of one model or one service, and their cost in US dollars."""
 
-    cost: null if the price of one of the replies is unknown. priced: sum of the known prices.
-    """
-
-    calls: int
-    cost: float | None
-    priced: float
-    tokens: Tokens
-    seconds: float
+    calls: int = Field(description="Number of calls.")
+    cost: float | None = Field(description="Their cost; null if the price of a reply is unknown.")
+    priced: float = Field(description="Cost of the replies with a known price.")
+    tokens: Tokens = Field(description="Tokens of their replies.")
+    seconds: float = Field(description="Time that they took in all.")
 
 
 class RecordedDifference(FrozenModel):
     """A difference between a replay and its recording."""
 
-    recorded_id: int
-    field: str
-    recorded: str
-    found: str
+    recorded_id: int = Field(description="Id of the event in the recording.")
+    field: str = Field(description="The field of the event that differs.")
+    recorded: str = Field(description="Its value in the recording.")
+    found: str = Field(description="Its value in the replay.")
 
 
 class OutcomeFile(FrozenModel):
@@ -260,15 +260,9 @@ def _state_and_reason(
     return outcome.state, reason or "finished"
 
 
-OUTCOME = "outcome.json"
-EVENTS = "events.jsonl"
 REQUEST = "request.json"
 ISSUE = "issue.md"
 """The issue's text, if it was given on the command line."""
-CHANGE = "change.json"
-BUNDLE = "change.bundle"
-MAX_CHANGE_BYTES = 16_000_000
-"""Maximum size in bytes of a change that a later comment can still have published."""
 
 RESULT_FILES = (
     REQUEST, ISSUE, CHANGE, BUNDLE,
@@ -424,7 +418,7 @@ class Output:
         events = list(events)
         diff = read_diff(self.patch)
         page = html.render_html(events, diff=diff)
-        self._write("trace.md", render_markdown(events, diff).encode())
+        self._write("trace.md", markdown.render_markdown(events, diff).encode())
         self._write(self.trace_html.name, page.encode())
 
     def write_outcome(self, outcome: OutcomeFile) -> None:

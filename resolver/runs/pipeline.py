@@ -1,11 +1,18 @@
 """The pipeline of one run: its stages in order, from a request to a result.
 
-    request -> accept -> read -> clone -> configure -> execute -> verify -> publish -> conclude
+    authorize  check who asks, reserve quota, comment  AcceptedRun, AnnouncedRun
+    prepare    read the task, clone, configure         RunTask, ClonedRepository, PreparedRun
+    execute    open the log, let the agent work        OpenedLog, ExecutedRun
+    verify     execute the project's checks            Verification
+    critique   ask a model for its opinion, if wanted  Critique
+    publish    judge the change, push, propose, reply  PublishedRun, PostedReplies
+    report     write the final comment and the files   RunResult
 
-Each stage is a function of the values before it and returns one of the frozen values of
-`resolver.runs.stages`. No stage calls an earlier one. If a stage fails, the values of the stages
-before it remain and the final comment is written from them. `run_pipeline` never raises, except
-LeaseLost in a process of a fleet whose run was taken over.
+Before them, an entry point parses an event into a `RunRequest`. Each stage is a function of the
+values before it and returns frozen values of `resolver.runs.stages`. No stage calls an earlier one.
+If a stage fails, the values of the stages before it remain and the final comment is written from
+them. `run_pipeline` never raises, except LeaseLost in a process of a fleet whose run was taken
+over.
 """
 
 import logging
@@ -16,30 +23,24 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from resolver.config.lazy_module import lazy_module
 from resolver.config.settings import Settings
+from resolver.config.startup import lazy_module
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.limits import derive_outcome
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
-from resolver.events.actions import Delegate
-from resolver.events.lifecycle import ModelReplied, ServiceReplied
 from resolver.events.run_log import RunLog
-from resolver.git.deceptive_text import find_deceptive_text
-from resolver.git.policy import check, is_protected, withhold_secrets
-from resolver.git.tree import read_changes
+from resolver.git.policy import enforce_policy, withhold_secrets
 from resolver.github.comments.progress import ProgressChanges
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
-from resolver.memory.notes import notes_of
 from resolver.models.critique import Critique
-from resolver.models.pull_request import RepliesPosted, describe_review
+from resolver.models.pull_request import PostedReplies, describe_review
 from resolver.models.run import (
     Command,
     ExportedChange,
     Outcome,
-    Patch,
     Publication,
     RunState,
 )
@@ -53,7 +54,6 @@ from resolver.runs.conversation.comments import (
     start_progress_comment,
 )
 from resolver.runs.conversation.watch import require_current_delivery, require_standing_request
-from resolver.runs.live_output import live_output
 from resolver.runs.output import StoredRequest
 from resolver.runs.prepare import (
     clone,
@@ -66,6 +66,7 @@ from resolver.runs.prepare import (
 from resolver.runs.quotas.admission import read_refs, reserve_quota, watch_dashboard_stops
 from resolver.runs.reporting import (
     build_report,
+    execution_warnings,
     is_answer_run,
     is_merge,
     is_review_run,
@@ -73,23 +74,17 @@ from resolver.runs.reporting import (
 )
 from resolver.runs.resuming.resume import apply_approvals, change_limits, continue_run
 from resolver.runs.stages import (
+    AnnouncedRun,
     ExecutedRun,
     OpenedLog,
     PreparedRun,
     PublishedRun,
-    ReportedRun,
     RunRequest,
     RunResult,
     StageValues,
 )
-from resolver.runs.wiring.agents import denied_models
-from resolver.runs.wiring.knowledge import (
-    NOTES_FILE,
-    note_store,
-    render_instruction_changes,
-    render_notes,
-)
 from resolver.runs.wiring.models import preload_models, recording_of
+from resolver.runs.wiring.sandbox import live_output
 from resolver.runs.wiring.telemetry import end_spans, report_phase, with_spans
 
 if TYPE_CHECKING:
@@ -108,15 +103,12 @@ else:  # needed after the agent has worked
 logger = logging.getLogger("resolver.runs.pipeline")
 
 
-MAX_NAMED_PLACES = 10
-"""Maximum number of deceptive characters that warnings name one by one."""
-
-Preload = Callable[[Settings], None]
+Preload = Callable[[Settings], object]
 """Starts to load, without blocking, whatever the model of the settings needs."""
 
 
 def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_models) -> RunResult:
-    """Process one delivery from start to end and return its result. Raises nothing but LeaseLost.
+    """Execute a request from its start to its end and return the result. Raises only LeaseLost.
 
     preload: called after the requester was authorized, so that an unauthorized request costs
     nothing. It must return at once.
@@ -145,7 +137,7 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
         logger.exception("run %s failed", request.run)
         what = f"an internal error of Resolver: {error!r}"
         conclusion = Conclusion(values.redact(RunFailure(kind="error", what=what)), 1)
-    # The work stage did not return, so the log is the only record of how far the agent got.
+    # The execute stage did not return, so the log is the only record of how far the agent got.
     if values.executed is None and values.log is not None:
         values = replace(values, interrupted=derive_outcome(values.log.state))
     return end_spans(conclude(values, conclusion, forge))
@@ -172,7 +164,7 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
     accepted = reserve_quota(request, settings, forge, read_refs(request, forge))
     yield (values := values.with_value(accepted))
     progress = start_progress_comment(request, settings, values.publication, forge)
-    yield (values := values.with_value(ReportedRun(progress)))
+    yield (values := values.with_value(AnnouncedRun(progress)))
     run_task = load_task(request, settings, forge, progress)
     yield (values := values.with_value(run_task))
     _update_progress(values, read=True)
@@ -312,123 +304,69 @@ def _execute(
     folder: Path,
     verifier: "Callable[[], verify_stage.ChangeVerifier]",
 ) -> ExecutedRun:
-    """Run the agent and take its change out of the sandbox.
-
-    A resumed log is first brought up to date: new limits, the person's message and approvals are
-    added to it.
-    """
-    request, settings, workspace = prepared.request, prepared.settings, prepared.workspace
-    recording, max_limits = recording_of(settings), max_extended_limits(prepared)
+    """Run the agent and take its change out of the sandbox, without the secrets of the run."""
+    request, workspace = prepared.request, prepared.workspace
     if values.run_task is not None and values.run_task.log is not None:
-        change_limits(log, _limit_overrides(prepared, log))
-        continue_run(log, request.run, request.continuation, max_limits)
-        apply_approvals(log, request.run, request.continuation, request.control)
+        _update_resumed_log(prepared, log)
     # A change that an earlier attempt exported is used only if its work had ended. Otherwise the
     # agent continues, and a later export replaces it.
     exported_change = request.output.change if log.is_done else None
     if exported_change is None:
         request.output.withdraw_change()
-    result = execute_stage.execute(
-        execute_stage.ExecutionRequest(
-            run=request.run,
-            task=prepared.task,
-            settings=settings,
-            recording=recording,
-            host=request.host,
-            export_folder=folder,
-            now=request.now,
-            control=request.control,
-            max_limits=max_limits,
-            agents=prepared.agents.agents,
-            knowledge=prepared.knowledge,
-            approval_requester=approval_requester(values, forge),
-            change=exported_change,
-            send_back=lambda patch: "" if is_answer_run(values) else verifier().send_back(patch),
-            subjects=prepared.conventions.subjects,
-            traceparent=request.traceparent,
-            on_output=live_output(request.progress, prepared.redactor),
-        ),
-        workspace,
-        log,
-    )
+    execution = _execution_request(values, prepared, forge, folder, verifier, exported_change)
+    result = execute_stage.execute(execution, workspace, log)
     outcome, exported_patch = result.outcome, result.patch
     if is_answer := is_answer_run(values):
         outcome = _with_links(prepared, review.append_remarks(outcome, log))
         exported_patch = update_branch.unchanged_patch(workspace)
     patch, files_with_secrets = withhold_secrets(
-        workspace, exported_patch, prepared.redactor, settings.max_patch.bytes
+        workspace, exported_patch, prepared.redactor, prepared.settings.max_patch.bytes
     )
     # A change with secrets stays out of the output folder: a later command could publish it.
     if not (is_answer or files_with_secrets):
         request.output.keep_change(result.change)
     executed = ExecutedRun(outcome, patch, result.commands, result.change, files_with_secrets)
-    warnings = (*result.warnings, *_execution_warnings(prepared, executed, log, is_answer))
+    warnings = (*result.warnings, *execution_warnings(prepared, executed, log, is_answer))
     return replace(executed, warnings=warnings)
 
 
-def _execution_warnings(
-    prepared: PreparedRun, executed: ExecutedRun, log: RunLog, is_answer: bool
-) -> Iterator[str]:
-    """Yield the warnings of an execution, which the pull request and the final comment show.
-
-    They concern, in this order: the agent's notes, text of the change that looks different from
-    what it is, files that the change does not contain, agents whose model is not allowed, estimated
-    costs, and differences found when recorded actions were executed again.
-    """
-    settings = prepared.settings
-    yield from _note_warnings(prepared, executed.patch, log, is_answer)
-    if not is_answer and not executed.files_with_secrets:
-        yield from _deceptive_text_warnings(prepared, executed.patch)
-    if executed.change is not None and not is_answer:
-        yield from _excluded_file_warnings(executed.change)
-    delegates = (e.agent for e in log.state.events if isinstance(e, Delegate))
-    yield from denied_models(prepared.agents, {settings.agent, *delegates})
-    completions = [
-        e.completion for e in log.state.events if isinstance(e, ModelReplied | ServiceReplied)
-    ]
-    if estimated := sum(completion.is_cost_estimated for completion in completions):
-        total = len(completions)
-        yield render("run/estimated_cost.md.j2", count=estimated, total=total).strip()
-    if divergences := log.state.divergences:
-        template = "run/diverged.md.j2" if recording_of(settings) else "run/rebuilt.md.j2"
-        yield render(template, divergences=divergences).strip()
+def _update_resumed_log(prepared: PreparedRun, log: RunLog) -> None:
+    """Add to a resumed log what is new: limits, the person's message and approvals."""
+    request = prepared.request
+    change_limits(log, _limit_overrides(prepared, log))
+    continue_run(log, request.run, request.continuation, max_extended_limits(prepared))
+    apply_approvals(log, request.run, request.continuation, request.control)
 
 
-def _deceptive_text_warnings(prepared: PreparedRun, patch: Patch) -> Iterator[str]:
-    """Yield a warning for each place where added lines look different from what they are."""
-    if len(patch.diff) > prepared.settings.max_patch.bytes:
-        return  # a change of that size can't be published
-    git = prepared.workspace.git
-    places = find_deceptive_text(git, read_changes(git, patch.base, patch.tree))
-    for place in places[:MAX_NAMED_PLACES]:
-        yield render("run/deceptive_text.md.j2", place=place, left_out=0).strip()
-    if len(places) > MAX_NAMED_PLACES:
-        left_out = len(places) - MAX_NAMED_PLACES
-        yield render("run/deceptive_text.md.j2", place=None, left_out=left_out).strip()
-
-
-def _excluded_file_warnings(change: ExportedChange) -> Iterator[str]:
-    """Yield the warnings about files of the working tree that are not part of the change."""
-    if change.left_out:
-        yield render("run/left_out.md.j2", paths=change.left_out).strip()
-    if change.generated:
-        yield render("run/generated_left_out.md.j2", paths=change.generated).strip()
-
-
-def _note_warnings(
-    prepared: PreparedRun, patch: Patch, log: RunLog, is_answer: bool
-) -> Iterator[str]:
-    """Yield the warnings about the run's notes and about changed instructions for agents."""
+def _execution_request(
+    values: StageValues,
+    prepared: PreparedRun,
+    forge: Forge,
+    folder: Path,
+    verifier: "Callable[[], verify_stage.ChangeVerifier]",
+    exported_change: ExportedChange | None,
+) -> execute_stage.ExecutionRequest:
+    """Return what the execute stage needs. `exported_change` makes it start no sandbox."""
     request, settings = prepared.request, prepared.settings
-    notes = notes_of(log.state.events)
-    can_propose = not is_protected(NOTES_FILE, settings.protected_paths)
-    if settings.notes == "store" or (settings.notes == "propose" and not can_propose):
-        store = note_store(settings, request.host)
-        noted_at = log.state.last_at or request.now()
-        repository = request.trigger.repository
-        yield from filter(None, [render_notes(notes, store, repository, request.run, noted_at)])
-    if not is_answer:
-        yield from filter(None, [render_instruction_changes(patch, notes)])
+    return execute_stage.ExecutionRequest(
+        run=request.run,
+        task=prepared.task,
+        settings=settings,
+        recording=recording_of(settings),
+        host=request.host,
+        export_folder=folder,
+        now=request.now,
+        control=request.control,
+        max_limits=max_extended_limits(prepared),
+        agents=prepared.agents.agents,
+        knowledge=prepared.knowledge,
+        approval_requester=approval_requester(values, forge),
+        change=exported_change,
+        feedback=lambda patch: "" if is_answer_run(values) else verifier().feedback(patch),
+        conventions=prepared.conventions,
+        traceparent=request.traceparent,
+        on_output=live_output(request.progress, prepared.redactor),
+    )
 
 
 def _limit_overrides(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
@@ -511,10 +449,10 @@ def _publish_change(
 
 def _answer_threads(
     values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge
-) -> RepliesPosted:
+) -> PostedReplies:
     """Reply in the review threads that the request asks about."""
-    if not prepared.request.publish:
-        return RepliesPosted()
+    if not prepared.request.publish or not prepared.task.asked:
+        return PostedReplies()
     resolve_threads = prepared.settings.resolve_threads == "addressed"
     report: Report = build_report(values)
     return review.answer_threads(report, log, forge, prepared.redactor, resolve=resolve_threads)
@@ -579,8 +517,13 @@ def _check_policy(prepared: PreparedRun, executed: ExecutedRun) -> None:
             f"{', '.join(executed.files_with_secrets[:10])}, so it was not published",
             "rotate the secret, and check the event log for how it got there",
         )
-    resolved = update_branch.resolved_paths(executed.outcome, executed.patch, prepared.workspace)
-    check(
+    pull = prepared.workspace.pull
+    resolved = (
+        update_branch.resolved_paths(executed.outcome, executed.patch, prepared.workspace.git, pull)
+        if pull and pull.conflicts
+        else ()
+    )
+    enforce_policy(
         prepared.workspace,
         executed.patch,
         commit_builder.patch_policy_of(prepared.settings),

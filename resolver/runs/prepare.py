@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from resolver.agents.registry import is_answering_agent
-from resolver.config.lazy_module import lazy_module
 from resolver.config.setting_names import repository_warnings
 from resolver.config.settings import REPOSITORY_FILE, Settings, repository_settings
+from resolver.config.startup import lazy_module
 from resolver.config.templates import render
 from resolver.events.run_log import RunLog
 from resolver.git.clone import is_url, read_commit_date
@@ -37,6 +37,7 @@ from resolver.github.context.issue_form import find_form
 from resolver.github.events.reviews import render_deferred_threads, requested_threads, whole_request
 from resolver.github.forge import Forge
 from resolver.models.pull_request import OpenPullRequest
+from resolver.models.repository import DEFAULTS_REPOSITORY, Conventions
 from resolver.models.run import Command, Publication, Task, TriggerKind
 from resolver.publishing.review_comments import readable_pull_request
 from resolver.runs.resuming.resume import resume_run
@@ -48,7 +49,7 @@ from resolver.runs.stages import (
     RunRequest,
     RunTask,
 )
-from resolver.runs.wiring.agents import Callee, agent_for, read_agents
+from resolver.runs.wiring.agents import SlashCommand, choose_agent, read_agents
 from resolver.runs.wiring.knowledge import read_knowledge
 from resolver.security.invisible_text import with_invisible_shown
 
@@ -233,8 +234,7 @@ def _known_refs(
     run_task: RunTask, settings: Settings, snapshot: RepositorySnapshot | None
 ) -> RefListing | None:
     """Return the default branch of the repository in git's terms, None if git has to ask for it."""
-    server = settings.github_server_url.rstrip("/")
-    repository_url = f"{server}/{run_task.request.trigger.repository}.git"
+    repository_url = settings.clone_url(run_task.request.trigger.repository)
     if snapshot is None or not snapshot.tip or run_task.task.source != repository_url:
         return None
     branch = f"refs/heads/{snapshot.branch}"
@@ -272,16 +272,16 @@ def configure(
         forge.is_public,
         accepted.snapshot.siblings if accepted.snapshot else None,
     )
-    skills = [Callee(*skill) for skill in knowledge.tasks]
+    skills = [SlashCommand(*skill) for skill in knowledge.tasks]
     initial_agent = opening.agent if opening else settings.agent
-    agent = agent_for(request.trigger, initial_agent, agents, skills)
+    agent = choose_agent(request.trigger, initial_agent, agents, skills)
     prepared = PreparedRun(
         request=request,
         settings=settings.model_copy(update={"agent": agent}),
         task=task,
         workspace=workspace,
         base_committed_at=cloned.base_committed_at,
-        conventions=read_conventions(workspace),
+        conventions=Conventions(),
         agents=agents,
         knowledge=knowledge,
         max_cost=float("inf"),
@@ -293,6 +293,7 @@ def configure(
     )
     if run_task.log is None and workspace.pull is None and not request.is_local:
         prepared = _at_starting_branch(prepared, forge)
+    prepared = replace(prepared, conventions=_read_conventions(prepared, accepted, forge))
     prepared = _within_budget(prepared, accepted, run_task.log)
     return prepared if is_answering_agent(agent, agents.agents) else _with_update_plan(prepared)
 
@@ -311,7 +312,10 @@ def _with_issue_form(task: Task, workspace: Workspace) -> Task:
     none."""
     if task.trigger.is_pull_request or not task.body:
         return task
-    form = find_form(read_issue_templates(workspace), task.title, task.body)
+    templates = read_issue_templates(workspace)
+    if not templates:
+        return task
+    form = find_form(templates, task.title, task.body)
     return task.model_copy(update={"form": form})
 
 
@@ -348,6 +352,23 @@ def _at_starting_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
         task=task.model_copy(update={"base_branch": branch}),
         base_committed_at=read_commit_date(workspace_at_base.git, workspace_at_base.base),
     )
+
+
+def _read_conventions(prepared: PreparedRun, accepted: AcceptedRun, forge: Forge) -> Conventions:
+    """Return the repository's conventions, with its owner's pull request template if it has none
+    and the run may open a pull request."""
+    conventions = read_conventions(prepared.workspace)
+    adds_to_existing = prepared.workspace.pull is not None or prepared.task.follows is not None
+    is_answer = is_answering_agent(prepared.settings.agent, prepared.agents.agents)
+    siblings = accepted.snapshot.siblings if accepted.snapshot else {DEFAULTS_REPOSITORY}
+    if (
+        conventions.template.strip()
+        or adds_to_existing
+        or is_answer
+        or DEFAULTS_REPOSITORY not in siblings
+    ):
+        return conventions
+    return conventions.model_copy(update={"template": forge.owner_template()})
 
 
 def _is_change_for_issue(prepared: PreparedRun) -> bool:

@@ -1,39 +1,69 @@
-"""Builds the report of a run from the values of the stages that it has reached."""
+"""Builds the report of a run from the values of the stages that it has reached, with its warnings,
+and prints its result on the terminal."""
 
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from rich.console import Console
+from rich.text import Text
 
 from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import find_agent_model, is_answering_agent
-from resolver.config.lazy_module import lazy_module
+from resolver.config.startup import lazy_module
+from resolver.config.templates import render
 from resolver.controller.confirmation import pending_approval_in
 from resolver.errors import Cause
-from resolver.events.lifecycle import roots_of
+from resolver.events.actions import Delegate
+from resolver.events.lifecycle import ModelReplied, ServiceReplied, roots_of
 from resolver.events.run_log import RunLog
-from resolver.github.comments.report import CommentPreferences, Report, RunFailure
+from resolver.git.deceptive_text import find_deceptive_text
+from resolver.git.policy import is_protected
+from resolver.git.tree import read_changes
+from resolver.github.comments.report import (
+    CommentPreferences,
+    Report,
+    RunFailure,
+    move_labelled_parts,
+)
 from resolver.models.approval import PendingApproval
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import (
     CheckedCommand,
+    ExportedChange,
     Outcome,
+    Patch,
     Publication,
     RunLimits,
     RunState,
-    Unverified,
+    UnverifiedReason,
 )
 from resolver.models.verification import UNFINISHED
-from resolver.runs.output import MAX_CHANGE_BYTES, OutcomeFile, build_outcome_file
-from resolver.runs.stages import PreparedRun, StageValues
-from resolver.runs.wiring.models import model_name
-from resolver.trace.markdown import CommentTrace
-from resolver.trace.plain import relative_command
+from resolver.runs.output import OutcomeFile, build_outcome_file
+from resolver.runs.stages import ExecutedRun, PreparedRun, RunResult, StageValues
+from resolver.runs.wiring.agents import denied_models
+from resolver.runs.wiring.knowledge import (
+    NOTES_FILE,
+    note_store,
+    render_instruction_changes,
+    render_notes,
+)
+from resolver.runs.wiring.models import model_name, recording_of
+from resolver.storage.notes import notes_of
+from resolver.storage.run_store import MAX_CHANGE_BYTES
+from resolver.trace.plain import for_terminal, relative_command
 
 if TYPE_CHECKING:
-    from resolver.github.comments import comment_text, message_parts
+    from resolver.github.comments import comment_text, verification_text
     from resolver.publishing import commit_builder
+    from resolver.trace import markdown
 else:  # needed after the agent has worked
     comment_text = lazy_module("resolver.github.comments.comment_text")
-    message_parts = lazy_module("resolver.github.comments.message_parts")
     commit_builder = lazy_module("resolver.publishing.commit_builder")
+    markdown = lazy_module("resolver.trace.markdown")
+    verification_text = lazy_module("resolver.github.comments.verification_text")
 
 PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
     {"push_permission", "token", "sso", "archived", "disabled", "moved", "secret_scanning"}
@@ -105,10 +135,10 @@ def can_be_published(values: StageValues, failure: RunFailure | None) -> bool:
     return change is not None and change.bundle is not None
 
 
-def find_missing_verification(values: StageValues) -> Unverified:
+def find_missing_verification(values: StageValues) -> UnverifiedReason:
     """Return the verification that the change lacks to be ready for review; "" for nothing."""
     if any(conflict.untouched for conflict in values.publication.conflicts):
-        return "untouched"
+        return "unedited_conflict"
     verification, outcome = values.verification, values.outcome
     if outcome is None or not is_complete(outcome):
         return "unfinished"
@@ -134,11 +164,7 @@ def _commands_to_show(values: StageValues) -> tuple[CheckedCommand, ...]:
 def _outcome_to_show(values: StageValues) -> Outcome | None:
     """Return the outcome with the parts of its message apart; an answer stays as it was written."""
     outcome = values.outcome
-    return (
-        outcome
-        if outcome is None or is_answer_run(values)
-        else message_parts.move_labelled_parts(outcome)
-    )
+    return outcome if outcome is None or is_answer_run(values) else move_labelled_parts(outcome)
 
 
 def build_report(
@@ -148,7 +174,7 @@ def build_report(
     *,
     include_trace: bool = False,
 ) -> Report:
-    """Return the report with everything that people are told about the run.
+    """Return the report with everything that comments say about the run.
 
     include_trace: render the trace, which only comments show.
     pending_approval: the action that waits for approval now; by default the one at the end of the
@@ -158,7 +184,7 @@ def build_report(
     unverified = find_missing_verification(values)
     publication = values.publication
     pull = publication.pull_request
-    trace = CommentTrace(log.state.events) if log and include_trace else None
+    trace = markdown.CommentTrace(log.state.events) if log and include_trace else None
     prepared = values.prepared
     return Report(
         trigger=request.trigger,
@@ -246,3 +272,118 @@ def outcome_file_of(
         log_state=log.state if log else None,
         traceparent=request.traceparent,
     )
+
+
+MAX_NAMED_PLACES = 10
+"""Maximum number of deceptive characters that warnings name one by one."""
+
+
+def execution_warnings(
+    prepared: PreparedRun, executed: ExecutedRun, log: RunLog, is_answer: bool
+) -> Iterator[str]:
+    """Yield the warnings of an execution, which the pull request and the final comment show.
+
+    They concern, in this order: the agent's notes, text of the change that looks different from
+    what it is, files that the change does not contain, agents whose model is not allowed, estimated
+    costs, and differences found when recorded actions were executed again.
+    """
+    settings = prepared.settings
+    yield from _note_warnings(prepared, executed.patch, log, is_answer)
+    if not is_answer and not executed.files_with_secrets:
+        yield from _deceptive_text_warnings(prepared, executed.patch)
+    if executed.change is not None and not is_answer:
+        yield from _excluded_file_warnings(executed.change)
+    delegates = (e.agent for e in log.state.events if isinstance(e, Delegate))
+    yield from denied_models(prepared.agents, {settings.agent, *delegates})
+    completions = [
+        e.completion for e in log.state.events if isinstance(e, ModelReplied | ServiceReplied)
+    ]
+    if estimated := sum(completion.is_cost_estimated for completion in completions):
+        total = len(completions)
+        yield render("run/estimated_cost.md.j2", count=estimated, total=total).strip()
+    if divergences := log.state.divergences:
+        template = "run/diverged.md.j2" if recording_of(settings) else "run/rebuilt.md.j2"
+        yield render(template, divergences=divergences).strip()
+
+
+def _deceptive_text_warnings(prepared: PreparedRun, patch: Patch) -> Iterator[str]:
+    """Yield a warning for each place where added lines look different from what they are."""
+    if len(patch.diff) > prepared.settings.max_patch.bytes:
+        return  # a change of that size can't be published
+    git = prepared.workspace.git
+    places = find_deceptive_text(git, read_changes(git, patch.base, patch.tree))
+    for place in places[:MAX_NAMED_PLACES]:
+        yield render("run/deceptive_text.md.j2", place=place, left_out=0).strip()
+    if len(places) > MAX_NAMED_PLACES:
+        left_out = len(places) - MAX_NAMED_PLACES
+        yield render("run/deceptive_text.md.j2", place=None, left_out=left_out).strip()
+
+
+def _excluded_file_warnings(change: ExportedChange) -> Iterator[str]:
+    """Yield the warnings about files of the working tree that are not part of the change."""
+    if change.left_out:
+        yield render("run/left_out.md.j2", paths=change.left_out).strip()
+    if change.generated:
+        yield render("run/generated_left_out.md.j2", paths=change.generated).strip()
+
+
+def _note_warnings(
+    prepared: PreparedRun, patch: Patch, log: RunLog, is_answer: bool
+) -> Iterator[str]:
+    """Yield the warnings about the run's notes and about changed instructions for agents."""
+    request, settings = prepared.request, prepared.settings
+    notes = notes_of(log.state.events)
+    can_propose = not is_protected(NOTES_FILE, settings.protected_paths)
+    if settings.notes == "store" or (settings.notes == "propose" and not can_propose):
+        store = note_store(settings, request.host)
+        noted_at = log.state.last_at or request.now()
+        repository = request.trigger.repository
+        yield from filter(None, [render_notes(notes, store, repository, request.run, noted_at)])
+    if not is_answer:
+        yield from filter(None, [render_instruction_changes(patch, notes)])
+
+
+def print_result(result: RunResult, console: Console, resume_command: str = "") -> None:
+    """Print how the run ended. Control sequences in text from outside are removed.
+
+    resume_command: the command line that resumes the run; "" if it can't be resumed.
+    """
+    output = result.request.output
+    text = render(
+        "run/result.txt.j2",
+        result=result,
+        outcome=result.outcome,
+        publication=result.publication,
+        failure=result.failure,
+        output=output,
+        dry=not result.request.publish,
+        resume_command=resume_command,
+        diff_command=diff_command(result),
+        files=() if result.is_answer else result.outcome_file.files,
+        verification=verification_text.tabulate_verification(result.report, 0),
+        trace_command=_trace_command(output.trace_html, console),
+    )
+    # The first line says how the run ended.
+    style = {0: "bold green", 3: "bold"}.get(result.exit_code, "bold red")
+    for line in text.strip().splitlines():
+        console.print(Text(for_terminal(line), style=style), soft_wrap=True)
+        style = ""
+
+
+def _trace_command(page: Path, console: Console) -> str:
+    """Return the command line that opens the page, or its path where nobody types commands."""
+    opener = shutil.which("xdg-open") or shutil.which("open")
+    if opener is None or not console.is_terminal:
+        return str(page)
+    return shlex.join([Path(opener).name, str(page)])
+
+
+def diff_command(result: RunResult) -> str:
+    """Return the command line that shows the change on its local branch; "" if there is none."""
+    branch, opening = result.publication.branch, result.log.opening if result.log else None
+    if not (branch and opening and result.request.is_local):
+        return ""
+    base = opening.task.base_branch or opening.base
+    repository = Path(result.request.trigger.repository)
+    place = [] if repository == Path.cwd() else ["-C", str(repository)]
+    return shlex.join(["git", *place, "diff", f"{base}...{branch}"])

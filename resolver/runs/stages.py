@@ -1,7 +1,12 @@
 """The values that the stages of a run return, from its request to its result.
 
-Each is frozen and built once. `StageValues` collects those that a run has reached, so that a failed
-run is described by exactly what it knew.
+    RunRequest -> AcceptedRun, AnnouncedRun -> RunTask, ClonedRepository, PreparedRun
+      -> OpenedLog, ExecutedRun -> Verification -> Critique -> PublishedRun, PostedReplies
+      -> RunResult
+
+The stages are listed in `resolver.runs.pipeline`. Each value is frozen and built once.
+`StageValues` collects those that a run has reached, so that a failed run is described by exactly
+what it knew.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,8 +19,8 @@ from resolver.config.settings import Settings
 from resolver.controller.control import Control
 from resolver.errors import Cause
 from resolver.events.run_log import RunLog
-from resolver.events.steady_clock import SteadyClock
-from resolver.events.stream import Clock, LogCopy, Subscriber
+from resolver.events.stores import LogCopy
+from resolver.events.stream import Clock, SteadyClock, Subscriber
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.github.client.snapshot import RepositorySnapshot
@@ -23,7 +28,7 @@ from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion
 from resolver.models.critique import Critique
-from resolver.models.pull_request import RepliesPosted
+from resolver.models.pull_request import PostedReplies
 from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
@@ -56,7 +61,7 @@ def unlimited_budget(_: Settings) -> float:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One delivery to work on.
+    """A request for a run, as an entry point has parsed it from an event.
 
     load_settings: returns the settings, given the parsed `.github/resolver.yml` of the target's
         default branch.
@@ -158,7 +163,7 @@ class AcceptedRun:
 
 
 @dataclass(frozen=True)
-class ReportedRun:
+class AnnouncedRun:
     """The conversation was notified of the start of the run.
 
     progress: keeps the progress comment up to date; None if the run has none.
@@ -265,7 +270,7 @@ class PublishedRun:
 
 StageValue = (
     AcceptedRun
-    | ReportedRun
+    | AnnouncedRun
     | RunTask
     | ClonedRepository
     | PreparedRun
@@ -274,7 +279,7 @@ StageValue = (
     | Verification
     | Critique
     | PublishedRun
-    | RepliesPosted
+    | PostedReplies
 )
 
 
@@ -288,7 +293,7 @@ class StageValues:
     request: RunRequest
     settings: Settings
     accepted: AcceptedRun | None = None
-    reported: ReportedRun | None = None
+    announced: AnnouncedRun | None = None
     run_task: RunTask | None = None
     cloned: ClonedRepository | None = None
     prepared: PreparedRun | None = None
@@ -297,7 +302,7 @@ class StageValues:
     verification: Verification | None = None
     critique: Critique | None = None
     published: PublishedRun | None = None
-    replied: RepliesPosted | None = None
+    replied: PostedReplies | None = None
     interrupted: Outcome | None = None
 
     def with_value(self, value: StageValue) -> "StageValues":
@@ -352,7 +357,7 @@ class StageValues:
     @property
     def progress(self) -> ProgressReporter | None:
         """The reporter that keeps the progress comment up to date."""
-        return self.reported.progress if self.reported else None
+        return self.announced.progress if self.announced else None
 
     @property
     def outcome(self) -> Outcome | None:
@@ -392,7 +397,7 @@ class StageValues:
 
 _FIELDS: Mapping[type[StageValue], str] = {
     AcceptedRun: "accepted",
-    ReportedRun: "reported",
+    AnnouncedRun: "announced",
     RunTask: "run_task",
     ClonedRepository: "cloned",
     PreparedRun: "prepared",
@@ -401,7 +406,7 @@ _FIELDS: Mapping[type[StageValue], str] = {
     Verification: "verification",
     Critique: "critique",
     PublishedRun: "published",
-    RepliesPosted: "replied",
+    PostedReplies: "replied",
 }
 
 

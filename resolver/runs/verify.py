@@ -171,10 +171,10 @@ class ChangeVerifier:
         self.raise_if_stopped()
         return self._verified[patch.tree]
 
-    def send_back(self, patch: Patch) -> str:
-        """Return what the agent is told about checks, or a set-up, that fail because of its change.
+    def feedback(self, patch: Patch) -> str:
+        """Return the message to the agent about checks, or a set-up, that its change makes fail.
 
-        It is "" if nothing fails, or the agent has been told as often as the settings allow. A stop
+        It is "" if nothing fails, or the agent has got as many as the settings allow. A stop
         is left to `verify`.
         """
         try:
@@ -266,12 +266,12 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
             recorded={event.key: event.execution for event in recorded},
             record=log.stream.add,
             base_results=sandboxes.base_results,
-            seconds=settings.verification_seconds,
+            seconds=settings.timeout_seconds.verification,
             parallel=available_processors() > 1,
         ),
         changed_files=trees.changed_files,
         changed_tests=trees.changed_tests,
-        altered_tests=find_altered_tests(each for each in texts if each[0] in trees.changed_tests),
+        altered_tests=find_altered_tests(text for text in texts if text[0] in trees.changed_tests),
         deleted_tests=trees.deleted_tests,
         renamed_tests=trees.renamed_tests,
         tampering=find_tampering(

@@ -5,11 +5,12 @@ with any machine; docker.py, local.py and remote/machine.py implement it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Protocol
 
 from pydantic import ConfigDict, Field
 
+from resolver.errors import ServiceUnavailable
 from resolver.models.base import DeferredModel
 from resolver.models.verification import CheckService
 
@@ -23,15 +24,19 @@ class SandboxSpec(DeferredModel):
     run: str = Field(description="Id of the run, put on container and volume labels.")
     memory: str = Field(default="4g", description="Memory limit, Docker notation.")
     cpus: float = 2.0
-    pids: int = Field(default=1024, description="Most processes and threads.")
-    disk: int = Field(default=10 * 10**9, description="Most bytes that are written in it.", gt=0)
+    pids: int = Field(default=1024, description="Maximum number of processes and threads.")
+    disk: int = Field(
+        default=10 * 10**9, description="Maximum number of bytes that may be written in it.", gt=0
+    )
     read_only_root: bool = Field(
         default=False, description="A container can't write to the files of its image."
     )
     oci_runtime: str = Field(
         default="", description="Runtime of the container; empty for the engine's own."
     )
-    environment: dict[str, str] = Field(default={}, description="Extra variables inside.")
+    environment: dict[str, str] = Field(
+        default={}, description="Additional environment variables in the sandbox."
+    )
     egress: tuple[str, ...] = Field(
         default=(),
         description="What the run may reach, as AllowList reads it; where there is anything, the "
@@ -116,3 +121,15 @@ class Machine(Protocol):
     def scratch(self) -> str:
         """Absolute sandbox path of a folder outside the repository for bundles and long outputs."""
         ...
+
+
+def refuse_services(services: Sequence[CheckService], runtime: str) -> AbstractContextManager[None]:
+    """Return a context for no services, for a machine that can't run any.
+
+    Raises ServiceUnavailable if there are services. runtime: name of the machine's runtime.
+    """
+    if services:
+        raise ServiceUnavailable(
+            f"the {runtime} runtime can't start services", "use the docker runtime"
+        )
+    return nullcontext()

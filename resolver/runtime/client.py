@@ -1,7 +1,8 @@
 """The host's end of the wire: JSON-RPC requests to the action server, which is not trusted.
 
 A broken frame, an unknown id or a missing answer ends the connection. All calls, pending and later
-ones, then raise the same SandboxError. Nothing in this module waits without a time limit.
+ones, then raise the same SandboxError, which is a SandboxLost if the server has ended or hangs.
+Nothing in this module waits without a time limit.
 
 Output that the server reports while a command runs is only shown. It is limited in size, rate and
 number.
@@ -31,7 +32,7 @@ from typing import IO, Any, Final, Protocol, TypedDict, TypeVar, cast, get_type_
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from resolver.errors import SandboxError
+from resolver.errors import SandboxError, SandboxLost
 from resolver.models.base import DeferredModel
 from resolver.runtime.base import Channel
 from resolver.sandbox import wire
@@ -118,8 +119,8 @@ class WireClient:
         seconds: time limit for the answer.
         on_output: receives what the server reports of the output until then. The parameters have to
             ask for it (wire.OUTPUT_METHOD).
-        Raises WireError if the server reports an error, SandboxError if the server is lost or
-        breaks the protocol.
+        Raises WireError if the server reports an error, SandboxLost if the server has ended or does
+        not answer in time, and SandboxError if it breaks the protocol.
         """
         call = _Call(on_output)
         with self._lock:
@@ -133,7 +134,11 @@ class WireClient:
         with contextlib.suppress(SandboxError):  # `_send` has ended the connection
             self._send(wire.request_frame(id, method, params))
         if not call.done.wait(seconds):
-            self._end(f"the action server did not answer `{method}` in {seconds:.0f} seconds")
+            # It may be suspended for good, and so may be its engine. If the request itself makes it
+            # hang, the number of sandboxes that replace it is limited, as for one that ends it.
+            self._end(
+                f"the action server did not answer `{method}` in {seconds:.0f} seconds", SandboxLost
+            )
         if call.answer is None:
             raise self._loss_error()
         return self._result(method, call.answer, result)
@@ -151,7 +156,7 @@ class WireClient:
             with self._sending:
                 self._channel.send(frame)
         except SandboxError as error:
-            self._end(error.what)
+            self._end(error.what, SandboxLost)
             raise
 
     def _result(self, method: str, answer: dict[str, Any], result: type[T]) -> T:
@@ -190,7 +195,9 @@ class WireClient:
                 return
         details = self._channel.exit_details()
         self._end(
-            "the action server ended" + (f", with the words: {details[-1000:]}" if details else "")
+            "the action server ended"
+            + (f", with the last output: {details[-1000:]}" if details else ""),
+            SandboxLost,
         )
 
     def _dispatch(self, line: bytes) -> bool:
@@ -223,7 +230,7 @@ class WireClient:
             self._output_notices_left -= 1
             is_flood = self._output_notices_left < 0
         if is_flood:
-            self._end("the action server sent more output notifications than were asked for")
+            self._end("the action server sent more output notifications than were requested")
             return False
         now = self._monotonic()
         if (
@@ -235,11 +242,12 @@ class WireClient:
             call.on_output(notice.text)
         return True
 
-    def _end(self, reason: str) -> None:
-        """Close the connection and wake every caller. The first reason is the one they get."""
+    def _end(self, reason: str, kind: type[SandboxError] = SandboxError) -> None:
+        """Close the connection and wake every caller. The first reason is the one they get, as an
+        error of that kind."""
         with self._lock:
             if self._lost_error is None:
-                self._lost_error = SandboxError(
+                self._lost_error = kind(
                     f"the sandbox was lost: {reason}",
                     "see the event log for what ran last, and start the run again",
                 )
@@ -310,7 +318,7 @@ class Program:
         try:
             while True:
                 output = self._client.call("read_program", params, wire.ProgramOutput, seconds)
-                self._stderr_tail = output["words"]
+                self._stderr_tail = output["stderr_tail"]
                 data = base64.b64decode(output["data"], validate=True)
                 if data or output["ended"]:
                     return data

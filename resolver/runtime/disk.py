@@ -204,7 +204,7 @@ _MAX_OPEN_FOLDERS: Final = 50
 def bytes_below(folder: Path) -> int:
     """Return the disk space that the files below a folder use, in bytes. Links are not followed.
 
-    Raises NestedTooDeeply for folders of which the size can't be told.
+    Raises NestedTooDeeply for folders whose size can't be determined.
     """
     with _opened(os.open(folder, _FOLDER_FLAGS)) as top:
         return _bytes_below(top, 1)

@@ -8,11 +8,11 @@ an engine is found by labels and removed.
 import io
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from resolver.errors import SandboxError
+from resolver.errors import SandboxError, SandboxLost
 from resolver.models.verification import CheckService
 from resolver.runtime.base import Channel, SandboxSpec
 from resolver.runtime.channel import DockerChannel
@@ -137,7 +137,8 @@ class DockerMachine:
         other_options = ["--tools", f"{PREFIX}/bin", "--keep-environment"]
         other_options += ["--proxy"] if self._spec.egress else []
         command = [*_SERVE, PYTHON, "-I", SERVER, *path_options, *other_options]
-        with engine_errors(
+        with _container_errors(
+            self._running_container,
             "the action server could not be started in the container",
             "check that a container of the image stays up on this engine",
         ):
@@ -150,15 +151,20 @@ class DockerMachine:
 
     def put_archive(self, path: str, tar: bytes | Iterator[bytes]) -> None:
         """Unpack a tar stream below `path`."""
-        with engine_errors(f"{path} could not be put into the sandbox", _TRANSFER_ADVICE):
-            self._running_container.put_archive(path, tar)
+        container = self._running_container
+        with _container_errors(container, f"{path} could not be put into the sandbox"):
+            container.put_archive(path, tar)
 
     def get_archive(self, path: str) -> Iterator[bytes]:
         """Yield the file or folder as a tar stream.
 
         A symbolic link is returned as a link, not followed.
         """
-        with engine_errors(f"{path} could not be taken out of the sandbox", _TRANSFER_ADVICE):
+        with _container_errors(
+            self._running_container,
+            f"{path} could not be taken out of the sandbox",
+            _TRANSFER_ADVICE,
+        ):
             stream, _ = self._running_container.get_archive(path)
             yield from stream
 
@@ -284,7 +290,11 @@ class DockerMachine:
             self._start()
 
     def _read_id_maps(self) -> tuple[str, str]:
-        with engine_errors("the container's user namespace can't be read", _TRANSFER_ADVICE):
+        with _container_errors(
+            self._running_container,
+            "the container's user namespace can't be read",
+            _TRANSFER_ADVICE,
+        ):
             answer: Any = self._running_container.exec_run(
                 [PYTHON, "-I", "-S", "-c", _PRINT_ID_MAPS]
             )
@@ -329,6 +339,28 @@ def _tar_of_folders(folders: Sequence[tuple[str, int]], owner: tuple[int, int]) 
     return buffer.getvalue()
 
 
+@contextmanager
+def _container_errors(
+    container: "Container", what: str, next_step: str = _TRANSFER_ADVICE
+) -> Iterator[None]:
+    """Raise the errors of `engine_errors`, as SandboxLost if the container has ended."""
+    try:
+        with engine_errors(what, next_step):
+            yield
+    except SandboxError as error:
+        if _has_ended(container):
+            raise SandboxLost(error.what, error.next_step) from error
+        raise
+
+
+def _has_ended(container: "Container") -> bool:
+    """Return True if the container is not running. False if the engine does not answer."""
+    with suppress(SandboxError), engine_errors("the container can't be found", ""):
+        assert container.client is not None, "it was created by a client"
+        return not container.client.api.containers(filters={"id": container.id})
+    return False
+
+
 class _WatchedChannel(DockerChannel):
     """The wire of a container that the disk watch may kill for a reason unknown to the server."""
 
@@ -358,12 +390,12 @@ def idle_containers(client: "DockerClient", now: datetime) -> "list[Container]":
                 all=True, filters={"label": label}, ignore_removed=True
             )
         ]
-    active = {each.id for each in containers if not _is_idle(each, now)}
+    active = {candidate.id for candidate in containers if not _is_idle(candidate, now)}
     # A service is in use as long as the sandbox that it belongs to.
     return [
-        each
-        for each in containers
-        if each.id not in active and each.labels.get(SERVICE_LABEL) not in active
+        candidate
+        for candidate in containers
+        if candidate.id not in active and candidate.labels.get(SERVICE_LABEL) not in active
     ]
 
 

@@ -8,12 +8,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from resolver.config.startup import lazy_module
 from resolver.errors import SandboxError
 from resolver.runtime.image_pull import pull_image
 
 if TYPE_CHECKING:
+    import docker
     from docker import DockerClient
     from docker.models.containers import Container
+else:  # imported on first use; a server imports it before its first run
+    docker = lazy_module("docker")
 
 RUN_LABEL: Final = "resolver.run"
 """Label on every container; its value is the id of the run."""
@@ -25,8 +29,6 @@ _CALL_SECONDS: Final = 120
 @contextmanager
 def engine_errors(what: str, next_step: str) -> Iterator[None]:
     """Turn exceptions of the engine's client into SandboxError with the text "<what>: <reason>"."""
-    import docker
-
     try:
         yield
     except docker.errors.APIError as error:
@@ -44,8 +46,6 @@ def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS)
     environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH and DOCKER_CONTEXT are read.
     seconds: time limit for one call to the engine.
     """
-    import docker
-
     address = environment.get("DOCKER_HOST") or "the default socket or the current docker context"
     with engine_errors(
         f"no Docker engine answers at {address}",
@@ -71,8 +71,6 @@ def engine_answers(environment: Mapping[str, str]) -> bool:
 
 def has_image(environment: Mapping[str, str], image: str) -> bool:
     """Return True if an engine answers and has the image. Nothing is pulled."""
-    import docker
-
     try:
         client = connect_engine(environment, _PROBE_SECONDS)
     except SandboxError:
@@ -91,8 +89,6 @@ def image_settings(client: "DockerClient", image: str) -> dict[str, Any]:
 
     Raises SandboxError if the image can't be pulled.
     """
-    import docker
-
     with engine_errors(
         f"the image {image} is not on the engine and can't be pulled",
         "name another with `--image`, pull or build it first, or work on this machine with "
@@ -120,11 +116,9 @@ def require_oci_runtime(client: "DockerClient", name: str) -> None:
 
 def remove_container(container: "Container") -> None:
     """Remove a container, running or not, with its anonymous volumes; a missing one is no error."""
-    import docker
-
+    name = container.name or container.short_id
     with engine_errors(
-        f"the container {container.name} could not be removed",
-        f"remove it with `docker rm -f {container.name}`",
+        f"the container {name} could not be removed", f"remove it with `docker rm -f {name}`"
     ):
         try:
             container.remove(force=True, v=True)

@@ -3,6 +3,9 @@
 It runs as a script and needs the standard library only:
     enter.py REPORT_FD PLACES PROGRAM [ARGUMENT...]
 
+PROGRAM may be a Python script (*.py): it runs in a fork of this interpreter, which saves the start
+of another one.
+
 PLACES is a JSON object: {"folder": the writable folder, "readable": [folders that stay readable],
 "hidden": [files and folders to cover], "filter": path of socket_filter.py, "max_file_bytes":
 largest size of one file}.
@@ -19,12 +22,14 @@ https://docs.kernel.org/filesystems/overlayfs.html
 import ctypes
 import errno
 import fcntl
+import gc
 import json
 import os
 import re
 import resource
 import runpy
 import signal
+import site
 import socket
 import struct
 import sys
@@ -365,6 +370,8 @@ def run_server(command: list[str]) -> int:
     """
     child = os.fork()
     if child == 0:
+        if command[0].endswith(".py"):
+            return _run_script(command)
         os.execv(command[0], command)  # noqa: S606
     # This process holds the descriptors of the wire too. If it were dumpable, other processes of
     # the same user could open them through /proc: PR_SET_DUMPABLE in prctl(2).
@@ -381,6 +388,14 @@ def run_server(command: list[str]) -> int:
             os.wait()
     except OSError:  # there are no children left
         return os.waitstatus_to_exitcode(status) & 0xFF
+
+
+def _run_script(command: list[str]) -> int:
+    """Run a Python script with its arguments in this process, and return 0."""
+    site.main()  # which -S has left out: the script may look for installed packages
+    sys.argv = command
+    runpy.run_path(command[0], run_name="__main__")
+    return 0
 
 
 def enter_sandbox(report_fd: int, places: dict[str, Any], command: list[str]) -> int:
@@ -446,4 +461,5 @@ def _send(fd: int, report: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # imports only add objects
     sys.exit(enter_sandbox(int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]))

@@ -1,8 +1,8 @@
-"""Who owns a folder in memory that the engine mounts into a container.
+"""Finds the ids that own a folder in memory which the engine mounts into a container.
 
-The engine mounts it as the user that it is itself. A container in a user namespace of its own
-(`userns-remap`) has other ids than the engine for the same users; one of a rootless engine shares
-the engine's namespace. https://man7.org/linux/man-pages/man7/user_namespaces.7.html
+The engine mounts it as its own user. A container in a user namespace of its own (`userns-remap`)
+has other ids than the engine for the same users; one of a rootless engine shares the engine's
+namespace. https://man7.org/linux/man-pages/man7/user_namespaces.7.html
 """
 
 from typing import TYPE_CHECKING

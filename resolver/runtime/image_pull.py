@@ -1,4 +1,4 @@
-"""Pulls an image and logs how far the pull has come.
+"""Pulls an image and logs its progress.
 
 Whoever shows progress to a person attaches a handler to `pull_logger`: the start of a pull is
 logged with INFO, its progress with DEBUG.
@@ -28,7 +28,7 @@ class PullProgress:
         self._layers: dict[str, tuple[int, int]] = {}
 
     def add(self, entry: Mapping[str, Any]) -> None:
-        """Take in one entry of the engine's answer."""
+        """Add one entry of the engine's answer."""
         layer, detail = str(entry.get("id", "")), entry.get("progressDetail") or {}
         known = self._layers.get(layer, (0, 0))
         if entry.get("status") == "Downloading" and len(self._layers) < MAX_LAYERS:

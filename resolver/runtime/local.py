@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -30,10 +30,10 @@ from resolver.config.temporary_directory import (
     lock_directory,
     remove_locked_directory,
 )
-from resolver.errors import SandboxError, ServiceUnavailable
+from resolver.errors import SandboxError
 from resolver.models.verification import CheckService
 from resolver.runtime import enter
-from resolver.runtime.base import NOT_SEPARATED, Channel, SandboxSpec
+from resolver.runtime.base import NOT_SEPARATED, Channel, SandboxSpec, refuse_services
 from resolver.runtime.channel import KEPT_STDERR_BYTES, SocketChannel
 from resolver.runtime.disk import DiskWatch, bytes_below, open_below, remove_tree, unpack_below
 from resolver.runtime.toolbox import SANDBOX_FOLDER
@@ -223,11 +223,7 @@ class LocalMachine:
         cancelled: Callable[[], bool],  # noqa: ARG002
     ) -> AbstractContextManager[None]:
         """Return a context for no services. Raises ServiceUnavailable if there are any."""
-        if services:
-            raise ServiceUnavailable(
-                "the local runtime can't start services", "use the docker runtime"
-            )
-        return nullcontext()
+        return refuse_services(services, "local")
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002 - no images here
         """Return False: this machine has no images."""
@@ -271,7 +267,7 @@ class LocalMachine:
     def _server_command(self) -> list[str]:
         folders = ["--root", str(self._home / "workspace"), "--scratch", self.scratch]
         programs = ["--bash", self._program("bash"), "--git", self._program("git")]
-        server = [sys.executable, "-I", str(SANDBOX_FOLDER / "__main__.py")]
+        server = [str(SANDBOX_FOLDER / "__main__.py")]
         proxy_option = ["--proxy"] if self._spec.egress else []
         return [*server, *folders, *programs, "--keep-environment", *proxy_option]
 

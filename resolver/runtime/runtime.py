@@ -4,6 +4,7 @@ It executes actions and returns observations, puts the checkout in and takes the
 events that it returns have no number yet; the event stream assigns it.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,6 +45,8 @@ from resolver.runtime.egress import EgressLog, EgressPolicy
 from resolver.runtime.tunnels import HostTunnels
 from resolver.sandbox import wire
 
+logger = logging.getLogger("resolver.runtime")
+
 T = TypeVar("T")
 
 MAX_COMMAND_SECONDS: Final = 3600.0
@@ -52,7 +55,7 @@ MAX_COMMAND_SECONDS: Final = 3600.0
 START_SECONDS: Final = 60.0
 FILE_SECONDS: Final = 60.0
 GIT_SECONDS: Final = 600.0
-GRACE_SECONDS: Final = 30.0
+ANSWER_SECONDS: Final = 30.0
 """Time added to a command's own timeout for the server to interrupt it and answer."""
 
 BROWSE_SECONDS: Final = 120.0
@@ -83,6 +86,7 @@ class Runtime:
         allows egress too.
     on_output: receives the last lines of the output of a command or cell while it runs. They come
         from the sandbox unchanged. Without it, the sandbox does not report them.
+    answer_seconds: time after a command's own timeout in which the sandbox has to answer.
     """
 
     def __init__(
@@ -91,8 +95,10 @@ class Runtime:
         command_timeout: float,
         egress: EgressPolicy | None = None,
         on_output: OnOutput | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._machine = machine
+        self._answer_seconds = answer_seconds
         self._command_timeout = command_timeout
         self._egress = egress
         self._on_output = on_output
@@ -126,8 +132,14 @@ class Runtime:
             self._resources = opening.pop_all()
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+    def __exit__(self, error_type: type[BaseException] | None, *exc: object) -> None:
+        try:
+            self.close()
+        except SandboxError as error:
+            # What ended the work says whether another sandbox can continue it.
+            if error_type is None or not issubclass(error_type, SandboxError):
+                raise
+            logger.warning("%s", error.what)
 
     def close(self) -> None:
         """Stop and remove the sandbox. May be called more than once."""
@@ -224,8 +236,8 @@ class Runtime:
     def execute(self, action: SandboxAction) -> ObservationBase:
         """Execute the action and return its observation.
 
-        An error that the agent can correct is returned as an ErrorObservation. Raises SandboxError
-        if the sandbox is lost.
+        An error that the agent can correct is returned as an ErrorObservation. Raises SandboxLost
+        if the sandbox ends or does not answer in time, SandboxError if it breaks the protocol.
         """
         method, parameters, result_type, seconds = self._request(action)
         on_output = self._on_output if method in wire.OUTPUT_METHODS else None
@@ -247,11 +259,11 @@ class Runtime:
             case CmdRun(command=command):
                 seconds = self._timeout(action.timeout)
                 request = {"command": command, "timeout": seconds, "is_input": action.is_input}
-                return "run_command", request, wire.CommandReport, seconds + GRACE_SECONDS
+                return "run_command", request, wire.CommandReport, seconds + self._answer_seconds
             case IPythonRunCell(code=code):
                 seconds = self._timeout(action.timeout)
                 request = {"code": code, "timeout": seconds}
-                return "run_cell", request, wire.CellReport, seconds + GRACE_SECONDS
+                return "run_cell", request, wire.CellReport, seconds + self._answer_seconds
             case BrowseURL() | BrowseInteractive():
                 seconds = min(self._command_timeout, BROWSE_SECONDS)
                 request = {**own_fields(action), "timeout": seconds}

@@ -89,8 +89,10 @@ def run_service_containers(
         return
     with ExitStack() as running:
         end = time.monotonic() + min(seconds, START_SECONDS)
-        started = [running.enter_context(_ServiceContainer(sandbox, each)) for each in services]
-        if any(each.ports for each in started):
+        started = [
+            running.enter_context(_ServiceContainer(sandbox, service)) for service in services
+        ]
+        if any(container.ports for container in started):
             with _probe(sandbox, started, max(1.0, end - time.monotonic())) as probe:
                 _wait_until_ready(probe, started, cancelled)
         yield
@@ -140,7 +142,7 @@ class _ServiceContainer:
         command = _command(settings, service)
         if not command:
             raise SandboxError("its image starts no program", "name another image")
-        exposed = [each.partition("/")[0] for each in settings.get("ExposedPorts") or ()]
+        exposed = [port.partition("/")[0] for port in settings.get("ExposedPorts") or ()]
         self.ports = tuple(map(str, service.ports)) or ((",".join(exposed),) if exposed else ())
         with engine_errors("the engine refused it", "check the limits of the sandbox"):
             self._container = client.containers.create(
@@ -225,7 +227,7 @@ def _probe(
 
     It is a container of its own, so that no program of the sandbox can trace it.
     """
-    ports = [port for each in services for port in each.ports]
+    ports = [port for service in services for port in service.ports]
     options = {**_confinement(sandbox), "auto_remove": False}
     with engine_errors("the engine can't look for the services", "start the run again"):
         container = sandbox.client.containers.create(
@@ -246,9 +248,9 @@ def _wait_until_ready(
     probe: "Container", services: Sequence[_ServiceContainer], cancelled: Callable[[], bool]
 ) -> None:
     while not cancelled():
-        for each in services:
-            if each.ended.is_set():
-                raise _failure(each, "it ended")
+        for service in services:
+            if service.ended.is_set():
+                raise _failure(service, "it ended")
         with engine_errors("the engine can't look for the services", "start the run again"):
             probe.reload()
         if probe.status == "exited":

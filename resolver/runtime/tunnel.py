@@ -157,7 +157,8 @@ class TunnelContext:
 class Tunnel:
     """One connection of the sandbox. The wire's reader calls `note`, the carrier thread the rest.
 
-    `upload`, `granted`, `window`, `ended_inside` and `closed_there` are guarded by the lock.
+    `upload`, `granted`, `window`, `ended_by_sandbox` and `closed_by_sandbox` are guarded by the
+    lock.
     """
 
     def __init__(self, number: int, host: str, port: int, common: TunnelContext) -> None:

@@ -2,11 +2,20 @@
 
 A volume is complete if it has the archive's last entry, which is also the first program of the
 sandbox (toolbox.ENTRY). Only one process fills it at a time.
+
+Two locks ensure that. The name of a container excludes the processes of other machines too, but it
+outlives a process that is killed. The lock of the archive is known on this machine only, but the
+kernel releases it when its process dies: the container of an earlier owner is then left over.
 """
 
+import fcntl
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from resolver.errors import SandboxError
 from resolver.runtime.engine import engine_errors, remove_container
@@ -18,6 +27,9 @@ if TYPE_CHECKING:
     from docker.types import Mount
 
 TOOLBOX_LABEL: Final = "resolver.toolbox"
+LOCK_LABEL: Final = "resolver.toolbox.lock"
+"""Label of the container that fills the volume: the lock that its process holds, or empty."""
+
 _POLL_SECONDS: Final = 0.5
 _CHUNK_BYTES: Final = 1024 * 1024
 
@@ -68,30 +80,71 @@ def fill_volume(
     """Put the toolbox into its volume, or wait for the process that is doing so.
 
     A helper container gives access to the volume and is never started. The engine accepts its name
-    only once, so the name is the lock.
-    lock_seconds: seconds after which an existing helper is considered to be left by a crash and
-        removed.
+    only once, so the name is the lock among all machines that use the engine.
+    lock_seconds: seconds after which the helper of another machine, or of a process that is
+        suspended, is considered to be left by a crash and removed. The helper of a process of this
+        machine that was killed is removed at once.
     """
     with engine_errors(
         "the sandbox's toolbox could not be put on the engine",
         "check that the engine has free disk space with `docker system df`",
     ):
-        _fill(client, toolbox, image, lock_seconds)
+        deadline = time.monotonic() + lock_seconds
+        with _lock(toolbox.archive(), deadline) as lock:
+            _fill(client, toolbox, image, lock, deadline, lock_seconds)
 
 
-def _fill(client: "DockerClient", toolbox: Toolbox, image: str, lock_seconds: float) -> None:
-    deadline = time.monotonic() + lock_seconds
-    while (helper := _helper(client, toolbox, image)) is None:
+def _fill(
+    client: "DockerClient",
+    toolbox: Toolbox,
+    image: str,
+    lock: str,
+    deadline: float,
+    lock_seconds: float,
+) -> None:
+    while (helper := _helper(client, toolbox, image, lock)) is None:
         if time.monotonic() > deadline:
             _remove_stale(client, toolbox)
             deadline = time.monotonic() + lock_seconds
-        time.sleep(_POLL_SECONDS)
+        elif not _remove_stale(client, toolbox, lock):
+            time.sleep(_POLL_SECONDS)
     try:
         if not _is_filled(helper):
             _put(helper, toolbox)
             remove_other_versions(client, toolbox, datetime.now(UTC) - KEPT_TIME)
     finally:
         remove_container(helper)
+
+
+@contextmanager
+def _lock(archive: Path, deadline: float) -> Iterator[str]:
+    """Hold the lock of the archive, flock(2). Yield a name that no other lock of any machine has.
+
+    Yields "" without the lock if another process has had it up to the deadline, or if the file
+    system has no locks.
+    """
+    descriptor = os.open(archive, os.O_RDONLY)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    yield ""
+                    return
+                time.sleep(_POLL_SECONDS)
+            except OSError:
+                yield ""
+                return
+            else:
+                break
+        # The number of a file is unique on one device, that of a device until the machine starts
+        # again.
+        status = os.fstat(descriptor)
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        yield f"{boot}-{status.st_dev}-{status.st_ino}"
+    finally:
+        os.close(descriptor)
 
 
 def _is_filled(helper: "Container") -> bool:
@@ -117,7 +170,7 @@ def _lock_name(toolbox: Toolbox) -> str:
     return f"{volume_name(toolbox)}-fill"
 
 
-def _helper(client: "DockerClient", toolbox: Toolbox, image: str) -> "Container | None":
+def _helper(client: "DockerClient", toolbox: Toolbox, image: str, lock: str) -> "Container | None":
     """Return the container that gives access to the volume; None while another process fills it."""
     import docker
 
@@ -127,7 +180,7 @@ def _helper(client: "DockerClient", toolbox: Toolbox, image: str) -> "Container 
             [ENTRY],
             name=_lock_name(toolbox),
             network_mode="none",
-            labels={TOOLBOX_LABEL: toolbox.key},
+            labels={TOOLBOX_LABEL: toolbox.key, LOCK_LABEL: lock},
             mounts=[toolbox_mount(toolbox, read_only=False)],
         )
     except docker.errors.APIError as error:
@@ -137,13 +190,23 @@ def _helper(client: "DockerClient", toolbox: Toolbox, image: str) -> "Container 
         raise
 
 
-def _remove_stale(client: "DockerClient", toolbox: Toolbox) -> None:
-    import docker
+def _remove_stale(client: "DockerClient", toolbox: Toolbox, lock: str | None = None) -> bool:
+    """Remove the helper of another process. Return False if there is nothing to remove.
 
-    try:
-        remove_container(client.containers.get(_lock_name(toolbox)))
-    except docker.errors.NotFound:
-        return
+    lock: if given, only a helper that was made under this lock is removed. The caller has the lock,
+        so that process has ended.
+    """
+    if lock == "":
+        return False
+    filters: dict[str, Any] = {"name": f"^/{_lock_name(toolbox)}$"}
+    if lock is not None:
+        filters["label"] = f"{LOCK_LABEL}={lock}"
+    # Listed without details: the engine answers a question for those only after it has unpacked
+    # what a process puts into the container.
+    helpers = client.containers.list(all=True, filters=filters, sparse=True)
+    for helper in helpers:
+        remove_container(helper)
+    return len(helpers) > 0
 
 
 def remove_other_versions(client: "DockerClient", toolbox: Toolbox, before: datetime) -> None:

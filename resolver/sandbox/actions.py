@@ -5,18 +5,15 @@ It knows nothing of frames and pipes, so that it can be served over any transpor
 
 import base64
 import os
-import platform
+import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .bash import Bash
 from .change import checkout, compare_tree, export_change, set_baseline
 from .changed_paths import TreeComparison
-from .chromium import find_chromium
-from .editor import Editor
-from .environment import Outputs, shell_environment, user_name
+from .environment import Outputs, find_chromium, shell_environment, user_name
 from .ipython import IPython, KernelCommand
 from .processes import Family
 from .programs import Programs
@@ -33,13 +30,13 @@ from .wire import (
 
 if TYPE_CHECKING:
     from .browser import Browser
+    from .editor import Editor
 
 MAX_TIMEOUT_SECONDS: Final = 24 * 3600.0
 """Longest timeout in seconds for one command or cell; longer ones are reduced to it."""
 
 
-@dataclass(frozen=True)
-class SandboxPaths:
+class SandboxPaths(NamedTuple):
     """The folders and programs that the server works with. All paths are absolute."""
 
     root: str
@@ -72,7 +69,7 @@ class Actions:
         self._family = family
         self._environment = environment
         self._browser: Browser | None = None
-        self._editor = Editor(paths.root, paths.scratch)
+        self._editor: Editor | None = None
         self._programs = Programs(family, environment, paths.root)
         self._background = ThreadPoolExecutor(max_workers=1)
         self._comparison: Future[TreeComparison] | None = None
@@ -101,7 +98,7 @@ class Actions:
             "protocol": PROTOCOL,
             "pid": os.getpid(),
             "root": self._paths.root,
-            "python": platform.python_version(),
+            "python": ".".join(map(str, sys.version_info[:3])),
             "user": user_name(),
             "browser": find_chromium(self._environment) is not None,
         }
@@ -154,24 +151,33 @@ class Actions:
             )
         return self._browser
 
+    def _opened_editor(self) -> "Editor":
+        # It imports parsers, to check the syntax of what it writes, and the first action is most
+        # often a command.
+        from .editor import Editor
+
+        if self._editor is None:
+            self._editor = Editor(self._paths.root, self._paths.scratch)
+        return self._editor
+
     def _view(self, parameters: "Parameters") -> Mapping[str, Any]:
-        return self._editor.view(parameters.text("path"), parameters.lines("view_range"))
+        return self._opened_editor().view(parameters.text("path"), parameters.lines("view_range"))
 
     def _create(self, parameters: "Parameters") -> Mapping[str, Any]:
-        return self._editor.create(parameters.text("path"), parameters.text("file_text"))
+        return self._opened_editor().create(parameters.text("path"), parameters.text("file_text"))
 
     def _str_replace(self, parameters: "Parameters") -> Mapping[str, Any]:
-        return self._editor.str_replace(
+        return self._opened_editor().str_replace(
             parameters.text("path"), parameters.text("old_str"), parameters.text("new_str")
         )
 
     def _insert(self, parameters: "Parameters") -> Mapping[str, Any]:
-        return self._editor.insert(
+        return self._opened_editor().insert(
             parameters.text("path"), parameters.number("insert_line"), parameters.text("new_str")
         )
 
     def _undo_edit(self, parameters: "Parameters") -> Mapping[str, Any]:
-        return self._editor.undo_edit(parameters.text("path"))
+        return self._opened_editor().undo_edit(parameters.text("path"))
 
     def _checkout(self, parameters: "Parameters") -> Mapping[str, Any]:
         git_dir, paths = parameters.text("git_dir"), self._paths
@@ -186,7 +192,7 @@ class Actions:
         self._end_reports()
         paths = self._paths
         # Git needs tens of milliseconds to read the tree's present state, and seconds in a large
-        # repository. The next action waits for it; the host can go on until then.
+        # repository. The next action waits for it; the host can continue until then.
         self._comparison = self._background.submit(
             compare_tree, paths.root, paths.scratch, paths.git
         )
@@ -211,7 +217,7 @@ class Actions:
                 changed = self._comparison.result().take()
                 return {
                     "changed": changed.paths,
-                    "changed_count": changed.count,
+                    "changed_count": changed.total,
                     "differing": changed.differing,
                 }
             except (ActionFailed, OSError):
@@ -229,8 +235,10 @@ class Actions:
         return {"program": number}
 
     def _read_program(self, parameters: "Parameters") -> Mapping[str, Any]:
-        data, ended, words = self._programs.read(parameters.number("program"), parameters.seconds())
-        return {"data": base64.b64encode(data).decode(), "ended": ended, "words": words}
+        number, seconds = parameters.number("program"), parameters.seconds()
+        data, ended, stderr_tail = self._programs.read(number, seconds)
+        encoded = base64.b64encode(data).decode()
+        return {"data": encoded, "ended": ended, "stderr_tail": stderr_tail}
 
     def _write_program(self, parameters: "Parameters") -> Mapping[str, Any]:
         self._programs.write(parameters.number("program"), parameters.text("data"))

@@ -22,12 +22,6 @@ QUIET_SECONDS: Final = 1.5
 INTERRUPT_SECONDS: Final = 0.4
 """Seconds that an interrupted command has to end by itself before it is killed."""
 
-SHELL_READY_SECONDS: Final = 2.0
-"""Seconds that the shell then has to become ready.
-
-A shell that does not is killed, and its functions and variables are lost.
-"""
-
 MAX_FORMER_SHELLS: Final = 8
 """Maximum number of exited shells whose background jobs keep running, and whose pipes are read."""
 
@@ -212,7 +206,7 @@ class Bash:
         """
         shell = self._shell
         assert shell is not None
-        finished = shell.end_job(INTERRUPT_SECONDS, SHELL_READY_SECONDS)
+        finished = shell.end_job(INTERRUPT_SECONDS)
         if finished:
             self._record_result(finished)
             last_output = shell.pump.take().excerpt().text

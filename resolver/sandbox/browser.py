@@ -17,8 +17,9 @@ from .browser_steps import Steps
 from .browser_tabs import Tab, Tabs
 from .browser_text import short_url
 from .browser_view import page_text, tabs_text, take_screenshot
-from .chromium import Chromium, find_chromium
+from .chromium import Chromium
 from .devtools import DevToolsClosed, DevToolsError, DevToolsRefused, DevToolsTimeout, Interrupted
+from .environment import find_chromium
 from .processes import Family
 from .wire import ActionFailed, BrowseResult
 
@@ -99,9 +100,7 @@ class Browser:
 
     def close(self) -> None:
         """End the browser; the next request starts a new one."""
-        if self._running:
-            self._running.chromium.close()
-            self._running = None
+        self._drop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run(self, steps: Sequence[BrowserStep], timeout: float) -> BrowseResult:
@@ -166,7 +165,9 @@ class _RunningBrowser:
         root: str,
     ) -> None:
         self.bids = ElementIds()
-        self.chromium = Chromium(family, program, bash, folder, environment, self._on_event)
+        self.chromium = Chromium(
+            family, program, bash, folder, environment, lambda *event: self.tabs.on_event(*event)
+        )
         self.tabs = Tabs(self.chromium.tools.send, root)
 
     def open(self) -> None:
@@ -184,9 +185,6 @@ class _RunningBrowser:
         # can crash it.
         tools.call("Target.createTarget", {"url": "about:blank"}, until)
         tools.wait(lambda: bool(self.tabs.open), until, "the first tab")
-
-    def _on_event(self, session: str, method: str, params: dict[str, Any]) -> None:
-        self.tabs.on_event(session, method, params)
 
 
 class _Request:

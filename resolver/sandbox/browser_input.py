@@ -5,6 +5,8 @@ https://chromedevtools.github.io/devtools-protocol/tot/Input/
 """
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 
 from .browser_code import MODIFIERS
@@ -18,6 +20,9 @@ MAX_KEYS: Final = 1_000
 
 _BITS: Final = {"Alt": 1, "Control": 2, "ControlOrMeta": 2, "Ctrl": 2, "Meta": 4, "Shift": 8}
 """Bits of the modifier keys in the protocol."""
+
+_ALIASES: Final = {"ControlOrMeta": "Control", "Ctrl": "Control"}
+"""Other names of modifier keys."""
 
 _MODIFIER_CODES: Final = {"Alt": 18, "Control": 17, "Meta": 91, "Shift": 16}
 
@@ -105,12 +110,12 @@ class PageInput:
         *held, key = _split(combination)
         bits = _bits(held)
         for name in held:
-            self._key("rawKeyDown", _known(name), bits)
+            self._key("rawKeyDown", _ALIASES.get(name, name), bits)
         text = _TYPED.get(key, key if len(key) == 1 else "") if not bits & ~8 else ""
         self._key("keyDown" if text else "rawKeyDown", key, bits, text)
         self._key("keyUp", key, bits)
         for name in reversed(held):
-            self._key("keyUp", _known(name), 0)
+            self._key("keyUp", _ALIASES.get(name, name), 0)
 
     def type(self, text: str) -> None:
         """Type the text key by key."""
@@ -147,7 +152,7 @@ class PageInput:
         where = {"x": int(x + layout.get("pageX", 0)), "y": int(y + layout.get("pageY", 0))}
         try:
             hit = self._page.call("DOM.getNodeForLocation", **where)
-            covered = self._page.call_on_both(element, COVERED_BY, hit.get("backendNodeId", 0))
+            covered = self._page.call_on(element, COVERED_BY, other=hit.get("backendNodeId", 0))
         except DevToolsRefused:
             return x, y  # no element is at this place: let the browser decide
         if covered:
@@ -211,15 +216,8 @@ def _split(combination: str) -> list[str]:
     return parts
 
 
-def _known(modifier: str) -> str:
-    return {"ControlOrMeta": "Control", "Ctrl": "Control"}.get(modifier, modifier)
-
-
 def _bits(modifiers: Sequence[str]) -> int:
-    bits = 0
-    for name in modifiers:
-        bits |= _BITS[name]
-    return bits
+    return reduce(or_, (_BITS[name] for name in modifiers), 0)
 
 
 def _code(key: str) -> str:

@@ -144,12 +144,8 @@ class Page:
         """
         return self._run(expression, seconds, returnByValue=True).get("value")
 
-    def labeled(self, expression: str, label: str) -> list[tuple[int, Any]]:
-        """Return (backend id, label) for each element of an array.
-
-        expression: gives the array.
-        label: function that is called for each element and gives its label.
-        """
+    def elements(self, expression: str) -> list[int]:
+        """Return the backend ids of the elements in an array."""
         array = self._run(expression, None, returnByValue=False).get("objectId", "")
         found = self.call("Runtime.getProperties", objectId=array, ownProperties=True)
         objects = [
@@ -157,23 +153,27 @@ class Page:
             for item in found.get("result", ())
             if str(item.get("name")).isdigit() and "objectId" in item.get("value", {})
         ]
-        return [(self._backend(item), self._on_object(item, label)) for item in objects]
+        nodes = [self.call("DOM.describeNode", objectId=object) for object in objects]
+        return [int(node.get("node", {}).get("backendNodeId", 0)) for node in nodes]
 
-    def call_on(self, element: Element, function: str, *arguments: Any) -> Any:
+    def call_on(
+        self, element: Element, function: str, value: Any = None, other: int | None = None
+    ) -> Any:
         """Return the JSON value of a function called with the element as `this`.
 
+        value: the function's argument.
+        other: backend id of an element that is the argument instead.
         Raises DevToolsError, and StepFailed if the element is gone.
         """
-        object = self._object(element, element.backend)
-        return self._on_object(object, function, *({"value": value} for value in arguments))
-
-    def call_on_both(self, element: Element, function: str, other: int) -> Any:
-        """Call a function like `call_on`, with another element as the argument.
-
-        other: backend id of that element.
-        """
-        object = self._object(element, element.backend)
-        return self._on_object(object, function, {"objectId": self._object(element, other)})
+        parameters: dict[str, Any] = {
+            "objectId": self._object(element, element.backend),
+            "functionDeclaration": function,
+            "arguments": [
+                {"value": value} if other is None else {"objectId": self._object(element, other)}
+            ],
+            "returnByValue": True,
+        }
+        return _result(self.call("Runtime.callFunctionOn", **parameters)).get("value")
 
     def wait(self, ready: Callable[[], bool]) -> None:
         """Wait until `ready()` is true, which is checked after each message of the browser.
@@ -232,6 +232,8 @@ class Page:
                 if self._is_loading():
                     self._tools.send("Page.stopLoading", self.tab.session)
                     self._tabs.notes.add("The page loaded for too long and was stopped.")
+                # Otherwise a request that never ends would delay every later action as well.
+                self.tab.requests.clear()
                 return
 
     def _await_answer(self) -> None:
@@ -293,20 +295,6 @@ class Page:
                 f"[{element.bid}] is no longer on the page. Use the ids of the newest tree."
             ) from refused
         return str(found.get("object", {}).get("objectId", ""))
-
-    def _backend(self, object: str) -> int:
-        node = self.call("DOM.describeNode", objectId=object).get("node", {})
-        return int(node.get("backendNodeId", 0))
-
-    def _on_object(self, object: str, function: str, *arguments: dict[str, Any]) -> Any:
-        parameters: dict[str, Any] = {
-            "functionDeclaration": function,
-            "arguments": arguments,
-            "returnByValue": True,
-        }
-        return _result(self.call("Runtime.callFunctionOn", objectId=object, **parameters)).get(
-            "value"
-        )
 
 
 def _result(answer: dict[str, Any]) -> dict[str, Any]:

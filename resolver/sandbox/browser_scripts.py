@@ -31,22 +31,25 @@ VISIBLE_TEXT: Final = """(document.body ? document.body.innerText : '').slice(0,
 
 IN_VIEW: Final = """(() => {
   const kinds = 'a[href],button,input,select,textarea,summary,[role],[tabindex],[onclick]';
-  const found = [];
+  const facts = [];
+  globalThis.inView = [];
   for (const e of document.querySelectorAll(kinds)) {
     const box = e.getBoundingClientRect();
-    if (box.width && box.height && box.bottom > 0 && box.top < innerHeight) found.push(e);
-    if (found.length === %d) break;
+    if (!box.width || !box.height || box.bottom <= 0 || box.top >= innerHeight) continue;
+    const text = e.getAttribute('aria-label') || e.innerText || e.placeholder || e.name || '';
+    const kind = e.localName === 'input' ? `input ${e.type}` : e.localName;
+    facts.push({
+      kind: e.getAttribute('role') || kind, text: String(text).slice(0, 300),
+      box: [box.x, box.y, box.width, box.height],
+    });
+    if (inView.push(e) === %d) break;
   }
-  return found;
+  return facts;
 })()"""
-"""Gives the usable elements in the window; %d is their maximum number."""
+"""Gives kind, text and box of the usable elements in the window; %d is their maximum number."""
 
-LABEL: Final = """function() {
-  const text = this.getAttribute('aria-label') || this.innerText || this.placeholder || this.name;
-  const kind = this.localName === 'input' ? ` ${this.type}` : '';
-  return [this.getAttribute('role') || this.localName + kind, (text || '').slice(0, 300)];
-}"""
-"""Returns the kind and the text of an element."""
+ELEMENTS_IN_VIEW: Final = "inView"
+"""Gives the elements that IN_VIEW has found, in the same order."""
 
 COVERED_BY: Final = """function(hit) {
   const up = n => n.assignedSlot || n.parentNode || n.host;

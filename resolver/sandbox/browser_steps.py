@@ -13,7 +13,7 @@ from .browser_code import BrowserStep
 from .browser_input import PageInput
 from .browser_page import Element, ElementIds, Page, PageTimeouts, StepFailed, checked_url
 from .browser_scripts import CHECKED, CHOOSE, IS_FILE_INPUT, TAKES_TEXT
-from .browser_tabs import MAX_TABS, Tab, Tabs
+from .browser_tabs import MAX_TABS, Tab, Tabs, is_inside
 from .devtools import DevTools, DevToolsTimeout
 
 MAX_NOOP: Final = 30_000
@@ -154,12 +154,11 @@ class Steps:
 
     def _upload_file(self, page: Page, arguments: StepArguments) -> None:
         element = self._element(page, arguments)
-        base = os.path.realpath(self._root)
-        files = [os.path.realpath(os.path.join(base, path)) for path in arguments["file"]]
+        files = [os.path.realpath(os.path.join(self._root, path)) for path in arguments["file"]]
         for path, requested_path in zip(files, arguments["file"], strict=True):
-            if not path.startswith(base + "/"):
+            if not is_inside(path, self._root):
                 raise StepFailed(
-                    f"{requested_path} is not in {base}: only files in there are uploaded."
+                    f"{requested_path} is not in {self._root}: only files in there are uploaded."
                 )
             if not os.path.isfile(path):
                 raise StepFailed(f"There is no file {requested_path}.")

@@ -46,8 +46,8 @@ class Tab:
     drag: data of the current drag.
     worlds: execution context of our scripts in the current document, by frame.
     loading: ids of the frames that are loading.
-    requests: ids of the requests that are expected to end.
-    received: number of bytes received, by request.
+    requests: ids of the requests that are expected to end soon.
+    received: number of bytes received so far, by request.
     """
 
     target: str
@@ -98,9 +98,13 @@ def allowed_file(url: str, root: str) -> str | None:
         path = os.path.realpath(unquote(parts.path, errors="strict"))
     except (ValueError, OSError):
         return None
+    return path if is_inside(path, root) and parts.netloc in ("", "localhost") else None
+
+
+def is_inside(path: str, root: str) -> bool:
+    """Return True if a real path is that of the folder, or of something in it."""
     base = os.path.realpath(root)
-    inside = path == base or path.startswith(base.rstrip("/") + "/")
-    return path if inside and parts.netloc in ("", "localhost") else None
+    return path == base or path.startswith(base.rstrip("/") + "/")
 
 
 class Tabs:
@@ -227,6 +231,7 @@ class Tabs:
             tab.url = _text(frame, "url")
             tab.loading &= {_text(frame, "id")}
             tab.requests &= {_text(frame, "loaderId")}
+            tab.received = {id: n for id, n in tab.received.items() if id in tab.requests}
 
     def _moved(self, tab: Tab, _params: Params) -> None:
         tab.moves += 1
@@ -261,13 +266,15 @@ class Tabs:
 
     def _request(self, tab: Tab, params: Params) -> None:
         if params.get("type") not in _ENDLESS:
-            tab.requests.add(_text(params, "requestId"))
+            id = _text(params, "requestId")
+            tab.requests.add(id)
+            tab.received.setdefault(id, 0)
 
     def _received(self, tab: Tab, params: Params) -> None:
         id, size = _text(params, "requestId"), params.get("dataLength")
-        if id not in tab.requests or not isinstance(size, int):
+        if id not in tab.received or not isinstance(size, int):
             return
-        total = tab.received[id] = tab.received.get(id, 0) + size
+        total = tab.received[id] = tab.received[id] + size
         if total - size <= MAX_DOCUMENT < total:
             self._send("Page.stopLoading", tab.session)
             self.notes.add(f"A response of more than {MAX_DOCUMENT >> 20} MB was stopped.")

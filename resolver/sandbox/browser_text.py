@@ -13,6 +13,8 @@ _INVISIBLE: Final = re.compile(
 
 def plain_text(text: str, max_length: int) -> str:
     """Return the text as one line of at most `max_length` characters, without invisible ones."""
+    if len(text) <= max_length and text.isascii() and text.isprintable():
+        return " ".join(text.split())  # nothing is invisible: most texts of a page are like this
     # A page may have megabytes in one text: characters that would be cut off are not processed.
     line = " ".join(_INVISIBLE.sub("", text[: 4 * max_length + 100]).split())
     return (

@@ -1,21 +1,22 @@
 """Renders a page for the agent: address, events, accessibility tree, and screenshot."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
 from .browser_page import ElementIds, Page
 from .browser_scripts import (
     DRAW_MARKS,
+    ELEMENTS_IN_VIEW,
     FACTS,
     IN_VIEW,
-    LABEL,
     REMOVE_MARKS,
     VISIBLE_TEXT,
 )
 from .browser_tabs import Tab, Tabs
 from .browser_text import plain_text, short_url
+from .chromium import HEIGHT, WIDTH
 from .devtools import DevToolsRefused
 from .page_tree import Frame, Item, shown_lines, tree_items
 from .wire import MAX_TEXT
@@ -73,19 +74,23 @@ def take_screenshot(page: Page, bids: ElementIds, marks: bool) -> str | None:
 
     marks: draw the ids of the elements.
     """
+    view = page.call("Page.getLayoutMetrics").get("cssVisualViewport", {})
+    clip = {
+        "x": view.get("pageX", 0),
+        "y": view.get("pageY", 0),
+        "width": view.get("clientWidth", WIDTH),
+        "height": view.get("clientHeight", HEIGHT),
+    }
     if marks:
-        page.evaluate(DRAW_MARKS % json.dumps(_boxes(page, bids)))
+        boxes = [[bid, *facts["box"]] for bid, facts in _in_view(page, bids, MAX_MARKS)]
+        page.evaluate(DRAW_MARKS % json.dumps(boxes))
     try:
         for quality, scale in _QUALITIES:
-            view = page.call("Page.getLayoutMetrics").get("cssVisualViewport", {})
-            clip = {
-                "x": view.get("pageX", 0),
-                "y": view.get("pageY", 0),
-                "width": view.get("clientWidth", 1280),
-                "height": view.get("clientHeight", 720),
-                "scale": scale,
+            parameters: dict[str, Any] = {
+                "format": "jpeg",
+                "quality": quality,
+                "clip": {**clip, "scale": scale},
             }
-            parameters: dict[str, Any] = {"format": "jpeg", "quality": quality, "clip": clip}
             data = str(page.call("Page.captureScreenshot", **parameters).get("data", ""))
             if data and len(data) <= MAX_SCREENSHOT:
                 return f"data:image/jpeg;base64,{data}"
@@ -152,10 +157,10 @@ def _large_page(page: Page, bids: ElementIds, count: int) -> str:
     lines = [
         f"The page has {count:,} elements, too many for a tree. In view (scroll to see others):"
     ]
-    for backend, label in page.labeled(IN_VIEW % MAX_IN_VIEW, LABEL):
-        kind, text = label if isinstance(label, list) and len(label) == 2 else ("element", "")
-        bid = bids.bid_of(page.tab, page.tab.target, backend)
-        lines.append(f"  [{bid}] {plain_text(str(kind), 40)} {plain_text(str(text), 100)!r}")
+    for bid, found in _in_view(page, bids, MAX_IN_VIEW):
+        lines.append(
+            f"  [{bid}] {plain_text(found['kind'], 40)} {plain_text(found['text'], 100)!r}"
+        )
     visible_text = str(page.evaluate(VISIBLE_TEXT % MAX_TREE, TREE_SECONDS) or "")
     remaining = MAX_TREE - sum(map(len, lines))
     text = "\n".join(plain_text(line, 500) for line in visible_text.splitlines() if line.strip())
@@ -167,16 +172,9 @@ def _large_page(page: Page, bids: ElementIds, count: int) -> str:
     return "\n".join([*lines, "Its words:", text[:remaining] + cut])
 
 
-def _boxes(page: Page, bids: ElementIds) -> list[list[Any]]:
-    """Return [bid, x, y, width, height] of the usable elements in view."""
-    boxes: list[list[Any]] = []
-    for backend, _ in page.labeled(IN_VIEW % MAX_MARKS, LABEL):
-        try:
-            quads = page.call("DOM.getContentQuads", backendNodeId=backend).get("quads", [])
-        except DevToolsRefused:
-            continue
-        if quads:
-            xs, ys = quads[0][0::2], quads[0][1::2]
-            bid = bids.bid_of(page.tab, page.tab.target, backend)
-            boxes.append([bid, min(xs), min(ys), max(xs) - min(xs), max(ys) - min(ys)])
-    return boxes
+def _in_view(page: Page, bids: ElementIds, limit: int) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Return the ids of the usable elements in view, with what IN_VIEW tells about each."""
+    facts = page.evaluate(IN_VIEW % limit)
+    backends = page.elements(ELEMENTS_IN_VIEW)
+    found = [bids.bid_of(page.tab, page.tab.target, backend) for backend in backends]
+    return zip(found, facts, strict=True)

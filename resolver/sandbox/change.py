@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO
+from typing import IO, NamedTuple, Protocol
 
 from . import change_bundle, setup_files
 from .changed_paths import TreeComparison
@@ -204,6 +204,69 @@ def _export(
     def run(args: Sequence[str], stdin: bytes = b"", accepted: tuple[int, ...] = (0,)) -> bytes:
         return _run(git, [*settings, *args], root, scratch, variables, accepted, stdin)
 
+    staged = _stage_files(root, base, exclude, limit, bundle, run)
+    left_out = _find_left_out(git, settings, root, scratch, variables)
+    unchanged = _unchanged(root, run([*_DIFF_INDEX, base]), staged.packed)
+    run(["update-index", "-z", "--index-info"], unchanged)
+    # --missing-ok: contents of large files are in the bundle but not in the object directory.
+    tree = _text(run(["write-tree", "--missing-ok"]))
+    if tree == _text(run(["rev-parse", f"{base}^{{tree}}"])):
+        return ChangeResult(
+            tree=tree,
+            commit=base,
+            bundle=None,
+            size=0,
+            left_out=left_out,
+            generated=staged.generated,
+        )
+    message = ["-m", "The working tree of a sandbox"]
+    commit = _text(run(["commit-tree", "-p", base, *message, tree]))
+    with tempfile.TemporaryFile(dir=scratch) as pack:
+        revisions = f"{commit}\n^{base}\n".encode()
+        pack_objects = [*_PACK_OBJECTS, "--window=0"] if staged.fits_whole else _PACK_OBJECTS
+        _run(git, pack_objects, root, scratch, variables, stdin=revisions, stdout=pack)
+        change_bundle.finish(bundle, staged.packed.objects, pack, base, commit)
+    path = os.path.join(scratch, f"change-{commit}.bundle")
+    os.replace(bundle.name, path)
+    return ChangeResult(
+        tree=tree,
+        commit=commit,
+        bundle=path,
+        size=os.path.getsize(path),
+        left_out=left_out,
+        generated=staged.generated,
+    )
+
+
+class _RunGit(Protocol):
+    """Runs git on the working tree and returns its stdout."""
+
+    def __call__(
+        self, args: Sequence[str], stdin: bytes = b"", accepted: tuple[int, ...] = (0,)
+    ) -> bytes: ...
+
+
+class _StagedFiles(NamedTuple):
+    """The working tree in the index.
+
+    packed: files whose contents are in the bundle already.
+    fits_whole: True if the bundle is small enough without deltas.
+    generated: new caches and build output that are left out.
+    """
+
+    packed: change_bundle.PackedFiles
+    fits_whole: bool
+    generated: list[str]
+
+
+def _stage_files(
+    root: str, base: str, exclude: str, limit: int, bundle: IO[bytes], run: _RunGit
+) -> _StagedFiles:
+    """Add the new and changed files to the index, and the contents of large ones to the bundle.
+
+    exclude: path of the file that makes git ignore caches and build output.
+    """
+
     def paths(args: Sequence[str]) -> list[bytes]:
         return run(args).split(b"\0")[:-1]
 
@@ -218,36 +281,14 @@ def _export(
     check_file_count(names)
     size = _size(root, names)
     # With some reserve for headers: the bundle is sure to fit even if nothing is compressed.
-    is_whole = size < limit - limit // 16
-    large = change_bundle.plain_files(root, names, run) if is_whole else []
+    fits_whole = size < limit - limit // 16
+    large = change_bundle.plain_files(root, names, run) if fits_whole else []
     packed = change_bundle.pack_files(root, large, base, bundle, run)
     _add_packed(packed, run)
     # Exit code 1 means that some paths could not be added; they are listed below.
     run(["add", "--all", "--ignore-errors"], accepted=(0, 1))
-    left_out = _find_left_out(git, settings, root, scratch, variables)
     caches = setup_files.name_left_out(excluded, patterns)
-    generated = [readable(os.fsdecode(name)) for name in caches]
-    unchanged = _unchanged(root, run([*_DIFF_INDEX, base]), packed)
-    run(["update-index", "-z", "--index-info"], unchanged)
-    # --missing-ok: contents of large files are in the bundle but not in the object directory.
-    tree = _text(run(["write-tree", "--missing-ok"]))
-    if tree == _text(run(["rev-parse", f"{base}^{{tree}}"])):
-        return ChangeResult(
-            tree=tree, commit=base, bundle=None, size=0, left_out=left_out, generated=generated
-        )
-    message = ["-m", "The working tree of a sandbox"]
-    commit = _text(run(["commit-tree", "-p", base, *message, tree]))
-    with tempfile.TemporaryFile(dir=scratch) as pack:
-        revisions = f"{commit}\n^{base}\n".encode()
-        pack_objects = [*_PACK_OBJECTS, "--window=0"] if is_whole else _PACK_OBJECTS
-        _run(git, pack_objects, root, scratch, variables, stdin=revisions, stdout=pack)
-        change_bundle.finish(bundle, packed.count, pack, base, commit)
-    path = os.path.join(scratch, f"change-{commit}.bundle")
-    os.replace(bundle.name, path)
-    size = os.path.getsize(path)
-    return ChangeResult(
-        tree=tree, commit=commit, bundle=path, size=size, left_out=left_out, generated=generated
-    )
+    return _StagedFiles(packed, fits_whole, [readable(os.fsdecode(name)) for name in caches])
 
 
 _LIST_UNADDED = ["ls-files", "-z", "--modified", "--others", "--exclude-standard"]

@@ -16,8 +16,7 @@ import stat
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 LARGE_BYTES: Final = 256 * 1024
 """Size in bytes from which a file is copied directly."""
@@ -42,16 +41,15 @@ Run = Callable[[Sequence[str], bytes], bytes]
 """Runs git with arguments and an input in the repository that the change is exported from."""
 
 
-@dataclass(frozen=True)
-class PackedFiles:
+class PackedFiles(NamedTuple):
     """Large files whose contents are in the bundle.
 
     entries: mode and object id by path.
-    count: number of objects in the bundle so far, none of which the repository has.
+    objects: number of objects in the bundle so far, none of which the repository has.
     """
 
     entries: Mapping[bytes, tuple[bytes, bytes]]
-    count: int
+    objects: int
 
 
 def plain_files(root: str, names: Sequence[bytes], run: Run) -> list[bytes]:

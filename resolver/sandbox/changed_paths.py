@@ -7,8 +7,7 @@ change, it uses a private git directory and an index of its own, never the agent
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from . import setup_files
 from .directory_watches import DirectoryWatches
@@ -32,17 +31,16 @@ _Signature = tuple[int, int, int, int] | None
 """Mode, size, time of the last change and inode of a file; None if it is gone."""
 
 
-@dataclass(frozen=True)
-class TreeChanges:
+class TreeChanges(NamedTuple):
     """The changes of the working tree.
 
     paths: relative to the root and sorted; the first ones if there are many.
-    count: number of all changed paths.
+    total: number of all changed paths.
     differing: number of paths that differ from the base now.
     """
 
     paths: list[str]
-    count: int
+    total: int
     differing: int
 
 

@@ -1,20 +1,13 @@
-"""Finds, starts and ends a Chromium process. It knows nothing of pages."""
+"""Starts and ends a Chromium process. It knows nothing of pages."""
 
 import fcntl
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from .devtools import DevTools
 from .processes import Family, end_session
-
-NAMES: Final = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
-    "headless_shell", "chrome-headless-shell", "chrome",
-)  # fmt: skip
-"""Names of the program on PATH, in the order in which they are tried."""
 
 MAX_SOCKET_FOLDER: Final = 60
 """Maximum length of a folder for the browser's sockets, whose paths may have 107 characters.
@@ -60,15 +53,6 @@ _SANDBOX: Final = (
     "--no-sandbox",
 )  # fmt: skip
 """Options about Chromium's own sandbox."""
-
-
-def find_chromium(environment: Mapping[str, str]) -> str | None:
-    """Return the program that CHROMIUM names, or the first known one on PATH, or None."""
-    path = environment.get("PATH")
-    named = environment.get("CHROMIUM")
-    if named:
-        return shutil.which(named, path=path)
-    return next((found for name in NAMES if (found := shutil.which(name, path=path))), None)
 
 
 def command_line(program: str, profile: str, environment: Mapping[str, str]) -> list[str]:

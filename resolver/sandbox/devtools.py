@@ -47,6 +47,7 @@ class DevTools:
     """Commands and events of one browser. It may be used from several threads.
 
     reader, writer: ends of pipes, owned and closed by this object.
+    lost: True if the browser has closed its end of the pipe.
     on_event: called in the reading thread with session, method and parameters of each event. It
         must not call `call` or `wait`.
     """
@@ -62,7 +63,7 @@ class DevTools:
         self._id = 0
         self._waiting: set[int] = set()
         self._answers: dict[int, dict[str, Any]] = {}
-        self._lost = False
+        self.lost = False
         self._interrupted = False
         os.set_blocking(writer, False)
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -112,7 +113,7 @@ class DevTools:
         """
         with self._changed:
             while not ready():
-                if self._lost:
+                if self.lost:
                     raise DevToolsClosed("the browser ended")
                 if self._interrupted:
                     raise Interrupted("interrupted")
@@ -131,11 +132,6 @@ class DevTools:
         """Reset an interrupt."""
         with self._changed:
             self._interrupted = False
-
-    @property
-    def lost(self) -> bool:
-        """True if the browser has closed its end of the pipe."""
-        return self._lost
 
     def close(self) -> None:
         """Close the pipes. The browser must have ended, or the reading thread would not end."""
@@ -179,7 +175,7 @@ class DevTools:
                 del pending[: end + 1]
                 searched = 0
         with self._changed:
-            self._lost = True
+            self.lost = True
             self._changed.notify_all()
 
     def _take(self, frame: bytes) -> None:

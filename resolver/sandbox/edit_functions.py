@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .editor import Editor
-from .file_functions import say
+from .file_functions import print_line
 from .wire import ActionFailed, EditResult
 
 __all__ = ["append_file", "create_file", "edit_file_by_replace", "insert_content_at_line"]
@@ -51,6 +51,6 @@ def _report(edit: Callable[[Editor], EditResult]) -> None:
     if _session.editor is None:
         raise RuntimeError("no session has begun")
     try:
-        say(edit(_session.editor)["output"])
+        print_line(edit(_session.editor)["output"])
     except ActionFailed as failure:
-        say(str(failure))
+        print_line(str(failure))

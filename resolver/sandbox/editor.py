@@ -140,7 +140,7 @@ class Editor:
             if view_range:
                 raise ActionFailed(f"{path} is a folder: view_range is for files.")
             return ViewResult(output=list_folder(real_path), images=[])
-        data = read_bytes(real_path)
+        data = self.read(path)
         if is_binary(data):
             return ViewResult(output=describe_binary(path, data), images=as_images(data))
         shown = show_lines(path, split_lines(decode_text(data).text), view_range)
@@ -243,6 +243,10 @@ class Editor:
         else:
             write_bytes(real_path, before, current)
         return self._result(real_path, current, before, "as it was before the last edit")
+
+    def read(self, path: str) -> bytes:
+        """Return the content of a file that a model names; raise ActionFailed if it may not."""
+        return read_bytes(self.readable_path(path))
 
     def readable_path(self, path: str) -> str:
         """Return the real path of what a model names; raise ActionFailed if it may not read it."""

@@ -1,8 +1,10 @@
-"""The environment variables of the agent's programs, and the files that hold their output."""
+"""The environment variables of the agent's programs, the files that hold their output, and the
+browser that is installed."""
 
 import itertools
 import os
 import pwd
+import shutil
 from collections.abc import Mapping
 from typing import Final
 
@@ -29,6 +31,13 @@ PLAIN_TERMINAL: Final = {
     "MPLBACKEND": "Agg",
 }
 """Variables that keep programs from using colours, pagers, editors and prompts."""
+
+
+CHROMIUM_NAMES: Final = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+    "headless_shell", "chrome-headless-shell", "chrome",
+)  # fmt: skip
+"""Names of Chromium on PATH, in the order in which they are tried."""
 
 
 def shell_environment(
@@ -74,6 +83,16 @@ def _account() -> tuple[str, str]:
         return account.pw_name, account.pw_dir
     except KeyError:
         return str(os.getuid()), "/tmp"
+
+
+def find_chromium(environment: Mapping[str, str]) -> str | None:
+    """Return the program that CHROMIUM names, or the first known one on PATH, or None."""
+    path = environment.get("PATH")
+    named = environment.get("CHROMIUM")
+    if named:
+        return shutil.which(named, path=path)
+    found = (shutil.which(name, path=path) for name in CHROMIUM_NAMES)
+    return next(filter(None, found), None)
 
 
 class Outputs:

@@ -46,7 +46,7 @@ class _Window:
 _window = _Window()
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Print a line."""
     sys.stdout.write(text + "\n")
 
@@ -54,7 +54,7 @@ def say(text: str) -> None:
 def open_file(path: str, line_number: int = 1, context_lines: int = WINDOW_LINES) -> None:
     """Show `context_lines` lines of a file around `line_number`; scrolling continues there."""
     if not os.path.isfile(path):
-        say(f"No such file: {path}")
+        print_line(f"No such file: {path}")
         return
     _window.path = os.path.abspath(path)
     _window.line = line_number
@@ -84,7 +84,7 @@ def search_file(search_term: str, file_path: str | None = None) -> None:
     """Print the lines of a file (default: the open one) that contain the text."""
     path = file_path or _window.path
     if not path or not os.path.isfile(path):
-        say(f"No such file: {path}" if path else "No file is open.")
+        print_line(f"No such file: {path}" if path else "No file is open.")
         return
     _print_matches(search_term, [path])
 
@@ -99,29 +99,29 @@ def find_file(file_name: str, dir_path: str = ".") -> None:
     pattern = re.escape(file_name).replace(r"\*", ".*").replace(r"\?", ".")
     matches = [path for path in _files(dir_path) if re.search(pattern, os.path.basename(path))]
     for path in matches[:MAX_MATCHES]:
-        say(path)
+        print_line(path)
     if not matches:
-        say(f"No file named like {file_name!r} in {dir_path}")
+        print_line(f"No file named like {file_name!r} in {dir_path}")
     if len(matches) > MAX_MATCHES:
-        say(f"[... {len(matches) - MAX_MATCHES} more files]")
+        print_line(f"[... {len(matches) - MAX_MATCHES} more files]")
 
 
 def _show() -> None:
     if not _window.path:
-        say("No file is open: open_file(path) opens one.")
+        print_line("No file is open: open_file(path) opens one.")
         return
     lines = _lines(_window.path)
     _window.line = min(max(1, _window.line), max(1, len(lines)))
     last_start = max(1, len(lines) - _window.height + 1)
     first = min(max(1, _window.line - _window.height // 2), last_start)
     last = min(len(lines), first + _window.height - 1)
-    say(f"[File: {_window.path} ({len(lines)} lines)]")
+    print_line(f"[File: {_window.path} ({len(lines)} lines)]")
     if first > 1:
-        say(f"({first - 1} lines above)")
+        print_line(f"({first - 1} lines above)")
     for number in range(first, last + 1):
-        say(f"{number}|{lines[number - 1]}")
+        print_line(f"{number}|{lines[number - 1]}")
     if last < len(lines):
-        say(f"({len(lines) - last} lines below)")
+        print_line(f"({len(lines) - last} lines below)")
 
 
 def _print_matches(term: str, paths: "Iterator[str] | list[str]") -> None:
@@ -131,11 +131,11 @@ def _print_matches(term: str, paths: "Iterator[str] | list[str]") -> None:
             if term in line:
                 shown += 1
                 if shown > MAX_MATCHES:
-                    say(f"[More than {MAX_MATCHES} matches: search for something rarer.]")
+                    print_line(f"[More than {MAX_MATCHES} matches: search for something rarer.]")
                     return
-                say(f"{path}:{number}: {line.strip()[:300]}")
+                print_line(f"{path}:{number}: {line.strip()[:300]}")
     if not shown:
-        say(f"No match for {term!r}")
+        print_line(f"No match for {term!r}")
 
 
 def _files(folder: str) -> Iterator[str]:

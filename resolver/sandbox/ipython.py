@@ -6,12 +6,10 @@ another.
 
 import json
 import os
-import secrets
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from .processes import Family, MemoryKills, end_session, signal_group
 from .pump import Pump, wide_pipe
@@ -25,8 +23,7 @@ START_SECONDS: Final = 60.0
 """Seconds that a kernel may take to become ready."""
 
 
-@dataclass(frozen=True)
-class KernelCommand:
+class KernelCommand(NamedTuple):
     """The start of a kernel: program and first arguments, environment variables, and folder."""
 
     arguments: tuple[str, ...]
@@ -62,7 +59,7 @@ class _Kernel:
 
     def send(self, code: str) -> None:
         """Send a cell to the kernel, with a new token that marks the end of its answer."""
-        token = secrets.token_hex(16)
+        token = os.urandom(16).hex()
         self.pump.expect(f"\0{token}\0".encode())
         data = json.dumps({"code": code, "token": token}).encode() + b"\n"
         with suppress(BrokenPipeError):  # the kernel is gone; `wait` reports it

@@ -6,6 +6,7 @@ project's environment belongs to the shell and is not touched.
 """
 
 import base64
+import gc
 import importlib
 import io
 import json
@@ -25,7 +26,7 @@ from IPython.utils.text import LSString, SList
 from traitlets.config import Config
 
 from . import edit_functions, file_functions
-from .file_functions import say
+from .file_functions import print_line
 
 NO_PIP_MESSAGE = (
     "Nothing was done: there is no pip here. The shell has the project's own tools and environment."
@@ -40,7 +41,7 @@ def pip(line: str, folder: str) -> None:
     """
     python = shutil.which("python3") or shutil.which("python")
     if python is None or not _has_pip(python):
-        say(NO_PIP_MESSAGE)
+        print_line(NO_PIP_MESSAGE)
         return
     arguments = shlex.split(line)
     if arguments[:1] != ["install"]:
@@ -55,7 +56,7 @@ def pip(line: str, folder: str) -> None:
         if folder not in sys.path:
             sys.path.append(folder)
         importlib.invalidate_caches()
-        say(INSTALLED_MESSAGE)
+        print_line(INSTALLED_MESSAGE)
 
 
 def _has_pip(python: str) -> bool:
@@ -93,7 +94,7 @@ class Images:
         if len(self.urls) < MAX_IMAGES and len(data) <= MAX_IMAGE_CHARACTERS:
             self.urls.append("data:image/png;base64," + data.replace("\n", ""))
         else:
-            file_functions.say("[A picture was left out: too many, or too large.]")
+            file_functions.print_line("[A picture was left out: too many, or too large.]")
 
     def add_figures(self) -> None:
         """Add the open figures of matplotlib, if the cell has imported it, and close them."""
@@ -116,7 +117,7 @@ class PlainHook(DisplayHook):  # type: ignore[misc]
         if "image/png" in format_dict:
             self.shell.images.add(format_dict["image/png"])
         else:
-            file_functions.say(format_dict["text/plain"])
+            file_functions.print_line(format_dict["text/plain"])
 
 
 class Publisher(DisplayPublisher):  # type: ignore[misc]
@@ -126,7 +127,7 @@ class Publisher(DisplayPublisher):  # type: ignore[misc]
         if "image/png" in data:
             self.shell.images.add(data["image/png"])
         else:
-            file_functions.say(data.get("text/plain", ""))
+            file_functions.print_line(data.get("text/plain", ""))
 
 
 class Session(InteractiveShell):  # type: ignore[misc]
@@ -175,7 +176,7 @@ def _make_session(scratch: str) -> Session:
     session: Session = Session.instance(config=_config())
     for name in ("conda", "mamba", "micromamba", "uv"):
         session.register_magic_function(
-            lambda *_: file_functions.say(NO_PACKAGE_MANAGER_MESSAGE), "line", name
+            lambda *_: file_functions.print_line(NO_PACKAGE_MANAGER_MESSAGE), "line", name
         )
     packages = os.path.join(scratch, "packages")
     session.register_magic_function(lambda line: pip(line, packages), "line", "pip")
@@ -195,7 +196,7 @@ def _run(session: Session, code: str) -> dict[str, Any]:
         return {"error": not result.success, "images": session.images.urls}
     except KeyboardInterrupt:
         # IPython itself reports an interrupt during a cell; this one arrived just after it.
-        file_functions.say("KeyboardInterrupt")
+        file_functions.print_line("KeyboardInterrupt")
         return {"error": True, "images": []}
 
 
@@ -214,6 +215,8 @@ def run_kernel(cells: int, control: int, scratch: str) -> None:
         sys.stdout.reconfigure(line_buffering=True)
     session = _make_session(scratch)
     _hide_package()
+    gc.freeze()  # what has been imported stays
+    gc.enable()
     # Only now, so that no file of the repository can shadow a module that IPython imports.
     sys.path.insert(0, "")
     with open(cells, "rb") as requests:

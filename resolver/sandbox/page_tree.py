@@ -91,9 +91,9 @@ def tree_items(frames: Sequence[Frame]) -> list[Item]:
             continue
         visited.add(id(node))
         below = _add(items, frame, node, depth, nodes_by_id[frame])
-        children = [(frame, child, below) for child in _children(node, nodes_by_id[frame])]
         if below < 0:
             continue
+        children = [(frame, child, below) for child in _children(node, nodes_by_id[frame])]
         within = inside.pop(node.get("backendDOMNodeId", 0), None)
         if within and within.nodes:
             children.append((within.id, within.nodes[0], below))
@@ -139,10 +139,10 @@ def _add(
         return depth
     if role in _NOTHING:
         return -1
-    name = plain_text(_field(node, "name"), MAX_NAME)
     if role in _TEXT:
         _add_text(items, frame, depth, plain_text(_field(node, "name"), MAX_TEXT_LINE))
         return -1
+    name = plain_text(_field(node, "name"), MAX_NAME)
     properties = _properties(node)
     text = _own_text(node, nodes_by_id)
     backend = node.get("backendDOMNodeId") if depth else None

@@ -6,8 +6,7 @@ https://www.rfc-editor.org/rfc/rfc9112
 """
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Maximum size of a request's head in bytes."""
@@ -45,8 +44,7 @@ class BadRequest(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True)
-class ProxyRequest:
+class ProxyRequest(NamedTuple):
     """A request to the proxy.
 
     tunnel: True for CONNECT.

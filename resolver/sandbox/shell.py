@@ -13,7 +13,6 @@ the shell's own input carries only the line that does so.
 import array
 import fcntl
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -22,15 +21,14 @@ import termios
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from .environment import Outputs
 from .processes import Family, end_session, is_stopped, session_members, signal_group
 from .pump import Event, Pump, wide_pipe
 
 # What a command prints must not be mistaken for the shell's own report on it. So the shell reports
-# on a second pipe, CONTROL, which the command never holds: RUN_COMMAND closes these descriptors for
+# on a second pipe, CONTROL, which the command never holds: RUN_SOURCE closes these descriptors for
 # the sourced file. The numbers are far above those that scripts use and that bash allocates for
 # itself (from 10 upwards, and 255).
 CONTROL, OUTPUT, TERMINAL = 240, 241, 242
@@ -55,16 +53,32 @@ SAVE_STATE: Final = r'\builtin printf "%s\0" "$PWD" >{saved}; \builtin declare -
 # report is: token, exit status, shell options ($-), directory and `declare -px`, separated by NUL,
 # which no variable can hold. The random token marks where the report begins and ends, in case
 # something else has written to the pipe (through /proc/PID/fd).
-RUN_COMMAND: Final = rf"""{{before}}
+RUN_SOURCE: Final = rf"""
 \builtin . {{source}} <&{TERMINAL} >&{OUTPUT} 2>&1 {CONTROL}>&- {OUTPUT}>&- {TERMINAL}>&-
-{{{{ \builtin printf '{{token}}\000%s\000%s\000%s\000' "$?" "$-" "$PWD"; \builtin declare -px
+"""
+"""Input that runs the command's file."""
+
+REPORT: Final = rf"""{{{{ \builtin printf '{{token}}\000%s\000%s\000%s\000' "$?" "$-" "$PWD"
+\builtin declare -px
 \builtin printf '\000{{token}}\000'; }}}} >&{CONTROL}
 
 """
-"""Input that runs one command and then reports on CONTROL how it ended."""
+"""Input that reports on CONTROL how the command before it ended."""
 
 SET_STATUS: Final = "[[ $- == *e* ]] || (exit {status})"
 """Sets `$?` for the next command, unless `set -e` is on, which would end the shell."""
+
+INTERRUPTED_STATUS: Final = 128 + signal.SIGINT
+"""Exit status of a command that SIGINT has ended."""
+
+READY_SECONDS: Final = 5.0
+"""Seconds that a new or interrupted shell has to do what it was sent.
+
+An interrupted one that does not is killed, and its functions and variables are lost.
+"""
+
+LATE_REPORT_SECONDS: Final = 0.5
+"""Seconds until a report that is in the pipe already must have been read by the pump's thread."""
 
 FIRST_CHECK_SECONDS: Final = 1.0
 """Seconds until the first check whether a command has ended without a report.
@@ -89,16 +103,14 @@ by Ctrl-D, which makes the typed part available without a newline.
 """
 
 
-@dataclass(frozen=True)
-class ShellState:
+class ShellState(NamedTuple):
     """The state that a new shell takes over from its predecessor."""
 
     cwd: str
     exported: str  # lines as printed by `declare -px`
 
 
-@dataclass(frozen=True)
-class CommandFinished:
+class CommandFinished(NamedTuple):
     """The end of the last command: its status and the state of the shell."""
 
     status: int
@@ -162,6 +174,7 @@ class Shell:
                 os.close(descriptor)
         self.pump = Pump(self.process, [output, self._master], control, new_spool)
         self._token = b""
+        self._is_interrupted = False
         save_state = SAVE_STATE.format(saved=_quoted(self._saved_state_file))
         self._write_input(SETUP.format(last_words=_quoted(save_state)))
 
@@ -176,6 +189,7 @@ class Shell:
         file can hold the command.
         """
         text = command.encode("utf-8", "surrogateescape") + b"\n"
+        self._is_interrupted = False
         try:
             self.source = _write_file(os.path.join(self._files, "command"), text)
         except OSError:
@@ -187,7 +201,7 @@ class Shell:
     def restore(self, state: ShellState) -> None:
         """Give a new shell the directory and the exported variables of an old one."""
         self.start(f"{state.exported}\n\\builtin cd -- {_quoted(state.cwd)}", 0)
-        self.wait(5)
+        self.wait(READY_SECONDS)
         self.pump.take()
 
     def wait(self, timeout: float, quiet: float | None = None) -> Event | Literal["lost"]:
@@ -204,8 +218,7 @@ class Shell:
             if event != "timeout":
                 return event
             if self._waits_for_input():
-                event = self.pump.wait(0.1)
-                return "lost" if event == "timeout" else event
+                return self._late_report()
             if seconds_left <= check_interval:
                 return "timeout"
             if is_stopped(self.process.pid):  # by `suspend`; nothing else would continue it
@@ -240,6 +253,7 @@ class Shell:
     def type(self, text: str, timeout: float) -> bool:
         """Send a line, or one of KEYS, to the running program; return False if some was left."""
         if text in KEYS:
+            self._is_interrupted = self._is_interrupted or text == "C-c"
             return self._write_terminal(KEYS[text], timeout)
         line = text.encode("utf-8", "surrogateescape") + b"\n"
         if len(line) <= MAX_LINE_BYTES or not termios.tcgetattr(self._master)[3] & termios.ICANON:
@@ -251,22 +265,24 @@ class Shell:
 
     def interrupt(self) -> None:
         """Send SIGINT to the foreground job and to the shell, whatever the terminal's mode."""
+        self._is_interrupted = True
         for group in {self._foreground(), self.process.pid}:
             signal_group(group, signal.SIGINT)
         signal_group(self.process.pid, signal.SIGCONT)
 
-    def end_job(self, interrupt_seconds: float, ready_seconds: float) -> CommandFinished | None:
+    def end_job(self, interrupt_seconds: float) -> CommandFinished | None:
         """End the running command: with SIGINT, and after `interrupt_seconds` seconds with SIGKILL.
 
-        Return None if the shell is not ready within `ready_seconds` seconds after that.
+        Return None if the shell is not ready within READY_SECONDS after that.
         """
         self.interrupt()
         if self.wait(interrupt_seconds) == "timeout":
             job = self._foreground()
             if job != self.process.pid:
                 signal_group(job, signal.SIGKILL)
+            self._is_interrupted = True
             signal_group(self.process.pid, signal.SIGINT)
-            self.wait(ready_seconds)
+            self.wait(READY_SECONDS)
         return self.finished()
 
     def has_jobs(self) -> bool:
@@ -289,6 +305,17 @@ class Shell:
         if self.source.startswith(f"{SPARE_FOLDER}/"):
             with suppress(OSError):
                 os.unlink(self.source)
+
+    def _late_report(self) -> Event | Literal["lost"]:
+        """Return how a command ended whose shell waits for input, or "lost" if it does not say."""
+        event = self.pump.wait(LATE_REPORT_SECONDS)
+        if event == "timeout" and self._is_interrupted:
+            # An interactive bash that gets SIGINT discards the line that it is reading. That may
+            # have been the report: bash(1), "SIGNALS".
+            self._is_interrupted = False
+            self._request(f"{SET_STATUS.format(status=INTERRUPTED_STATUS)}\n")
+            event = self.pump.wait(READY_SECONDS)
+        return "lost" if event == "timeout" else event
 
     def _waits_for_input(self) -> bool:
         """Return True if the shell has consumed its input and blocks in read(2) for more.
@@ -315,12 +342,14 @@ class Shell:
 
         first_line: line to run first.
         """
-        token = secrets.token_hex(16)
+        return self._request(f"{first_line}{RUN_SOURCE.format(source=_quoted(self.source))}")
+
+    def _request(self, text: str) -> bool:
+        """Give the shell lines to run, and REPORT. Return True if there is output from before."""
+        token = os.urandom(16).hex()
         self._token = token.encode()
         has_earlier_output = self.pump.expect(b"\0" + self._token + b"\0")
-        self._write_input(
-            RUN_COMMAND.format(before=first_line, source=_quoted(self.source), token=token)
-        )
+        self._write_input(text + REPORT.format(token=token))
         return has_earlier_output
 
     def _write_input(self, line: str) -> None:
@@ -355,7 +384,7 @@ def _make_folder(scratch: str) -> str:
         os.makedirs(scratch, exist_ok=True)
         return tempfile.mkdtemp(prefix="shell-", dir=scratch)
     except OSError:
-        return os.path.join(scratch, f"shell-{secrets.token_hex(4)}")
+        return os.path.join(scratch, f"shell-{os.urandom(4).hex()}")
 
 
 def _write_file(path: str, text: bytes) -> str:

@@ -5,8 +5,7 @@ not in the file.
 """
 
 import os
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from .wire import MAX_TEXT
 
@@ -32,8 +31,7 @@ def readable(text: str) -> str:
     return data.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
-@dataclass(frozen=True)
-class Excerpt:
+class Excerpt(NamedTuple):
     """The part of one output that is shown."""
 
     text: str

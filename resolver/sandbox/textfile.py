@@ -12,8 +12,7 @@ import os
 import re
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from .wire import ActionFailed
 
@@ -37,8 +36,7 @@ UTF16_MARKS: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 """Byte order marks of UTF-16, which some Windows programs write."""
 
 
-@dataclass(frozen=True)
-class TextFile:
+class TextFile(NamedTuple):
     """The content of a file. `text` has the file's own line ends but no byte order mark."""
 
     text: str
@@ -208,8 +206,7 @@ def _plain_positions(text: str, sought: str) -> list[tuple[int, int]]:
     return spans
 
 
-@dataclass(frozen=True)
-class EditHunk:
+class EditHunk(NamedTuple):
     """The range of lines in which two texts differ."""
 
     diff: str  # unified diff with shortened lines, truncated to MAX_DIFF_BYTES

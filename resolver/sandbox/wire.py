@@ -21,8 +21,7 @@ import base64
 import binascii
 import json
 import threading
-from dataclasses import dataclass
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict
 
 
 class ActionFailed(Exception):
@@ -64,7 +63,7 @@ class FairLock:
         self._held.release()
 
 
-PROTOCOL: Final = 3
+PROTOCOL: Final = 4
 """Version of this protocol, which the server sends in its answer to `hello`."""
 
 # Newlines delimit the frames: JSON escapes a newline inside a string, so a raw one can only be the
@@ -281,7 +280,7 @@ class ProgramOutput(TypedDict):
 
     data: str  # base64 of at most PROGRAM_CHUNK bytes
     ended: bool  # true if the program has closed its output
-    words: str  # the end of its standard error
+    stderr_tail: str  # the end of its standard error
 
 
 PROGRAM_METHODS: Final = frozenset(
@@ -406,8 +405,7 @@ def decode(line: bytes) -> dict[str, Any]:
     return message
 
 
-@dataclass(frozen=True)
-class OutputNotice:
+class OutputNotice(NamedTuple):
     """A validated `output` notification."""
 
     request: int
@@ -447,8 +445,7 @@ def output_notice(line: bytes, params: object) -> OutputNotice:
     return OutputNotice(_number_field(params, "request", _MAX_NUMBER), text)
 
 
-@dataclass(frozen=True)
-class TunnelFrame:
+class TunnelFrame(NamedTuple):
     """A validated tunnel notification. Only the fields that belong to its method are set."""
 
     method: str
@@ -456,7 +453,7 @@ class TunnelFrame:
     host: str = ""
     port: int = 0
     data: bytes = b""
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # instead of the method of tuples
     status: int = 200
     reason: str = ""
 

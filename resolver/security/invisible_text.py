@@ -16,10 +16,18 @@ _INVISIBLE = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff"
     "]"
 )
+"""Controls, characters that are drawn as nothing or as blank space, and surrogates.
+
+Source: https://www.unicode.org/reports/tr44/#Default_Ignorable_Code_Point. U+2800 is not among
+those, but it is a Braille pattern without a dot.
+"""
+
 _EMOJI = re.compile(
     "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf"
     "\u2934\u2935\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 )
+"""Characters that may be parts of emoji: https://www.unicode.org/reports/tr51/"""
+
 _VARIATION = "\ufe0f"
 _JOINER = "\u200d"
 

@@ -299,8 +299,12 @@ def _forms(part: str) -> Iterator[tuple[int, str]]:
 
 
 def _base64_forms(data: bytes) -> Iterator[str]:
-    """Yield the base64 text of `data` for each of the three offsets at which it can begin, without
-    the first and last characters, which depend on the neighbouring bytes."""
+    """Yield the base64 text of `data` for each of the three offsets at which it can begin.
+
+    base64 encodes groups of three bytes, so the text of a secret depends on its position in the
+    encoded data. The first and last characters are left out: they contain bits of the neighbouring
+    bytes. https://www.rfc-editor.org/rfc/rfc4648#section-4
+    """
     for offset in range(3):
         first = (offset * 8 + 5) // 6
         last = (offset + len(data)) * 8 // 6

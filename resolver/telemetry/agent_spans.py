@@ -82,7 +82,7 @@ class AgentSpans:
         self._iterations = 0
 
     def take_over(self, events: Sequence[Event]) -> None:
-        """Read what a resumed log says already. No spans are made from it."""
+        """Read the events that a resumed log already has. No spans are made from them."""
         for event in events:
             match event:
                 case life.RunStarted():

@@ -71,7 +71,7 @@ _RARE_REPORTS = RareReports()
 
 @dataclass(frozen=True)
 class Collector:
-    """Where spans are sent.
+    """The endpoint that spans are sent to.
 
     traces_url: complete URL of the endpoint for traces.
     headers: headers of each request, by name.

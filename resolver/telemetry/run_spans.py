@@ -16,7 +16,7 @@ ROOT_NAME = f"{c.INVOKE_WORKFLOW} resolver"
 
 PHASES: Mapping[str, tuple[str, str]] = {
     "accepted": ("authorize", "start_comment"),
-    "reported": ("start_comment", "read_task"),
+    "announced": ("start_comment", "read_task"),
     "run_task": ("read_task", "clone"),
     "cloned": ("clone", "prepare"),
     "prepared": ("prepare", "open_log"),

@@ -22,12 +22,10 @@ from resolver.config.templates import render
 from resolver.events.log import Event, dump_line
 from resolver.models.run import PlanItem
 from resolver.trace.ansi import StyledText, split_styles
-from resolver.trace.changes import split_diff
-from resolver.trace.highlight import CodeHighlighter
-from resolver.trace.html_markdown import MarkdownRenderer
-from resolver.trace.outline import Chart, Meter, draw_charts, draw_meters, split_phases
+from resolver.trace.outline import Chart, Meter, draw_charts, draw_meters, split_diff, split_phases
 from resolver.trace.plain import duration, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view
+from resolver.trace.untrusted_text import CodeHighlighter, MarkdownRenderer
 from resolver.trace.view import (
     Entry,
     Mood,
@@ -128,8 +126,8 @@ def render_html(
         refresh=refresh,
         live=live,
         controls=controls,
-        asked=writer.prose(view.header.request),
-        said=writer.prose(view.header.closing),
+        request=writer.prose(view.header.request),
+        final_message=writer.prose(view.header.closing),
         changes=changes,
     )
     status, steps = _status(view, notices, live is not None), writer.steps(view.entries)
@@ -172,10 +170,10 @@ def _status(view: TraceView, notices: Sequence[str], is_live: bool) -> "TraceSta
 
 @dataclass(frozen=True)
 class DiffLine:
-    """One line of a diff as HTML. sort: its CSS class; "" for none."""
+    """One line of a diff as HTML. css_class: "" for none."""
 
     text: Markup
-    sort: str
+    css_class: str
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,7 @@ class HtmlBlock:
     last: the last line, shown while the text is folded.
     diff: the lines of a diff; empty for any other text.
     open: True if a folded text is unfolded from the start.
-    asked: True for an action, False for an output.
+    is_action: True for an action, False for an output.
     """
 
     label: str
@@ -194,7 +192,7 @@ class HtmlBlock:
     diff: tuple[DiffLine, ...]
     folded: bool
     open: bool
-    asked: bool
+    is_action: bool
 
 
 @dataclass(frozen=True)
@@ -202,7 +200,7 @@ class HtmlNote:
     """A note. number: always 0, which tells it from a step."""
 
     anchor: str
-    sort: str
+    category: str
     label: str
     text: str
     blocks: tuple[HtmlBlock, ...]
@@ -226,7 +224,7 @@ class HtmlStep:
     mood: Mood
     meta: str
     thought: Markup
-    words: Markup
+    prose: Markup
     blocks: tuple[HtmlBlock, ...]
     images: tuple[str, ...]
     group: Literal["edit", "command", "other"]
@@ -262,7 +260,7 @@ class TracePage:
     policy: the Content-Security-Policy.
     refresh: seconds after which a browser without JavaScript reloads the page; 0 for never.
     live, controls: for the page of a run in progress.
-    asked, said: the request and the agent's final message as HTML.
+    request, final_message: the request and the agent's final message as HTML.
     changes: the change that the run ended with.
     """
 
@@ -270,8 +268,8 @@ class TracePage:
     refresh: int
     live: LiveStream | None
     controls: RunControls | None
-    asked: Markup
-    said: Markup
+    request: Markup
+    final_message: Markup
     changes: tuple[HtmlFileDiff, ...]
 
 
@@ -338,7 +336,11 @@ class _EntryWriter:
         phases = []
         for number, phase in enumerate(split_phases(entries), 1):
             named = list(zip(islice(anchors, len(phase.entries)), phase.entries, strict=True))
-            wanted = [self.entry(*each) for each in named if is_wanted(*each)]
+            wanted = [
+                self.entry(*anchor_and_entry)
+                for anchor_and_entry in named
+                if is_wanted(*anchor_and_entry)
+            ]
             if wanted:
                 facts = _phase_facts(phase.entries)
                 phases.append(HtmlPhase(f"phase-{number}", phase.name, facts, tuple(wanted)))
@@ -354,7 +356,7 @@ class _EntryWriter:
                 if entry.detail
                 else ()
             )
-            return HtmlNote(anchor, entry.sort, entry.sort.capitalize(), entry.text, blocks)
+            return HtmlNote(anchor, entry.category, entry.category.capitalize(), entry.text, blocks)
         has_failed = entry.mood == "bad"
         action = (self._block(entry.action, "Action", is_action=True),) if entry.action else ()
         return HtmlStep(
@@ -371,7 +373,7 @@ class _EntryWriter:
             mood=entry.mood,
             meta=_meta(entry),
             thought=self.prose(entry.thought),
-            words=self.prose(entry.words),
+            prose=self.prose(entry.prose),
             blocks=action
             + tuple(self._block(block, "Output", has_failed=has_failed) for block in entry.outputs),
             images=entry.images,
@@ -400,7 +402,7 @@ class _EntryWriter:
             folded=is_folded or (is_long and not is_diff),
             # Readers mostly come for the reason of a failure.
             open=has_failed and lines <= MAX_OPEN_LINES,
-            asked=is_action,
+            is_action=is_action,
         )
 
     def _text(self, block: TraceBlock, text: str) -> Markup:
@@ -426,7 +428,7 @@ def _phase_facts(entries: Sequence[Entry]) -> str:
 
 
 def _has_failed(entry: Entry) -> bool:
-    return entry.mood == "bad" if isinstance(entry, TraceStep) else entry.sort == "error"
+    return entry.mood == "bad" if isinstance(entry, TraceStep) else entry.category == "error"
 
 
 def _group(step: TraceStep) -> Literal["edit", "command", "other"]:
@@ -454,7 +456,7 @@ def _span(part: StyledText) -> Markup:
     return Markup('<span class="{}">{}</span>').format(names, part.text)
 
 
-_LINE_SORTS = (
+_LINE_CLASSES = (
     ("+++", "file"),
     ("---", "file"),
     ("@@", "hunk"),
@@ -471,12 +473,12 @@ def _diff_lines(text: str, code: CodeHighlighter, path: str = "") -> tuple[DiffL
     """
     lines = []
     for line in text.split("\n"):
-        sort = next((sort for start, sort in _LINE_SORTS if line.startswith(start)), "")
-        if sort == "file" and line[:4] in {"+++ ", "--- "}:
+        css_class = next((name for start, name in _LINE_CLASSES if line.startswith(start)), "")
+        if css_class == "file" and line[:4] in {"+++ ", "--- "}:
             path = line[4:].strip() if line[4:].strip() != "/dev/null" else path
-        is_code = sort in {"add", "del"} or (not sort and line.startswith(" "))
+        is_code = css_class in {"add", "del"} or (not css_class and line.startswith(" "))
         html = escape(line[:1]) + code.highlight(line[1:], path) if is_code else escape(line)
-        lines.append(DiffLine(html, sort))
+        lines.append(DiffLine(html, css_class))
     return tuple(lines)
 
 

@@ -2,12 +2,10 @@
 
 trace.md contains all texts in full; the block has a limited size.
 
-Text from outside is put into code fences, inline code, or prose in which all markup, mentions,
-references and links are made inert. Texts and layout are in prompts/trace/.
+`untrusted_text.py` makes text from outside inert. Texts and layout are in prompts/trace/.
 """
 
 import html
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,30 +13,26 @@ from functools import partial
 from resolver.config.templates import render
 from resolver.events.log import Event
 from resolver.models.run import RunState
-from resolver.trace.changes import MAX_DIFF_LENGTH, split_diff
-from resolver.trace.outline import split_phases
+from resolver.trace.outline import MAX_DIFF_LENGTH, split_diff, split_phases
 from resolver.trace.plain import duration, money, plural, truncate_text
-from resolver.trace.quoted_markdown import quote_markdown
 from resolver.trace.steps import build_view
+from resolver.trace.untrusted_text import (
+    fenced,
+    html_line,
+    inline_code,
+    plain_prose,
+    quote_markdown,
+    utf16_length,
+)
 from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceNote, TraceStep, detail_label
 
 MAX_UNFOLDED_LINES = 15
 """Outputs with more lines than this are folded."""
 
-_COMMENT_SORTS = {"stage", "warning", "error", "state", "retry", "check"}
+_COMMENT_CATEGORIES = {"stage", "warning", "error", "state", "retry", "check"}
 _GAP_LENGTH = 120
 """UTF-16 code units that are reserved for the line that says how much was left out."""
 
-_MAX_FENCE_LENGTH = 200
-"""Longest fence that is used. GitHub's parser counts its characters up to 255 only."""
-
-_ZERO_WIDTH = "\u200b"
-_MARKUP = re.compile(r"[\\`*_\[\]~|$]")
-_LINK_MARKUP = re.compile(
-    r"@|(?:\bGH(?=-\d))|#(?=\w)|:(?=//)|\bwww(?=\.)",  # mention, references, bare links
-    re.IGNORECASE,
-)
-_LINE_MARKUP = re.compile(r"^(?:(?=[#+=-])|[0-9]{1,9}(?=[.)]))")
 _LABELS = {
     "stage": "Stage",
     "warning": "⚠️ Warning",
@@ -178,7 +172,7 @@ def _text_lengths(entry: Entry) -> Iterator[int]:
     """Yield the lengths of the texts that unfold from an entry's line."""
     if isinstance(entry, TraceNote):
         return
-    texts = [entry.thought, entry.words, *(block.text for block in entry.outputs)]
+    texts = [entry.thought, entry.prose, *(block.text for block in entry.outputs)]
     texts += [entry.action.text] if entry.action else []
     yield from (utf16_length(text[: 2 * _MAX_TEXT_LIMIT]) for text in texts if text)
     for nested_entry in entry.nested:
@@ -206,9 +200,9 @@ def _belongs_in_comment(note: TraceNote) -> bool:
 
     That the run is running and where the checkout is on the machine do not.
     """
-    is_running = note.sort == "state" and note.text == RunState.RUNNING.value
-    is_checkout = note.sort == "stage" and note.text.startswith("checkout")
-    return note.sort in _COMMENT_SORTS and not (is_running or is_checkout)
+    is_running = note.category == "state" and note.text == RunState.RUNNING.value
+    is_checkout = note.category == "stage" and note.text.startswith("checkout")
+    return note.category in _COMMENT_CATEGORIES and not (is_running or is_checkout)
 
 
 def _shorten_entry(entry: Entry) -> Entry:
@@ -218,74 +212,10 @@ def _shorten_entry(entry: Entry) -> Entry:
     what the agent said at the end.
     """
     if isinstance(entry, TraceStep) and entry.kind == "finish":
-        return replace(entry, words="")
+        return replace(entry, prose="")
     if isinstance(entry, TraceStep) and entry.verb == "Load":
         return replace(entry, outputs=())
     return entry
-
-
-def html_line(text: str) -> str:
-    """Return `text` as one line of HTML in which mentions, references and links are inert."""
-    text = html.escape(" ".join(text.split()))
-    return _LINK_MARKUP.sub(lambda match: match[0] + _ZERO_WIDTH, text)
-
-
-def utf16_length(text: str) -> int:
-    """Return the length as JavaScript and GitHub count it: characters above U+FFFF count twice."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def fenced(text: str, language: str = "") -> str:
-    """Return `text` as one code block that nothing in the text can close.
-
-    The fence is longer than any run of its character in the text; see
-    https://github.github.com/gfm/#fenced-code-blocks. If it would be too long, the text becomes an
-    indented code block.
-    """
-    backticks, tildes = _longest_run("`", text), _longest_run("~", text)
-    fence_character, run_length = (
-        ("`", backticks) if backticks <= max(tildes, 10) else ("~", tildes)
-    )
-    if run_length < _MAX_FENCE_LENGTH:
-        fence = fence_character * max(3, run_length + 1)
-        return f"{fence}{language}\n{text}\n{fence}"
-    return "\n".join(f"    {line}" for line in text.split("\n"))
-
-
-def inline_code(text: str) -> str:
-    """Return `text` as one line of inline code; empty for empty text."""
-    # GitHub's parser does not recognize a delimiter of more than 80 backticks.
-    text = re.sub("`{9,}", "…", " ".join(text.split()))
-    if not text:
-        return ""
-    fence = "`" * (_longest_run("`", text) + 1)
-    padding = " " if text[0] in "` " or text[-1] in "` " else ""
-    return f"{fence}{padding}{text}{padding}{fence}"
-
-
-def plain_prose(text: str) -> str:
-    """Return `text` as plain words.
-
-    No markup, tag, mention, reference, link or image in it has an effect.
-    """
-    text = _MARKUP.sub(r"\\\g<0>", html.escape(text, quote=False))
-    # A zero-width space breaks what markdown has no escape for: @mention, #1, GH-1, http:// and
-    # www.
-    text = _LINK_MARKUP.sub(lambda match: match[0] + _ZERO_WIDTH, text)
-    lines = (line.strip() for line in text.split("\n"))
-    return "\n".join(_LINE_MARKUP.sub(r"\g<0>\\", line) for line in lines)
-
-
-def quoted(text: str) -> str:
-    """Return `text` in a block quote that keeps its lines; empty for empty text.
-
-    Its code, bold words and lists are shown as such; all other markup in it has no effect.
-    """
-    return quote_markdown(text, plain_prose, inline_code, fenced)
-
-
-def _longest_run(mark: str, text: str) -> int:
-    return max((len(run) for run in re.findall(f"{re.escape(mark)}+", text)), default=0)
 
 
 def _render_all(
@@ -345,7 +275,7 @@ def _entry(entry: Entry, text_limit: int | None) -> str:
         )
         return render(
             "trace/note.md.j2",
-            label=_LABELS[entry.sort],
+            label=_LABELS[entry.category],
             text=plain_prose(entry.text),
             blocks=detail,
         )
@@ -363,8 +293,8 @@ def _entry(entry: Entry, text_limit: int | None) -> str:
         subject=inline_code(entry.subject),
         facts=" · ".join(_facts(entry)),
         summary=_summary_line(entry) if text_limit else "",
-        thought=quoted(_truncate(entry.thought, text_limit)),
-        words=quoted(_truncate(entry.words, text_limit)),
+        thought=quote_markdown(_truncate(entry.thought, text_limit)),
+        prose=quote_markdown(_truncate(entry.prose, text_limit)),
         blocks=tuple(
             _block(block, label, text_limit)
             for block, label in blocks_with_labels
@@ -423,7 +353,7 @@ class MarkdownStep:
     facts: str
     summary: str
     thought: str
-    words: str
+    prose: str
     blocks: tuple[MarkdownBlock, ...]
     images: int
     nested: tuple[str, ...]
@@ -498,13 +428,13 @@ def _header(header: TraceHeader) -> MarkdownHeader:
     return MarkdownHeader(
         title=plain_prose(header.title),
         issue=inline_code(header.repository + (f"#{header.number}" if header.number else "")),
-        request=quoted(header.request),
+        request=quote_markdown(header.request),
         requested_by=inline_code(header.requested_by),
         state=f"{_MARKS[header.mood]}{header.state.replace('_', ' ')}",
         reason=plain_prose(header.reason),
         verdict=plain_prose(header.verdict),
         evidence=tuple(plain_prose(text) for text in header.evidence),
-        closing=quoted(header.closing),
+        closing=quote_markdown(header.closing),
         left_out=tuple(plain_prose(text) for text in header.left_out),
         model=inline_code(header.model),
         agent=inline_code(header.agent),

@@ -1,11 +1,14 @@
-"""Divides a trace into phases and draws how cost and time add up over its steps."""
+"""The parts of a trace document besides its steps: phases, charts, limits and changed files."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from resolver.trace.plain import duration, money
+from resolver.events.lifecycle import StageCompleted
+from resolver.events.log import Event
+from resolver.trace.plain import clean_diff, duration, money
 from resolver.trace.view import Entry, TraceHeader, TraceStep
 
 _PHASES = {
@@ -91,9 +94,9 @@ def _phase_of(entry: Entry, current: str) -> str:
     if isinstance(entry, TraceStep):
         # Skills and notes are loaded before the agent works.
         return current if entry.verb == "Load" else "Work"
-    if entry.sort == "check":
+    if entry.category == "check":
         return "Verification"
-    if entry.sort == "stage":
+    if entry.category == "stage":
         return _PHASES.get(entry.text.split(" ")[0].rstrip(":"), current)
     return current
 
@@ -132,3 +135,48 @@ def _points(values: Sequence[float]) -> str:
         f"{i * width:.1f},{CHART_HEIGHT - CHART_HEIGHT * max(value, 0.0) / highest:.1f}"
         for i, value in enumerate(chosen)
     )
+
+
+MAX_DIFF_LENGTH = 200_000
+"""Maximum number of characters of a change that are shown; patch.diff has the rest."""
+
+_FILE_START = re.compile(r"^(?=diff --git )", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class FileDiff:
+    """The diff of one file.
+
+    lines: those of the hunks, or those that describe a change without hunks, as of a binary file.
+    size: numbers of added and deleted lines, for display.
+    has_hunks: False if `lines` are a description.
+    """
+
+    path: str
+    size: str
+    lines: tuple[str, ...]
+    has_hunks: bool
+
+
+def split_diff(diff: str) -> list[FileDiff]:
+    """Return the files of a change as `git diff` prints it, cleaned; a long diff is truncated."""
+    parts = _FILE_START.split(clean_diff(diff[:MAX_DIFF_LENGTH]))
+    return [_file_diff(part) for part in parts if part.startswith("diff --git ")]
+
+
+def _file_diff(part: str) -> FileDiff:
+    lines = part.rstrip("\n").split("\n")
+    names = [line[4:].removeprefix("b/") for line in lines if line.startswith("+++ b/")]
+    path = names[0] if names else lines[0].rpartition(" b/")[2]
+    start = next((i for i, line in enumerate(lines) if line.startswith("@@")), len(lines))
+    # The lines above the first hunk say little but the path, which the title has.
+    has_hunks = start < len(lines)
+    shown = lines[start:] if has_hunks else lines[1:]
+    added = sum(line.startswith("+") for line in lines[start:])
+    deleted = sum(line.startswith("-") for line in lines[start:])
+    return FileDiff(path, f"+{added} \u2212{deleted}", tuple(shown), has_hunks)
+
+
+def has_exported_change(events: Sequence[Event]) -> bool:
+    """Return True if the run took a change out of its sandbox."""
+    return any(isinstance(event, StageCompleted) and event.stage == "change" for event in events)

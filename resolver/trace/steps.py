@@ -157,7 +157,7 @@ def step_of(
         verb=verb,
         subject=title,
         thought=clean(action.thought).strip(),
-        words=clean(_prose(action)).strip(),
+        prose=clean(_prose(action)).strip(),
         action=TraceBlock(_clean_block(body), body.language) if body and shows_body else None,
     )
     if isinstance(action, a.Finish):
@@ -281,7 +281,7 @@ def _with_observation(step: TraceStep, action: ActionBase, observation: Event) -
     outputs = tuple(
         TraceBlock(text.rstrip("\n"), block.language, _with_sequences(block.text))
         for block in _outputs(observation)
-        if (text := _clean_block(block)).strip() and text.strip() != step.words
+        if (text := _clean_block(block)).strip() and text.strip() != step.prose
     )
     shows_diff = any(block.language == "diff" for block in outputs)
     return replace(

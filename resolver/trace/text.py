@@ -58,13 +58,13 @@ def live_line(event: Event, roots: Sequence[str] = ()) -> str | None:
         return None
     if is_step(event):
         step = step_of(event, 0, None, roots)
-        prose = one_line(step.words)
+        prose = one_line(step.prose)
         suffix = f": {prose}" if prose else ""
         return for_terminal(f"> {_title(step)}{suffix}")
     if event.cause is not None and not isinstance(event, (ActionBase, o.AgentStateChanged)):
         return _result_line(event)
     note = note_of(event)
-    return for_terminal(f"- {note.sort}: {note.text}") if note else None
+    return for_terminal(f"- {note.category}: {note.text}") if note else None
 
 
 def has_live_line(event: EventBase) -> bool:
@@ -123,12 +123,12 @@ def _header(header: TraceHeader) -> str:
 def _entry(entry: Entry) -> str:
     """Return an entry as indented lines."""
     if not isinstance(entry, TraceStep):
-        return f"- {entry.sort}: {entry.text}"
+        return f"- {entry.category}: {entry.text}"
     facts = [f"{_MARKS[entry.mood]}{entry.badge}"] if entry.badge else []
     facts += [duration(entry.seconds)] if entry.seconds is not None else []
     facts += [money(entry.cost)] if entry.cost is not None else []
     parts = [f"{entry.number}. {_title(entry)}" + (f"  ({', '.join(facts)})" if facts else "")]
-    parts += [_indented(text, "   ") for text in (entry.thought, entry.words) if text]
+    parts += [_indented(text, "   ") for text in (entry.thought, entry.prose) if text]
     blocks: list[TraceBlock] = [entry.action] if entry.action else []
     parts += [_indented(block.text, "   | ") for block in blocks]
     parts += [
@@ -207,7 +207,7 @@ _ACTIVE_STATES = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED}
 """States in which the run has not ended."""
 
 
-class Groups:
+class GroupedProgress:
     """A subscriber of the event stream that prints progress in groups.
 
     Use `during` as a context manager around the run.

@@ -46,7 +46,7 @@ class TraceStep:
     event_id, kind: of the action's event.
     verb, subject: the title. `subject` is one line of inline code and may be empty.
     thought: the model's reasoning before the action.
-    words: prose in the action itself (a message, a note, the final message).
+    prose: text in the action itself (a message, a note, the final message).
     action: what was requested, if the title does not hold all of it.
     outputs: texts of the observation.
     badge, mood: the result in a word or two, such as `exit code 1`.
@@ -63,7 +63,7 @@ class TraceStep:
     verb: str
     subject: str = ""
     thought: str = ""
-    words: str = ""
+    prose: str = ""
     action: TraceBlock | None = None
     outputs: tuple[TraceBlock, ...] = ()
     badge: str = ""
@@ -90,13 +90,13 @@ class TraceStep:
 class TraceNote:
     """An event other than a step: a stage, a warning, a change of state.
 
-    sort: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`,
+    category: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`,
         `message`, `check`, `opinion` or `event`.
     detail: a longer text, shown folded.
     """
 
     event_id: int
-    sort: str
+    category: str
     text: str
     detail: str = ""
 
@@ -107,7 +107,7 @@ Entry = TraceStep | TraceNote
 
 def detail_label(note: TraceNote) -> str:
     """Return the name of a note's detail."""
-    return "Details" if note.sort in {"check", "opinion"} else "Text"
+    return "Details" if note.category in {"check", "opinion"} else "Text"
 
 
 @dataclass(frozen=True)
@@ -194,18 +194,18 @@ MAX_NOTE_LENGTH = 300
 
 def note_of(event: Event) -> TraceNote | None:
     """Return the note for an event that is not a step; None if it has nothing to show."""
-    sort, text, detail = _describe_event(event)
-    if not sort:
+    category, text, detail = _describe_event(event)
+    if not category:
         return None
     line = one_line(text, MAX_NOTE_LENGTH)
     cleaned = clean(text).strip()
     return TraceNote(
-        event.id, sort, line, clean(detail).strip() or ("" if cleaned == line else cleaned)
+        event.id, category, line, clean(detail).strip() or ("" if cleaned == line else cleaned)
     )
 
 
 def _describe_event(event: Event) -> tuple[str, str, str]:
-    """Return sort, text and detail; an empty sort if the event has nothing to show."""
+    """Return category, text and detail; an empty category if the event has nothing to show."""
     match event:
         case life.RunStarted() | o.Null():
             return "", "", ""
@@ -251,8 +251,8 @@ def _describe_event(event: Event) -> tuple[str, str, str]:
             state = event.state.value.replace("_", " ")
             return "state", f"{state}{_after_colon(event.reason)}", ""
         case a.ChangeAgentState():
-            requester = f"asked to become {event.state.value}"
-            return "state", f"{requester}{_after_colon(event.reason)}", ""
+            request = f"change to {event.state.value} requested"
+            return "state", f"{request}{_after_colon(event.reason)}", ""
         case a.CondensationRequest():
             return "memory", "The conversation no longer fits", ""
         case o.ErrorObservation():
@@ -273,6 +273,9 @@ def _describe_retry(event: life.ModelRetried | life.ModelSwitched) -> str:
     models = f"{event.to_model} is used{service} instead of {event.from_model}"
     return f"From here on, {models}: {event.reason}"
 
+
+_COMMAND_CHARACTERS = 72
+"""Length at which the command of a check is truncated: it may name many tests."""
 
 _TREES = {
     "base": "without the change",
@@ -295,8 +298,10 @@ def _describe_verification(
         ended += f", {done.count('passed')} passed" + (f", {failed} failed" if failed else "")
     took = "from an earlier run" if event.is_cached else duration(done.seconds)
     again = ", again" if event.repetition else ""
-    text = f"{event.command} {_TREES[event.at]}{again}: {ended} ({took})"
-    return "check", text, done.output
+    command = one_line(event.command, _COMMAND_CHARACTERS)
+    text = f"{command} {_TREES[event.at]}{again}: {ended} ({took})"
+    whole = "" if command == event.command else f"$ {event.command}\n"
+    return "check", text, whole + done.output
 
 
 def describe_verdict(evidence: VerificationEvidence) -> str:
@@ -322,13 +327,13 @@ def evidence_of(event: life.VerificationCompleted) -> list[str]:
     for finding in evidence.tampering:
         where = f"{finding.path}:{finding.line}" if finding.line else finding.path
         lines.append(f"{finding.kind.replace('_', ' ').capitalize()}: {where}")
-    lines += [f"Not executed: {each.command}. {each.reason}" for each in event.omitted]
+    lines += [f"Not executed: {omission.command}. {omission.reason}" for omission in event.omitted]
     return lines
 
 
 _CRITIQUES = {
     "yes": "does what the issue asks",
-    "partly": "does a part of what the issue asks",
+    "partly": "does part of what the issue asks",
     "no": "does not do what the issue asks",
     "unclear": "can't be judged by its diff",
 }
@@ -339,7 +344,7 @@ def _describe_critique(event: life.CritiqueCompleted) -> tuple[str, str]:
     if critique is None:
         return f"There is no opinion of a model on the change{_after_colon(event.failure)}", ""
     text = f"{critique.model} thinks that the change {_CRITIQUES[critique.addresses_issue]}"
-    unrelated = (f"{each.path}: {each.reason}" for each in critique.unrelated)
+    unrelated = (f"{file.path}: {file.reason}" for file in critique.unrelated)
     heading = "Looks unrelated:" if critique.unrelated else ""
     return text, "\n".join(filter(None, (critique.reason, heading, *unrelated)))
 
@@ -374,8 +379,12 @@ def _describe_approval(
 ) -> tuple[str, str, str]:
     match event:
         case life.RiskAssessed(level=level, reasons=reasons):
-            sort = "event" if level is RiskLevel.LOW else "warning"
-            return sort, f"{level.value} risk{_after_colon('; '.join(reasons))}".capitalize(), ""
+            category = "event" if level is RiskLevel.LOW else "warning"
+            return (
+                category,
+                f"{level.value} risk{_after_colon('; '.join(reasons))}".capitalize(),
+                "",
+            )
         case life.ConfirmationAsked(wanted=approval, shown_at=shown_at):
             subject = "A person is" if shown_at else "Nobody could be"
             return "state", f"{subject} asked about {approval.kind}", approval.text

@@ -1,1 +1,2 @@
-"""Verification: the checks that a run's log shows, and what they say about its change."""
+"""Verification: finds the checks of a project, executes them at the base commit and at the change,
+and decides what their results show."""

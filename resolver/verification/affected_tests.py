@@ -83,13 +83,13 @@ def affected_check(
     shared = (path for path in changed_files if is_test_configuration(path))
     if narrow is None or next(shared, None) is not None:
         return None
-    found = narrow(check, changed_files, tree)
-    if found is None or found.command == check.command:
+    narrowing = narrow(check, changed_files, tree)
+    if narrowing is None or narrowing.command == check.command:
         return None
-    sizes = {path: len(content) for path, content in _read(tree, found.known)}
-    executed = sum(sizes.get(path, 0) for path in found.executed)
+    sizes = {path: len(content) for path, content in _read(tree, narrowing.known)}
+    executed = sum(sizes.get(path, 0) for path in narrowing.executed)
     share = executed / (sum(sizes.values()) or 1)
-    return NarrowedCheck(check.model_copy(update={"command": found.command}), share)
+    return NarrowedCheck(check.model_copy(update={"command": narrowing.command}), share)
 
 
 def check_of_files(
@@ -101,8 +101,8 @@ def check_of_files(
     """
     endings = _ENDINGS.get(check.runner)
     if endings is None:
-        found = affected_check(check, files, tree) if check.runner in _BY_PACKAGE else None
-        return found.check if found else None
+        narrowed_check = affected_check(check, files, tree) if check.runner in _BY_PACKAGE else None
+        return narrowed_check.check if narrowed_check else None
     folder = _folder(check.command)
     tests = [
         path
@@ -127,11 +127,11 @@ def find_affected_tests(
         for path in changed
         if path.endswith(endings) and not is_test_file(path)
     }
-    found = changed & set(candidates)
+    affected = changed & set(candidates)
     for path, content in _read(tree, candidates):
         if not modules.isdisjoint(_WORD.findall(content)):
-            found.add(path)
-    return tuple(sorted(found))
+            affected.add(path)
+    return tuple(sorted(affected))
 
 
 def _test_files(tree: ProjectTree, endings: tuple[str, ...], folder: str) -> list[str]:
@@ -146,13 +146,13 @@ def unchanged_tests(changed_files: Sequence[str], tree: ProjectTree) -> list[tup
     """
     code = [path for path in changed_files if not is_test_file(path) and source_language(path)]
     suffixes = {PurePosixPath(path).suffix for path in code}
-    found = [
+    tests = [
         path
         for suffix in sorted(suffixes)
         for path in find_affected_tests(code, tree, (suffix,))
         if path not in changed_files
     ]
-    texts = tree.read_many(found[:MAX_ARGUMENTS])
+    texts = tree.read_many(tests[:MAX_ARGUMENTS])
     return [(path, content.decode("utf-8", "replace")) for path, content in texts.items()]
 
 
@@ -181,9 +181,9 @@ def _read(tree: ProjectTree, paths: Sequence[str]) -> Iterator[tuple[str, bytes]
 def _folder(command: str) -> str:
     """Return the folder in which the last simple command runs."""
     folder = ""
-    for each in simple_commands(command):
-        if each.words[:1] == ("cd",) and len(each.words) == 2:
-            folder = enter_folder(folder, each.words[1])
+    for simple in simple_commands(command):
+        if simple.changes_folder:
+            folder = enter_folder(folder, simple.words[1])
     return folder
 
 
@@ -207,9 +207,9 @@ def _names_tests(check: ProjectCheck, tree: ProjectTree, folder: str) -> bool:
 
 def _script_text(check: ProjectCheck, tree: ProjectTree, folder: str) -> str:
     """Return the text of the package script that the check runs; "" if it runs none."""
-    found = simple_commands(check.command)
+    commands = simple_commands(check.command)
     scripts = table(tree.json(join_path(folder, "package.json")), "scripts")
-    text = scripts.get(found[-1].script) if found else None
+    text = scripts.get(commands[-1].script) if commands else None
     return text if isinstance(text, str) else ""
 
 
@@ -218,7 +218,7 @@ def _choose_from_named(
 ) -> tuple[ProjectCheck, list[str]] | None:
     """Return the check without the paths that it names, and which of the tests are among them.
 
-    None if the paths can't be told from the rest of the command.
+    None if the paths can't be distinguished from the rest of the command.
     """
     if check.runner != "pytest":
         return None if _names_tests(check, tree, folder) else (check, list(tests))
@@ -226,7 +226,7 @@ def _choose_from_named(
     if split is None:
         return None
     command, named = split
-    paths = [enter_folder(folder, each) for each in named]
+    paths = [enter_folder(folder, path_in_folder) for path_in_folder in named]
     if not all(path in tree.folders or path in tree.paths for path in paths):
         return None
     chosen = {test for path in paths or [folder] for test in (path, *paths_below(path, tests))}

@@ -1,4 +1,4 @@
-"""Tells which tests a change adds or alters, so that only they are executed without its code.
+"""Determines which tests a change adds or alters, so that only they are executed without its code.
 
 The choice only saves time. A test that is left out by mistake can't become a reproduction, so that
 the verdict is at most weaker than it could be.
@@ -37,10 +37,10 @@ class AlteredTests:
         candidates = (
             [path]
             if path in self.names
-            else [each for each in self.names if PurePosixPath(each).stem in words]
+            else [name for name in self.names if PurePosixPath(name).stem in words]
         )
-        found = [self.names[each] for each in candidates]
-        return any(names is None or words[-1] in names for names in found)
+        name_sets = [self.names[candidate] for candidate in candidates]
+        return any(names is None or words[-1] in names for names in name_sets)
 
 
 ALL_ALTERED = AlteredTests(None)
@@ -70,7 +70,7 @@ def _altered(path: str, old: str | None, new: str) -> frozenset[str] | None:
 
 
 def _is_shared(name: str, before: Mapping[str, CodeBlock], after: Mapping[str, CodeBlock]) -> bool:
-    """Return True for code beside tests that may be executed for tests whose text is the same."""
+    """Return True for code outside of tests that tests with unchanged text may execute."""
     block = after.get(name, before.get(name))
     if block is None or block.is_test:
         return False
@@ -85,7 +85,7 @@ def _is_shared(name: str, before: Mapping[str, CodeBlock], after: Mapping[str, C
 
 def _text(block: CodeBlock) -> list[str]:
     statements = (*block.marks, *block.statements)
-    return [each.text for each in statements if not is_import(each)]
+    return [statement.text for statement in statements if not is_import(statement)]
 
 
 def tests_to_reproduce(
@@ -97,12 +97,12 @@ def tests_to_reproduce(
     """
     before = case_statuses(base) if base is not None else {}
     after = case_statuses(head)
-    found = {
+    to_reproduce = {
         case_id(case)
         for case in head.cases
         if before.get(case_id(case)) != "passed" or altered.contains(case)
     }
-    return tuple(sorted(name for name in found if after[name] == "passed"))
+    return tuple(sorted(name for name in to_reproduce if after[name] == "passed"))
 
 
 def has_fixed_elsewhere(base: CheckExecution, ids: Collection[str], files: Collection[str]) -> bool:

@@ -55,6 +55,7 @@ class CheckCandidate:
 class Omission:
     """A check that can't be executed here.
 
+    subject: what asks for it, as the subject of the sentence that gives the reason.
     names: what it lacks.
     keys: as in CheckCandidate. The omission is not reported if a chosen check covers all of them.
         Empty if it is always reported.
@@ -63,7 +64,7 @@ class Omission:
     name: str
     command: str
     cause: OmissionCause
-    where: str
+    subject: str
     names: tuple[str, ...] = ()
     keys: frozenset[str] = frozenset()
 
@@ -72,7 +73,7 @@ class Omission:
         reason = render(
             "verification/omitted_check.txt.j2",
             cause=self.cause,
-            where=self.where,
+            subject=self.subject,
             names=self.names,
         )
         return OmittedCheck(
@@ -90,14 +91,14 @@ class CheckChooser:
 
     def add(self, candidates: Iterable[CheckCandidate | Omission]) -> None:
         """Add the candidates that run something new, in their order."""
-        for each in candidates:
-            if isinstance(each, Omission):
-                self.omissions.append(each)
-            elif self._is_covered(each):
-                self.covered |= each.keys
-                self._take_services(each)
-            elif is_executable(each.check):
-                self._add(each)
+        for candidate in candidates:
+            if isinstance(candidate, Omission):
+                self.omissions.append(candidate)
+            elif self._is_covered(candidate):
+                self.covered |= candidate.keys
+                self._take_services(candidate)
+            elif is_executable(candidate.check):
+                self._add(candidate)
 
     def _add(self, candidate: CheckCandidate) -> None:
         self.covered |= candidate.keys | candidate.runs
@@ -129,12 +130,12 @@ class CheckChooser:
     def omitted(self) -> tuple[OmittedCheck, ...]:
         """Return the checks that are not executed, each command once."""
         open_ones = {
-            each.command: each
-            for each in reversed(self.omissions)
-            if not each.keys or not each.keys <= self.covered
+            omission.command: omission
+            for omission in reversed(self.omissions)
+            if not omission.keys or not omission.keys <= self.covered
         }
-        found = [each.describe() for each in reversed(open_ones.values())]
-        return tuple(found[:MAX_OMITTED])
+        omitted = [candidate.describe() for candidate in reversed(open_ones.values())]
+        return tuple(omitted[:MAX_OMITTED])
 
 
 def is_executable(check: ProjectCheck) -> bool:
@@ -150,13 +151,13 @@ def printable(text: str) -> str:
 
 def command_keys(command: str, folder: str = "") -> frozenset[str]:
     """Return the keys of the checks that a command runs, executed in a folder."""
-    found: set[str] = set()
-    for each in simple_commands(command):
-        if each.words[:1] == ("cd",) and len(each.words) == 2:
-            folder = enter_folder(folder, each.words[1])
-        elif key := _key(each, folder):
-            found.add(key)
-    return frozenset(found)
+    keys: set[str] = set()
+    for simple in simple_commands(command):
+        if simple.changes_folder:
+            folder = enter_folder(folder, simple.words[1])
+        elif key := _key(simple, folder):
+            keys.add(key)
+    return frozenset(keys)
 
 
 def enter_folder(folder: str, name: str) -> str:
@@ -193,5 +194,9 @@ def _is_check(words: Sequence[str]) -> bool:
 def _with_unique_name(check: ProjectCheck, names: set[str]) -> ProjectCheck:
     name = printable(check.name)
     numbered = (f"{name} {number}" for number in range(2, MAX_CHECKS + 2))
-    unique = name if name not in names else next(each for each in numbered if each not in names)
+    unique = (
+        name
+        if name not in names
+        else next(numbered_name for numbered_name in numbered if numbered_name not in names)
+    )
     return check.model_copy(update={"name": unique, "origin": printable(check.origin)})

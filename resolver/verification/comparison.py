@@ -1,4 +1,4 @@
-"""Compare the executions of one check at the base commit with those at the change.
+"""Compares the executions of one check at the base commit with those at the change.
 
 The first execution of a commit is the whole check; later ones repeat it, or some of its tests, to
 tell a regression from a flaky test. All of this is computed from values, so it can be repeated.
@@ -64,25 +64,16 @@ def compare_executions(
     before, after = statuses_of(base), statuses_of(head)
     with_tests = statuses_of(base_with_tests)
     last = case_statuses(head[0])
-    ran = {name for name, seen in before.items() if any(each != "skipped" for each in seen)}
+    ran = {
+        name for name, statuses in before.items() if any(status != "skipped" for status in statuses)
+    }
     excused = _ids_in(base, deleted_files)
-    gone = {name for name in ran - excused if last.get(name, "skipped") == "skipped"}
+    disappeared = {name for name in ran - excused if last.get(name, "skipped") == "skipped"}
     flaky = (*_flaky(before, after), *_flaky_check(check, base, head))
-    unstable = {each.id for each in flaky}
-    doubtful = unstable | {each.id for each in _flaky(with_tests)}
-    broken = {name for name in ran if _stable(before[name], "passed") and name in gone}
-    broken |= {
-        name
-        for name in ran & set(last)
-        if _stable(before[name], "passed") and _fails(after[name]) and name not in unstable
-    }
-    fixed = {
-        name
-        for name, seen in after.items()
-        if _stable(seen, "passed")
-        and name not in doubtful
-        and (_fails(before.get(name, ())) or _fails(with_tests.get(name, ())))
-    }
+    unstable = {case.id for case in flaky}
+    doubtful = unstable | {case.id for case in _flaky(with_tests)}
+    broken = _broken_tests(before, after, last, disappeared, unstable)
+    fixed = _fixed_tests(before, with_tests, after) - doubtful
     if check.name not in unstable:
         broken |= _broken_check(check, base, head)
         fixed |= _fixed_check(check, base_with_tests or base, head)
@@ -98,8 +89,36 @@ def compare_executions(
         flaky=flaky,
         added=tuple(sorted(set(last) - set(before))) if base else (),
         missing=tuple(sorted(set(before) - set(last))),
-        shrank=bool(gone) or _says_less(base, head),
+        shrank=bool(disappeared) or _has_fewer_passes(base, head),
     )
+
+
+def _broken_tests(
+    before: Statuses,
+    after: Statuses,
+    last: Collection[str],
+    disappeared: Collection[str],
+    unstable: Collection[str],
+) -> set[str]:
+    """Return the tests that always passed at base, and fail or have `disappeared` with the change.
+
+    last: the tests in the whole execution at the change.
+    unstable: flaky tests, which may fail by chance. None of them disappears by chance.
+    """
+    passed = {name for name, statuses in before.items() if _stable(statuses, "passed")}
+    failed = {name for name in passed if name in last and _fails(after[name])}
+    return (passed & set(disappeared)) | (failed - set(unstable))
+
+
+def _fixed_tests(before: Statuses, with_tests: Statuses, after: Statuses) -> set[str]:
+    """Return the tests that always pass with the change, and failed at base with the tests of
+    either commit."""
+    return {
+        name
+        for name, statuses in after.items()
+        if _stable(statuses, "passed")
+        and (_fails(before.get(name, ())) or _fails(with_tests.get(name, ())))
+    }
 
 
 def needs_rerun(base: CheckExecution, head: CheckExecution) -> tuple[str, ...]:
@@ -110,7 +129,9 @@ def needs_rerun(base: CheckExecution, head: CheckExecution) -> tuple[str, ...]:
     """
     before, after = case_statuses(base), case_statuses(head)
     ids = sorted(
-        name for name, seen in after.items() if seen in _FAILING and before.get(name) == "passed"
+        name
+        for name, status in after.items()
+        if status in _FAILING and before.get(name) == "passed"
     )
     if base.exit_code == 0 and head.exit_code != 0 and not has_failures(head):
         ids.append(WHOLE_CHECK)
@@ -126,18 +147,20 @@ def reproductions_to_confirm(
     """
     before, after = case_statuses(base_with_tests), case_statuses(head)
     return tuple(
-        sorted(name for name, seen in after.items() if seen == "passed" and _fails_in(before, name))
+        sorted(
+            name for name, status in after.items() if status == "passed" and _fails_in(before, name)
+        )
     )
 
 
 def case_statuses(execution: CheckExecution) -> dict[str, CaseStatus]:
     """Return the status of each test in one execution; the worst one if it is reported twice."""
-    return {name: seen[0] for name, seen in statuses_of((execution,)).items()}
+    return {name: statuses[0] for name, statuses in statuses_of((execution,)).items()}
 
 
 def statuses_of(executions: Sequence[CheckExecution]) -> Statuses:
     """Return the statuses of all tests by id, one for each execution that has the test."""
-    found: dict[str, tuple[CaseStatus, ...]] = {}
+    by_test: dict[str, tuple[CaseStatus, ...]] = {}
     for execution in executions:
         worst: dict[str, CaseStatus] = {}
         for case in execution.cases:
@@ -145,8 +168,8 @@ def statuses_of(executions: Sequence[CheckExecution]) -> Statuses:
             other = worst.get(name, case.status)
             worst[name] = min(other, case.status, key=_ORDER.index)
         for name, status in worst.items():
-            found[name] = (*found.get(name, ()), status)
-    return found
+            by_test[name] = (*by_test.get(name, ()), status)
+    return by_test
 
 
 def has_failures(execution: CheckExecution) -> bool:
@@ -154,12 +177,12 @@ def has_failures(execution: CheckExecution) -> bool:
     return any(case.status in _FAILING for case in execution.cases)
 
 
-def _stable(seen: Collection[CaseStatus], status: CaseStatus) -> bool:
-    return bool(seen) and all(each == status for each in seen)
+def _stable(statuses: Collection[CaseStatus], expected: CaseStatus) -> bool:
+    return bool(statuses) and all(status == expected for status in statuses)
 
 
-def _fails(seen: Collection[CaseStatus]) -> bool:
-    return bool(seen) and all(each in _FAILING for each in seen)
+def _fails(statuses: Collection[CaseStatus]) -> bool:
+    return bool(statuses) and all(status in _FAILING for status in statuses)
 
 
 def _fails_in(statuses: Mapping[str, CaseStatus], name: str) -> bool:
@@ -190,8 +213,12 @@ def _flaky(*commits: Statuses) -> tuple[FlakyCase, ...]:
     """Return the tests that passed and failed at one of the commits, with the counts of both."""
     found = []
     for name in sorted({*chain.from_iterable(commits)}):
-        mixed = [each.get(name, ()) for each in commits]
-        mixed = [seen for seen in mixed if "passed" in seen and any(s in _FAILING for s in seen)]
+        mixed = [commit.get(name, ()) for commit in commits]
+        mixed = [
+            statuses
+            for statuses in mixed
+            if "passed" in statuses and any(status in _FAILING for status in statuses)
+        ]
         if mixed:
             all_seen = [*chain.from_iterable(mixed)]
             failed = sum(status in _FAILING for status in all_seen)
@@ -203,8 +230,8 @@ def _flaky_check(check: ProjectCheck, *commits: Sequence[CheckExecution]) -> tup
     """Return the check itself if it has no report and its exit code differs at one commit."""
     passed = failed = 0
     for executions in commits:
-        codes = [each.exit_code == 0 for each in executions]
-        if any(codes) and not all(codes) and not any(each.cases for each in executions):
+        codes = [execution.exit_code == 0 for execution in executions]
+        if any(codes) and not all(codes) and not any(execution.cases for execution in executions):
             passed, failed = passed + codes.count(True), failed + codes.count(False)
     return (FlakyCase(id=check.name, passed=passed, failed=failed),) if failed else ()
 
@@ -213,8 +240,10 @@ def _broken_check(
     check: ProjectCheck, base: Sequence[CheckExecution], head: Sequence[CheckExecution]
 ) -> set[str]:
     """Return the check's name if it passed at base and fails at head without a failed test."""
-    passed = bool(base) and all(each.exit_code == 0 for each in base)
-    fails = all(each.exit_code not in (0, None) and not has_failures(each) for each in head)
+    passed = bool(base) and all(execution.exit_code == 0 for execution in base)
+    fails = all(
+        execution.exit_code not in (0, None) and not has_failures(execution) for execution in head
+    )
     return {check.name} if passed and fails else set()
 
 
@@ -222,13 +251,15 @@ def _fixed_check(
     check: ProjectCheck, reference: Sequence[CheckExecution], head: Sequence[CheckExecution]
 ) -> set[str]:
     """Return the check's name if it has no report, failed before and passes at head."""
-    if any(each.cases for each in (*reference, *head)):
+    if any(execution.cases for execution in (*reference, *head)):
         return set()
-    failed = bool(reference) and all(each.exit_code not in (0, None) for each in reference)
-    return {check.name} if failed and all(each.exit_code == 0 for each in head) else set()
+    failed = bool(reference) and all(
+        execution.exit_code not in (0, None) for execution in reference
+    )
+    return {check.name} if failed and all(execution.exit_code == 0 for execution in head) else set()
 
 
-def _says_less(base: Sequence[CheckExecution], head: Sequence[CheckExecution]) -> bool:
+def _has_fewer_passes(base: Sequence[CheckExecution], head: Sequence[CheckExecution]) -> bool:
     """Return True if a check without a report passed at both and names fewer passes at head.
 
     Code that ends the test's process with 0 is seen by what is then missing from the output.

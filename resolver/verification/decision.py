@@ -1,4 +1,4 @@
-"""Decide what the executions of a project's checks show about a change.
+"""Decides what the executions of a project's checks show about a change.
 
 What is trusted, and why:
 
@@ -215,9 +215,9 @@ def _new_failures(check: CheckComparison) -> set[str]:
     """Return the tests that fail at head and did not fail at base, and are not flaky."""
     assert check.base is not None
     before, after = case_statuses(check.base), case_statuses(check.head)
-    failing = {name for name, seen in after.items() if seen in ("failed", "error")}
-    known = {name for name, seen in before.items() if seen in ("failed", "error")}
-    return failing - known - {each.id for each in check.flaky}
+    failing = {name for name, status in after.items() if status in ("failed", "error")}
+    known = {name for name, status in before.items() if status in ("failed", "error")}
+    return failing - known - {case.id for case in check.flaky}
 
 
 def _reproduction(check: CheckComparison) -> tuple[str, ...]:
@@ -238,12 +238,12 @@ def _reproduction(check: CheckComparison) -> tuple[str, ...]:
 
 def _failing_cases(execution: CheckExecution) -> dict[str, list[CaseResult]]:
     """Return the failing results by the id that the comparison gives them."""
-    found: dict[str, list[CaseResult]] = {}
+    by_id: dict[str, list[CaseResult]] = {}
     for case in execution.cases:
         if case.status in ("failed", "error"):
             name = next(iter(case_statuses(CheckExecution(exit_code=1, seconds=0, cases=(case,)))))
-            found.setdefault(name, []).append(case)
-    return found
+            by_id.setdefault(name, []).append(case)
+    return by_id
 
 
 def _ran_and_failed(case: CaseResult) -> bool:
@@ -267,8 +267,8 @@ def _passing_without_fix(check: CheckComparison) -> set[str]:
     old = set(case_statuses(check.base))
     return {
         name
-        for name, seen in before.items()
-        if seen == "passed" and after.get(name) == "passed" and name not in old
+        for name, status in before.items()
+        if status == "passed" and after.get(name) == "passed" and name not in old
     }
 
 
@@ -278,10 +278,10 @@ def _not_run_without_fix(check: CheckComparison) -> set[str]:
     if reference is None:
         return set()
     before, failing = case_statuses(reference), _failing_cases(reference)
-    passing = {name for name, seen in case_statuses(check.head).items() if seen == "passed"}
+    passing = {name for name, status in case_statuses(check.head).items() if status == "passed"}
     new = set(check.added) & passing
-    found = {name for name in new if name not in before}
-    return found | {
+    not_run = {name for name in new if name not in before}
+    return not_run | {
         name
         for name in new & set(failing)
         if not any(_ran_and_failed(case) for case in failing[name])

@@ -66,12 +66,12 @@ def _declared_runner(command: str, tree: ProjectTree) -> str:
     if runner := runner_of(command):
         return runner
     folder, found = "", ""
-    for each in simple_commands(command):
-        if each.words[:1] == ("cd",) and len(each.words) == 2:
-            folder = enter_folder(folder, each.words[1])
-        elif each.script or each.target:
-            if found or each.runner:
+    for simple in simple_commands(command):
+        if simple.changes_folder:
+            folder = enter_folder(folder, simple.words[1])
+        elif simple.script or simple.target:
+            if found or simple.runner:
                 return ""
-            script = script_runner(tree, folder, each.script) if each.script else ""
-            found = script or target_runner(tree, folder, each.target)
+            script = script_runner(tree, folder, simple.script) if simple.script else ""
+            found = script or target_runner(tree, folder, simple.target)
     return found

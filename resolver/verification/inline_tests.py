@@ -15,7 +15,7 @@ _END = re.compile(r"^\}(?:\n|\Z)", re.MULTILINE)
 
 
 def with_inline_tests(path: str, old: str, new: str) -> str | None:
-    """Return the text `old` with the module of tests of `new`, or None if that can't be told.
+    """Return the text `old` with the module of tests of `new`, or None if that can't be determined.
 
     Each text may have one such module, as rustfmt lays it out: its first and its last line begin at
     the margin. None too if the module is the same in both, or if nothing else differs.
@@ -28,17 +28,17 @@ def with_inline_tests(path: str, old: str, new: str) -> str | None:
     start, end = after[0]
     module = new[start:end]
     if not before:
-        made = f"{old.rstrip()}\n\n{module}"
+        combined = f"{old.rstrip()}\n\n{module}"
     else:
-        made = old[: before[0][0]] + module + old[before[0][1] :]
-    return None if made in (old, new) else made
+        combined = old[: before[0][0]] + module + old[before[0][1] :]
+    return None if combined in (old, new) else combined
 
 
 def _modules(text: str) -> Sequence[tuple[int, int]]:
     """Return where the modules of tests begin and end."""
-    found = []
+    places = []
     for match in _START.finditer(text):
         end = _END.search(text, match.end())
         if end is not None:
-            found.append((match.start(), end.end()))
-    return found
+            places.append((match.start(), end.end()))
+    return places

@@ -47,8 +47,8 @@ def instrument(check: ProjectCheck, folder: str) -> ProjectCheck:
 
 def runner_of(command: str) -> str:
     """Return the runner that a command starts, "" if it starts none or several different ones."""
-    found = {each.runner for each in simple_commands(command) if each.runner}
-    return found.pop() if len(found) == 1 else ""
+    runners = {simple.runner for simple in simple_commands(command) if simple.runner}
+    return runners.pop() if len(runners) == 1 else ""
 
 
 def _declared_format(check: ProjectCheck, runner: str) -> ReportFormat:
@@ -69,10 +69,10 @@ def append_arguments(check: ProjectCheck, *arguments: str) -> str | None:
 
     None if arguments at the end of the command would not reach the runner.
     """
-    found = simple_commands(check.command)
-    if not found:
+    commands = simple_commands(check.command)
+    if not commands:
         return None
-    last = found[-1]
+    last = commands[-1]
     reaches = last_runner(check.command) == check.runner
     # The runner of a package script is only named in a check if the script passes arguments on.
     is_script = bool(last.script) and last_runner(check.command) == "" and _ends_plainly(check)
@@ -112,13 +112,13 @@ def _pytest(check: ProjectCheck, folder: str) -> ProjectCheck:
 
 
 def _with_addopts(check: ProjectCheck, options: str, report: str, **more: str) -> ProjectCheck:
-    given = check.environment.get("PYTEST_ADDOPTS", "")
-    environment = {**check.environment, "PYTEST_ADDOPTS": f"{given} {options}".strip(), **more}
+    earlier = check.environment.get("PYTEST_ADDOPTS", "")
+    environment = {**check.environment, "PYTEST_ADDOPTS": f"{earlier} {options}".strip(), **more}
     return _report(check, report, "junit", environment=environment)
 
 
 def _tox(check: ProjectCheck, folder: str) -> ProjectCheck:
-    """Instrument pytest within tox. tox passes on only the variables that it is told of.
+    """Instrument pytest within tox. tox passes on only the variables that are declared.
 
     tox 4.11 and later read TOX_OVERRIDE, tox 3 reads TOX_TESTENV_PASSENV. pytest replaces variables
     in the report's path, so that each environment of tox has a report of its own.
@@ -170,8 +170,8 @@ def _node(check: ProjectCheck, folder: str) -> ProjectCheck:
         f"--test-reporter=tap --test-reporter-destination={report} "
         "--test-reporter=spec --test-reporter-destination=stdout"
     )
-    given = check.environment.get("NODE_OPTIONS", "")
-    environment = {**check.environment, "NODE_OPTIONS": f"{given} {options}".strip()}
+    earlier = check.environment.get("NODE_OPTIONS", "")
+    environment = {**check.environment, "NODE_OPTIONS": f"{earlier} {options}".strip()}
     return _report(check, report, "tap", environment=environment)
 
 
@@ -200,12 +200,12 @@ def _go(check: ProjectCheck, folder: str) -> ProjectCheck:
 
 def _cargo(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
     """Instrument `cargo test`, which otherwise ends after the first test program that fails."""
-    found = re.findall(r"\bcargo (?:\+\S+ )?(?:test|t)\b", check.command)
-    if len(found) != 1:
+    calls = re.findall(r"\bcargo (?:\+\S+ )?(?:test|t)\b", check.command)
+    if len(calls) != 1:
         return check
     command = check.command
     if "--no-fail-fast" not in command:
-        command = command.replace(found[0], f"{found[0]} --no-fail-fast")
+        command = command.replace(calls[0], f"{calls[0]} --no-fail-fast")
     environment = {"CARGO_TERM_COLOR": "never", **check.environment}
     return _report(check, "", "cargo", command=command, environment=environment)
 
@@ -235,8 +235,8 @@ def _built(check: ProjectCheck, runner: str, option: str) -> ProjectCheck:
 
 def _start_folder(command: str) -> str:
     """Return the folder that a command enters first, with a slash at its end; "" for none."""
-    found = simple_commands(command)
-    first = found[0].words if found else ()
+    commands = simple_commands(command)
+    first = commands[0].words if commands else ()
     return f"{first[1].rstrip('/')}/" if first[:1] == ("cd",) and len(first) == 2 else ""
 
 

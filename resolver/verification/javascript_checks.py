@@ -102,17 +102,19 @@ def _parts(name: str, scripts: Mapping[str, str]) -> tuple[str, ...]:
 
     Results by test come from a script that calls its runner itself.
     """
-    found: list[str] = []
+    called_scripts: list[str] = []
     for command in simple_commands(scripts[name]):
         words = command.words
         if words and basename(words[0]) in _SEVERAL:
             called = [word for word in words[1:] if not word.startswith("-")]
         else:
             called = [command.script]
-        if not called or any(each not in scripts or each == name for each in called):
+        if not called or any(
+            called_name not in scripts or called_name == name for called_name in called
+        ):
             return (name,)
-        found += called
-    parts = tuple(dict.fromkeys(found))
+        called_scripts += called
+    parts = tuple(dict.fromkeys(called_scripts))
     return parts if 0 < len(parts) <= _MAX_SCRIPTS else (name,)
 
 
@@ -143,14 +145,14 @@ def missing_scripts(tree: ProjectTree, command: str, folder: str) -> tuple[str, 
 
     A command with options is left out: they may choose another package.
     """
-    found: list[str] = []
-    for each in simple_commands(command):
-        if each.words[:1] == ("cd",) and len(each.words) == 2:
-            folder = enter_folder(folder, each.words[1])
-        elif _runs_own_script(each) and "package.json" in tree.names.get(folder, frozenset()):
+    missing: list[str] = []
+    for simple in simple_commands(command):
+        if simple.changes_folder:
+            folder = enter_folder(folder, simple.words[1])
+        elif _runs_own_script(simple) and "package.json" in tree.names.get(folder, frozenset()):
             package = tree.json(join_path(folder, "package.json"))
-            found += [each.script] if each.script not in table(package, "scripts") else []
-    return tuple(dict.fromkeys(found))
+            missing += [simple.script] if simple.script not in table(package, "scripts") else []
+    return tuple(dict.fromkeys(missing))
 
 
 def _runs_own_script(command: SimpleCommand) -> bool:

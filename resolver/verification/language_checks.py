@@ -66,7 +66,7 @@ def _nextest_profile(tree: ProjectTree, folder: str) -> str:
     See https://nexte.st/docs/machine-readable/junit/.
     """
     profiles = table(tree.toml(join_path(folder, ".config/nextest.toml")), "profile")
-    for name in sorted(profiles, key=lambda each: (each != "default", each)):
+    for name in sorted(profiles, key=lambda profile: (profile != "default", profile)):
         path = table(profiles, name, "junit").get("path")
         if isinstance(path, str) and re.fullmatch(r"[\w.-]{1,100}", name):
             return name
@@ -86,7 +86,7 @@ def _gradle(tree: ProjectTree) -> Iterator[CheckCandidate]:
         names = tree.names.get(folder, frozenset())
         origin = join_path(folder, next((mark for mark in marks if mark in names), marks[-2]))
         gradle = "./gradlew" if "gradlew" in names else "gradle"
-        # A daemon would go on running after the command.
+        # A daemon would continue running after the command.
         yield _candidate("gradle", f"{gradle} --no-daemon test", folder, origin)
 
 

@@ -46,10 +46,10 @@ class MakeRules:
         if target in seen or depth > _MAX_DEPTH or len(seen) >= _MAX_TARGETS:
             return
         seen.add(target)
-        for each in self.prerequisites.get(target, ()):
+        for prerequisite in self.prerequisites.get(target, ()):
             # The target is itself a route to the tests, whatever its recipe runs.
-            found += [f"make {each}"] if each in TARGETS else []
-            self._collect(each, found, seen, depth + 1)
+            found += [f"make {prerequisite}"] if prerequisite in TARGETS else []
+            self._collect(prerequisite, found, seen, depth + 1)
         for line in self.recipes.get(target, ()):
             command = self._replace(self._replace(line)).lstrip("@-+ \t")
             called = re.fullmatch(r"make[ \t]+([\w./-]{1,100})", command.strip())
@@ -102,7 +102,7 @@ def target_runner(tree: ProjectTree, folder: str, target: str) -> str:
     names = tree.names.get(folder, frozenset())
     name = next((name for name in NAMES if name in names), "")
     recipe = read_makefile(tree.text(join_path(folder, name))).commands(target) if name else []
-    runners = [each.runner for each in simple_commands("\n".join(recipe)) if each.runner]
+    runners = [simple.runner for simple in simple_commands("\n".join(recipe)) if simple.runner]
     return runners[0] if runners in (["pytest"], ["node"]) else ""
 
 

@@ -91,7 +91,7 @@ _MAX_PATH = 4_096
 def is_test_file(path: str) -> bool:
     """Return True if the file is a test, or data or a helper that only tests use.
 
-    Unit tests in the file that they test, as in Rust, can't be told by the path.
+    Unit tests in the file that they test, as in Rust, can't be recognized by the path.
     """
     at = PurePosixPath(path[:_MAX_PATH])
     folders = at.parts[:-1]

@@ -126,8 +126,8 @@ class _CargoReport:
     def _end_suite(self, counts: list[int]) -> None:
         self._close_open()
         tests = [*self._tests.values(), *self._repeated]
-        seen = [sum(t.status == s for t in tests) for s in ("passed", "failed", "skipped")]
-        if seen != counts:
+        totals = [sum(t.status == s for t in tests) for s in ("passed", "failed", "skipped")]
+        if totals != counts:
             self._cases.add_fault(f"{self._path}: the results of {self._suite} do not add up")
         self._has_result = True
         self._flush(tests)

@@ -221,5 +221,5 @@ def _line_of(path: str, line: int, message: str) -> int:
     """Return the line of a test; if it is unknown, the line of `path` that the message names."""
     if line or path not in message:
         return line
-    found = re.search(re.escape(path) + r"(?::|\", line |, line )(\d{1,7})", message)
-    return int(found[1]) if found else 0
+    match = re.search(re.escape(path) + r"(?::|\", line |, line )(\d{1,7})", message)
+    return int(match[1]) if match else 0

@@ -114,8 +114,8 @@ class _JUnitHandler(_ReportHandler):
         elif self._attributes is not None and name in ("failure", "error", "skipped"):
             if len(self._outcomes) == MAX_OUTCOMES:
                 raise SAXException("too many results of one test")
-            found = (name, attributes.get("type", ""), attributes.get("message", ""), "")
-            self._outcomes.append(found)
+            outcome = (name, attributes.get("type", ""), attributes.get("message", ""), "")
+            self._outcomes.append(outcome)
             self.keep_text()
 
     def end(self, name: str) -> None:
@@ -182,10 +182,10 @@ class _JUnitHandler(_ReportHandler):
         return [*parts, "" if class_name == own_name else class_name, own_name]
 
     def _has(self, message: str) -> bool:
-        return any(found[2].startswith(message) for found in self._outcomes)
+        return any(outcome[2].startswith(message) for outcome in self._outcomes)
 
     def _status(self, case: dict[str, str], file: str, name: str) -> CaseStatus:
-        kinds = {found[0] for found in self._outcomes}
+        kinds = {outcome[0] for outcome in self._outcomes}
         left_out = case.get("status") in ("notrun", "disabled", "skipped")
         if "skipped" in kinds or left_out or case.get("result") in ("skipped", "suppressed"):
             return "skipped"  # node writes <failure> as well for a test that is to be done
@@ -255,7 +255,6 @@ class _TrxHandler(_ReportHandler):
         self._open: list[tuple[dict[str, str], list[str]]] = []
         self._classes: dict[str, str] = {}
         self._definition = ""
-        self._is_error_information = False
 
     def start(self, name: str, attributes: Attributes) -> None:
         if self.depth == 1 and name != "TestRun":
@@ -323,8 +322,8 @@ def read_trx(path: str, text: str, cases: CaseCollector) -> None:
 
 
 def _module_of(path: str) -> str:
-    found = _MODULE_DIRECTORY.search(path)
-    return path[: found.start()] if found else ""
+    match = _MODULE_DIRECTORY.search(path)
+    return path[: match.start()] if match else ""
 
 
 def _parse(path: str, text: str, handler: ContentHandler, cases: CaseCollector) -> None:

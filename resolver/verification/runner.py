@@ -3,6 +3,7 @@
 Executions that the run's event log or the store of base results already has are not repeated.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,10 +13,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal, Protocol
 
-from resolver.errors import ResolverError
+from resolver.errors import ResolverError, SandboxLost
 from resolver.events.lifecycle import CheckExecuted
 from resolver.models.verification import CheckExecution, ProjectCheck
 from resolver.verification.base_results import BaseResults, execution_key
+
+logger = logging.getLogger("resolver.verification.runner")
 
 TreeName = Literal["base", "base_with_tests", "head"]
 """A tree that checks are executed on: the base commit, the base with the change's new and changed
@@ -128,12 +131,12 @@ class CheckRunner:
         """
         results: dict[int, CheckExecution | None] = {}
         # The change goes first, because most checks are executed there.
-        numbered = sorted(enumerate(requests), key=lambda each: each[1].tree, reverse=True)
-        groups = [list(group) for _, group in groupby(numbered, key=lambda each: each[1].tree)]
+        numbered = sorted(enumerate(requests), key=lambda item: item[1].tree, reverse=True)
+        groups = [list(group) for _, group in groupby(numbered, key=lambda item: item[1].tree)]
 
         def work(group: list[tuple[int, CheckRequest]]) -> None:
-            for number, each in group:
-                results[number] = self._execute(each)
+            for number, request in group:
+                results[number] = self._execute(request)
 
         if not self.options.parallel or len(groups) < 2:
             for group in groups:
@@ -172,11 +175,11 @@ class CheckRunner:
         if (known := options.recorded.get(key)) is not None:
             return known
         store = options.base_results if _is_kept(request) else None
-        kept = store.find(key) if store else None
-        execution = kept or self._start(request)
+        stored = store.find(key) if store else None
+        execution = stored or self._start(request)
         if execution is None or self.is_cancelled:
             return None
-        if store and kept is None:
+        if store and stored is None:
             store.store(key, execution)
         options.record(
             CheckExecuted(
@@ -186,7 +189,7 @@ class CheckRunner:
                 at=request.tree,
                 tree=tree,
                 repetition=request.repetition,
-                is_cached=kept is not None,
+                is_cached=stored is not None,
                 execution=execution,
             )
         )
@@ -195,9 +198,23 @@ class CheckRunner:
     def _start(self, request: CheckRequest) -> CheckExecution | None:
         if self.is_cancelled or self.seconds_left - request.reserve < MIN_SECONDS:
             return None
+        try:
+            return self._execute_in_sandbox(request)
+        except SandboxLost as error:
+            # It may have been killed from outside. A check that ends its sandbox does so again.
+            if self.is_cancelled:
+                return None
+            logger.warning(
+                "%s is executed again in a new sandbox: %s", request.check.name, error.what
+            )
+            with self._lock:
+                self._executors.pop(request.tree, None)
+            return self._execute_in_sandbox(request)
+
+    def _execute_in_sandbox(self, request: CheckRequest) -> CheckExecution | None:
         executor = self._executor(request.tree)
-        left = self.seconds_left - request.reserve
-        seconds = min(request.check.timeout_seconds or left, left)
+        remaining = self.seconds_left - request.reserve
+        seconds = min(request.check.timeout_seconds or remaining, remaining)
         if self.is_cancelled or seconds < MIN_SECONDS:
             return None
         return executor.execute(request.check, seconds)

@@ -85,6 +85,11 @@ class SimpleCommand:
         """True if the command runs nothing of the project."""
         return not self.words or self.words[0] in _SETUP
 
+    @property
+    def changes_folder(self) -> bool:
+        """True for `cd FOLDER`; the folder is the second word."""
+        return self.words[:1] == ("cd",) and len(self.words) == 2
+
 
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     """Return the simple commands of a script in their order, those of compound commands included.
@@ -98,7 +103,9 @@ def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
 
 def runners_of(command: str) -> tuple[str, ...]:
     """Return the test runners that a script starts, each once, in their order."""
-    return tuple(dict.fromkeys(each.runner for each in simple_commands(command) if each.runner))
+    return tuple(
+        dict.fromkeys(simple.runner for simple in simple_commands(command) if simple.runner)
+    )
 
 
 def last_runner(command: str) -> str:
@@ -113,10 +120,10 @@ def last_runner(command: str) -> str:
     if not pipelines or len(pipelines[-1]) != 1:
         return ""
     stage = pipelines[-1][0]
-    if stage.body is not None or stage.redirects or stage.is_inverted or stage.behind:
+    if stage.body is not None or stage.redirects or stage.is_inverted or stage.next_operator:
         return ""
-    found = tuple(_commands([pipelines[-1]]))
-    return found[0].runner if len(found) == 1 else ""
+    commands = tuple(_commands([pipelines[-1]]))
+    return commands[0].runner if len(commands) == 1 else ""
 
 
 def positional_words(command: str) -> tuple[str, ...]:
@@ -124,10 +131,10 @@ def positional_words(command: str) -> tuple[str, ...]:
 
     For a package script, these are the words after the script's name.
     """
-    found = simple_commands(command)
-    if not found:
+    commands = simple_commands(command)
+    if not commands:
         return ()
-    words, script = found[-1].words, found[-1].script
+    words, script = commands[-1].words, commands[-1].script
     start = words.index(script) if script in words else 0
     return tuple(word for word in words[start + 1 :] if word[:1] != "-")
 
@@ -172,7 +179,9 @@ def _commands(pipelines: Sequence[Pipeline]) -> Iterator[SimpleCommand]:
             stack.pop()
         elif stage.body is not None:
             if stage.kind != "function":
-                stack.append(iter([each for pipeline in stage.body for each in pipeline]))
+                stack.append(
+                    iter([inner_stage for pipeline in stage.body for inner_stage in pipeline])
+                )
         else:
             words = skip_assignments(stage.words[:MAX_WORDS])
             yield read_words(tuple(plain_word(word) for word in words))

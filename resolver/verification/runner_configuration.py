@@ -1,4 +1,4 @@
-"""Find changes to what decides which tests are run, how, and by which program."""
+"""Finds changes to what decides which tests are run, how, and by which program."""
 
 import json
 import re
@@ -227,22 +227,32 @@ def _conftest(path: str, old: str | None, new: str) -> Iterator[TamperingFinding
     known = {block.name: block for block in read_blocks(path, old or "")}
     for block in read_blocks(path, new):
         before = known.get(block.name, CodeBlock(""))
-        was = Counter(_texts(before))
-        changed = [each for each in (*block.marks, *block.statements) if not _take(was, each.text)]
-        gone = [text for text in was.elements() if not _is_import(text)]
+        unmatched = Counter(_texts(before))
+        changed = [
+            statement
+            for statement in (*block.marks, *block.statements)
+            if not _take(unmatched, statement.text)
+        ]
+        removed = [text for text in unmatched.elements() if not _is_import(text)]
         if not block.name:
-            changed = [each for each in changed if not _is_import(each.text) and not _is_doc(each)]
+            changed = [
+                statement
+                for statement in changed
+                if not _is_import(statement.text) and not _is_doc(statement)
+            ]
         elif block.name not in known and _is_new_helper(block) and old is not None:
-            changed = [each for each in block.statements if _PATCHES.search(each.masked)]
-        if changed or (gone and block.name in known):
+            changed = [
+                statement for statement in block.statements if _PATCHES.search(statement.masked)
+            ]
+        if changed or (removed and block.name in known):
             line = changed[0].line if changed else block.line
-            detail = changed[0].text if changed else gone[0]
+            detail = changed[0].text if changed else removed[0]
             yield _finding("intercepted_runner", path, line, detail)
 
 
 def _is_new_helper(block: CodeBlock) -> bool:
     """Return True for a function that pytest calls only if a test asks for it by its name."""
-    marks = " ".join(each.text for each in block.marks)
+    marks = " ".join(mark.text for mark in block.marks)
     own = block.name.rpartition(".")[2]
     return (
         "autouse" not in marks
@@ -254,13 +264,13 @@ def _is_new_helper(block: CodeBlock) -> bool:
 
 
 def _take(counter: Counter[str], text: str) -> bool:
-    found = counter[text] > 0
-    counter[text] -= found
-    return found
+    is_counted = counter[text] > 0
+    counter[text] -= is_counted
+    return is_counted
 
 
 def _texts(block: CodeBlock) -> Iterator[str]:
-    return (each.text for each in (*block.marks, *block.statements))
+    return (statement.text for statement in (*block.marks, *block.statements))
 
 
 def _is_import(text: str) -> bool:
@@ -273,37 +283,37 @@ def _is_doc(statement: Statement) -> bool:
 
 def _significant(text: str) -> list[tuple[int, str]]:
     """Return the lines without comments and white space, with their numbers."""
-    found = []
+    lines = []
     for number, line in enumerate(text[:MAX_TEXT].splitlines(), 1):
         bare = re.sub(r"(?:^|\s)(?:#|//|;).*", "", line[:2_000]).strip().rstrip(",")
         if bare:
-            found.append((number, bare))
-    return found
+            lines.append((number, bare))
+    return lines
 
 
 def _difference(old: str, new: str) -> tuple[list[str], list[tuple[int, str]]]:
     """Return the lines that are gone and those that are added."""
-    was, now = _significant(old), _significant(new)
-    left = Counter(text for _, text in was)
-    added = [(number, text) for number, text in now if not _take(left, text)]
+    old_lines, new_lines = _significant(old), _significant(new)
+    left = Counter(text for _, text in old_lines)
+    added = [(number, text) for number, text in new_lines if not _take(left, text)]
     return list(left.elements()), added
 
 
 def _lines(path: str, old: str, new: str, kind: TamperingKind) -> Iterator[TamperingFinding]:
     """Yield one finding for each changed threshold, or one for the file."""
-    gone, added = _difference(old, new)
-    thresholds = list(_thresholds(path, gone, added))
+    removed, added = _difference(old, new)
+    thresholds = list(_thresholds(path, removed, added))
     yield from thresholds
-    if (gone or added) and not thresholds:
-        number, text = added[0] if added else (0, gone[0])
+    if (removed or added) and not thresholds:
+        number, text = added[0] if added else (0, removed[0])
         yield _finding(kind, path, number, text)
 
 
 def _thresholds(
-    path: str, gone: list[str], added: list[tuple[int, str]]
+    path: str, removed: list[str], added: list[tuple[int, str]]
 ) -> Iterator[TamperingFinding]:
     number_pattern = r"\d+(?:\.\d+)?"
-    old = {re.sub(number_pattern, "?", text): text for text in gone}
+    old = {re.sub(number_pattern, "?", text): text for text in removed}
     for number, text in added:
         other = old.get(re.sub(number_pattern, "?", text))
         if other is not None and _THRESHOLD.search(text):
@@ -312,8 +322,8 @@ def _thresholds(
 
 def _sections(path: str, old: str, new: str) -> Iterator[TamperingFinding]:
     """Yield changes in the sections of a manifest that configure tests."""
-    gone, added = _in_test_sections(old), _in_test_sections(new)
-    left = Counter(text for _, text in gone)
+    removed, added = _in_test_sections(old), _in_test_sections(new)
+    left = Counter(text for _, text in removed)
     more = [(n, text) for n, text in added if not _take(left, text) and not _HARMLESS.match(text)]
     less = [text for text in left.elements() if not _HARMLESS.match(text)]
     thresholds = list(_thresholds(path, less, more))
@@ -324,13 +334,13 @@ def _sections(path: str, old: str, new: str) -> Iterator[TamperingFinding]:
 
 
 def _in_test_sections(text: str) -> list[tuple[int, str]]:
-    found, inside = [], False
+    lines, inside = [], False
     for number, line in _significant(text):
         if _SECTION.match(line):
             inside = bool(_TEST_SECTION.search(line.strip("[] ")))
         elif inside or _TEST_OPTION.search(line):
-            found.append((number, line))
-    return found
+            lines.append((number, line))
+    return lines
 
 
 def _package(path: str, old: str, new: str) -> Iterator[TamperingFinding]:
@@ -341,13 +351,21 @@ def _package(path: str, old: str, new: str) -> Iterator[TamperingFinding]:
         return
     scripts, new_scripts = _table(before, "scripts"), _table(after, "scripts")
     for name in sorted({*scripts, *new_scripts}):
-        was, now = scripts.get(name), new_scripts.get(name)
+        old_script, new_script = scripts.get(name), new_scripts.get(name)
         hooks = name.startswith(("pre", "post"))
-        if was != now and _SCRIPT_NAME.search(name) and (was is not None or hooks):
-            yield _finding("changed_test_configuration", path, 0, f"{name}: {was} -> {now}")
+        if (
+            old_script != new_script
+            and _SCRIPT_NAME.search(name)
+            and (old_script is not None or hooks)
+        ):
+            yield _finding(
+                "changed_test_configuration", path, 0, f"{name}: {old_script} -> {new_script}"
+            )
     for name in _SCRIPT_TOOLS:
         if before.get(name) != after.get(name):
-            old_text, new_text = (json.dumps(each.get(name), indent=1) for each in (before, after))
+            old_text, new_text = (
+                json.dumps(scripts.get(name), indent=1) for scripts in (before, after)
+            )
             yield from _lines(path, old_text, new_text, "changed_test_configuration")
     for table in ("dependencies", "devDependencies", "optionalDependencies"):
         known = _table(before, table)
@@ -364,15 +382,15 @@ def _runs_tests(package: str) -> bool:
 
 def _json(text: str) -> dict[str, object] | None:
     try:
-        found = json.loads(text[:MAX_TEXT]) if text.strip() else {}
+        value = json.loads(text[:MAX_TEXT]) if text.strip() else {}
     except (ValueError, RecursionError):
         return None
-    return cast("dict[str, object]", found) if isinstance(found, dict) else None
+    return cast("dict[str, object]", value) if isinstance(value, dict) else None
 
 
 def _table(package: dict[str, object], name: str) -> dict[str, object]:
-    found = package.get(name)
-    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+    value = package.get(name)
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
 def _build_file(path: str, old: str, new: str) -> Iterator[TamperingFinding]:
@@ -380,15 +398,15 @@ def _build_file(path: str, old: str, new: str) -> Iterator[TamperingFinding]:
 
     A line that only grew, such as a list of tests, is none.
     """
-    gone, added = _difference(old, new)
+    removed, added = _difference(old, new)
     for number, text in added:
         if _TEST_OPTION.search(text) or _IGNORES_FAILURE.search(text):
             yield _finding("changed_test_configuration", path, number, text)
             return
     words = [set(text.split()) for _, text in added][:200]
-    for text in gone:
+    for text in removed:
         tests = _TEST_TARGET.search(text) and not text.startswith(("#", "//"))
-        if tests and not any(set(text.split()) <= each for each in words):
+        if tests and not any(set(text.split()) <= line_words for line_words in words):
             yield _finding("changed_test_configuration", path, 0, text)
             return
 

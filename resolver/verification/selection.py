@@ -97,10 +97,10 @@ def _with_services(
     omitted: list[OmittedCheck] = []
     for check in declared:
         services = read_compose_services(tree, check.service_names, policy)
-        lacking = tuple(each.describe() for each in unavailable_of(services))
+        lacking = tuple(service.describe() for service in unavailable_of(services))
         if lacking:
-            where = f"The check `{check.name}`"
-            omission = Omission(check.name, check.command, "services", where, lacking)
+            subject = f"The check `{check.name}`"
+            omission = Omission(check.name, check.command, "services", subject, lacking)
             omitted.append(omission.describe())
         else:
             checks.append(check.model_copy(update={"services": available_of(services)}))
@@ -123,7 +123,7 @@ def only_tests(check: ProjectCheck, ids: Sequence[str]) -> ProjectCheck | None:
         return None if named is None else check.model_copy(update={"command": named})
     if check.runner != "pytest" or not 0 < len(ids) <= MAX_IDS:
         return None
-    if not all("::" in each and not each.startswith("-") for each in ids):
+    if not all("::" in test_id and not test_id.startswith("-") for test_id in ids):
         return None
     split = split_pytest_paths(check.command)
     if split is None:

@@ -106,7 +106,7 @@ class ServicePolicy:
 
 NO_SERVICES = ServicePolicy()
 
-FoundServices = Sequence[CheckService | UnavailableService]
+CheckServices = Sequence[CheckService | UnavailableService]
 Insert = Callable[[str], str]
 """Replaces those expressions or variables of a text whose values are known."""
 
@@ -122,7 +122,7 @@ class _Unreadable(Exception):
 
 def read_job_services(
     job: Mapping[Any, Any], insert: Insert, policy: ServicePolicy
-) -> FoundServices:
+) -> CheckServices:
     """Return the services of a workflow's job, in the order of the file."""
     services = list(table(job, "services").items())[: _MAX_LISTED + 1]
     return _read_all(
@@ -134,7 +134,7 @@ def read_job_services(
 
 def read_compose_services(
     tree: ProjectTree, names: Sequence[str], policy: ServicePolicy
-) -> FoundServices:
+) -> CheckServices:
     """Return the services of these names in the compose file of a repository."""
     path = next((path for path in COMPOSE_FILES if path in tree.names.get("", ())), "")
     try:
@@ -149,7 +149,7 @@ def _read_all(
     services: Sequence[tuple[str, Any]],
     read: Callable[[str, Any], CheckService],
     policy: ServicePolicy,
-) -> FoundServices:
+) -> CheckServices:
     found: list[CheckService | UnavailableService] = []
     for name, data in services:
         if not policy.images:
@@ -159,7 +159,9 @@ def _read_all(
             found.append(policy.decide(read(name, data)))
         except _Unreadable as reason:
             found.append(UnavailableService(name[:63], reason.obstacle, reason.detail))
-    ports = [port for each in found if isinstance(each, CheckService) for port in each.ports]
+    ports = [
+        port for service in found if isinstance(service, CheckService) for port in service.ports
+    ]
     shared = next((port for port in ports if ports.count(port) > 1), None)
     if shared is not None:  # they have one loopback interface between them
         return [UnavailableService(found[0].name, "port", str(shared))]
@@ -297,7 +299,7 @@ def _environment(data: Any) -> dict[str, str]:
     pairs: list[tuple[str, Any]] = (
         [(str(key), value) for key, value in data.items()]
         if isinstance(data, dict)
-        else [_variable(str(each)) for each in _list(data)]
+        else [_variable(str(variable)) for variable in _list(data)]
     )
     if len(pairs) > _MAX_VARIABLES:
         raise _Unreadable("invalid", "environment")
@@ -326,7 +328,7 @@ _PORT = re.compile(
 
 def _ports(data: Any, insert: Callable[[str], str]) -> tuple[int, ...]:
     """Return the ports that a service listens on."""
-    ports = [_port(each, insert) for each in _list(data)[: _MAX_PORTS + 1]]
+    ports = [_port(port, insert) for port in _list(data)[: _MAX_PORTS + 1]]
     if len(ports) > _MAX_PORTS:
         raise _Unreadable("invalid", "ports")
     return tuple(dict.fromkeys(ports))
@@ -345,11 +347,11 @@ def _port(data: Any, insert: Callable[[str], str]) -> int:
     return int(match["target"])
 
 
-def unavailable_of(found: FoundServices) -> Iterator[UnavailableService]:
+def unavailable_of(found: CheckServices) -> Iterator[UnavailableService]:
     """Yield the services that can't run."""
-    return (each for each in found if isinstance(each, UnavailableService))
+    return (service for service in found if isinstance(service, UnavailableService))
 
 
-def available_of(found: FoundServices) -> tuple[CheckService, ...]:
+def available_of(found: CheckServices) -> tuple[CheckService, ...]:
     """Return the services that can run."""
-    return tuple(each for each in found if isinstance(each, CheckService))
+    return tuple(service for service in found if isinstance(service, CheckService))

@@ -1,4 +1,4 @@
-"""Read the statements of a source file, grouped by the test or function that they are in.
+"""Reads the statements of a source file, grouped by the test or function that they are in.
 
 No grammar is used: the text is hostile, may be in any version of its language, and must be read
 even if it can't be parsed. Comments are removed and strings are masked by one linear pass, brackets
@@ -132,7 +132,7 @@ def read_blocks(path: str, text: str) -> list[CodeBlock]:
     if not language:
         return []
     layout: Layout = "indent" if language in {"python", "ruby", "shell"} else "brace"
-    found: dict[str, CodeBlock] = {"": CodeBlock("")}
+    blocks: dict[str, CodeBlock] = {"": CodeBlock("")}
     open_blocks: list[tuple[int, CodeBlock]] = []
     pending: list[Statement] = []
     start = re.compile(_STARTS[language])
@@ -152,21 +152,21 @@ def read_blocks(path: str, text: str) -> list[CodeBlock]:
                     continue
                 match = start.match(_without_marks(statement.text))
             if match is None or not match.group(0):
-                found[""].statements.extend(pending)
+                blocks[""].statements.extend(pending)
                 pending = []
-                (current or found[""]).statements.append(statement)
+                (current or blocks[""]).statements.append(statement)
                 continue
         block = _block(match, statement, pending, current, language)
         pending = []
-        key = _key(block.name, found, language)
-        found[key] = block
+        key = _key(block.name, blocks, language)
+        blocks[key] = block
         block.name = key
         rest = _rest(statement)
         block.statements.extend(rest)
         if layout == "indent" or after > depth:
             open_blocks.append((level, block))
-    found[""].statements.extend(pending)
-    return list(found.values())
+    blocks[""].statements.extend(pending)
+    return list(blocks.values())
 
 
 def _key(name: str, found: dict[str, CodeBlock], language: str) -> str:

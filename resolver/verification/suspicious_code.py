@@ -1,4 +1,5 @@
-"""Find added code that ends the process, takes the test runner's place, or asks if it is tested."""
+"""Finds added code that ends the process, takes the test runner's place, or asks if it is
+tested."""
 
 import re
 from collections import Counter
@@ -135,9 +136,11 @@ def find_suspicious_code(
     expected: the values of each assertion in tests, to recognize hard-coded results.
     """
     language = source_language(path)
-    known = Counter(each.text for block in old for each in (*block.marks, *block.statements))
-    everything = [each for block in new for each in (*block.marks, *block.statements)]
-    has_main = any(_MAIN.search(each.text) for each in everything)
+    known = Counter(
+        statement.text for block in old for statement in (*block.marks, *block.statements)
+    )
+    everything = [statement for block in new for statement in (*block.marks, *block.statements)]
+    has_main = any(_MAIN.search(statement.text) for statement in everything)
     guarded = _guarded(new[0].statements) if new else set()
     loaded = _loaded(new, guarded) if language in {"python", "java"} else set()
     names = {block.name for block in old}
@@ -157,7 +160,7 @@ def find_suspicious_code(
             yield from _always_equal(path, block, old)
     if not is_test:
         for answer in find_hard_coded_results(old, new, expected):
-            detail = f"{', '.join(answer.given)}: {', '.join(answer.value)}"
+            detail = f"{', '.join(answer.inputs)}: {', '.join(answer.value)}"
             yield _found("hard_coded_result", path, answer.statement.line, detail)
 
 
@@ -175,13 +178,13 @@ def _loaded(blocks: Sequence[CodeBlock], guarded: set[Statement]) -> set[str]:
     """Return the names of the classes, and of the functions that are called as the file loads."""
     groups = {block.name for block in blocks if block.is_group}
     outside = (
-        each
+        statement
         for block in blocks
         if not block.name or block.is_group
-        for each in block.statements
-        if each not in guarded
+        for statement in block.statements
+        if statement not in guarded
     )
-    return groups | {name for each in outside for name in _CALLED.findall(each.masked)}
+    return groups | {name for statement in outside for name in _CALLED.findall(statement.masked)}
 
 
 def _added(statements: Iterable[Statement], known: Counter[str]) -> Iterator[Statement]:
@@ -286,8 +289,11 @@ def _always_equal(path: str, block: CodeBlock, old: list[CodeBlock]) -> Iterator
     """Yield a finding for an added comparison that does not look at what it compares with."""
     if not _ALWAYS_EQUAL.search(block.name) or not block.statements:
         return
-    text = " ".join(each.masked for each in block.statements)
-    if any(each.name == block.name and each.statements == block.statements for each in old):
+    text = " ".join(statement.masked for statement in block.statements)
+    if any(
+        old_block.name == block.name and old_block.statements == block.statements
+        for old_block in old
+    ):
         return
     other = re.search(r"\(\s*\w+\s*,\s*(\w+)", block.marks[-1].masked if block.marks else "")
     is_blind = other and not re.search(rf"\b{other[1]}\b", text)

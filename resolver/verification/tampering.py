@@ -1,4 +1,4 @@
-"""Find the parts of a change that may make checks pass without making the code right.
+"""Finds the parts of a change that may make checks pass without making the code right.
 
 Only text is read, never executed or parsed by a grammar. Any text gives a result, in time that
 grows with its length. A new test, a moved one and an addition to a test file are no findings.
@@ -50,8 +50,8 @@ def find_tampering(
     unchanged_tests: path and text of tests that the change leaves alone, whose expected values the
         changed code must not contain.
     """
-    ordered = sorted({ChangedText(*each) for each in changes}, key=_order)
-    ordered = [each for each in ordered if each.old != each.new]
+    ordered = sorted({ChangedText(*change) for change in changes}, key=_order)
+    ordered = [text for text in ordered if text.old != text.new]
     found: dict[TamperingFinding, None] = {}
     for finding in islice(_findings(ordered, unchanged_tests), MAX_FINDINGS * 5):
         found[finding] = None
@@ -72,7 +72,7 @@ def _findings(
 ) -> Iterator[TamperingFinding]:
     tests: list[ChangedTests] = []
     code: list[tuple[ChangedText, list[CodeBlock], list[CodeBlock]]] = []
-    added_texts = {each.new for each in changes if each.old is None}
+    added_texts = {text.new for text in changes if text.old is None}
     for change in changes:
         yield from find_replaced_runner(*change)
         if _configures_tests(change.path):
@@ -118,7 +118,7 @@ def _configures_tests(path: str) -> bool:
 
 def _inline_tests(change: ChangedText, old: list[CodeBlock], new: list[CodeBlock]) -> ChangedTests:
     """Return the unit tests of a source file in Rust, which are in the file that they test."""
-    before, after = ([each for each in blocks if each.is_test] for blocks in (old, new))
+    before, after = ([block for block in blocks if block.is_test] for blocks in (old, new))
     return ChangedTests(change.path, before, after, change.old is None)
 
 
@@ -131,13 +131,11 @@ def _changed_data(change: ChangedText) -> Iterator[TamperingFinding]:
     kept = {line.strip().rstrip(",") for line in (change.new or "")[:MAX_TEXT].splitlines()}
     for number, line in enumerate((change.old or "")[:MAX_TEXT].splitlines(), 1):
         if line.strip().rstrip(",") not in kept:
-            detail = line.strip()[:200]
-            kind = "rewritten_snapshot" if change.new is not None else "deleted_test"
             yield TamperingFinding(
-                kind="rewritten_snapshot" if kind == "rewritten_snapshot" else "deleted_test",
+                kind="rewritten_snapshot" if change.new is not None else "deleted_test",
                 path=change.path,
                 line=number,
-                detail=detail,
+                detail=line.strip()[:200],
             )
             return
 
@@ -146,7 +144,7 @@ def _deleted_files(
     tests: list[ChangedTests], changes: list[ChangedText]
 ) -> Iterator[TamperingFinding]:
     """Yield a finding for a deleted test file in which no test is recognized by its name."""
-    deleted = {each.path for each in changes if each.new is None and (each.old or "").strip()}
+    deleted = {text.path for text in changes if text.new is None and (text.old or "").strip()}
     for test in tests:
         if test.path in deleted and is_test_file(test.path):
             statements = sum(len(block.statements) for block in test.old)

@@ -123,23 +123,23 @@ def _compare_all(
     obstacle: VerificationReason = ""
     for check in request.selection.checks:
         renamed = RenamedTestFiles(request.renamed_tests)
-        one = _CheckVerification(check, request, runner, renamed)
+        verification = _CheckVerification(check, request, runner, renamed)
         try:
-            one.execute()
-            one.repeat_failures()
+            verification.execute()
+            verification.repeat_failures()
         except SetupFailed:
             raise
         except SandboxError as error:
             logger.warning("%s was not verified: %s", check.name, error.what)
             obstacle = "sandbox_error"
-        compared = one.compare(request.deleted_tests)
+        compared = verification.compare(request.deleted_tests)
         comparisons += [compared] if compared is not None else []
         if runner.is_cancelled:
             return comparisons, "unfinished"
         if obstacle == "sandbox_error":
             return comparisons, obstacle
         # Where only the affected tests were compared, the time has limited nothing but the scope.
-        if compared is None or (one.is_cut and compared.scope == "full"):
+        if compared is None or (verification.is_cut and compared.scope == "full"):
             obstacle = "time_limit"
     return comparisons, obstacle
 
@@ -182,15 +182,17 @@ class _CheckVerification:
         first: list[CheckRequest] = []
         if self._affected is not None and self._affected.share <= MAX_SHARE:
             first.append(CheckRequest("head", self._affected.check))
-        found = self._runner.execute([*first, *whole])
-        self._add(first, found[: len(first)])
-        self._add_whole(*found[len(first) :])
+        executions = self._runner.execute([*first, *whole])
+        self._add(first, executions[: len(first)])
+        self._add_whole(*executions[len(first) :])
         if self._request.changed_tests:
             self._execute_new_tests()
 
     def _add_whole(self, head: CheckExecution | None, base: CheckExecution | None) -> None:
         base = base and self._renamed.as_with_change(base)
-        has_ended = all(each is not None and each.exit_code is not None for each in (base, head))
+        has_ended = all(
+            execution is not None and execution.exit_code is not None for execution in (base, head)
+        )
         if has_ended or not self._execute_affected():
             # The whole check counts first; the affected tests repeat a part of it.
             self._results["base"][:0] = [base] if base is not None else []
@@ -212,7 +214,7 @@ class _CheckVerification:
         return True
 
     def _execute_new_tests(self) -> None:
-        """Execute the change's tests on the base commit, no others as far as they can be told.
+        """Execute the change's tests on the base commit, and no others where that is possible.
 
         A test counts if it is new or altered, or if it failed before, because then the change's
         tests alone may be why it passes now.
@@ -229,7 +231,7 @@ class _CheckVerification:
     def _of_new_tests(self, ids: Sequence[str]) -> ProjectCheck:
         """Return the smallest check that has these tests."""
         # A parameter may be made from code that is not there at the base commit.
-        functions = tuple(dict.fromkeys(each.partition("[")[0] for each in ids))
+        functions = tuple(dict.fromkeys(test_id.partition("[")[0] for test_id in ids))
         narrowed = self._selection.only(self._check, functions) if functions else None
         files = self._request.changed_tests
         base = self._results["base"]
@@ -270,7 +272,7 @@ class _CheckVerification:
         """Return the check for only these tests, as they are named in the tree."""
         if WHOLE_CHECK in ids:
             return None
-        named = [self._renamed.id_at_base(each) for each in ids] if tree == "base" else ids
+        named = [self._renamed.id_at_base(test_id) for test_id in ids] if tree == "base" else ids
         return self._selection.only(self._check, named)
 
     def compare(self, deleted_files: Sequence[str]) -> CheckComparison | None:
@@ -287,10 +289,12 @@ class _CheckVerification:
         )
 
     def _add(
-        self, requests: Sequence[CheckRequest], found: Sequence[CheckExecution | None]
+        self, requests: Sequence[CheckRequest], executions: Sequence[CheckExecution | None]
     ) -> None:
-        for each, execution in zip(requests, found, strict=True):
+        for request, execution in zip(requests, executions, strict=True):
             if execution is not None:
-                is_base = each.tree == "base"
-                seen = self._renamed.as_with_change(execution) if is_base else execution
-                self._results[each.tree].append(seen)
+                is_base = request.tree == "base"
+                with_names_of_change = (
+                    self._renamed.as_with_change(execution) if is_base else execution
+                )
+                self._results[request.tree].append(with_names_of_change)

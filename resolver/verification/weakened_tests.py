@@ -1,4 +1,4 @@
-"""Find tests that a change deletes, leaves out or makes weaker.
+"""Finds tests that a change deletes, leaves out or makes weaker.
 
 The old and the new blocks of all changed test files are compared by name; a test that moved to
 another file, or was renamed with its content, is compared with what it became.
@@ -16,7 +16,7 @@ MAX_DETAIL = 200
 """Maximum number of characters of a finding's detail."""
 
 MAX_PAIRED = 20
-"""Maximum number of removed or added assertions of a test that are paired by their likeness."""
+"""Maximum number of removed or added assertions of a test that are paired by their similarity."""
 
 PREFIX = 12
 """Number of characters by which a statement is recognized whose number of values changed."""
@@ -134,8 +134,10 @@ def _focused(file: ChangedTests) -> Iterator[TamperingFinding]:
 
 
 def _marked(blocks: Iterable[CodeBlock], pattern: re.Pattern[str]) -> dict[Statement, str]:
-    statements = (each for block in blocks for each in (*block.marks, *block.statements))
-    return {each: each.masked for each in statements if pattern.search(each.masked)}
+    statements = (statement for block in blocks for statement in (*block.marks, *block.statements))
+    return {
+        statement: statement.masked for statement in statements if pattern.search(statement.masked)
+    }
 
 
 class _Additions:
@@ -173,14 +175,14 @@ class _Additions:
     ) -> tuple[str, CodeBlock | None]:
         """Return the added test that has at least half of the statements, or none."""
         shared: Counter[int] = Counter()
-        found: dict[int, tuple[str, CodeBlock]] = {}
+        similar: dict[int, tuple[str, CodeBlock]] = {}
         for text in set(content):
             for place, block in self._by_statement.get((language, text), [])[:MAX_PAIRED]:
                 shared[id(block)] += 1
-                found[id(block)] = place, block
+                similar[id(block)] = place, block
         for key, number in shared.most_common(1):
             if 2 * number >= len(set(content)):
-                return found[key]
+                return similar[key]
         return path, None
 
 
@@ -189,7 +191,11 @@ def _own_name(block: CodeBlock) -> str:
 
 
 def _content(block: CodeBlock) -> tuple[str, ...]:
-    return tuple(each.text for each in block.statements if each.masked not in {"}", "})", "});"})
+    return tuple(
+        statement.text
+        for statement in block.statements
+        if statement.masked not in {"}", "})", "});"}
+    )
 
 
 def compare_blocks(path: str, old: CodeBlock, new: CodeBlock) -> Iterator[TamperingFinding]:
@@ -207,12 +213,15 @@ def _difference(
     old: Sequence[Statement], new: Sequence[Statement]
 ) -> tuple[list[Statement], list[Statement]]:
     """Return the statements that are gone, and those that are added."""
-    was, now = Counter(each.text for each in old), Counter(each.text for each in new)
-    return _without(old, now), _without(new, was)
+    old_texts, new_texts = (
+        Counter(statement.text for statement in old),
+        Counter(statement.text for statement in new),
+    )
+    return _without(old, new_texts), _without(new, old_texts)
 
 
 def _data(block: CodeBlock) -> list[Statement]:
-    """Return what a block has beside its assertions, a statement of several lines line by line."""
+    """Return the statements that are no assertions, those of several lines line by line."""
     found = []
     for statement in (*block.marks, *block.statements):
         if is_assertion(statement) or statement.is_text or is_import(statement):
@@ -275,9 +284,9 @@ def _assertions(
     path: str, removed: list[Statement], added: list[Statement], new: CodeBlock
 ) -> Iterator[TamperingFinding]:
     """Yield the assertions that are gone, and those that are weaker or expect another value."""
-    gone = [each for each in removed if is_assertion(each)]
-    candidates = [each for each in added if is_assertion(each)]
-    for assertion, best in _paired(gone, candidates):
+    removed_assertions = [statement for statement in removed if is_assertion(statement)]
+    candidates = [statement for statement in added if is_assertion(statement)]
+    for assertion, best in _paired(removed_assertions, candidates):
         if best is None:
             yield _finding("removed_assertion", path, new.line or assertion.line, assertion.text)
         elif _is_weaker(assertion, best):
@@ -286,7 +295,7 @@ def _assertions(
 
 
 def _paired(
-    gone: list[Statement], added: list[Statement]
+    removed: list[Statement], added: list[Statement]
 ) -> Iterator[tuple[Statement, Statement | None]]:
     """Yield each removed assertion with the added one that replaces it, if there is one.
 
@@ -294,28 +303,28 @@ def _paired(
     there are too many for that.
     """
     by_skeleton: dict[str, list[Statement]] = {}
-    for each in reversed(added):
-        by_skeleton.setdefault(_skeleton(each.text), []).append(each)
+    for statement in reversed(added):
+        by_skeleton.setdefault(_skeleton(statement.text), []).append(statement)
     rest, used = [], set()
-    for assertion in gone:
+    for assertion in removed:
         same = by_skeleton.get(_skeleton(assertion.text), [])
         if same:
             used.add(id(same[-1]))
             yield assertion, same.pop()
         else:
             rest.append(assertion)
-    left = [each for each in added if id(each) not in used]
+    left = [statement for statement in added if id(statement) not in used]
     is_small = max(len(rest), len(left)) <= MAX_PAIRED
     for assertion in rest:
         if not left:
             yield assertion, None
             continue
-        best = max(left, key=lambda each: _likeness(assertion, each)) if is_small else left[0]
+        best = max(left, key=lambda other: _similarity(assertion, other)) if is_small else left[0]
         left.remove(best)
         yield assertion, best
 
 
-def _likeness(old: Statement, new: Statement) -> tuple[bool, int]:
+def _similarity(old: Statement, new: Statement) -> tuple[bool, int]:
     same_values = _literals(old.text) <= _literals(new.text)
     words = set(re.findall(r"\w+", old.text)) & set(re.findall(r"\w+", new.text))
     return same_values, len(words)
@@ -336,8 +345,11 @@ def _strength(statement: Statement) -> int:
 
 
 def _literals(text: str) -> Counter[str]:
-    found = (each.strip("`'\"") if each[0] in "`'\"" else each for each in _LITERAL.findall(text))
-    return Counter(each for each in found if each)
+    literals = (
+        literal.strip("`'\"") if literal[0] in "`'\"" else literal
+        for literal in _LITERAL.findall(text)
+    )
+    return Counter(literal for literal in literals if literal)
 
 
 def _skeleton(text: str) -> str:
@@ -353,9 +365,9 @@ def _values(
     """
     same: dict[str, list[Statement]] = {}
     similar: dict[str, list[Statement]] = {}
-    for each in reversed(added):
-        same.setdefault(_skeleton(each.text), []).append(each)
-        similar.setdefault(each.text[:PREFIX], []).append(each)
+    for statement in reversed(added):
+        same.setdefault(_skeleton(statement.text), []).append(statement)
+        similar.setdefault(statement.text[:PREFIX], []).append(statement)
     for statement in removed:
         values = _literals(statement.text)
         is_data = _DATA_NAME.match(statement.masked)

@@ -89,7 +89,7 @@ class _Place:
     services: tuple[CheckService, ...] = ()
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         """The place, for a person."""
         return f"The job `{self.job}` of {self.path}"
 
@@ -145,12 +145,15 @@ def _job(
         for command in _commands(text, place):
             tests = tests or any(map(is_test_command, read_checks(command.text).checks))
             found.append(_check(command, place, limits))
-    yield from (each for each in found if tests or isinstance(each, Omission))
+    yield from (check for check in found if tests or isinstance(check, Omission))
 
 
 def _runs_in_shell(step: Mapping[Any, Any], *around: Mapping[Any, Any]) -> bool:
-    shells = [step.get("shell"), *(table(each, "defaults", "run").get("shell") for each in around)]
-    shell = next((each for each in shells if each is not None), "bash")
+    shells = [
+        step.get("shell"),
+        *(table(level, "defaults", "run").get("shell") for level in around),
+    ]
+    shell = next((shell_name for shell_name in shells if shell_name is not None), "bash")
     return str(shell).split(" ")[0] in _SHELLS and not _OTHER_SYSTEMS.search(
         str(step.get("if") or "")[:500]
     )
@@ -177,12 +180,12 @@ def _place(
     services = read_job_services(job, lambda text: _insert(text, matrix, {}), policy)
     needs: dict[OmissionCause, tuple[str, ...]] = {
         "system": _other_systems(job),
-        "services": tuple(each.describe() for each in unavailable_of(services)),
+        "services": tuple(service.describe() for service in unavailable_of(services)),
         "secrets": tuple(sorted(secrets - {_OWN_TOKEN})[:10]),
     }
     folders = [step.get("working-directory")]
-    folders += [table(each, "defaults", "run").get("working-directory") for each in (job, data)]
-    folder = next((str(each) for each in folders if each), "")
+    folders += [table(level, "defaults", "run").get("working-directory") for level in (job, data)]
+    folder = next((str(candidate) for candidate in folders if candidate), "")
     known = {key: value for key, value in plain.items() if not EXPRESSION.search(value)}
     inside = normpath(_insert(folder, matrix, known)) if folder else ""
     folder = "" if inside == "." else inside
@@ -191,14 +194,14 @@ def _place(
 
 def _other_systems(job: Mapping[Any, Any]) -> tuple[str, ...]:
     """Return the systems of a job that runs on none like the sandbox's; empty for other jobs."""
-    given = job.get("runs-on")
-    named = [str(each) for each in (given if isinstance(given, list) else [given])][:20]
+    runs_on = job.get("runs-on")
+    named = [str(label) for label in (runs_on if isinstance(runs_on, list) else [runs_on])][:20]
     values = read_matrix(job)
     systems: list[str] = []
-    for each in named:
-        expression = EXPRESSION.fullmatch(each.strip())
-        systems += values.get(expression[1], [each]) if expression else [each]
-    others = [each for each in systems if _OTHER_SYSTEMS.search(each)]
+    for system in named:
+        expression = EXPRESSION.fullmatch(system.strip())
+        systems += values.get(expression[1], [system]) if expression else [system]
+    others = [system for system in systems if _OTHER_SYSTEMS.search(system)]
     return tuple(others) if others and len(others) == len(systems) else ()
 
 
@@ -230,25 +233,27 @@ def _commands(text: str, place: _Place) -> Iterator[_Command]:
     lines = [script] if _COMPOUND.search(script) else script.splitlines()[:MAX_LINES]
     prefix: list[str] = []
     folder = place.folder
-    for line in (each.strip() for each in lines):
+    for line in (text_line.strip() for text_line in lines):
         if not line or line.startswith("#") or len(line) > MAX_COMMAND:
             continue
         commands = simple_commands(line)
-        is_check = read_checks(line).vouched or _tests_in_container(line)
-        if is_check or any(_TEST_NAME.search(each.script or each.target) for each in commands):
+        is_check = read_checks(line).is_conclusive or _tests_in_container(line)
+        if is_check or any(
+            _TEST_NAME.search(command.script or command.target) for command in commands
+        ):
             yield _Command(" && ".join([*prefix, line]), command_keys(line, folder), is_check)
-        elif commands and all(each.only_prepares for each in commands):
+        elif commands and all(command.only_prepares for command in commands):
             prefix.append(line)
-            for each in commands:
-                if each.words[:1] == ("cd",) and len(each.words) == 2:
-                    folder = enter_folder(folder, each.words[1])
+            for command in commands:
+                if command.changes_folder:
+                    folder = enter_folder(folder, command.words[1])
 
 
 def _tests_in_container(line: str) -> bool:
     return any(
-        basename(each.words[0]) in _CONTAINERS and is_test_command(" ".join(each.words[2:]))
-        for each in simple_commands(line)
-        if len(each.words) > 2
+        basename(simple.words[0]) in _CONTAINERS and is_test_command(" ".join(simple.words[2:]))
+        for simple in simple_commands(line)
+        if len(simple.words) > 2
     )
 
 
@@ -259,7 +264,7 @@ def _check(command: _Command, place: _Place, limits: _Limits) -> CheckCandidate 
         # Other routes to the same tests don't give them a service or a secret.
         replaceable = cause in {"system", "expression", "unknown"}
         keys = command.keys if replaceable else frozenset[str]()
-        return Omission(name, full, cause, place.where, names, keys)
+        return Omission(name, full, cause, place.description, names, keys)
     used = {key: value for key, value in place.env.items() if key != _OWN_TOKEN}
     check = ProjectCheck(
         name=name,
@@ -287,7 +292,7 @@ def _lacking(
     hosts = [url for url in urls if not _reaches(limits.allowed, url)]
     if hosts:
         yield "network", tuple(str(urlsplit(url).hostname) for url in hosts[:5])
-    unknown = tuple(found[0] for found in EXPRESSION.finditer(f"{place.folder} {command.text}"))
+    unknown = tuple(match[0] for match in EXPRESSION.finditer(f"{place.folder} {command.text}"))
     if unknown:
         yield "expression", unknown[:3]
     if not command.is_check:

@@ -50,7 +50,7 @@ def _base(engine: docker.DockerClient, image: str) -> str:
 
 
 def _pip_settings() -> dict[str, str]:
-    """Where this machine's pip finds packages, as variables."""
+    """Return the variables that point pip to this machine's package index."""
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
     )

@@ -36,15 +36,15 @@ def steps_without_checkout(job: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_the_workflow_to_copy_is_our_own(copied: Path) -> None:
-    ours = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())
-    theirs = yaml.safe_load(copied.read_text())
+    own_workflow = yaml.safe_load((ROOT / ".github/workflows/agent.yml").read_text())
+    copied_workflow = yaml.safe_load(copied.read_text())
     for name in ("resolve", "close"):
-        our_job, their_job = ours["jobs"].pop(name), theirs["jobs"].pop(name)
+        our_job, their_job = own_workflow["jobs"].pop(name), copied_workflow["jobs"].pop(name)
         assert steps_without_checkout(our_job) == steps_without_checkout(their_job)
         assert {**our_job, "steps": 0} == {**their_job, "steps": 0}
         [uses] = [s["uses"] for s in their_job["steps"] if s.get("id") == "resolver"]
         assert re.fullmatch(r"OWNER/resolver@v\d+\.\d+\.\d+", uses)
-    assert ours == theirs
+    assert own_workflow == copied_workflow
 
 
 def test_the_ten_lines_call_the_reusable_workflow() -> None:

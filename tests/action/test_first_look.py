@@ -1,5 +1,6 @@
-"""The `if:` of the example workflow lets through what starts work, and not what costs a job for
-nothing. The expression is evaluated as GitHub does, as far as it goes.
+"""The `if:` of the example workflow starts a job for each event that starts work, and for no other.
+
+The expression is evaluated as GitHub does, as far as the workflow uses its language.
 
 Source: https://docs.github.com/en/actions/reference/workflows-and-actions/expressions
 """
@@ -13,7 +14,7 @@ import yaml
 
 from resolver.cli.agent_workflow import Features, workflow_text
 from resolver.github.comments.markers import DASHBOARD
-from resolver.github.events.listening import STARTING_EVENTS
+from resolver.github.events.starting_events import STARTING_EVENTS
 from tests.action.image import ROOT
 from tests.parts.events import Payload, example
 
@@ -88,7 +89,7 @@ def _of(context: Any, path: str) -> Any:
 
 def _contains(where: Any, what: Any) -> bool:
     if isinstance(where, list):
-        return any(_folded(each) == _folded(what) for each in where)
+        return any(_folded(item) == _folded(what) for item in where)
     return str(what).lower() in str(where or "").lower()
 
 
@@ -115,7 +116,7 @@ LABEL = {"label": {"name": "agent"}}
 ASSIGNED = {"assignee": {"login": AGENT}}
 
 
-def said(name: str, action: str, part: str, body: str) -> Payload:
+def comment_event(name: str, action: str, part: str, body: str) -> Payload:
     payload = example(name, action)
     payload[part]["body"] = body
     if "pull_request" in payload:
@@ -125,7 +126,7 @@ def said(name: str, action: str, part: str, body: str) -> Payload:
 
 
 LET_THROUGH = [
-    ("issue_comment", said("issue_comment", "created", "comment", "@agent fix")),
+    ("issue_comment", comment_event("issue_comment", "created", "comment", "@agent fix")),
     ("issues", issue("opened", **ASKING)),
     ("issues", issue("labeled") | LABEL),
     ("issues", issue("assigned") | ASSIGNED),
@@ -133,18 +134,21 @@ LET_THROUGH = [
     ("pull_request", pull("labeled") | LABEL),
     ("pull_request", pull("assigned") | ASSIGNED),
     ("pull_request", pull("review_requested") | {"requested_reviewer": {"login": AGENT}}),
-    ("pull_request_review", said("pull_request_review", "submitted", "review", "@agent fix")),
+    (
+        "pull_request_review",
+        comment_event("pull_request_review", "submitted", "review", "@agent fix"),
+    ),
     (
         "pull_request_review_comment",
-        said("pull_request_review_comment", "created", "comment", "@agent fix"),
+        comment_event("pull_request_review_comment", "created", "comment", "@agent fix"),
     ),
     ("workflow_dispatch", {"inputs": {"issue": "3"}}),
     ("repository_dispatch", {"action": "agent", "client_payload": {"issue": 3}}),
     ("schedule", {"schedule": "17 3 * * *"}),
 ]
 STOPPED = [
-    ("issue_comment", said("issue_comment", "created", "comment", "fix it")),
-    ("issue_comment", said("issue_comment", "edited", "comment", "@agent fix")),
+    ("issue_comment", comment_event("issue_comment", "created", "comment", "fix it")),
+    ("issue_comment", comment_event("issue_comment", "edited", "comment", "@agent fix")),
     ("issues", issue("opened", body="nothing for anybody")),
     ("issues", issue("opened") | LABEL),
     ("issues", issue("labeled", **ASKING) | {"label": {"name": "bug"}}),
@@ -152,7 +156,7 @@ STOPPED = [
     ("pull_request", pull("opened", body=None)),
     ("pull_request", pull("review_requested") | {"requested_reviewer": {"login": "zoe"}}),
     ("pull_request", pull("review_requested") | {"requested_reviewer": None}),
-    ("pull_request_review", said("pull_request_review", "submitted", "review", "fine")),
+    ("pull_request_review", comment_event("pull_request_review", "submitted", "review", "fine")),
 ]
 
 
@@ -185,10 +189,10 @@ def test_what_starts_nothing_costs_no_job(name: str, payload: Payload, condition
 def failing(
     event: str, branch: str | None, conclusion: str = "failure", owner: str = "octo"
 ) -> Payload:
-    said: dict[str, Any] = {"head_branch": branch, "conclusion": conclusion}
+    fields: dict[str, Any] = {"head_branch": branch, "conclusion": conclusion}
     if event == "workflow_run":
-        said["head_repository"] = {"full_name": f"{owner}/calc"}
-    return {"action": "completed", event: said, "repository": {"default_branch": "main"}}
+        fields["head_repository"] = {"full_name": f"{owner}/calc"}
+    return {"action": "completed", event: fields, "repository": {"default_branch": "main"}}
 
 
 @pytest.mark.parametrize("event", ["workflow_run", "check_suite"])
@@ -245,8 +249,8 @@ def test_a_persons_tick_on_the_dashboard_gets_a_job(condition: str) -> None:
     ticked = issue("edited", body=f"{DASHBOARD}\n\n- [x] stop", user=APP)
     assert passes("issues", ticked, condition=condition)
     assert not passes("issues", ticked)
-    ours = ticked | {"sender": {"login": "agent[bot]", "type": "Bot"}}
-    assert not passes("issues", ours, condition=condition)
+    ticked_by_app = ticked | {"sender": {"login": "agent[bot]", "type": "Bot"}}
+    assert not passes("issues", ticked_by_app, condition=condition)
     other = issue("edited", body="@agent, once more")
     assert not passes("issues", other, condition=condition)
 
@@ -260,10 +264,10 @@ def test_without_the_variable_nobody_is_assigned() -> None:
 def test_a_review_that_a_team_is_asked_for_gets_no_job_where_no_account_is_named(
     condition: str,
 ) -> None:
-    asked = pull("review_requested")
-    asked.pop("requested_reviewer")
-    asked["requested_team"] = {"slug": "core"}
-    assert not passes("pull_request", asked, login="", condition=condition)
+    event = pull("review_requested")
+    event.pop("requested_reviewer")
+    event["requested_team"] = {"slug": "core"}
+    assert not passes("pull_request", event, login="", condition=condition)
     nobody = issue("assigned") | {"assignee": None}
     assert not passes("issues", nobody, login="", condition=condition)
 
@@ -283,12 +287,12 @@ def test_a_fork_gets_no_job(name: str, action: str) -> None:
 
 @LOOKS
 def test_a_review_asked_of_the_agents_team_gets_a_job(condition: str) -> None:
-    asked = pull("review_requested")
-    asked.pop("requested_reviewer")
-    asked["requested_team"] = {"slug": "core"}
-    assert passes("pull_request", asked, condition=condition, team="core")
-    assert not passes("pull_request", asked, condition=condition, team="docs")
-    assert not passes("pull_request", asked, condition=condition)
+    event = pull("review_requested")
+    event.pop("requested_reviewer")
+    event["requested_team"] = {"slug": "core"}
+    assert passes("pull_request", event, condition=condition, team="core")
+    assert not passes("pull_request", event, condition=condition, team="docs")
+    assert not passes("pull_request", event, condition=condition)
     somebody = pull("review_requested") | {"requested_reviewer": {"login": "zoe"}}
     assert not passes("pull_request", somebody, condition=condition)
     assert not passes("pull_request", somebody, condition=condition, team="core")

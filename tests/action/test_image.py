@@ -1,4 +1,4 @@
-"""The Action's image: what is in it, and what a run need not make anew."""
+"""Tests of the Action's image: its content, and that a run builds nothing that it could contain."""
 
 import re
 from pathlib import Path
@@ -30,7 +30,7 @@ print(before == {Toolbox(cache).archive().name})
 
 
 def in_image(engine: docker.DockerClient, image: str, *command: str) -> str:
-    """What the command prints in a container with the runner's HOME."""
+    """Return the output of the command in a container with the runner's HOME."""
     environment = {"HOME": "/github/home", "PYTHONWARNINGS": "error"}
     output: bytes = engine.containers.run(
         image, list(command[1:]), entrypoint=command[0], environment=environment, remove=True
@@ -38,7 +38,7 @@ def in_image(engine: docker.DockerClient, image: str, *command: str) -> str:
     return output.decode()
 
 
-def test_the_toolbox_is_made_already(engine: docker.DockerClient, image: str) -> None:
+def test_the_image_contains_the_toolbox(engine: docker.DockerClient, image: str) -> None:
     assert in_image(engine, image, "/opt/venv/bin/python", "-c", TOOLBOX) == "True\n"
 
 
@@ -49,7 +49,7 @@ def test_the_image_is_not_larger_than_it_must_be(
     assert size - base < MOST_BYTES
 
 
-def test_what_builds_it_stays_behind(engine: docker.DockerClient, image: str) -> None:
+def test_the_image_contains_no_build_tools(engine: docker.DockerClient, image: str) -> None:
     tools = "/src /opt/build /wheels /install /opt/resolver-src"
     found = in_image(engine, image, "sh", "-c", f"ls -d {tools} 2>/dev/null || true")
     assert found == ""
@@ -57,7 +57,7 @@ def test_what_builds_it_stays_behind(engine: docker.DockerClient, image: str) ->
     assert "resolver" in packages and not {"hatchling", "pip", "setuptools"} & set(packages)
 
 
-def test_the_same_image_is_the_servers(engine: docker.DockerClient, image: str) -> None:
+def test_the_server_uses_the_same_image(engine: docker.DockerClient, image: str) -> None:
     assert "Usage: resolver serve" in in_image(engine, image, "resolver", "serve", "--help")
 
 

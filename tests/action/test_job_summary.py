@@ -1,6 +1,6 @@
 """Tests of the summary on the page of a job, rendered from plain values."""
 
-from resolver.entrypoints.job_summary import render_job_summary
+from resolver.entrypoints.action import render_job_summary
 from resolver.errors import PolicyViolation
 from resolver.github.comments.report import failure_from_error
 from resolver.models.run import Publication

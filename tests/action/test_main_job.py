@@ -1,4 +1,4 @@
-"""The Action's container from the runner's event to the pull request, and what it leaves."""
+"""Tests of the Action's container, from the runner's event to the pull request and the outputs."""
 
 import json
 import re
@@ -121,7 +121,7 @@ def test_no_secret_is_in_what_the_job_leaves(done: Done) -> None:
     scenario, run = done.scenario, done.run
     [pull] = scenario.pulls()
     objects = scenario.repository.git.text("log", "--all", "-p", "--format=fuller")
-    asked = "".join(str(request.body) for request in scenario.endpoint.requests)
+    prompts = "".join(str(request.body) for request in scenario.endpoint.requests)
     comments = "".join((*scenario.bot_comments(), pull.title, pull.body or ""))
     texts = (
         run.logs,
@@ -129,7 +129,7 @@ def test_no_secret_is_in_what_the_job_leaves(done: Done) -> None:
         run.summary,
         str(run.environment),
         objects,
-        asked,
+        prompts,
         comments,
     )
     data = "\n".join(texts).encode() + files_below(scenario.workspace)
@@ -165,7 +165,7 @@ def test_the_log_tells_a_person_what_happens(done: Done) -> None:
     assert "Request GET" not in done.run.logs, "the client's own log lines are shown"
 
 
-def test_the_summary_says_what_the_issue_was_told(done: Done) -> None:
+def test_the_summary_says_the_same_as_the_comment(done: Done) -> None:
     [comment] = done.scenario.bot_comments()
     assert done.run.summary.startswith(f"## Resolver: finished, [{REPOSITORY}#1](http://")
     for part in ("Resolver opened [#2](", "<details>", "sed -i", "$0.0004"):
@@ -175,14 +175,14 @@ def test_the_summary_says_what_the_issue_was_told(done: Done) -> None:
 
 
 def test_the_same_event_again_does_nothing_twice(done: Done) -> None:
-    asked = len(done.scenario.endpoint.requests)
+    request_count = len(done.scenario.endpoint.requests)
     [comment] = [c for c in done.scenario.issue.comments if c.author.login == "mona"]
     again = done.scenario.run(done.scenario.event(comment))
     assert again.exit_code == 0, again.logs
     assert "An earlier run has already handled this request." in again.logs
     assert "An earlier run has already handled this request" in again.summary
-    assert len(done.scenario.endpoint.requests) == asked
+    assert len(done.scenario.endpoint.requests) == request_count
     found = (done.scenario.branches(), done.scenario.pulls(), done.scenario.bot_comments())
-    assert [len(each) for each in found] == [1, 1, 1]
+    assert [len(items) for items in found] == [1, 1, 1]
     assert again.outputs["pull-request-number"] == done.run.outputs["pull-request-number"]
     assert again.outputs["state"] == "finished"

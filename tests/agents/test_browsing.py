@@ -14,7 +14,8 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import ModelReplied
 from resolver.events.state import State
-from resolver.events.stream import EventStream, MemoryStore
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
@@ -126,7 +127,7 @@ def test_without_image_input_the_visual_agent_works_with_the_tree(
     assert "[1] link" in model.messages[-1]["content"]
 
 
-def test_a_visual_agent_without_image_input_is_told_to_report_it() -> None:
+def test_a_visual_agent_without_image_input_is_asked_to_report_it() -> None:
     agent = VisualBrowsingAgent(ReplayModel([]), "tools")
     assert "this model can't see images" in agent.system_prompt().content
     assert "can't see" not in BrowsingAgent(ReplayModel([]), "tools").system_prompt().content

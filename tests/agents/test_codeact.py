@@ -15,7 +15,8 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import Condensation, ModelReplied
 from resolver.events.state import State
-from resolver.events.stream import EventStream, MemoryStore
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import ConversationMemory, Dialect

@@ -91,8 +91,8 @@ def test_the_prompt_of_a_read_only_agent_does_not_mention_a_change() -> None:
 def test_a_tool_that_the_run_lacks_is_not_offered() -> None:
     agent = defined("tools: browser, delegate, execute_bash\n")
     assert prompt_of(agent, "tools").tools == ("execute_bash", "think", "finish")
-    both = prompt_of(agent, "tools", browser=True, delegates=True).tools
-    assert both == ("execute_bash", "think", "delegate", "browser", "finish")
+    tools = prompt_of(agent, "tools", browser=True, delegates=True).tools
+    assert tools == ("execute_bash", "think", "delegate", "browser", "finish")
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -153,10 +153,10 @@ def test_the_registry_finds_a_defined_agent_by_its_exact_name() -> None:
 
 
 def test_the_available_delegates_depend_on_the_run() -> None:
-    names = [each.name for each in delegate_agents(AvailableTools())]
+    names = [agent.name for agent in delegate_agents(AvailableTools())]
     assert "BrowsingAgent" not in names and "DummyAgent" not in names
     offer = AvailableTools(browser=True, index=True, definitions=(defined("read_only: true\n"),))
-    everybody = {each.name: each.description for each in delegate_agents(offer)}
+    everybody = {agent.name: agent.description for agent in delegate_agents(offer)}
     assert {"BrowsingAgent", "LocAgent", "ReadOnlyAgent", "own"} <= set(everybody)
     assert "edits are refused" in everybody["own"]
     assert "edits are refused" in everybody["ReadOnlyAgent"]

@@ -152,7 +152,7 @@ def test_reasoning_in_think_tags_is_text_in_the_tool_call_dialect() -> None:
         ("I think that", "length", "output limit"),
     ],
 )
-def test_a_reply_without_anything_usable_is_told_so(
+def test_a_reply_without_anything_usable_is_answered_so(
     dialect: Dialect, text: str, finish_reason: str, words: str
 ) -> None:
     (action,) = read_reply(reply(text, finish_reason=finish_reason), dialect)

@@ -170,8 +170,8 @@ def test_of_many_review_threads_the_open_and_the_newest_are_shown() -> None:
         PullRequestContext(number=1, head="a" * 40, base_branch="main", threads=threads), ""
     )
     assert described is not None
-    heads = [each.heading for each in described.threads]
+    heads = [thread.heading for thread in described.threads]
     assert heads[0] == "open conversation on 18.py:1"
-    assert sum(len(each.text) for each in described.threads) <= MAX_THREADS_LENGTH
+    assert sum(len(thread.text) for thread in described.threads) <= MAX_THREADS_LENGTH
     assert described.threads_left_out == 20 - len(heads)
     assert not any("resolved" in head for head in heads)

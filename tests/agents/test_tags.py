@@ -44,7 +44,7 @@ answers = st.lists(
         answer=content | st.sampled_from(["T2 addressed: x", "a\nT3 answered: b", "</threads>"]),
     ),
     max_size=4,
-    unique_by=lambda each: each.id,
+    unique_by=lambda tool_call: tool_call.id,
 ).map(tuple)
 actions = st.one_of(
     st.builds(
@@ -163,7 +163,7 @@ def test_a_tag_in_a_fence_is_ignored_if_there_is_one_outside() -> None:
     assert [type(x) for x in parse_tags(reply)] == [a.CmdRun]
 
 
-def test_a_reply_whose_only_tag_is_in_a_fence_is_told_so() -> None:
+def test_a_reply_whose_only_tag_is_in_a_fence_is_answered_so() -> None:
     assert "code fence" in reason("```xml\n<execute_bash>ls</execute_bash>\n```")
 
 
@@ -319,6 +319,5 @@ def test_a_think_tag_in_a_command_is_not_taken_for_reasoning() -> None:
 @pytest.mark.parametrize(
     "unit", ["<execute_bash ", '<execute_bash a="', "<finish", "`", "```\n", "</think", "<think>"]
 )
-@pytest.mark.timeout(20)
 def test_hostile_length_does_not_cost_more_than_linear_time(unit: str) -> None:
     parse_tags(unit * (200_000 // len(unit)))

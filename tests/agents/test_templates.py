@@ -18,7 +18,7 @@ from resolver.agents.definitions import (
 )
 from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.tools.registry import tool_specs
-from resolver.config.templates import folder
+from resolver.config.templates import template_folder
 from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
@@ -31,7 +31,9 @@ MAX_TOOL_TOKENS = 600
 MAX_ALL_TOOLS_TOKENS = 4000
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
-TEMPLATES = sorted(str(path.relative_to(folder())) for path in folder().rglob("*.j2"))
+TEMPLATES = sorted(
+    str(path.relative_to(template_folder())) for path in template_folder().rglob("*.j2")
+)
 FOR_THE_MODEL = [name for name in TEMPLATES if name.startswith(("agent/", "llm/"))]
 NONE_GRANTED = Extension()
 NOTHING = {
@@ -131,7 +133,7 @@ class Anything(str):
 
 def environment(undefined: type) -> Environment:
     return Environment(
-        loader=FileSystemLoader(folder()),
+        loader=FileSystemLoader(template_folder()),
         undefined=undefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -149,14 +151,14 @@ def names_in(name: str) -> set[str]:
         if source in seen:
             continue
         seen.add(source)
-        tree = jinja.parse((folder() / source).read_text())
+        tree = jinja.parse((template_folder() / source).read_text())
         found |= meta.find_undeclared_variables(tree)
-        waiting += [each for each in meta.find_referenced_templates(tree) if each]
+        waiting += [template for template in meta.find_referenced_templates(tree) if template]
     return found
 
 
 def filled(name: str) -> str:
-    values = {each: Anything() for each in names_in(name)} | CHOSEN.get(name, {})
+    values = {variable: Anything() for variable in names_in(name)} | CHOSEN.get(name, {})
     return environment(StrictUndefined).get_template(name).render(values)
 
 

@@ -33,7 +33,7 @@ def called(threads: Any) -> ActionBase:
 def answers(threads: Any) -> list[tuple[str, bool, str]]:
     action = called(threads)
     assert isinstance(action, a.Finish), action
-    return [(each.id, each.addressed, each.answer) for each in action.threads]
+    return [(thread.id, thread.addressed, thread.answer) for thread in action.threads]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_the_run_decides_if_an_agent_is_offered_thread_answers(name: str) -> Non
 
 
 def finish(*ids: str) -> a.Finish:
-    return a.Finish(message="x", threads=tuple(ThreadAnswer(id=each) for each in ids))
+    return a.Finish(message="x", threads=tuple(ThreadAnswer(id=thread_id) for thread_id in ids))
 
 
 def test_an_answer_to_an_unknown_thread_does_not_end_the_work() -> None:
@@ -170,13 +170,14 @@ def test_a_stranger_in_the_review_thread_is_marked_and_makes_no_request() -> Non
 
 def test_the_form_of_thread_answers_is_shown_in_the_tag_dialect() -> None:
     tags, tools = (
-        describe_requested_threads([asked("T1")], "mona", each) for each in ("tags", "tools")
+        describe_requested_threads([asked("T1")], "mona", call_format)
+        for call_format in ("tags", "tools")
     )
     assert tags is not None
     assert tools is not None
     [example] = parse_tags(tags.example)
     assert isinstance(example, a.Finish)
-    assert [each.id for each in example.threads] == ["T1", "T2"]
+    assert [thread.id for thread in example.threads] == ["T1", "T2"]
     assert tools.example == ""
 
 

@@ -1,4 +1,4 @@
-"""Secrets of the tests' own that no run may let out, and the search for them in every form."""
+"""The secrets that the tests plant, and the search for any form of them in what a run publishes."""
 
 import base64
 import json
@@ -37,7 +37,7 @@ def forms(secret: str) -> Iterator[bytes]:
 
 
 def base64_forms(data: bytes) -> Iterator[bytes]:
-    """What base64 makes of `data` at each of the three offsets, without shared edges."""
+    """Return the base64 text of `data` at each of the three offsets, without shared edges."""
     for offset in range(3):
         whole = base64.b64encode(bytes(offset) + data)
         yield whole[4 if offset else 0 : -4]

@@ -18,13 +18,13 @@ FILES = {
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/attacks/"):
             item.add_marker("attack")
 
 
 @pytest.fixture
 def runtime() -> str:
-    """Where attacks run unless a test says otherwise."""
+    """The runtime of the attacks, unless a test has its own."""
     return "local"
 
 

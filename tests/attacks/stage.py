@@ -84,7 +84,7 @@ class Stage:
 
 
 def eventually(true: Callable[[], object], seconds: float = WAIT) -> bool:
-    """Whether it becomes true in time."""
+    """Return True if the condition becomes true in time."""
     return becomes_true(true, seconds)
 
 

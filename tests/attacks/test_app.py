@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.deliveries import DeliveryRunner
-from resolver.entrypoints.webhook.issue_history import IssueHistories
+from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.github.client.app import PERMISSIONS
-from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Trigger
+from resolver.storage.database import parse_database_url
+from resolver.storage.issue_history import IssueHistories
 from tests.attacks.canaries import leaks
 from tests.attacks.stage import Stage
 from tests.parts.git_http import token_of
@@ -42,7 +42,7 @@ sed -i 's/a - b/a + b/' calc.py
 
 
 def own_files(owner: str) -> dict[str, str]:
-    """What a repository of this owner decides for its own runs, and what only it may read."""
+    """Return files with settings, instructions and a secret for runs of this owner only."""
     skill = f"---\nname: rules\ndescription: skill-canary-{owner}\n---\nBe kind.\n"
     return {
         ".github/resolver.yml": f"pull_request_labels: [label-of-{owner}]\n",
@@ -73,9 +73,9 @@ def addresses(github: GitHubServer) -> dict[str, str]:
 
 def shown(github: GitHubServer) -> Iterator[tuple[str, Exchange]]:
     """Every token that was shown, with where."""
-    for each in list(github.requests):
-        if "authorization" in each.headers:
-            yield token_of(each.headers["authorization"]), each
+    for request in list(github.requests):
+        if "authorization" in request.headers:
+            yield token_of(request.headers["authorization"]), request
 
 
 def secrets(github: GitHubServer, app: App) -> list[str]:
@@ -146,10 +146,10 @@ def test_no_token_of_one_repository_is_shown_for_another(
     check_token_requests(github, app)
     check_separation(github, model_endpoint, server)
     seen = set()
-    for token, each in shown(github):
+    for token, request in shown(github):
         for name in (NAME, TWIN):
-            if f"/{name}" in each.path and not each.path.endswith("/installation"):
-                assert github.world.tokens[token].repositories == frozenset({name}), each.path
+            if f"/{name}" in request.path and not request.path.endswith("/installation"):
+                assert github.world.tokens[token].repositories == frozenset({name}), request.path
                 seen.add(name)
     assert seen == {NAME, TWIN}
     left = b"".join(p.read_bytes() for p in server.runs.rglob("*") if p.is_file())
@@ -163,9 +163,9 @@ def check_token_requests(github: GitHubServer, app: App) -> None:
     assert {e.path.split("/")[-2] for e in requested} == {
         str(app.installations[name.partition("/")[0]]) for name in (NAME, TWIN)
     }
-    for each in requested:
-        assert each.json["repositories"] == ["calc"]
-        rights = each.json["permissions"]
+    for request in requested:
+        assert request.json["repositories"] == ["calc"]
+        rights = request.json["permissions"]
         assert {name: level for name, level in rights.items() if level == "write"}.items() <= (
             PERMISSIONS.items()
         )
@@ -173,7 +173,7 @@ def check_token_requests(github: GitHubServer, app: App) -> None:
 
 
 def check_separation(github: GitHubServer, endpoint: ModelEndpoint, server: Server) -> None:
-    """What belongs to one installation is in its own runs, prompts and texts only."""
+    """Check that each installation's data is in its own runs, prompts and texts only."""
     owners = [name.partition("/")[0] for name in (NAME, TWIN)]
 
     def of(data: bytes) -> list[str]:
@@ -185,8 +185,8 @@ def check_separation(github: GitHubServer, endpoint: ModelEndpoint, server: Serv
         for folder in server.runs.iterdir()
         if (folder / "events.jsonl").exists()
     ]
-    for each in (prompts, folders):
-        assert sorted({str(of(data)) for data in each}) == ["['evil']", "['octo']"]
+    for texts in (prompts, folders):
+        assert sorted({str(of(data)) for data in texts}) == ["['evil']", "['octo']"]
     assert of(prompts[0]) and all(b"skill-canary" in data for data in prompts)
     for owner, name in zip(owners, (NAME, TWIN), strict=True):
         assert of(objects(github, name) + words(github, name).encode()) == [owner]
@@ -233,9 +233,9 @@ def test_a_run_outlives_its_first_token(
         "RESOLVER_APP_PRIVATE_KEY": app.private_key,
     }
     histories = IssueHistories(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
-    runs = DeliveryRunner(environment, {}, tmp_path / "runs", histories, now=github.world.now)
-    done = runs.work_on(started(asked, 1))
+    runs = RequestRunner(environment, {}, tmp_path / "runs", histories, now=github.world.now)
+    done = runs.execute(started(asked, 1))
     assert done.exit_code == 0, done
     assert [e.path for _, e in shown(github) if e.status in {401, 403}] == []
-    used = {token for token, each in shown(github) if f"/{NAME}" in each.path}
+    used = {token for token, request in shown(github) if f"/{NAME}" in request.path}
     assert len(used & set(github.world.tokens)) > 1

@@ -49,11 +49,11 @@ def places(value: Any, *path: str | int) -> Iterator[tuple[str | int, ...]]:
     if isinstance(value, str):
         yield path
     elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from places(each, *path, key)
+        for key, item in value.items():
+            yield from places(item, *path, key)
     elif isinstance(value, list | tuple):
-        for number, each in enumerate(value):
-            yield from places(each, *path, number)
+        for number, item in enumerate(value):
+            yield from places(item, *path, number)
 
 
 def replaced(value: Any, path: tuple[str | int, ...], text: str) -> Any:
@@ -144,7 +144,7 @@ def test_a_hostile_text_in_any_field_of_the_log_is_inert() -> None:
     for line in lines:
         hostile, count = hostile_in_each(line, is_event, {("kind",)})
         tried += count
-        events = [parse_line(json.dumps(each)) for each in (lines[0], hostile)]
+        events = [parse_line(json.dumps(document)) for document in (lines[0], hostile)]
         check_markdown(render_comment_trace(events, 5_000))
         text = render_text(events) + (live_line(events[1]) or "")
         check_terminal(text)

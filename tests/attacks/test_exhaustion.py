@@ -15,7 +15,7 @@ def commands(done: Ended) -> list[CmdOutput]:
 
 
 @everywhere
-def test_output_without_end_is_cut_and_the_run_goes_on(stage: Stage) -> None:
+def test_output_without_end_is_cut_and_the_run_continues(stage: Stage) -> None:
     """Commands print without end, kill their shell or stop it: the output is cut, and the run
     continues."""
     done = stage.run(

@@ -61,7 +61,7 @@ TROUBLE = [
 ]
 
 
-def test_a_run_goes_on_after_each_kind_of_garbage(stage: Stage) -> None:
+def test_a_run_continues_after_each_kind_of_garbage(stage: Stage) -> None:
     """The endpoint sends broken calls, unknown tools, cut connections and error pages: each
     costs a step, and the run finishes."""
     stage.line.environment |= {"RESOLVER_MODEL_OPTIONS": "{retries: 20}"}

@@ -34,7 +34,7 @@ def resolve(line: CommandLine, checkout: Path, *options: str) -> Ended:
 
 def setups(done: Ended) -> int:
     ran = [e for e in done.events if isinstance(e, CmdRun) and e.source == "environment"]
-    return sum("setup.sh" in each.command for each in ran)
+    return sum("setup.sh" in execution.command for execution in ran)
 
 
 def repository(folder: Path, dependency: str, **more: str) -> Path:

@@ -1,4 +1,4 @@
-"""A run that is ended from outside, at the worst moments: what it leaves behind."""
+"""Tests of a run that is killed or stopped at the worst moments: no process or secret is left."""
 
 import json
 import signal

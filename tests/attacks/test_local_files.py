@@ -11,7 +11,7 @@ import pytest
 
 from resolver.events.actions import CmdRun, IPythonRunCell
 from resolver.events.observations import CmdOutput
-from resolver.events.stream import JsonlStore
+from resolver.events.stores import JsonlStore
 from resolver.runs.output import Output
 from resolver.runtime.base import SandboxSpec
 from resolver.runtime.local import CREDENTIALS, LocalMachine

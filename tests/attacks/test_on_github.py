@@ -21,7 +21,7 @@ sed -i 's/a - b/a + b/' calc.py
 """
 
 
-def test_nothing_but_the_change_and_clean_words_reaches_github(
+def test_nothing_but_the_change_and_clean_text_reaches_github(
     stage: Stage, github: GitHubServer
 ) -> None:
     """The agent writes to other issues and repositories with tokens it looks for: only its
@@ -52,7 +52,7 @@ def test_nothing_but_the_change_and_clean_words_reaches_github(
     refs = repository.git.text("for-each-ref", "--format=%(refname)", "refs/heads").split()
     assert refs == [f"refs/heads/{done.outcome['branch']}", "refs/heads/main"]
     assert len(github.repository("octo/other").git.text("for-each-ref").splitlines()) == 1
-    written = [each.path for each in github.writes()]
+    written = [request.path for request in github.writes()]
     allowed = (f"/repos/{REPOSITORY}/issues/{issue.number}/", f"/repos/{REPOSITORY}/pulls")
     comments = f"/repos/{REPOSITORY}/issues/comments/"
     assert [

@@ -7,7 +7,7 @@ import pytest
 
 from resolver.agents.definitions import FOLDER as AGENT_FOLDER
 from resolver.config.settings import REPOSITORY_FILE
-from resolver.memory.skills.reading import (
+from resolver.memory.skills.library import (
     INSTRUCTION_FILES,
     MICROAGENT_FOLDERS,
     NESTED_INSTRUCTION_FILES,
@@ -116,7 +116,7 @@ def test_hidden_text_is_taken_out_of_words_and_shown_in_code(scenario: ReviewSce
     assert "HTML comment" in scenario.own_comments()[0]
 
 
-def test_words_from_after_the_request_are_not_used(scenario: ReviewScenario) -> None:
+def test_text_from_after_the_request_is_not_used(scenario: ReviewScenario) -> None:
     """Somebody comments and edits after the request: the model does not see it."""
     early = scenario.github.add_review_comment(scenario.pull, "half.py", 10, "EARLY", "eve")
     event = scenario.ask()

@@ -132,8 +132,8 @@ def test_an_agent_that_hunts_for_secrets_finds_none(stage: Stage) -> None:
     seen = shown(done)
     assert "LEAK" not in seen
     assert "REACHED" not in seen
-    for each in ("searched files", "memories", "processes", "looked at git"):
-        assert each in seen
+    for sign in ("searched files", "memories", "processes", "looked at git"):
+        assert sign in seen
     assert "root:x:" not in seen and "root:*:" not in seen, "the editor shows files of the machine"
     assert b"[redacted]" not in done.everything, "the redactor had something to do"
     assert leaks(stage.sinks(done)) == []

@@ -3,31 +3,42 @@
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Integer, MetaData, String, Table, select, update
+from sqlalchemy import insert, select, update
 
 from resolver.cli.main import run
-from resolver.entrypoints.webhook.admin import MIN_AGE
-from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
-from resolver.entrypoints.webhook.database import ServerDatabase, parse_database_url
+from resolver.controller.control import Control, Stop
+from resolver.entrypoints.webhook.active_runs import ActiveRuns
+from resolver.entrypoints.webhook.admin import OPERATOR
+from resolver.entrypoints.webhook.commands import CommentCommands
+from resolver.entrypoints.webhook.folder_sweep import FolderSweep
+from resolver.entrypoints.webhook.outcomes import OutcomeStore
+from resolver.entrypoints.webhook.page_links import operator_url
+from resolver.entrypoints.webhook.purge import MIN_AGE
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
+from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.request_table import REQUESTS
-from resolver.entrypoints.webhook.schema import known_revisions
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.entrypoints.webhook.stored_app import store_app
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
-from resolver.runs.output import OUTCOME
+from resolver.runs.output import REQUEST
+from resolver.storage.costs import SpendingBounds, SpendingLedger
+from resolver.storage.database import ServerDatabase, parse_database_url
+from resolver.storage.issue_history import IssueHistories
+from resolver.storage.note_table import NoteTable
+from resolver.storage.run_archive import FILES
+from resolver.storage.run_store import OUTCOME
+from resolver.storage.schema import known_revisions
 from tests.parts.github import GitHubServer
+from tests.webhook.test_app_setup import CREDENTIALS
 
 NOW = datetime.now(UTC)
-ARCHIVE = Table(
-    "resolver_run_files", MetaData(), Column("run", String(200)), Column("size", Integer)
-)
-"""A table of runs, as far as the purge knows it."""
 
 
 def request(number: int, at: datetime = NOW) -> NewRequest:
@@ -44,6 +55,11 @@ def request(number: int, at: datetime = NOW) -> NewRequest:
 
 def run_of(asked: NewRequest) -> str:
     return run_id(asked.trigger.key, asked.trigger.at)
+
+
+def runs_of(histories: IssueHistories, trigger: Trigger) -> list[str]:
+    assert trigger.number is not None
+    return histories.runs(trigger.repository, trigger.number)
 
 
 class Admin:
@@ -79,14 +95,27 @@ class Admin:
         with self.database.writing() as connection:
             connection.execute(update(REQUESTS).where(REQUESTS.c.id == asked.id).values(**values))
 
+    def archive(self, *runs: str, blob: str = "") -> None:
+        """Let each of the runs have a file in the database, or in the object store."""
+        row = {"name": OUTCOME, "size": 2, "digest": "", "changed": 0.0, "blob": blob}
+        with self.database.writing() as connection:
+            connection.execute(insert(FILES), [row | {"run": run} for run in runs])
+
+    def archived(self) -> set[str]:
+        with self.database.reading() as connection:
+            return set(connection.scalars(select(FILES.c.run)))
+
     def ids(self) -> set[str]:
         with self.database.reading() as connection:
             return set(connection.scalars(select(REQUESTS.c.id)))
 
-    def run_folder(self, name: str, age: timedelta, ended: bool = True) -> Path:
+    def run_folder(
+        self, name: str, age: timedelta, ended: bool = True, repository: str = "octo/calc"
+    ) -> Path:
         folder = self.folder / "runs" / name
         folder.mkdir(parents=True)
         (folder / "events.jsonl").write_text("{}\n")
+        (folder / REQUEST).write_text(json.dumps({"trigger": {"repository": repository}}))
         if ended:
             (folder / OUTCOME).write_text("{}")
             os.utime(folder / OUTCOME, ((NOW - age).timestamp(),) * 2)
@@ -102,12 +131,12 @@ def admin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Admin]
 
 
 def deferred(admin: Admin) -> NewRequest:
-    """A request that an outage has deferred for an hour, after three crashes."""
+    """A request that an outage has deferred for 20 minutes, after three crashes."""
     asked = request(2)
     admin.queue.add(asked)
     [claimed] = admin.queue.claim(RequestKind.RUN, 1, NOW)
     admin.queue.start(claimed.id, claimed.claim)
-    admin.queue.defer(claimed.id, claimed.claim, NOW + timedelta(hours=1), NOW)
+    admin.queue.defer(claimed.id, claimed.claim, NOW + timedelta(minutes=20), NOW)
     admin.change(asked, crashes=3)
     return asked
 
@@ -118,9 +147,9 @@ def test_the_requests_are_listed_with_their_runs(admin: Admin) -> None:
     later = deferred(admin)
     text = admin.text("runs")
     assert f"deferred  {run_of(later)}" in text and "crashes: 3, outages: 1" in text
-    assert [each["state"] for each in admin.json("runs")] == ["deferred", "done"]
-    assert [each["number"] for each in admin.json("runs", "--state", "open")] == [2]
-    assert [each["number"] for each in admin.json("runs", "--state", "done")] == [1]
+    assert [run["state"] for run in admin.json("runs")] == ["deferred", "done"]
+    assert [run["number"] for run in admin.json("runs", "--state", "open")] == [2]
+    assert [run["number"] for run in admin.json("runs", "--state", "done")] == [1]
     assert admin.json("runs", "--repository", "OCTO/Calc", "--limit", "1")[0]["run"] == run_of(
         later
     )
@@ -146,10 +175,41 @@ def test_a_waiting_request_is_ended(admin: Admin) -> None:
     assert "no open request has the id" in admin.text("cancel", run_of(asked), code=2)
 
 
-def test_an_active_run_is_not_ended_behind_its_back(admin: Admin) -> None:
-    admin.queue.add(request(3))
+def test_an_active_run_gets_a_stop_as_by_a_comment(admin: Admin, tmp_path: Path) -> None:
+    asked = request(3)
+    admin.queue.add(asked)
     admin.queue.claim(RequestKind.RUN, 1, NOW)
-    assert "@agent stop" in admin.text("cancel", "request-3", code=2)
+    assert "was working and is stopping now" in admin.text("cancel", run_of(asked))
+    assert admin.json("cancel", asked.id)["state"] == "stopping"
+    [command] = admin.queue.claim(RequestKind.COMMAND, 4, NOW)  # a second one would be here too
+    active, histories, control = ActiveRuns(), IssueHistories(admin.url), Control()
+    active.register(asked.trigger, control)
+    runs = RequestRunner(admin.environment, {}, tmp_path, histories, active)
+    assert CommentCommands(runs, active, histories).execute(command.trigger, lambda _: ()) is None
+    assert control.take() == Stop(by=OPERATOR)
+    # a run that is between two attempts finds the stop when it is resumed
+    assert histories.stop_after(asked.trigger) == OPERATOR
+    histories.close()
+
+
+def test_an_active_command_can_not_be_cancelled(admin: Admin) -> None:
+    asked = replace(request(3), kind=RequestKind.COMMAND)
+    admin.queue.add(asked)
+    admin.queue.claim(RequestKind.COMMAND, 1, NOW)
+    assert "request-3 is working, not waiting" in admin.text("cancel", asked.id, code=2)
+
+
+def test_the_link_to_the_list_of_runs_is_that_of_the_server(admin: Admin, tmp_path: Path) -> None:
+    assert "RESOLVER_PUBLIC_URL" in admin.text("pages-link", code=2)
+    (tmp_path / "runs").mkdir()
+    store_app(
+        tmp_path / "runs",
+        CREDENTIALS,
+    )
+    admin.environment["RESOLVER_PUBLIC_URL"] = "https://resolver.example.org"
+    url = admin.text("pages-link").strip()
+    assert url == operator_url("https://resolver.example.org", "hook-canary")
+    assert admin.json("pages-link") == {"url": url}
 
 
 def test_old_runs_are_purged_and_nothing_of_an_open_request(admin: Admin) -> None:
@@ -165,22 +225,106 @@ def test_old_runs_are_purged_and_nothing_of_an_open_request(admin: Admin) -> Non
         admin.run_folder("20260101-000000-aaaaaa", old, ended=False),
         admin.run_folder("tmp", old),
     ]
-    with admin.database.writing() as connection:
-        connection.exec_driver_sql("DROP TABLE IF EXISTS resolver_run_files")
-        ARCHIVE.create(connection)
-        for each in (removed.name, run_of(waiting), run_of(request(2))):
-            connection.execute(ARCHIVE.insert().values(run=each, size=1))
+    admin.archive(removed.name, run_of(waiting), run_of(request(2)))
     options = ("purge", "--older-than", "30d")
     planned = admin.json(*options, "--dry-run")
     assert (planned["requests"], planned["folders"]) == (1, 1)
     assert planned["rows"]["resolver_run_files"] == 1
     assert removed.exists() and len(admin.ids()) == 3
     assert admin.json(*options) == planned | {"dry_run": False}
-    assert not removed.exists() and all(each.exists() for each in kept)
+    assert not removed.exists() and all(folder.exists() for folder in kept)
     assert admin.ids() == {"request-2", "request-3"}
-    with admin.database.reading() as connection:
-        left = set(connection.scalars(select(ARCHIVE.c.run)))
-    assert left == {run_of(waiting), run_of(request(2))}
+    assert admin.archived() == {run_of(waiting), run_of(request(2))}
+
+
+def test_the_history_of_old_runs_is_purged(admin: Admin) -> None:
+    old = timedelta(days=31)
+    histories = IssueHistories(admin.url)
+    waiting, done, fresh = request(1, NOW - old), request(2, NOW - old), request(3)
+    admin.queue.add(waiting)
+    for queued, pull in ((waiting, 91), (done, 92), (fresh, 93)):
+        histories.record_run(queued.trigger, run_of(queued))
+        histories.record_pull_request(queued.trigger, pull)
+        histories.record_stop(queued.trigger)
+    before = admin.json("purge", "--older-than", "30d", "--dry-run")
+    assert before["rows"]["resolver_issue_history"] == 3
+    assert admin.json("purge", "--older-than", "30d")["rows"] == before["rows"]
+    assert [runs_of(histories, queued.trigger) for queued in (waiting, done, fresh)] == [
+        [run_of(waiting)],
+        [],
+        [run_of(fresh)],
+    ]
+    assert [histories.issue_of("octo/calc", pull) for pull in (91, 92, 93)] == [1, None, 3]
+    asked_before = waiting.trigger.model_copy(update={"at": NOW - 2 * old})
+    assert histories.stop_after(asked_before) == "mona"
+    histories.close()
+
+
+def test_everything_of_a_repository_is_purged_and_nothing_of_another(admin: Admin) -> None:
+    admin.finish(request(1))
+    run = run_of(request(1))
+    other = run_of(request(1, NOW - timedelta(days=1)))
+    histories, notes = IssueHistories(admin.url), NoteTable(admin.url)
+    ledger, outcomes = SpendingLedger(admin.url), OutcomeStore(admin.url)
+    other_trigger = request(9).trigger.model_copy(update={"repository": "octo/calc2"})
+    for trigger, stored_run in ((request(1).trigger, run), (other_trigger, other)):
+        histories.record_run(trigger, stored_run)
+        ledger.record_cost(stored_run, trigger.repository, 1.0, 0, NOW)
+        notes.add(trigger.repository, ["Use tabs."], stored_run, NOW)
+        outcomes.mark_due(trigger.repository, NOW)
+    admin.archive(run, other)
+    folders = [
+        admin.run_folder(run, timedelta(0)),
+        admin.run_folder("20260101-000000-bbbbbb", timedelta(0), ended=False),
+        admin.run_folder(other, timedelta(0), repository="octo/calc2"),
+    ]
+    admin.queue.add(request(2))
+    assert "1 requests of octo/calc are not done" in admin.text(
+        "purge", "--repository", "octo/calc", code=2
+    )
+    admin.json("cancel", "request-2")
+    planned = admin.json("purge", "--repository", "Octo/Calc", "--dry-run")
+    purged = admin.json("purge", "--repository", "Octo/Calc")
+    assert purged == planned | {"dry_run": False}
+    assert (purged["requests"], purged["folders"]) == (2, 2)
+    assert [folder.exists() for folder in folders] == [False, False, True]
+    assert admin.archived() == {other} and admin.ids() == set()
+    assert runs_of(histories, request(1).trigger) == [] and runs_of(histories, other_trigger) == [
+        other
+    ]
+    assert [total.repository for total in ledger.totals(NOW)] == ["octo/calc2"]
+    assert not notes.read("octo/calc").text and notes.read("octo/calc2").text
+    assert outcomes.due(NOW) == ["octo/calc2"]
+    for store in (histories, notes, ledger, outcomes):
+        store.close()
+
+
+def test_each_machine_removes_the_folders_of_purged_runs(admin: Admin) -> None:
+    old = timedelta(days=31)
+    machine = admin.folder
+    waiting = request(3, NOW - old)
+    admin.queue.add(waiting)
+    names = ("20260101-000000-aaaaaa", run_of(waiting), run_of(request(4)))
+    removed, kept, young = (
+        admin.run_folder(name, age) for name, age in zip(names, (old, old, NOW - NOW), strict=True)
+    )
+    sweep = FolderSweep(admin.url, machine / "runs")
+    assert sweep.sweep() == 0, "nothing was purged"
+    admin.environment["RESOLVER_DATA_DIR"] = str(machine / "elsewhere")
+    assert admin.json("purge", "--older-than", "30d")["folders"] == 0
+    assert sweep.sweep() == 1
+    assert [folder.exists() for folder in (removed, kept, young)] == [False, True, True]
+    admin.json("cancel", waiting.id)
+    admin.json("purge", "--repository", "octo/calc")
+    assert sweep.sweep() == 2 and sweep.sweep() == 0
+
+
+def test_objects_are_not_left_behind_by_a_purge_without_their_store(admin: Admin) -> None:
+    run = "20260101-000000-aaaaaa"
+    admin.archive(run, blob=f"{run}/digest")
+    assert "set RESOLVER_BLOB_STORE" in admin.text("purge", "--older-than", "30d", code=2)
+    assert admin.archived() == {run}
+    assert "give --older-than or --repository" in admin.text("purge", code=2)
 
 
 def test_requests_of_unknown_age_count_from_the_first_purge_on(admin: Admin) -> None:
@@ -207,6 +351,17 @@ def test_the_use_of_quotas_is_shown(admin: Admin) -> None:
     assert (row["repository"], row["limit"], row["left"]) == ("octo/calc", 5.0, 3.0)
     assert usage["today"] == {"cost": 0.0, "limit": 9.0}
     assert "of $5.00 this month, $2.00 reserved" in admin.text("quotas")
+
+
+def test_the_notes_about_a_repository_are_shown_and_removed(admin: Admin) -> None:
+    table = NoteTable(admin.url)
+    for repository in ("octo/calc", "octo/other"):
+        table.add(repository, ["Use tabs."], "run-1", NOW)
+    assert "- Use tabs. (run run-1, " in admin.text("notes", "Octo/Calc")
+    assert admin.json("notes", "octo/calc", "--remove")["removed"] == 1
+    assert "There are no notes" in admin.text("notes", "octo/calc")
+    assert table.read("octo/other").text
+    table.close()
 
 
 def test_the_installations_of_the_app_are_listed(admin: Admin, github: GitHubServer) -> None:
@@ -247,8 +402,8 @@ def test_an_executor_is_drained_and_resumed(admin: Admin) -> None:
         connection.exec_driver_sql("UPDATE resolver_requests SET executor = 'second'")
     assert admin.json("drain", "second") == {"executors": 1, "draining": True}
     assert "worker on b, release 1.0: 1 of 2 runs, draining" in admin.text("executors")
-    assert [each["draining"] for each in admin.json("executors")] == [False, True]
+    assert [executor["draining"] for executor in admin.json("executors")] == [False, True]
     assert "2 executors start nothing more" in admin.text("drain")
     assert "2 executors start requests again" in admin.text("resume")
-    assert [each["draining"] for each in admin.json("executors")] == [False, False]
+    assert [executor["draining"] for executor in admin.json("executors")] == [False, False]
     assert "there is no executor third" in admin.text("resume", "third", code=2)

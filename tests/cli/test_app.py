@@ -15,7 +15,7 @@ def said(capsys: pytest.CaptureFixture[str], *args: str, **environment: str) -> 
 
 
 def form_in(text: str) -> tuple[str, dict[str, list[str]]]:
-    [line] = [each.strip() for each in text.splitlines() if "/apps/new?" in each]
+    [line] = [line.strip() for line in text.splitlines() if "/apps/new?" in line]
     parts = urlsplit(line)
     return f"{parts.scheme}://{parts.netloc}{parts.path}", parse_qs(parts.query)
 

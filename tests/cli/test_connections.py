@@ -4,12 +4,14 @@ import http.client
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 import uvicorn
 
-from resolver.entrypoints.listening import (
+from resolver.entrypoints.http_server import (
+    MAX_HEAD_BYTES,
     BoundedConnection,
     ShortRequestConnection,
     listen,
@@ -52,7 +54,7 @@ class Served:
 
     def close(self) -> None:
         self._server.should_exit = True
-        self._thread.join(30)
+        self._thread.join(60)
 
 
 def status(connection: socket.socket) -> int:
@@ -93,6 +95,33 @@ def test_a_body_may_take_longer_than_a_head(impatient: Served) -> None:
         assert status(slow) == 200
 
 
+@pytest.mark.attack
+def test_heads_without_end_are_refused_while_requests_are_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Connections send headers without end: they are refused, and others are answered."""
+    served = Served(ShortRequestConnection, LIMIT)
+    answers = []
+    with ExitStack() as opened:
+        opened.callback(served.close)
+        bombs = [opened.enter_context(served.connect(HEAD[:-2])) for _ in range(LIMIT // 2 - 1)]
+        for bomb in bombs:
+            with suppress(OSError):  # the server closes the connection in the middle
+                bomb.sendall(b"X: y\r\n" * MAX_HEAD_BYTES)
+            with served.connect(HEAD + b"{}") as connection:
+                assert status(connection) == 200
+            with suppress(ConnectionError):
+                answers.append(bomb.recv(12))
+    assert set(answers) <= {b"HTTP/1.1 400", b""}
+    assert caplog.text.count("Invalid HTTP request received") == len(bombs)
+
+
+def test_a_head_with_many_headers_below_the_limit_is_a_request(impatient: Served) -> None:
+    many = HEAD[:-2] + b"X: y\r\n" * 4_000 + b"\r\n{}"
+    with impatient.connect(many) as connection:
+        assert status(connection) == 200
+
+
 @pytest.mark.parametrize(
     ("protocol", "said", "held", "expected"),
     [
@@ -112,7 +141,7 @@ def test_connections_without_a_request_make_room_and_bodies_where_requests_are_s
             assert not said or others[-1].recv(100).startswith(b"HTTP/1.1 100")
         with served.connect(HEAD + b"{}") as connection:
             assert status(connection) == expected
-        for each in others:
-            each.close()
+        for other in others:
+            other.close()
     finally:
         served.close()

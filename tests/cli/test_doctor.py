@@ -31,9 +31,9 @@ def test_a_machine_without_an_engine_is_good_enough_for_the_local_runtime(
 def test_as_json_only_what_needs_one_has_a_next_step(capsys: pytest.CaptureFixture[str]) -> None:
     environment = {**NO_ENGINE, "LLM_MODEL": "openai/x", "LLM_API_KEY": "k" * 20}
     assert run(["doctor", "--runtime", "local", "--json"], environment) == 0
-    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
+    found = {check["what"]: check for check in json.loads(capsys.readouterr().out)}
     assert found["git"] == {"good": True, "what": "git", "next_step": "", "required": True}
-    assert {each["next_step"] for each in found.values() if each["good"]} == {""}
+    assert {check["next_step"] for check in found.values() if check["good"]} == {""}
     assert "GITHUB_TOKEN" in found["GitHub token or App"]["next_step"]
 
 

@@ -51,7 +51,7 @@ def serving(
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(5)
+        thread.join(60)
 
 
 class Completes(BaseHTTPRequestHandler):
@@ -119,14 +119,14 @@ def doctor(*more: str, **environment: str) -> tuple[int, str]:
         env={**ENVIRONMENT, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert KEY not in done.stdout + done.stderr
     return done.returncode, done.stdout
 
 
 def last(capsys: pytest.CaptureFixture[str]) -> str:
-    """What is said of the model, on one line."""
+    """Return the finding about the model, on one line."""
     shown = capsys.readouterr().out
     assert KEY not in shown
     return " ".join(shown.partition("asking the model")[2].split())
@@ -227,12 +227,12 @@ def test_a_key_that_is_missing_is_named_by_its_variable(
     assert "set LLM_API_KEY" in last(capsys)
 
 
-def test_a_name_without_a_provider_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_without_a_provider_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", "--model", "my-model"], ENVIRONMENT) == 1
     assert "write it as litellm does" in last(capsys)
 
 
-def test_a_certificate_that_is_not_trusted_is_told_and_trusted_when_it_is_named(
+def test_a_certificate_that_is_not_trusted_is_reported_and_trusted_when_it_is_named(
     tmp_path: Path,
 ) -> None:
     context, certificate = made(tmp_path)
@@ -251,7 +251,7 @@ def test_a_certificate_that_is_not_trusted_is_told_and_trusted_when_it_is_named(
     [(-1, LOOPBACK), (1, x509.DNSName("other.example"))],
     ids=["expired", "a new name"],
 )
-def test_a_certificate_that_does_not_hold_is_told(
+def test_a_certificate_that_does_not_hold_is_reported(
     tmp_path: Path, days: int, name: x509.GeneralName
 ) -> None:
     context, certificate = made(tmp_path, days, name)
@@ -263,7 +263,7 @@ def test_a_certificate_that_does_not_hold_is_told(
     assert "certificate" in said
 
 
-def test_a_proxy_that_wants_a_password_is_told() -> None:
+def test_a_proxy_that_wants_a_password_is_reported() -> None:
     with serving(AsksForAPassword) as port:
         code, said = doctor(
             LLM_BASE_URL="https://model.example/v1", HTTPS_PROXY=f"http://127.0.0.1:{port}"
@@ -273,7 +273,7 @@ def test_a_proxy_that_wants_a_password_is_told() -> None:
     assert "HTTPS_PROXY" in said
 
 
-def test_a_proxy_that_is_down_is_told() -> None:
+def test_a_proxy_that_is_down_is_reported() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -284,7 +284,7 @@ def test_a_proxy_that_is_down_is_told() -> None:
     assert "HTTPS_PROXY" in said, said
 
 
-def test_an_answer_of_something_else_is_told(
+def test_an_answer_of_something_else_is_reported(
     model_endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page: Any = Answer(body=b"<!DOCTYPE html><html>log in</html>", content_type="text/html")
@@ -338,7 +338,9 @@ def test_vertex_is_asked_with_the_machines_own_credentials(
         ("vertex_ai/gemini-2.5-pro", "GOOGLE_APPLICATION_CREDENTIALS"),
     ],
 )
-def test_a_cloud_without_credentials_is_told_with_its_variables(name: str, variable: str) -> None:
+def test_a_cloud_without_credentials_is_reported_with_its_variables(
+    name: str, variable: str
+) -> None:
     nowhere = {"AWS_EC2_METADATA_DISABLED": "true", "NO_GCE_CHECK": "true", "HOME": "/nowhere"}
     code, said = doctor(name, LLM_API_KEY="", AWS_REGION_NAME="eu-central-1", **nowhere)
     assert code == 1

@@ -1,4 +1,4 @@
-"""`resolver doctor OWNER/NAME`: what we may do there, what is in the way, and whether CI starts."""
+"""Tests of `resolver doctor OWNER/NAME`: permissions, obstacles, and whether CI starts."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def test_nothing_is_changed(github: GitHubServer, doctor: Any) -> None:
     assert github.repository(NAME).issues == {}
 
 
-def test_a_token_without_the_scope_is_told(github: GitHubServer, doctor: Any) -> None:
+def test_a_token_without_the_scope_is_reported(github: GitHubServer, doctor: Any) -> None:
     repository(github)
     code, bad, _ = doctor(github.token_for("mona", scopes=("gist",)))
     assert code == 1
@@ -89,7 +89,7 @@ def test_a_token_without_the_scope_is_told(github: GitHubServer, doctor: Any) ->
 
 
 @pytest.mark.parametrize("lacking", ["contents", "pull_requests"])
-def test_a_permission_that_a_fine_grained_token_lacks_is_told(
+def test_a_permission_that_a_fine_grained_token_lacks_is_reported(
     github: GitHubServer, doctor: Any, lacking: str
 ) -> None:
     repository(github)
@@ -101,28 +101,28 @@ def test_a_permission_that_a_fine_grained_token_lacks_is_told(
     assert f"`{name}: write`" in bad[f"{name}: write: no"]["next_step"]
 
 
-def test_who_may_only_read_is_told(github: GitHubServer, doctor: Any) -> None:
+def test_who_may_only_read_is_reported(github: GitHubServer, doctor: Any) -> None:
     repository(github, "read")
     code, bad, _ = doctor(github.token_for("mona"))
     assert code == 1
     assert any(what.startswith("contents: write") for what in bad)
 
 
-def test_a_repository_that_is_not_there_is_told(github: GitHubServer, doctor: Any) -> None:
+def test_a_repository_that_is_not_there_is_reported(github: GitHubServer, doctor: Any) -> None:
     github.add_user("mona")
     code, bad, _ = doctor(github.token_for("mona"))
     assert code == 1
     assert any("could not read octo/demo" in what for what in bad)
 
 
-def test_a_broken_settings_file_is_told(github: GitHubServer, doctor: Any) -> None:
+def test_a_broken_settings_file_is_reported(github: GitHubServer, doctor: Any) -> None:
     repository(github, **{".github/resolver.yml": "max_budget: many\n"})
     code, bad, _ = doctor(github.token_for("mona"))
     assert code == 1
     assert any(".github/resolver.yml, max_budget" in what for what in bad)
 
 
-def test_an_old_name_in_the_settings_file_is_told(github: GitHubServer, doctor: Any) -> None:
+def test_an_old_name_in_the_settings_file_is_reported(github: GitHubServer, doctor: Any) -> None:
     repository(github, **{".github/resolver.yml": "setup_timeout: 60\n"})
     _, _, seen = doctor(github.token_for("mona"))
     result = "setup_timeout is deprecated; write `timeout_seconds: {setup: ...}`"
@@ -146,7 +146,7 @@ def test_an_action_that_works_as_an_app_starts_ci(github: GitHubServer, doctor: 
     assert "CI on the agent's commits: .github/workflows/ci.yml" in seen
 
 
-def test_a_job_without_its_permissions_is_told(github: GitHubServer, doctor: Any) -> None:
+def test_a_job_without_its_permissions_is_reported(github: GitHubServer, doctor: Any) -> None:
     repository(github, **workflow("agent", LACKING))
     code, bad, _ = doctor(github.token_for("mona"))
     assert code == 1
@@ -179,7 +179,7 @@ def test_what_init_writes_has_all_that_its_features_need(
     assert any(what.startswith("ticks on the dashboard") for what in seen) is dashboard
 
 
-def test_permissions_to_read_failing_checks_that_are_missing_are_told(
+def test_permissions_to_read_failing_checks_that_are_missing_are_reported(
     github: GitHubServer, doctor: Any
 ) -> None:
     repository(github, "admin", **workflow("agent", AGENT))
@@ -214,7 +214,7 @@ def test_permissions_to_read_failing_checks_that_are_missing_are_told(
         (by_init(dashboard=True).replace(", edited]", "]"), "ticks on the dashboard", "`edited`"),
     ],
 )
-def test_a_feature_that_lacks_what_it_needs_is_told_with_the_fix(
+def test_a_feature_that_lacks_what_it_needs_is_reported_with_the_fix(
     github: GitHubServer, doctor: Any, text: str, beginning: str, step: str
 ) -> None:
     repository(github, "admin", **workflow("agent", text))
@@ -223,7 +223,7 @@ def test_a_feature_that_lacks_what_it_needs_is_told_with_the_fix(
     assert step in finding["next_step"]
 
 
-def test_actions_that_may_not_open_pull_requests_are_told(
+def test_actions_that_may_not_open_pull_requests_are_reported(
     github: GitHubServer, doctor: Any
 ) -> None:
     repository(github, "admin", **workflow("agent", AGENT))
@@ -233,7 +233,7 @@ def test_actions_that_may_not_open_pull_requests_are_told(
     assert "Settings, Actions" in bad["Actions may open pull requests: no"]["next_step"]
 
 
-def test_a_rule_in_the_way_is_told(github: GitHubServer, doctor: Any) -> None:
+def test_a_rule_in_the_way_is_reported(github: GitHubServer, doctor: Any) -> None:
     repository(github)
     github.repository(NAME).rules = [("agent/*", "required_signatures"), ("main", "creation")]
     code, bad, _ = doctor(github.token_for("mona"))
@@ -259,7 +259,7 @@ def test_an_app_that_may_do_all_is_good(github: GitHubServer, doctor: Any) -> No
     assert "webhook of the App: https://agent.example/webhook" in seen
 
 
-def test_what_an_app_lacks_is_told(github: GitHubServer, doctor: Any) -> None:
+def test_what_an_app_lacks_is_reported(github: GitHubServer, doctor: Any) -> None:
     repository(github)
     app = github.add_app("our-agent", NAME, permissions={"metadata": "read", "contents": "write"})
     app.hook.update(content_type="form", insecure_ssl="1")
@@ -275,7 +275,7 @@ def test_what_an_app_lacks_is_told(github: GitHubServer, doctor: Any) -> None:
     assert "it has no secret" in said
 
 
-def test_a_key_that_is_refused_is_told(github: GitHubServer, doctor: Any) -> None:
+def test_a_key_that_is_refused_is_reported(github: GitHubServer, doctor: Any) -> None:
     repository(github)
     app, other = github.add_app("our-agent"), github.add_app("another")
     code, bad, _ = doctor(**{**by_app(app), "RESOLVER_APP_PRIVATE_KEY": other.private_key})

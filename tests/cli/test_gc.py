@@ -130,7 +130,7 @@ def names(containers: list[Container]) -> set[str | None]:
 
 
 @pytest.mark.engine
-def test_containers_that_nobody_uses_are_told_from_those_at_work(
+def test_containers_that_nobody_uses_are_distinguished_from_those_at_work(
     engine: docker.DockerClient, busybox_image: str
 ) -> None:
     options = {"labels": {RUN_LABEL: "gc-test"}, "network_mode": "none"}
@@ -152,14 +152,15 @@ def test_containers_that_nobody_uses_are_told_from_those_at_work(
         # A service is in use as long as its sandbox.
         services = [
             engine.containers.run(
-                busybox_image, ["sleep", "300"], detach=True, network_mode=f"container:{each.id}",
-                labels={RUN_LABEL: "gc-test", SERVICE_LABEL: each.id},
+                busybox_image, ["sleep", "300"], detach=True,
+                network_mode=f"container:{sandbox.id}",
+                labels={RUN_LABEL: "gc-test", SERVICE_LABEL: sandbox.id},
             )
-            for each in (idle, busy)
+            for sandbox in (idle, busy)
         ]  # fmt: skip
         made_containers += services
         later = names(idle_containers(engine, now + timedelta(minutes=6)))
-        assert [each.name in later for each in services] == [True, False]
+        assert [service.name in later for service in services] == [True, False]
     finally:
         for container in made_containers:
             remove_container(container)

@@ -47,7 +47,7 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
         (["serve"], "no model is set"),
     ],
 )
-def test_a_wrong_command_line_is_told_in_words(
+def test_a_wrong_command_line_is_reported_in_words(
     args: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(args, {}) in (1, 2)
@@ -70,7 +70,9 @@ def test_every_entry_point_warns_of_an_old_name_and_of_a_variable_that_sets_noth
     ]
     start = "::warning title=Resolver::" if args == ["action"] else "resolver: warning: "
     lines = (shown.out if args == ["action"] else shown.err).splitlines()
-    assert [line for line in lines if line.startswith(start)][:2] == [start + one for one in result]
+    assert [line for line in lines if line.startswith(start)][:2] == [
+        start + suffix for suffix in result
+    ]
     assert "INPUT_PIDS" not in shown.out + shown.err
 
 
@@ -105,7 +107,7 @@ def test_a_url_of_the_configured_github_names_its_issue(url: str) -> None:
         parse_target(url, "https://ghe.example")
 
 
-def test_a_folder_without_a_repository_is_told_in_words(
+def test_a_folder_without_a_repository_is_reported_in_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "issue.md").write_text("# Fix it")
@@ -142,6 +144,7 @@ def test_the_help_groups_options_and_shows_their_defaults(
     assert headings[:4] == ["Options:", "Display:", "Model:", "Limits:"]
     assert "[default: 250]" in shown
     assert "[default: 5.0]" in " ".join(shown.split())
+    assert "=True" not in shown, "the default of a setting with parts is that of the option's part"
 
 
 @pytest.mark.parametrize("name", ["demo", "replay", "sweep"])

@@ -128,7 +128,9 @@ def test_each_feature_adds_what_it_needs_and_nothing_else(checkout: Path) -> Non
         found = written(option)
         assert found[True] == plain[True] | added
         assert found["jobs"]["resolve"]["permissions"] == plain["jobs"]["resolve"]["permissions"]
-        before, after = (each["jobs"]["resolve"]["steps"][0]["with"] for each in (plain, found))
+        before, after = (
+            workflow["jobs"]["resolve"]["steps"][0]["with"] for workflow in (plain, found)
+        )
         given = {
             "--fix-checks=own": {"fix-failing-checks": "own"},
             "--dashboard": {"dashboard": True},
@@ -202,7 +204,6 @@ def test_a_setup_of_the_repository_is_not_written_twice(checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "--action OWNER/resolver@REF"),
         (("--action", "octo/resolver"), "does not have the form OWNER/NAME@REF"),
         ((*ACTION, "--mention", "x') || true"), "can't be used in a workflow"),
         ((*ACTION, "--label", "a\nb: c"), "can't be used in a workflow"),

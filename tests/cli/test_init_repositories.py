@@ -276,7 +276,7 @@ jobs:
     ],
     ids=["click", "sympy", "ripgrep", "gin", "express"],
 )
-def test_image_and_setup_fit_and_only_test_workflows_are_heard(
+def test_image_and_setup_fit_and_only_test_workflows_are_read(
     tmp_path: Path, files: Mapping[str, str], heard: list[str], image: str, setup: str
 ) -> None:
     settings, workflow = init(tmp_path / "demo", files, "--fix-checks", "all")

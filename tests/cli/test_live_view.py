@@ -15,7 +15,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.models.verification import CaseResult, CheckExecution
-from resolver.runs.live_output import live_output
+from resolver.runs.wiring.sandbox import live_output
 from resolver.runtime.image_pull import pull_logger
 from resolver.security.redaction import Redactor
 from resolver.trace.text import TerminalProgress

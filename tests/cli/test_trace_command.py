@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from resolver.cli.main import run
-from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.run_archive import LogLine, LogPosition, RunArchive, RunClaim
-from resolver.events.log import log_schema
+from resolver.events.schema import log_schema
+from resolver.storage.database import parse_database_url
+from resolver.storage.run_archive import LogLine, LogPosition, RunArchive, RunClaim
 from tests.parts.postgres import PASSWORD, Postgres
 
 RECORDING = Path(__file__).parents[2] / "resolver" / "demo" / "recording.jsonl"
@@ -40,6 +40,26 @@ def test_an_output_folder_is_as_good_as_its_log(
     (tmp_path / "events.jsonl").write_text(RECORDING.read_text())
     assert run(["trace", str(tmp_path)], {}) == 0
     assert "Splitting a bill" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "json", "atif"])
+def test_a_file_gets_what_would_be_printed(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "trace"
+    assert run(["trace", str(RECORDING), "--format", form], {}) == 0
+    printed = capsys.readouterr().out
+    assert run(["trace", str(RECORDING), "--format", form, "--output", str(file)], {}) == 0
+    assert capsys.readouterr().out == ""
+    assert file.read_text() == printed
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_in_a_missing_folder_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["trace", str(RECORDING), "--output", str(tmp_path / "none/trace")], {}) == 2
+    assert "give a file in an existing folder" in capsys.readouterr().err
 
 
 def test_the_schema_is_printed_without_a_log(capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +107,7 @@ def test_a_run_in_a_database_is_as_good_as_a_file(
         ("://#r", "address can't be read"),
     ],
 )
-def test_a_database_that_can_not_be_read_is_told_in_words(
+def test_a_database_that_can_not_be_read_is_reported_in_words(
     location: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["trace", location], {}) == 1
@@ -96,7 +116,7 @@ def test_a_database_that_can_not_be_read_is_told_in_words(
     assert "s3cret" not in stderr
 
 
-def test_a_file_that_is_no_database_is_told_in_words(
+def test_a_file_that_is_no_database_is_reported_in_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "x.db").write_text("no database" * 500)
@@ -128,7 +148,7 @@ def test_a_damaged_log_is_repaired_into_a_new_file(
     assert "Splitting a bill" in capsys.readouterr().out
 
 
-def test_a_repair_goes_where_it_is_told_and_overwrites_nothing(
+def test_a_repair_goes_where_it_is_asked_to_and_overwrites_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, output = damaged(tmp_path), tmp_path / "new.jsonl"
@@ -152,7 +172,6 @@ def test_a_whole_log_needs_no_repair(tmp_path: Path, capsys: pytest.CaptureFixtu
     ("words", "says"),
     [
         ([], "no log is given"),
-        (["x.jsonl", "--output", "y"], "--output is only valid with --repair"),
         (["sqlite:///x.db#r", "--repair"], "only a file can be repaired"),
     ],
 )
@@ -167,7 +186,7 @@ DIFF = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+th
 
 
 @pytest.mark.parametrize("form", ["html", "markdown"])
-def test_the_change_beside_the_log_is_shown_and_a_missing_one_is_named(
+def test_the_change_in_the_folder_of_the_log_is_shown_and_a_missing_one_is_named(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "events.jsonl").write_text(RECORDING.read_text())

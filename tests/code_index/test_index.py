@@ -67,7 +67,7 @@ def test_a_similar_name_is_found(tmp_path: Path) -> None:
     with index_of(tmp_path, REPOSITORIES["python"]) as index:
         found = index.search(["totl", "CART.PAY", "src/shop/cart.py::pay"])
         nothing = index.search(["nothing_like_it"])
-    names = [[d.id.rpartition("::")[2] for d in each.definitions] for each in found]
+    names = [[d.id.rpartition("::")[2] for d in match.definitions] for match in found]
     assert names == [["total"], ["Cart.pay"], ["Cart.pay"]]
     assert nothing[0].definitions == ()
 

@@ -9,6 +9,7 @@ rest.
 import json
 import re
 import shlex
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +25,7 @@ from resolver.config.bounded_yaml import read_yaml
 from resolver.config.declaration import setting_arguments
 from resolver.config.setting_names import variable_names
 from resolver.config.settings import Settings, load_settings, repository_settings
+from resolver.entrypoints.webhook.owner_settings import read_owner_settings
 from resolver.errors import ResolverError
 from resolver.events.log import EVENT_TYPES
 from resolver.github.events.commands import find_instruction
@@ -34,7 +36,9 @@ PAGES = sorted(
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "bench/README.md")
     if path.name not in {"CHANGELOG.md", "cli.md"}  # history; made from the commands themselves
 )
-MARK = re.compile(r"<!-- (?:output|not run: [^>]{10,}|executed by [\w/.]+) -->")
+MARK = re.compile(r"<!-- (?:output|not run: [^>]{10,}|executed by (?P<test>[\w/.]+)) -->")
+OUTPUT_MARK = "<!-- output -->"
+SHELL_LANGUAGES = ("", "sh", "bash", "shell", "console")
 PLACEHOLDER = re.compile(r"\.\.\.|\$")
 KINDS = {str(event.model_fields["kind"].default) for event in EVENT_TYPES}
 
@@ -48,12 +52,16 @@ OTHERS = {
 
 @dataclass(frozen=True)
 class Example:
-    """A block of a page. language: of a fence, "" for an indented block. line: from 1."""
+    """A block of a page.
+
+    language: of a fence, "" for an indented block. line: from 1. mark: the comment before it.
+    """
 
     page: Path
     line: int
     language: str
     text: str
+    mark: str = ""
 
     @property
     def place(self) -> str:
@@ -61,13 +69,27 @@ class Example:
 
 
 def examples(page: Path) -> Iterator[Example]:
-    """Yield the blocks of a page that no comment exempts."""
+    """Yield the blocks of a page, with their marks."""
     mark = ""
     for token in MarkdownIt("commonmark").enable("table").parse(page.read_text()):
-        if token.type in {"fence", "code_block"} and token.map and not MARK.fullmatch(mark):
+        if token.type in {"fence", "code_block"} and token.map:
             language = token.info.strip() if token.type == "fence" else ""
-            yield Example(page, token.map[0] + 1, language, token.content)
-        mark = token.content.strip() if token.type == "html_block" else ""
+            yield Example(page, token.map[0] + 1, language, token.content, mark)
+        comment = token.content.strip() if token.type == "html_block" else ""
+        mark = comment if MARK.fullmatch(comment) else ""
+
+
+def shell_examples(page: Path) -> Iterator[Example]:
+    """Yield the blocks of a page that are shell lines, also those that are marked as not run."""
+    return (example for example in examples(page) if is_shell(example))
+
+
+def is_shell(example: Example) -> bool:
+    """Return True if a block is meant for a shell."""
+    if example.mark == OUTPUT_MARK or example.language not in SHELL_LANGUAGES:
+        return False
+    starts = ("{", "@agent ", "---\n")
+    return not example.text.startswith(starts) and not is_settings(example.text)
 
 
 def inline_commands(page: Path) -> Iterator[str]:
@@ -90,8 +112,13 @@ FAULTS = (
 
 
 def check_example(example: Example) -> None:
-    """Raise AssertionError, or an error of Resolver, if an example is wrong."""
+    """Raise AssertionError, or an error of Resolver, if an example is wrong.
+
+    A mark exempts a block, except for shell lines: also those that can't be executed are read.
+    """
     text = example.text
+    if example.mark and not is_shell(example):
+        return
     match example.language:
         case "mermaid":
             return  # its picture is compared with it
@@ -101,7 +128,7 @@ def check_example(example: Example) -> None:
             check_yaml(text)
         case "json":
             json.loads(text)
-        case "" | "sh" | "bash" | "shell" | "console":
+        case language if language in SHELL_LANGUAGES:
             check_unnamed(text)
         case other:
             raise AssertionError(f"no check for a block in {other!r}: mark it with a comment")
@@ -144,11 +171,25 @@ def check_yaml(text: str) -> None:
         assert loaded["with"].keys() <= inputs.keys()
     elif all(key.isupper() for key in keys):
         check_variables({key: str(value) for key, value in loaded.items()})
+    elif is_owners_file(text):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(text)
+            file.flush()
+            read_owner_settings(file.name).load_all({}, {})
     else:
         repository_settings(text.encode())
         own = {name for name in keys if not is_repository_setting(name)}
         assert not own, f"a repository can't set {own}"
         load_settings({}, {}, repository_settings(text.encode()))
+
+
+def is_owners_file(text: str) -> bool:
+    """Return True if a text is a YAML mapping of names to settings."""
+    loaded = yaml.safe_load(text)
+    return not loaded.keys() & {*Settings.model_fields} and all(
+        isinstance(values, dict) and values.keys() <= {*Settings.model_fields}
+        for values in loaded.values()
+    )
 
 
 def is_repository_setting(name: str) -> bool:
@@ -268,14 +309,17 @@ def check_resolver_command(words: list[str], complete: bool = True) -> None:
         assert found is not None, f"there is no command {words[0]}"
         command, words = found, words[1:]
     if not complete and words and words[-1].startswith("--"):
-        takes_value = [each for each in command.params if words[-1] in each.opts]
-        if any(isinstance(each, click.Option) and not each.is_flag for each in takes_value):
+        takes_value = [parameter for parameter in command.params if words[-1] in parameter.opts]
+        if any(
+            isinstance(parameter, click.Option) and not parameter.is_flag
+            for parameter in takes_value
+        ):
             words = words[:-1]
     options, _, order = command.make_parser(click.Context(command)).parse_args(args=list(words))
     for parameter in order:
         value = options.get(parameter.name or "")
         kind = parameter.type
         checked = isinstance(kind, (click.Choice, type(click.INT), type(click.FLOAT)))
-        for each in value if isinstance(value, list) else [value]:
-            if checked and isinstance(each, str) and not each.isupper():
-                kind.convert(each, parameter, None)
+        for item in value if isinstance(value, list) else [value]:
+            if checked and isinstance(item, str) and not item.isupper():
+                kind.convert(item, parameter, None)

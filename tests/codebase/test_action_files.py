@@ -15,9 +15,9 @@ from resolver.cli.agent_workflow import workflow_text
 from resolver.config.publishing_settings import PublishingSettings
 from resolver.config.setting_names import variable_names
 from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
-from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import DispatchSource, parse_github_event
 from resolver.github.events.permission import IgnoredEvent
+from resolver.github.events.starting_events import ListeningPolicy
 from scripts.generated_parts import generated_files
 from scripts.reference_docs import reference_pages
 from scripts.settings_docs import settings_page
@@ -50,10 +50,14 @@ def test_actions_of_others_are_pinned_by_commit() -> None:
     folders = {".github": "*.yml", "prompts/init": "*.j2", "docs": "*.md"}
     texts = [p.read_text() for name, glob in folders.items() for p in (ROOT / name).rglob(glob)]
     used = [u for text in texts for u in re.findall(r"^[\s-]*uses: *(\S.*)$", text, re.MULTILINE)]
-    others = [each for each in used if not re.match(r"\./|OWNER/resolver|\{\{ action \}\}", each)]
-    assert len(others) >= 10
+    foreign_actions = [
+        action for action in used if not re.match(r"\./|OWNER/resolver|\{\{ action \}\}", action)
+    ]
+    assert len(foreign_actions) >= 10
     assert [
-        each for each in others if not re.search(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+$", each)
+        action
+        for action in foreign_actions
+        if not re.search(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+$", action)
     ] == []
 
 
@@ -126,14 +130,16 @@ def test_the_example_workflow_handles_all_triggers_and_queues_by_conversation() 
 
 def workflows_with_close() -> dict[str, str]:
     """Return the workflows that have a job to close what a killed run has left."""
-    ours = {n: (ROOT / f".github/workflows/{n}.yml").read_text() for n in ("agent", "resolve")}
+    own_workflows = {
+        n: (ROOT / f".github/workflows/{n}.yml").read_text() for n in ("agent", "resolve")
+    }
     written = {
         f"init {number}": workflow_text(
             "octo/resolver@v1", "@fixer", "fix me", installs=True, features=features
         )
         for number, features in enumerate(every_combination())
     }
-    return ours | written
+    return own_workflows | written
 
 
 def parsing_settings_of(job: Any) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Tests of the benchmarks' runner: figures are read, compared and shown."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,8 +9,9 @@ import pytest
 from bench.benchmarks import BENCHMARKS, Benchmark, Pair
 from bench.compare import regressions
 from bench.figures import read_figures
+from bench.recorded_cost import SOLVED, cost_table, read_run
 from bench.results_page import results_page
-from bench.run_all import ROOT, arguments_of, summarize
+from bench.run_all import ROOT, arguments_of, peers_of, require_pairs, summarize
 
 TABLE = """\
 | events | what | ours | openhands-sdk | ours / theirs |
@@ -38,6 +41,19 @@ def test_the_arguments_of_a_missing_peer_are_left_out() -> None:
     assert arguments_of(benchmark, False, {}) == ["--size", "1", "--last"]
     pythons = {"openhands": "/bin/python"}
     assert arguments_of(benchmark, False, pythons)[3] == "/bin/python"
+
+
+def test_only_the_peers_of_the_chosen_benchmarks_are_installed() -> None:
+    alone = Benchmark("x", "X", full=("--size", "1"))
+    compared = Benchmark("y", "Y", full=("--peer-python", "mini={mini}"), quick=("--size", "1"))
+    assert peers_of([alone, compared], quick=False) == ["mini"]
+    assert peers_of([alone, compared], quick=True) == []
+
+
+def test_a_pair_that_names_no_figure_is_an_error() -> None:
+    benchmark = Benchmark("x", "X", pairs=(Pair("httpx", ": ours_ms", ": httpx_ms"),))
+    with pytest.raises(RuntimeError, match="': ours_ms'"):
+        require_pairs(benchmark, ["10 messages: resolver_ms", "10 messages: httpx_ms"])
 
 
 def results(*rounds: dict[str, float], processor: str = "P", **more: Any) -> dict[str, Any]:
@@ -90,6 +106,44 @@ def test_a_failed_benchmark_is_a_regression() -> None:
 
 
 def test_the_page_shows_spread_peers_and_goals() -> None:
-    page = results_page(results({"m: ours": 1.0, "m: theirs": 4.0, "b": 2.0}, {"b": 4.0}))
-    assert "| x | 0.1 | m: ours | 1 |  | them | 4 | 0.25 |  |" in page
-    assert "| x | 0.1 | b | 3 | 2 to 4 | | | | at most 3: reached |" in page
+    found = results({"m: ours": 1.0, "m: theirs": 4.0, "b": 2.0}, {"b": 4.0})
+    page = results_page(found, [Benchmark("x", "X"), Benchmark("y", "Y")])
+    assert "| [x](#x) | X | 0.1 | 2 | 1 of 1 |" in page
+    assert "| m: ours | 1 |  | them | 4 | 0.25 |  |" in page
+    assert "| b | 3 | 2 to 4 |  |  |  | at most 3: reached |" in page
+    assert "## y\n\nY.\n\nNot measured" in page
+
+
+def test_the_page_of_results_is_that_of_the_file() -> None:
+    folder = ROOT / "bench"
+    written = results_page(json.loads((folder / "results.json").read_text()))
+    assert (folder / "RESULTS.md").read_text() == written
+
+
+def recording(folder: Path, task: str, replies: int) -> Path:
+    """Write a recording whose replies have 1,000 tokens of input each."""
+    usage = {
+        "prompt_tokens": 1000,
+        "prompt_tokens_details": {"cached_tokens": 500},
+        "completion_tokens": 100,
+    }
+    messages = [
+        {"role": "assistant", "extra": {"response": {"usage": usage, "created": 60 * number}}}
+        for number in range(replies)
+    ]
+    info = {"model_stats": {"instance_cost": replies / 10}}
+    file = folder / f"{task}.traj.json"
+    content = {"instance_id": task, "info": info, "messages": [{"role": "user"}, *messages]}
+    file.write_text(json.dumps(content))
+    return file
+
+
+def test_the_cost_of_recorded_runs_is_their_quartiles(tmp_path: Path) -> None:
+    tasks = [*sorted(SOLVED)[:3], "unsolved-1", "unsolved-2"]
+    runs = [read_run(recording(tmp_path, task, n)) for n, task in enumerate(tasks, 2)]
+    table = cost_table(runs)
+    assert "| **Solved (3)** | | | | | |\n| Replies | 2 | 2 | 3 | 4 | 4 |" in table
+    assert "| Input tokens, thousands | 5 | 5 | 6 | 6 | 6 |" in table
+    assert "| US dollars | 0.20 | 0.25 | 0.30 | 0.35 | 0.40 |" in table
+    assert "| Seconds, first to last reply | 60 | 90 | 120 | 150 | 180 |" in table
+    assert table.endswith("cost 2.00 dollars, which is **0.67 dollars for each solved task**")

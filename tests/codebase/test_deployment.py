@@ -25,16 +25,16 @@ def compose() -> dict[str, Any]:
 
 def documents() -> list[tuple[str, dict[str, Any]]]:
     return [
-        (f"{path.name} {each['kind']}", each)
+        (f"{path.name} {document['kind']}", document)
         for path in MANIFESTS
-        for each in yaml.safe_load_all(path.read_text())
+        for document in yaml.safe_load_all(path.read_text())
     ]
 
 
 def pods() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Each pod's spec with its one container."""
-    for _, each in documents():
-        spec = each.get("spec", {})
+    for _, document in documents():
+        spec = document.get("spec", {})
         template = spec.get("jobTemplate", {}).get("spec", spec).get("template")
         if template:
             [container] = template["spec"]["containers"]
@@ -48,7 +48,7 @@ def test_the_compose_file_follows_the_specification() -> None:
 
 def test_the_compose_file_has_a_server_and_two_workers_with_folders_of_their_own() -> None:
     services = compose()["services"]
-    commands = {name: each.get("command", "").split()[:1] for name, each in services.items()}
+    commands = {name: service.get("command", "").split()[:1] for name, service in services.items()}
     assert commands == {
         "web": ["serve"],
         "worker-1": ["worker"],
@@ -57,8 +57,8 @@ def test_the_compose_file_has_a_server_and_two_workers_with_folders_of_their_own
     }
     folders = [
         volume.partition(":")[0]
-        for each in services.values()
-        for volume in each["volumes"]
+        for service in services.values()
+        for volume in service["volumes"]
         if not volume.startswith("/")
     ]
     assert sorted(folders) == sorted(compose()["volumes"])
@@ -90,12 +90,16 @@ def test_every_deployment_has_probes_and_a_disruption_budget() -> None:
     kinds: dict[str, list[dict[str, Any]]] = {}
     for _, document in documents():
         kinds.setdefault(document["kind"], []).append(document)
-    budgets = [each["spec"]["selector"] for each in kinds["PodDisruptionBudget"]]
-    assert [each["spec"]["selector"] for each in kinds["Deployment"]] == budgets
-    for each in kinds["Deployment"]:
-        [container] = each["spec"]["template"]["spec"]["containers"]
+    budgets = [budget["spec"]["selector"] for budget in kinds["PodDisruptionBudget"]]
+    assert [deployment["spec"]["selector"] for deployment in kinds["Deployment"]] == budgets
+    for deployment in kinds["Deployment"]:
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
         assert {"startupProbe", "livenessProbe"} <= set(container)
-    [web] = [each for each in kinds["Deployment"] if each["metadata"]["name"] == "resolver-web"]
+    [web] = [
+        deployment
+        for deployment in kinds["Deployment"]
+        if deployment["metadata"]["name"] == "resolver-web"
+    ]
     probes = web["spec"]["template"]["spec"]["containers"][0]
     assert probes["livenessProbe"]["httpGet"]["path"] == "/healthz"
     assert probes["readinessProbe"]["httpGet"]["path"] == "/readyz"
@@ -103,6 +107,8 @@ def test_every_deployment_has_probes_and_a_disruption_budget() -> None:
 
 def test_all_processes_have_the_same_image() -> None:
     images = {container["image"] for _, container in pods()}
-    images |= {each["image"] for name, each in compose()["services"].items() if name != "database"}
+    images |= {
+        service["image"] for name, service in compose()["services"].items() if name != "database"
+    }
     assert len(images) == 1
     assert shlex.split(images.pop())[0].startswith("ghcr.io/OWNER/resolver:")

@@ -5,9 +5,10 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from tests.parts.cases import check_each
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "README.md"])
@@ -37,8 +38,11 @@ def anchors_of(page: Path) -> set[str]:
     return {*slugs, *repeated, *ids}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_to_pages_and_headings_that_exist(page: Path) -> None:
+def test_links_lead_to_pages_and_headings_that_exist() -> None:
+    check_each(PAGES, check_links)
+
+
+def check_links(page: Path) -> None:
     links = [
         str(token.attrs.get("href") or token.attrs.get("src"))
         for token in tokens_of(page)

@@ -61,7 +61,7 @@ def test_the_locked_versions_satisfy_pyproject(name: str) -> None:
 def test_each_locked_package_has_one_version_and_its_hashes(name: str) -> None:
     for locked, hashes in entries(name).values():
         assert version_of(locked) and not locked.url
-        assert hashes and all(HASH.fullmatch(each) for each in hashes), locked
+        assert hashes and all(HASH.fullmatch(digest) for digest in hashes), locked
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -83,5 +83,7 @@ def test_packages_are_only_taken_by_their_hash(file: str) -> None:
     commands = re.findall(r"\bpip\S* .*?(?:install|download)\b[^&|\n]*", text)
     assert commands
     for command in commands:
-        ours = "--no-deps" in command and re.search("--no-index|--no-build-isolation", command)
-        assert ours or "--require-hashes" in command, command
+        is_own_package = "--no-deps" in command and re.search(
+            "--no-index|--no-build-isolation", command
+        )
+        assert is_own_package or "--require-hashes" in command, command

@@ -5,7 +5,9 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import uuid
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import docker
 import pytest
 import yaml
 
+from resolver.config.version import COMMIT_FILE
 from tests.parts.github import GitHubServer
 from tests.parts.plain_http import plain_http_port
 from tests.parts.runs import git
@@ -24,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 BASE = "resolver-test/busybox:latest"
 DOCKERFILE = 'ARG BASE=none\nFROM ${BASE}\nENTRYPOINT ["/bin/sh", "-c", "echo 9.8.7"]\n'
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 
 class Registry:
@@ -93,6 +96,11 @@ def checkout(tmp_path: Path, github: GitHubServer) -> Path:
         "action.yml": (ROOT / "action.yml").read_text(),
         "Dockerfile": DOCKERFILE,
         "resolver/__init__.py": '__version__ = "9.8.7"\n',
+        "README.md": (
+            "uses: OWNER/resolver@v9.8.7, ghcr.io/OWNER/resolver:9.8.7\n"
+            "<!-- Only on branches: -->\n`OWNER` is an account.\n<!-- end -->\n"
+        ),
+        "pyproject.toml": 'Repository = "https://github.com/OWNER/resolver"\n',
     }
     github.create_repository("octo/Resolver", files)
     folder = tmp_path / "checkout"
@@ -104,7 +112,7 @@ def checkout(tmp_path: Path, github: GitHubServer) -> Path:
 
 
 def release(
-    checkout: Path, github: GitHubServer, registry: str, *arguments: str
+    checkout: Path, github: GitHubServer, registry: str, *arguments: str, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
     token = github.token_for("octo")
     environment = {
@@ -117,6 +125,7 @@ def release(
         "ACTOR": "octo",
         "GITHUB_OUTPUT": str(checkout.parent / "outputs"),
         "DOCKER_BUILDKIT": "0",
+        **variables,
         **{n: v for n, v in os.environ.items() if n == "DOCKER_HOST"},
     }
     done = subprocess.run(
@@ -183,7 +192,10 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
     action = yaml.safe_load(bare.text("show", "v9.8.7:action.yml"))
     assert action["runs"]["image"] == f"docker://{outputs['image']}@{outputs['digest']}"
     changed = bare.text("diff", "--name-only", "main", "v9.8.7").split()
-    assert changed == ["action.yml"]
+    assert changed == ["README.md", "action.yml", "pyproject.toml"]
+    readme = bare.text("show", "v9.8.7:README.md")
+    assert readme.strip() == f"uses: octo/Resolver@v9.8.7, {outputs['image']}:9.8.7"
+    assert f'"{github.server_url}/octo/Resolver"' in bare.text("show", "v9.8.7:pyproject.toml")
     assert "Dockerfile" in bare.text("show", "main:action.yml"), "the branch has changed"
 
     for arguments in (
@@ -194,6 +206,31 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
         again = release(checkout, github, address, *arguments)
         assert again.returncode == 2
         assert "v9.8.7 exists already" in again.stderr
+
+
+def test_the_package_of_a_release_names_its_repository(
+    checkout: Path, github: GitHubServer
+) -> None:
+    for name in ("pyproject.toml", "README.md", "hatch_build.py", "resolver/config/version.py"):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, checkout / name)
+    for name in ("prompts", "suite"):
+        (checkout / name).mkdir()
+        (checkout / name / "file.md").write_text("Text.\n")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-q", "-m", "Add what a package needs")
+    done = release(checkout, github, "127.0.0.1:9", "package", "9.8.7", PYTHON=sys.executable)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert git(checkout, "status", "--porcelain", "--untracked-files=no") == ""
+    [wheel] = (checkout / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read("resolver_agent-9.8.7.dist-info/METADATA").decode()
+        commit = archive.read(f"resolver/{COMMIT_FILE}").decode().strip()
+    assert f"Project-URL: Repository, {github.server_url}/octo/Resolver\n" in metadata
+    assert "uses: octo/Resolver@v" in metadata
+    assert "OWNER/resolver" not in metadata, "the page on the package index has the placeholder"
+    assert "`OWNER` is the account" not in metadata
+    assert commit == git(checkout, "rev-parse", "HEAD")
 
 
 def test_a_commit_is_only_tagged_for_a_digest(checkout: Path, github: GitHubServer) -> None:

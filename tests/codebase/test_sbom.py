@@ -45,7 +45,7 @@ def export(files: dict[str, str]) -> io.BytesIO:
 def test_it_lists_what_is_installed_by_debian_and_by_python() -> None:
     made_at = datetime(2026, 1, 2, tzinfo=UTC)
     bill = bill_of_materials("resolver:1.2.3", files_of(export(FILES)), made_at)
-    assert [each["purl"] for each in bill["components"]] == [
+    assert [component["purl"] for component in bill["components"]] == [
         "pkg:deb/debian/libstdc%2B%2B6@1%3A12.2.0%2Bb1?arch=amd64&distro=debian-12",
         "pkg:pypi/flask-x@3.1",
     ]
@@ -66,5 +66,5 @@ def test_the_bill_of_an_image_is_valid(engine: docker.DockerClient, python_image
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert validation_error(done.stdout) is None
-    names = {each["name"] for each in json.loads(done.stdout)["components"]}
+    names = {component["name"] for component in json.loads(done.stdout)["components"]}
     assert {"git", "libc6", "pip"} <= names

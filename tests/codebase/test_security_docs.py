@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from scripts.attacks_docs import CHAPTERS, FOLDER, MARKER, attack_tests, attacks_page
+from tests.parts.cases import check_each
 
 ROOT = Path(__file__).parents[2]
 THREATS = (ROOT / "THREATS.md").read_text()
@@ -45,10 +46,13 @@ def test_the_threats_name_tests() -> None:
     assert [row for row in rows if "`tests/" not in row] == []
 
 
-@pytest.mark.parametrize(("module", "name"), NAMED)
-def test_a_test_that_the_threats_name_exists(module: str, name: str) -> None:
-    text = (ROOT / module).read_text()
-    assert not name or f"\ndef {name}(" in text
+def test_the_tests_that_the_threats_name_exist() -> None:
+    def check(named: tuple[str, str]) -> None:
+        module, name = named
+        text = (ROOT / module).read_text()
+        assert not name or f"\ndef {name}(" in text
+
+    check_each(NAMED, check)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,5 +1,6 @@
 """Each example in README, docs/ and the other pages is one that works: see `snippets`."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,25 +20,21 @@ from tests.codebase.snippets import (
     inline_commands,
 )
 from tests.git.test_every_change import CHANGES
+from tests.parts.cases import check_each
 from tests.verification.changes import CHEATING, HONEST
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_examples_of_a_page_are_valid(page: Path) -> None:
-    wrong = []
-    for example in examples(page):
-        try:
-            check_example(example)
-        except FAULTS as error:  # every fault of the page is to be listed
-            wrong.append(f"{example.place}: {type(error).__name__}: {error}")
-    assert wrong == []
+def test_the_examples_of_the_pages_are_valid() -> None:
+    found = (example for page in PAGES for example in examples(page))
+    check_each(found, check_example, lambda example: example.place)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_commands_in_the_sentences_of_a_page_exist(page: Path) -> None:
-    for line in inline_commands(page):
-        words = line.replace("`", "").split()[1:]
+def test_the_commands_in_the_sentences_of_the_pages_exist() -> None:
+    def check(named: tuple[Path, str]) -> None:
+        words = named[1].replace("`", "").split()[1:]
         check_resolver_command([word.strip("[]") for word in words], complete=False)
+
+    check_each(((page, line) for page in PAGES for line in inline_commands(page)), check)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +69,12 @@ def test_a_block_in_an_unknown_language_needs_a_mark() -> None:
 
 def test_the_numbers_of_the_readme_are_those_of_the_tests() -> None:
     readme = (ROOT / "README.md").read_text()
-    assert f"**{len(CHANGES)} of {len(CHANGES)}** | kinds of change" in readme
-    assert f"**{len(CHEATING)} of {len(CHEATING)}** | ways of making tests pass" in readme
+    assert f"**{len(CHANGES)} of {len(CHANGES)}** kinds of change" in readme
+    assert f"**{len(CHEATING)} of {len(CHEATING)}** ways of making tests pass" in readme
     assert f"none of {len(HONEST)} honest changes" in readme
+    assert "**Less than 2 ms** of processor time" in readme
+    steps = json.loads((ROOT / "bench/results.json").read_text())["benchmarks"]["steps"]["figures"]
+    assert max(steps[f"resolver, cpu: {step}"]["median"] for step in ("50", "1,000")) < 2
 
 
 def test_each_diagram_has_its_current_picture() -> None:

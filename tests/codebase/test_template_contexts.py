@@ -5,15 +5,13 @@ from dataclasses import fields, is_dataclass
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-import pytest
 from jinja2 import Environment, nodes
 from jinja2.meta import find_undeclared_variables
 
 from resolver.agents.codeact import TagDialect
 from resolver.agents.readonly import AnsweringPrompt
 from resolver.agents.task_contexts import TaskPrompt
-from resolver.config.templates import folder
-from resolver.entrypoints.webhook.run_index import RunFilter
+from resolver.config.templates import template_folder
 from resolver.entrypoints.webhook.run_list_pages import CostPage, RunListPage, TotalRow
 from resolver.github.comments.comment_contexts import (
     CommentContext,
@@ -28,10 +26,12 @@ from resolver.runs.critique import CritiqueContent
 from resolver.runs.quotas.dashboard import DashboardContent
 from resolver.runtime.environment.environment import SetupFailure
 from resolver.runtime.environment.plan import SetupPlan
+from resolver.storage.run_index import RunFilter
 from resolver.trace.html import TracePage, TraceStatus, TraceSteps
 from resolver.trace.markdown import MarkdownHeader, MarkdownStep
 from resolver.trace.view import TraceHeader
 from resolver.verification.failures import ChecksFailed
+from tests.parts.cases import check_each
 
 COMMENT = tuple(get_type_hints(CommentContext).values())
 PULL_REQUEST_PART = "comments/pull_request_part.md.j2"
@@ -86,7 +86,7 @@ def parsed(name: str) -> Iterator[nodes.Template]:
         if current in seen:
             continue
         seen.add(current)
-        tree = environment.parse((folder() / current).read_text())
+        tree = environment.parse((template_folder() / current).read_text())
         yield tree
         for include in tree.find_all((nodes.Include, nodes.FromImport)):
             assert isinstance(include.template, nodes.Const), f"{current} includes a computed name"
@@ -98,7 +98,9 @@ def assigned_names(tree: nodes.Template) -> set[str]:
     assignments = (*tree.find_all(nodes.Assign), *tree.find_all(nodes.AssignBlock))
     macros = {macro.name for macro in tree.find_all(nodes.Macro)}
     return macros | {
-        each.target.name for each in assignments if isinstance(each.target, nodes.Name)
+        assignment.target.name
+        for assignment in assignments
+        if isinstance(assignment.target, nodes.Name)
     }
 
 
@@ -113,10 +115,12 @@ def read_attributes(name: str) -> set[str]:
     """Return all attributes that a template and the templates that it includes read."""
     attributes: set[str] = set()
     for tree in parsed(name):
-        attributes |= {each.attr for each in tree.find_all(nodes.Getattr)}
-        for each in tree.find_all(nodes.Filter):
-            if each.name in {"selectattr", "rejectattr"} and isinstance(each.args[0], nodes.Const):
-                attributes.add(each.args[0].value)
+        attributes |= {access.attr for access in tree.find_all(nodes.Getattr)}
+        for filter_node in tree.find_all(nodes.Filter):
+            if filter_node.name in {"selectattr", "rejectattr"} and isinstance(
+                filter_node.args[0], nodes.Const
+            ):
+                attributes.add(filter_node.args[0].value)
     return attributes
 
 
@@ -146,21 +150,24 @@ def nested_contexts(context: type, seen: set[type]) -> set[type]:
 def dataclass_in(annotation: Any) -> type | None:
     """Return the dataclass of a field that holds one, or possibly None."""
     options = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
-    found = [each for each in options if isinstance(each, type) and is_dataclass(each)]
+    found = [option for option in options if isinstance(option, type) and is_dataclass(option)]
     return found[0] if len(found) == 1 else None
 
 
-@pytest.mark.parametrize("name", CONTEXTS)
-def test_a_template_reads_only_names_that_its_context_has(name: str) -> None:
+def test_a_template_reads_only_names_that_its_context_has() -> None:
+    check_each(CONTEXTS, check_names)
+
+
+def check_names(name: str) -> None:
     contexts, values = CONTEXTS[name]
     types = {field: kind for context in contexts for field, kind in field_types(context).items()}
     assert read_names(name) - BLOCK_ASSIGNED <= types.keys() | values
     for tree in parsed(name):
-        for each in tree.find_all(nodes.Getattr):
-            if isinstance(each.node, nodes.Name) and each.node.ctx == "load":
-                nested = dataclass_in(types.get(each.node.name))
-                known = {*field_types(nested), *dir(nested)} if nested else {each.attr}
-                assert each.attr in known, f"{each.node.name} has no {each.attr}"
+        for access in tree.find_all(nodes.Getattr):
+            if isinstance(access.node, nodes.Name) and access.node.ctx == "load":
+                nested = dataclass_in(types.get(access.node.name))
+                known = {*field_types(nested), *dir(nested)} if nested else {access.attr}
+                assert access.attr in known, f"{access.node.name} has no {access.attr}"
 
 
 ALL_CONTEXTS = sorted(
@@ -169,8 +176,11 @@ ALL_CONTEXTS = sorted(
 )
 
 
-@pytest.mark.parametrize("context", ALL_CONTEXTS)
-def test_each_field_of_a_context_is_read_by_a_template(context: type) -> None:
+def test_each_field_of_a_context_is_read_by_a_template() -> None:
+    check_each(ALL_CONTEXTS, check_fields)
+
+
+def check_fields(context: type) -> None:
     names = [name for name, (contexts, _) in CONTEXTS.items() if context in contexts]
     assert field_types(context).keys() <= set().union(*map(read_names, names))
     attributes = set().union(*map(read_attributes, names))

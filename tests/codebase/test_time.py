@@ -1,5 +1,7 @@
-"""No test leans on time: none asserts how long something took, and none sleeps and hopes. What has
-to be measured is marked `deep` and run apart (`make test-deep`); what has to be waited for is
+"""No test depends on the speed of the machine.
+
+None asserts how long something took, and none sleeps in the hope that something has happened. What
+has to be measured is marked `deep` and run apart (`make test-deep`); what has to be waited for is
 waited for in `tests/parts/waiting.py`.
 """
 
@@ -18,6 +20,7 @@ SLEEPERS = {
     # parts that are slow because a test asks for it
     "parts/mcp_server.py": (1, "a server that takes its time and says so"),
     "runtime/test_client.py": (1, "a sandbox that sends a byte now and then"),
+    "codebase/test_prefork.py": (1, "a client that is killed at a random moment"),
     "webhook/test_login.py": (1, "a forge that answers late"),
     "webhook/test_webhook.py": (1, "a store that takes its time"),
 }
@@ -36,7 +39,7 @@ def called(node: ast.AST) -> str:
 
 def is_deep(function: ast.AST) -> bool:
     decorators = getattr(function, "decorator_list", [])
-    return any(ast.unparse(each) == "pytest.mark.deep" for each in decorators)
+    return any(ast.unparse(decorator) == "pytest.mark.deep" for decorator in decorators)
 
 
 def walk_without_deep(node: ast.AST) -> Iterator[ast.AST]:
@@ -50,18 +53,22 @@ def walk_without_deep(node: ast.AST) -> Iterator[ast.AST]:
 def is_measured(node: ast.AST, measured: set[str]) -> bool:
     """Return True if an expression reads a clock, or a name that holds a measured time."""
     return any(
-        called(each) in CLOCKS | measured or (isinstance(each, ast.Name) and each.id in measured)
-        for each in ast.walk(node)
+        called(child) in CLOCKS | measured or (isinstance(child, ast.Name) and child.id in measured)
+        for child in ast.walk(node)
     )
 
 
 def is_difference(node: ast.AST | None, measured: set[str]) -> bool:
     """Return True if an expression contains a duration."""
     return node is not None and any(
-        (isinstance(each, ast.BinOp) and isinstance(each.op, ast.Sub) and is_measured(each, set()))
-        or (isinstance(each, ast.Name) and each.id in measured)
-        or called(each) in measured
-        for each in ast.walk(node)
+        (
+            isinstance(child, ast.BinOp)
+            and isinstance(child.op, ast.Sub)
+            and is_measured(child, set())
+        )
+        or (isinstance(child, ast.Name) and child.id in measured)
+        or called(child) in measured
+        for child in ast.walk(node)
     )
 
 

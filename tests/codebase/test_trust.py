@@ -1,4 +1,4 @@
-"""What is trusted is listed: a new kind of marker, or read of a fork's files, needs a test."""
+"""A new kind of marker, or a new read of a fork's files, has to be listed here with a test."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ FORGED_MARKERS = {
     "check": "tests/conversation/test_placing.py::"
     "test_somebody_elses_issue_with_our_marker_is_not_ours",
     "dashboard": "tests/quotas/test_dashboard.py::"
-    "test_an_issue_of_somebody_else_that_begins_like_it_is_not_it",
+    "test_an_issue_of_somebody_else_is_not_taken_for_the_dashboard",
     "end": "tests/github/test_github_opening.py::"
     "test_a_pull_request_of_somebody_else_is_not_changed",
     "newest": "tests/github/test_github_opening.py::"
@@ -31,7 +31,7 @@ FORGED_MARKERS = {
     "stands": "tests/github/test_github_opening.py::"
     "test_a_pull_request_of_somebody_else_is_not_changed",
     "thread": "tests/github/test_github_rounds.py::test_a_forged_marker_suppresses_no_reply",
-    "words": "tests/github/test_github_opening.py::"
+    "text": "tests/github/test_github_opening.py::"
     "test_a_pull_request_of_somebody_else_is_not_changed",
 }
 """The test in which somebody else writes a marker of this kind."""

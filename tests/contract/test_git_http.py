@@ -17,7 +17,7 @@ REPO = "octo/demo"
 
 
 def git(*args: str, cwd: Path, token: str = "", scheme: str = "basic") -> str:
-    """What git prints; the token goes into a header. AssertionError holds its complaint."""
+    """Return the output of git. The token is sent in a header. Raises AssertionError."""
     value = f"Bearer {token}"
     if scheme == "basic":
         value = "Basic " + base64.b64encode(f"x-access-token:{token}".encode()).decode()
@@ -80,7 +80,7 @@ def test_a_writer_pushes_a_branch(demo: GitHubServer, tmp_path: Path, scheme: st
     git("push", "--quiet", "origin", "HEAD:agent/x", cwd=work, token=token, scheme=scheme)
     tip = git("rev-parse", "HEAD", cwd=work)
     assert demo.repository(REPO).git.tip("agent/x") == tip
-    assert [each.path for each in demo.writes()] == [f"/{REPO}.git/git-receive-pack"]
+    assert [request.path for request in demo.writes()] == [f"/{REPO}.git/git-receive-pack"]
 
 
 def test_a_token_in_the_url_is_accepted(demo: GitHubServer, tmp_path: Path) -> None:

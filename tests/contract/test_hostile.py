@@ -55,7 +55,7 @@ VALUES = st.recursive(
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    """What comes here is wrong on purpose, so nothing of it is validated."""
+    """A server that validates nothing, because its requests are wrong on purpose."""
     with github_server(tmp_path_factory.mktemp("github")) as running:
         running.create_repository("octo/demo")
         running.create_issue("octo/demo", "It breaks")

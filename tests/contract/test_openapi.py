@@ -66,14 +66,14 @@ def test_every_endpoint_matches_githubs_description(
     _drive_git(repo)
     _drive_pulls(github, repo)
     _drive_app(github)
-    rest = [each for each in github.requests if each.kind == "rest"]
+    rest = [request for request in github.requests if request.kind == "rest"]
     assert len(rest) > 45
-    assert [problem for each in rest for problem in described.problems(each)] == []
+    assert [problem for request in rest for problem in described.problems(request)] == []
 
 
 def _drive_issues(repo: Any) -> None:
     issue = repo.get_issue(1)
-    assert [each.body for each in issue.get_comments()] == ["@agent fix"]
+    assert [comment.body for comment in issue.get_comments()] == ["@agent fix"]
     comment = issue.create_comment("on it")
     comment.edit("done")
     comment.create_reaction("eyes")
@@ -83,30 +83,28 @@ def _drive_issues(repo: Any) -> None:
     issue.add_to_labels("agent")
     issue.remove_from_labels("bug")
     repo.create_label("help", "00ff00", "wanted")
-    assert {each.name for each in repo.get_labels()} == {"bug", "agent", "help"}
+    assert {label.name for label in repo.get_labels()} == {"bug", "agent", "help"}
     assert repo.get_label("help").description == "wanted"
     assert repo.get_issues_comments().totalCount == 2
     comment.delete_reaction(comment.get_reactions()[0].id)
     comment.delete()
     made = repo.create_issue("another", body="text", labels=["help"])
     made.edit(state="closed", state_reason="not_planned")
-    assert [each.number for each in repo.get_issues(state="closed", labels=["help"])] == [2]
+    assert [issue.number for issue in repo.get_issues(state="closed", labels=["help"])] == [2]
 
 
 def _drive_git(repo: Any) -> None:
     assert repo.get_collaborator_permission("alice") == "write"
     assert repo.get_collaborator_role_name("alice") == "maintain"
     assert repo.get_contents("a.txt").decoded_content == b"one\n"
-    assert [each.path for each in repo.get_contents("")] == ["a.txt", "dir"]
+    assert [file.path for file in repo.get_contents("")] == ["a.txt", "dir"]
     head = repo.get_branch("main").commit.sha
     repo.create_git_ref("refs/heads/agent/x", head).edit(head)
-    assert [each.ref for each in repo.get_git_matching_refs("heads/agent/")] == [
-        "refs/heads/agent/x"
-    ]
-    assert {each.name for each in repo.get_branches()} == {"main", "agent/x"}
+    assert [ref.ref for ref in repo.get_git_matching_refs("heads/agent/")] == ["refs/heads/agent/x"]
+    assert {branch.name for branch in repo.get_branches()} == {"main", "agent/x"}
     repo.get_git_ref("heads/agent/x").delete()
     assert repo.get_commits()[0].sha == head
-    assert {each.filename for each in repo.get_commit("main").files} == {"a.txt", "dir/b.bin"}
+    assert {file.filename for file in repo.get_commit("main").files} == {"a.txt", "dir/b.bin"}
     assert repo.get_commit(head).get_check_runs().totalCount == 0
 
 
@@ -116,9 +114,9 @@ def _drive_pulls(github: GitHubServer, repo: Any) -> None:
     pull = repo.create_pull("main", "agent/fix", title="Fix", body="Fixes #1", draft=True)
     assert (pull.head.sha, pull.changed_files, pull.additions) == (head, 3, 2)
     assert pull.mergeable
-    assert {each.filename for each in pull.get_files()} == set(files)
-    assert [each.sha for each in pull.get_commits()] == [head]
-    assert [each.number for each in repo.get_pulls(head="octo:agent/fix")] == [pull.number]
+    assert {file.filename for file in pull.get_files()} == set(files)
+    assert [commit.sha for commit in pull.get_commits()] == [head]
+    assert [listed.number for listed in repo.get_pulls(head="octo:agent/fix")] == [pull.number]
     pull.edit(title="Better", body="Fixes #1.")
     pull.create_issue_comment("see #1")
     noted = github.add_review_comment(
@@ -161,7 +159,7 @@ def test_refusals_match_githubs_description(
         for headers in ({}, {"Authorization": f"Bearer {token}"}, {"Authorization": "Bearer no"}):
             answer = requests.request(method, repo + path, json=body, headers=headers, timeout=10)
             assert answer.status_code in (401, 403, 404)
-    found = [problem for each in unchecked.requests for problem in described.problems(each)]
+    found = [problem for request in unchecked.requests for problem in described.problems(request)]
     assert found == []
 
 

@@ -50,8 +50,8 @@ def test_a_pending_review_is_visible_to_its_author_and_can_be_deleted(
 ) -> None:
     draft = pull.create_review(comments=[comment(15)])
     assert draft.state == "PENDING"
-    theirs = pygithub(github, "octo").get_repo(REPO).get_pull(issue.number)
-    assert list(theirs.get_reviews()) == list(theirs.get_review_comments()) == []
+    seen_by_owner = pygithub(github, "octo").get_repo(REPO).get_pull(issue.number)
+    assert list(seen_by_owner.get_reviews()) == list(seen_by_owner.get_review_comments()) == []
     with pytest.raises(GithubException, match="one pending review"):
         pull.create_review(body="x", event="COMMENT")
     draft.delete()
@@ -77,9 +77,9 @@ def test_an_invalid_review_is_refused_as_a_whole(
 
 
 def test_nobody_can_approve_their_own_pull_request(github: GitHubServer, issue: Issue) -> None:
-    mine = pygithub(github, "zoe").get_repo(REPO).get_pull(issue.number)
+    own_pull = pygithub(github, "zoe").get_repo(REPO).get_pull(issue.number)
     with pytest.raises(GithubException, match="own pull request"):
-        mine.create_review(event="APPROVE")
+        own_pull.create_review(event="APPROVE")
 
 
 def test_a_forks_head_is_a_ref_of_the_repository(github: GitHubServer, issue: Issue) -> None:

@@ -66,7 +66,7 @@ def test_a_closed_pull_request_allows_another(github: GitHubServer, repo: Reposi
     github.commit(REPO, "work", {"a.txt": "two\n"})
     repo.create_pull("main", "work", title="t").edit(state="closed")
     assert repo.create_pull("main", "work", title="t").number == 3
-    assert [each.number for each in repo.get_pulls(state="all", head="octo:work")] == [3, 2]
+    assert [pull.number for pull in repo.get_pulls(state="all", head="octo:work")] == [3, 2]
     assert repo.get_pulls(head="octo:other").totalCount == 0
 
 
@@ -90,7 +90,7 @@ def test_a_fork_opens_a_pull_request_and_writes_only_to_itself(
     client = pygithub(github, "mallory")
     pull = client.get_repo(REPO).create_pull("main", "mallory:main", title="t")
     assert (pull.head.repo.full_name, pull.head.label) == ("mallory/demo", "mallory:main")
-    assert [each.filename for each in pull.get_files()] == ["a.txt"]
+    assert [file.filename for file in pull.get_files()] == ["a.txt"]
     github.commit(REPO, "work", {"a.txt": "two\n"})
     with pytest.raises(GithubException) as error:
         client.get_repo(REPO).create_pull("main", "work", title="t")
@@ -117,10 +117,10 @@ def test_comments_come_in_pages_and_nothing_is_lost(github: GitHubServer, repo: 
     issue = github.repository(REPO).issues[1]
     for number in range(65):
         github.add_comment(issue, str(number), "bob")
-    assert [each.body for each in repo.get_issue(1).get_comments()] == [
+    assert [comment.body for comment in repo.get_issue(1).get_comments()] == [
         str(number) for number in range(65)
     ]
-    pages = [each.query.get("page") for each in github.requests if "comments" in each.path]
+    pages = [request.query.get("page") for request in github.requests if "comments" in request.path]
     assert pages == [None, "2", "3"]
     url = f"{github.api_url}/repos/{REPO}/issues/1/comments?per_page=50&page=2"
     links = requests.get(url, timeout=10).links
@@ -144,7 +144,7 @@ def test_the_same_reaction_is_given_once(github: GitHubServer, repo: Repository)
     answers = [
         requests.post(url, json={"content": "eyes"}, headers=headers, timeout=10) for _ in "12"
     ]
-    assert [each.status_code for each in answers] == [201, 200]
+    assert [answer.status_code for answer in answers] == [201, 200]
     assert answers[0].json()["id"] == answers[1].json()["id"]
 
 
@@ -198,7 +198,7 @@ def test_a_connection_can_break_before_or_after_the_effect(
     github.cut_next("POST", "/comments$", after=True)
     with pytest.raises(requests.ConnectionError):
         issue.create_comment("two")
-    assert [each.body for each in issue.get_comments()] == ["two"]
+    assert [comment.body for comment in issue.get_comments()] == ["two"]
 
 
 def test_a_failure_after_the_effect_hides_it(github: GitHubServer, repo: Repository) -> None:
@@ -267,8 +267,8 @@ def test_files_of_a_pull_request_match_gits_diff(github: GitHubServer, repo: Rep
         },
     )
     pull = repo.create_pull("main", "work", title="t")
-    seen = {each.filename: each for each in pull.get_files()}
-    assert {name: each.status for name, each in seen.items()} == {
+    seen = {file.filename: file for file in pull.get_files()}
+    assert {name: file.status for name, file in seen.items()} == {
         "gone": "removed",
         "there/moved": "renamed",
         "link": "changed",
@@ -280,5 +280,5 @@ def test_files_of_a_pull_request_match_gits_diff(github: GitHubServer, repo: Rep
     assert seen["there/moved"].patch.endswith("+more")
     assert "patch" not in seen["bin"].raw_data
     files = [repo.get_contents(name, ref="work") for name in ("run.sh", "link")]
-    script, link = (each for each in files if not isinstance(each, list))
+    script, link = (file for file in files if not isinstance(file, list))
     assert (script.decoded_content, link.type) == (b"#!/bin/sh\n", "symlink")

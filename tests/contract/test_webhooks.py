@@ -60,7 +60,7 @@ def test_a_labeled_event_names_the_label_and_its_author(
     payload = github.event_issue_labeled(issue, "agent", sender="carol", app=app)
     assert described.payload_problems("issues", payload) == []
     assert (payload["label"]["name"], payload["sender"]["login"]) == ("agent", "carol")
-    assert [each["name"] for each in payload["issue"]["labels"]] == ["agent"]
+    assert [label["name"] for label in payload["issue"]["labels"]] == ["agent"]
 
 
 def test_a_review_comment_event_matches_githubs_schema(

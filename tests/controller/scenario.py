@@ -21,10 +21,11 @@ from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplie
 from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import Observation
 from resolver.events.state import State
-from resolver.events.stream import EventStream, MemoryStore
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream
 from resolver.llm.base import RecordedModel
 from resolver.llm.replay import ReplayModel
-from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import NoOp
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion, Outcome, RequestedToolCall, RunLimits, RunState
@@ -142,7 +143,7 @@ class Scenario:
             self.stream,
             self.state,
             self.sandbox,
-            condensers or (lambda _: Condensing(NoOp())),
+            condensers or (lambda _: LogCondenser(NoOp())),
             self.now,
             control=self.control,
             max_limits=most,

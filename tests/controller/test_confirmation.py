@@ -140,7 +140,7 @@ def test_the_person_is_shown_the_whole_action_and_the_reasons() -> None:
     assert wanted.reasons[0].startswith("persistence: ")
 
 
-def test_a_denied_action_is_not_executed_and_the_agent_is_told_why() -> None:
+def test_a_denied_action_is_not_executed_and_the_agent_is_informed_why() -> None:
     scenario = run([a.CmdRun(command=DANGER)], [Deny("maria", LATER, "use make clean")])
     assert scenario.sandbox.done == []
     [denied] = scenario.of(o.ErrorObservation)
@@ -196,8 +196,8 @@ def test_a_decision_that_names_another_action_is_not_for_this_one() -> None:
 
 def test_the_same_command_again_has_another_number() -> None:
     scenario = run([a.CmdRun(command=DANGER)] * 2, [Approve("maria", LATER)])
-    one, two = (e.wanted.number for e in scenario.of(ConfirmationAsked))
-    assert one != two
+    first, second = (e.wanted.number for e in scenario.of(ConfirmationAsked))
+    assert first != second
 
 
 def test_an_action_that_was_not_shown_can_not_be_approved() -> None:

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from resolver.agents.base import DummyAgent
-from resolver.controller.controller import AgentController, CondensingView
+from resolver.controller.controller import AgentController, ConversationCondenser
 from resolver.errors import ModelAuthError, RunStopped, SandboxError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -16,8 +16,9 @@ from resolver.events.base import ActionBase
 from resolver.events.lifecycle import Condensation, LimitsExtended, ModelReplied, Warned
 from resolver.events.observations import Observation
 from resolver.events.state import State
-from resolver.events.stream import EventStream, MemoryStore
-from resolver.memory.condensers.registry import Condensing
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import NoOp
 from resolver.models.run import Completion, Outcome, RunLimits, RunState
 
@@ -87,7 +88,7 @@ class Run:
         agent: DummyAgent,
         limits: RunLimits | None = None,
         sandbox: Sandbox | None = None,
-        condenser: CondensingView | None = None,
+        condenser: ConversationCondenser | None = None,
     ) -> Outcome:
         if limits is not None:
             self.stream.add(LimitsExtended(limits=limits))
@@ -96,7 +97,7 @@ class Run:
             self.stream,
             self.state,
             sandbox or Sandbox(),
-            lambda _: condenser or Condensing(NoOp()),
+            lambda _: condenser or LogCondenser(NoOp()),
             self.now,
         )
         return controller.run()
@@ -153,7 +154,7 @@ def test_an_unavailable_action_is_explained_and_does_not_end_the_run(action) -> 
     assert outcome.state is RunState.FINISHED
 
 
-def test_an_agent_that_waits_is_told_to_continue_a_limited_number_of_times() -> None:
+def test_an_agent_that_waits_is_asked_to_continue_a_limited_number_of_times() -> None:
     run = Run()
     asking = [a.Message(content=f"what about {w}?", wait_for_response=True) for w in "abcdef"]
     outcome = run.go(DummyAgent(asking))

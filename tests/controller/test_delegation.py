@@ -13,8 +13,9 @@ from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied, SystemPrompt
 from resolver.events.log import Event
 from resolver.events.state import State
-from resolver.events.stream import EventStream, MemoryStore
-from resolver.memory.condensers.registry import Condensing
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import NoOp
 from resolver.models.run import Extension, RunLimits, RunState
 from tests.controller.scenario import Scenario, bash, finish, hand_on, reply
@@ -46,9 +47,9 @@ def test_a_delegate_has_a_condenser_of_its_own() -> None:
     )
     streams: list[EventStream] = []
 
-    def condensers(stream: EventStream) -> Condensing:
+    def condensers(stream: EventStream) -> LogCondenser:
         streams.append(stream)
-        return Condensing(NoOp())
+        return LogCondenser(NoOp())
 
     scenario.go(delegates=scenario.delegate, condensers=condensers)
     assert len(streams) == len({id(stream) for stream in streams}) == 4
@@ -203,9 +204,9 @@ def test_a_stop_ends_the_delegate_and_its_parent() -> None:
 def test_a_pause_is_in_both_logs_and_its_time_counts_for_neither() -> None:
     scenario = with_requests(Pause(by="maria"), Resume())
     own = [e.state for e in scenario.of(o.AgentStateChanged)]
-    every = [e.state for e in scenario.nested(o.AgentStateChanged)]
+    states = [e.state for e in scenario.nested(o.AgentStateChanged)]
     assert own.count(RunState.PAUSED) == 1
-    assert every.count(RunState.PAUSED) == 2
+    assert states.count(RunState.PAUSED) == 2
     assert scenario.state.run_state is RunState.FINISHED
 
 

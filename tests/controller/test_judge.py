@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.controller.confirmation import JudgingAnalyzer
+from resolver.controller.confirmation import ModelRiskAnalyzer
 from resolver.errors import ModelError
 from resolver.events.actions import CmdRun, FileRead
 from resolver.events.lifecycle import Warned
@@ -18,7 +18,7 @@ HIGH = 'I think:\n{"level": "high", "reason": "looks\\nodd"}'
 
 def judged(command: str, *replies: Completion | ModelError) -> tuple[Risk, Scenario]:
     scenario = Scenario()
-    analyzer = JudgingAnalyzer(RuleAnalyzer(), ReplayModel(replies, name="m"), scenario.stream)
+    analyzer = ModelRiskAnalyzer(RuleAnalyzer(), ReplayModel(replies, name="m"), scenario.stream)
     return analyzer.assess(CmdRun(command=command)), scenario
 
 
@@ -52,6 +52,6 @@ def test_without_a_judges_answer_the_rules_count_and_the_log_says_so(
 
 def test_views_of_files_are_left_to_the_rules() -> None:
     scenario = Scenario()
-    analyzer = JudgingAnalyzer(RuleAnalyzer(), ReplayModel((), name="m"), scenario.stream)
+    analyzer = ModelRiskAnalyzer(RuleAnalyzer(), ReplayModel((), name="m"), scenario.stream)
     assert analyzer.assess(FileRead(path="src/a.py")) == Risk()
     assert not scenario.of(Warned)

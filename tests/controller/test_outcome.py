@@ -4,7 +4,7 @@ import pytest
 
 from resolver.agents.base import DummyAgent
 from resolver.events import actions as a
-from resolver.models.run import Declined, RunState
+from resolver.models.run import DeclineReason, RunState
 from tests.controller.test_controller import Run
 
 
@@ -28,7 +28,7 @@ def test_the_remainder_is_part_of_the_outcome() -> None:
     ],
 )
 def test_a_reason_to_change_nothing_decides_the_end_state(
-    declined: Declined, state: RunState
+    declined: DeclineReason, state: RunState
 ) -> None:
     finish = a.Finish(message="Which one?\n\nOr both?", task_completed=False, declined=declined)
     outcome = Run().go(DummyAgent([finish]))

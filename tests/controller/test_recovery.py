@@ -7,15 +7,16 @@ import pytest
 from resolver.agents.base import Agent, DummyAgent
 from resolver.controller.controller import Condensers
 from resolver.controller.recovery import unanswered_actions
+from resolver.errors import SandboxLost
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.actions import SandboxAction
 from resolver.events.base import ActionBase, EventBase, Source
-from resolver.events.lifecycle import Condensation, Resumed
+from resolver.events.lifecycle import Condensation, Resumed, Warned
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.view import SizeBound
 from resolver.models.run import Completion, PlanItem, RunLimits, RunState
@@ -79,8 +80,8 @@ def done_in(events: Sequence[Event]) -> int:
 
 @pytest.mark.parametrize("small", [False, True], ids=["whole conversation", "condensed"])
 def test_a_run_cut_off_after_any_event_has_the_same_result(small: bool) -> None:
-    def condensers(_: EventStream) -> Condensing:
-        return Condensing(ConversationWindow(SizeBound(150), keep_first=1, keep_last=2))
+    def condensers(_: EventStream) -> LogCondenser:
+        return LogCondenser(ConversationWindow(SizeBound(150), keep_first=1, keep_last=2))
 
     uncut = whole(condensers if small else None)
     events = list(uncut.store)
@@ -176,7 +177,7 @@ def test_a_script_of_other_actions_continues_after_any_event() -> None:
     ],
     ids=lambda x: x.kind,
 )
-def test_external_actions_are_not_repeated_and_the_agent_is_told(action: ActionBase) -> None:
+def test_external_actions_are_not_repeated_and_the_agent_is_informed(action: ActionBase) -> None:
     running = o.AgentStateChanged(id=0, state=RunState.RUNNING)
     scenario = Scenario(earlier=[running, action.model_copy(update={"id": 1})])
     scenario.go(DummyAgent([action, a.Finish(message="ok")]))
@@ -249,3 +250,48 @@ def test_a_delegate_that_had_ended_only_gives_its_result() -> None:
     scenario.go(delegates=make)
     assert asked == ["CodeActAgent"]
     assert "never" not in scenario.sandbox.done
+
+
+class FragileSandbox:
+    """A sandbox that ends when it executes a command with `die`, `lives` times."""
+
+    def __init__(self, lives: int) -> None:
+        self.lives, self.done = lives, list[str]()
+
+    def execute(self, action: SandboxAction) -> o.CmdOutput:
+        command = str(getattr(action, "command", action.kind))
+        self.done.append(command)
+        if "die" in command and self.lives > 0:
+            self.lives -= 1
+            raise SandboxLost("the sandbox was lost: it was killed")
+        return o.CmdOutput(content=f"did {command}", exit_code=0)
+
+
+@pytest.mark.parametrize("delegated", [False, True])
+@pytest.mark.parametrize(("lives", "repeated"), [(1, True), (9, False)])
+def test_an_action_that_keeps_ending_its_sandbox_is_reported_to_the_agent(
+    delegated: bool, lives: int, repeated: bool
+) -> None:
+    """The first time, it is repeated in the next sandbox, as after a kill of the run."""
+    replies = (bash("ls"), bash("die"), bash("make"), finish("done"))
+    if delegated:
+        replies = (hand_on("look"), *replies, finish("all done"))
+    sandbox = FragileSandbox(lives)
+    events: Sequence[Event] = ()
+    losses = 0
+    while True:  # as `execute` does, with a new sandbox for each controller
+        scenario = Scenario(*replies, earlier=events)
+        scenario.sandbox = sandbox  # type: ignore[assignment]
+        try:
+            outcome = scenario.go(delegates=scenario.delegate)
+        except SandboxLost:
+            events, losses = list(scenario.store), losses + 1
+        else:
+            break
+    assert losses == (1 if repeated else 2)
+    assert outcome.state is RunState.FINISHED
+    assert sandbox.done == ["ls", "die", "die", "make"]
+    codes = [event.code for event in scenario.nested(o.ErrorObservation)]
+    assert codes == ([] if repeated else ["sandbox_lost"])
+    warnings = [w.message for w in scenario.nested(Warned) if w.about == "sandbox_lost"]
+    assert warnings == ["the sandbox was lost: it was killed"] * losses

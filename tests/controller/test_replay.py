@@ -8,7 +8,8 @@ from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import ReplayDiverged, RunStarted
 from resolver.events.observations import CmdOutput
 from resolver.events.state import State
-from resolver.events.stream import EventStream, MemoryStore, utc_now
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream, utc_now
 from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
 from tests.events.strategies import logs
 
@@ -88,8 +89,8 @@ def test_another_base_commit_is_a_difference() -> None:
 
 
 def test_messages_of_the_user_are_not_compared() -> None:
-    one, other = (Message(content=c, source=Source.USER) for c in "ab")
-    assert differences([one], [other]) == []
+    first, second = (Message(content=c, source=Source.USER) for c in "ab")
+    assert differences([first], [second]) == []
 
 
 def test_a_limited_number_of_differences_is_reported() -> None:

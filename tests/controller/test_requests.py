@@ -141,7 +141,7 @@ def test_a_persons_comment_resets_the_count_of_automatic_replies() -> None:
     assert scenario.go(agent).reason == "g?"
 
 
-def test_an_extension_is_granted_and_the_agent_is_told() -> None:
+def test_an_extension_is_granted_and_the_agent_is_informed() -> None:
     scenario = Scenario(
         *[bash(f"look {w}") for w in "abcd"], finish(), limits=RunLimits(max_iterations=3)
     )
@@ -188,7 +188,7 @@ def test_the_last_warning_comes_again_after_an_extension() -> None:
 
 
 def test_the_rest_of_the_last_reply_is_executed_before_the_limit_ends_the_run() -> None:
-    both = reply(("execute_bash", {"command": "b"}), ("finish", {"message": "made it"}))
-    scenario = Scenario(bash("a"), both, limits=RunLimits(max_iterations=2))
+    two_calls = reply(("execute_bash", {"command": "b"}), ("finish", {"message": "made it"}))
+    scenario = Scenario(bash("a"), two_calls, limits=RunLimits(max_iterations=2))
     outcome = scenario.go()
     assert (outcome.state, outcome.message) == (RunState.FINISHED, "made it")

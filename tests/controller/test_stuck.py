@@ -140,7 +140,7 @@ def test_the_rest_of_a_reply_written_before_the_warning_does_not_count() -> None
     assert found(numbered(*events)) is None
 
 
-def test_a_second_repeat_soon_after_the_warning_is_told_apart_from_a_late_one() -> None:
+def test_a_second_repeat_soon_after_the_warning_is_distinguished_from_a_late_one() -> None:
     detector, state = StuckDetector(), State.fold(log(*[ran("ls", "a")] * 4))
     detector.find_repetition(state)
     assert not detector.warned

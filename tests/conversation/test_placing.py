@@ -138,7 +138,7 @@ def test_a_branch_without_an_open_pull_request_is_left_alone(server: GitHubServe
 
 
 @pytest.mark.parametrize("branch", ["main", BRANCH])
-def test_a_newer_commit_is_told_of_by_its_own_checks(server: GitHubServer, branch: str) -> None:
+def test_a_newer_commit_is_reported_by_its_own_checks(server: GitHubServer, branch: str) -> None:
     our_pull(server)
     trigger = failed(server, branch)
     server.commit(NAME, branch, {"calc.py": "x = 9\n"})

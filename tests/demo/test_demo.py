@@ -18,7 +18,9 @@ from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish, git
 from tests.presentation.outlines import outline, pictured_outline
 
-RECORDING = Path(__file__).parents[2] / "resolver" / "demo" / "recording.jsonl"
+ROOT = Path(__file__).parents[2]
+RECORDING = ROOT / "resolver" / "demo" / "recording.jsonl"
+LESSON = ROOT / "docs" / "tutorial" / "first-run.md"
 
 
 def test_the_recording_is_a_real_run_of_several_steps() -> None:
@@ -63,6 +65,10 @@ def check(line: CommandLine, *options: str) -> None:
     for label in ("What was wrong", "What changed", "What is left"):
         assert text.count(label) == 1 and f"### {label}\n" in text
     assert "differs from its recording" not in done.stdout
+    lesson = " ".join(LESSON.read_text().split())
+    assert "three tests fail without the change and pass with it" in lesson
+    assert f"log --stat main..{branch}" in lesson
+    assert git(run / "repository", "log", "--format=%an", f"main..{branch}").count("\n") == 0
     git(run / "repository", "checkout", "-q", branch)
     assert "odd" in (run / "repository/tally/money.py").read_text()
     assert "Load AGENTS.md: always loaded" in done.stdout

@@ -129,4 +129,4 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except UsageError as error:
         assert "ci/Dockerfile" in error.what
     else:
-        assert all(":" in each for each in found)
+        assert all(":" in image for image in found)

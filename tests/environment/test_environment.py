@@ -62,7 +62,7 @@ class Shelf:
             made = container.commit(repository=repository, tag=tag, changes=changes)
         finally:
             container.remove()
-        self.names = [*(each for each in self.names if each != name), name]
+        self.names = [*(other for other in self.names if other != name), name]
         return str(made.id)
 
     def names_now(self) -> list[str]:
@@ -156,11 +156,11 @@ def test_a_name_that_a_person_gave_to_a_kept_image_stays(
 ) -> None:
     owner = uuid.uuid4().hex
     shelf.keep(Environment(BASE, None, owner, owner))
-    theirs = f"resolver-test-theirs:{owner}"
-    engine.images.get(f"{PREPARED_PREFIX}:{owner}").tag(*theirs.split(":"))
-    shelf.names.append(theirs)
+    persons_tag = f"resolver-test-theirs:{owner}"
+    engine.images.get(f"{PREPARED_PREFIX}:{owner}").tag(*persons_tag.split(":"))
+    shelf.names.append(persons_tag)
     remove_older_environments(engine, owner, keep_count=0)
-    assert shelf.names_now() == [theirs]
+    assert shelf.names_now() == [persons_tag]
 
 
 def test_the_tree_is_the_one_that_the_setup_is_run_in_not_the_default_branch_s(

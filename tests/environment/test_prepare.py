@@ -13,7 +13,8 @@ from resolver.events import observations as o
 from resolver.events.actions import SandboxAction
 from resolver.events.base import Source
 from resolver.events.state import State
-from resolver.events.stream import EventStream, MemoryStore
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream
 from resolver.runtime.base import Machine
 from resolver.runtime.environment.environment import (
     Environment,

@@ -25,7 +25,7 @@ def propose(files: Mapping[str, str]) -> ProposedEnvironment:
         return files[path].encode() if path in files else None
 
     def exists(path: str) -> bool:
-        return any(each == path or each.startswith(f"{path}/") for each in files)
+        return any(file == path or file.startswith(f"{path}/") for file in files)
 
     names = {path for path in files if "/" not in path}
     return propose_environment(survey(names, read), read, exists)
@@ -120,9 +120,9 @@ def missing(script: str) -> list[str]:
         return FILES[path].encode() if path in FILES else None
 
     def exists(path: str) -> bool:
-        return any(each == path or each.startswith(f"{path}/") for each in FILES)
+        return any(file == path or file.startswith(f"{path}/") for file in FILES)
 
-    return [f"{each.by}: {each.path}" for each in missing_files(script, "x", read, exists)]
+    return [f"{missing.by}: {missing.path}" for missing in missing_files(script, "x", read, exists)]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from resolver.evaluation.attempt import scripted_replies
-from resolver.evaluation.bundled import bundled_suite
-from resolver.evaluation.task_format import REPOSITORY_FOLDER, SOLUTION_PATCH
+from resolver.evaluation.task_format import REPOSITORY_FOLDER, SOLUTION_PATCH, bundled_suite
 
 PARTS = Path(__file__).parents[1] / "parts"
 TASK = bundled_suite() / "shell-spaces"

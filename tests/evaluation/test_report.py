@@ -33,13 +33,13 @@ def result(task: str, model: str = "a/b", **values: Any) -> AttemptResult:
 
 
 def make_results(folder: Path, *results: AttemptResult) -> Evaluation:
-    tasks = tuple(dict.fromkeys(each.task for each in results))
-    models = tuple(dict.fromkeys(each.model for each in results))
+    tasks = tuple(dict.fromkeys(result.task for result in results))
+    models = tuple(dict.fromkeys(result.model for result in results))
     write_evaluation(folder, EvaluationFile(suite="suite", tasks=tasks, models=models))
-    for each in results:
-        target = attempt_folder(folder, each.model, each.task)
+    for result in results:
+        target = attempt_folder(folder, result.model, result.task)
         target.mkdir(parents=True)
-        write_result(target, each)
+        write_result(target, result)
     return read_evaluation(folder)
 
 

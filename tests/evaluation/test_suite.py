@@ -10,10 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from resolver.evaluation.bundled import BUNDLED, find_suite
 from resolver.evaluation.repositories import apply_patch, open_task_repository
 from resolver.evaluation.scoring import build_scored_tree, score_execution
-from resolver.evaluation.task_format import SOLUTION_PATCH, EvaluationTask, read_suite
+from resolver.evaluation.task_format import (
+    BUNDLED,
+    SOLUTION_PATCH,
+    EvaluationTask,
+    find_suite,
+    read_suite,
+)
 from resolver.git.workspace import Workspace
 from resolver.models.verification import CheckExecution
 from resolver.verification.reports import read_reports

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from resolver.errors import LogError, LogTooNew
 from resolver.events.log import MAX_LINE_BYTES, dump_line, read_log
 from resolver.events.repair import RepairedLog, repair_log
-from resolver.events.sql import open_log
 from resolver.events.state import State
+from resolver.storage.event_table import open_log
 from tests.events.strategies import logs
 
 NULL = b'{"id":%d,"kind":"null"}\n'

@@ -17,7 +17,6 @@ from resolver.events.observations import (
     ChangedPaths,
     CmdOutput,
     DelegateResult,
-    ErrorObservation,
     FileEditResult,
 )
 from resolver.events.state import State
@@ -162,18 +161,16 @@ def test_the_files_that_differ_are_those_of_the_last_report_also_of_a_delegate()
     assert state.files_touched == ["a.py", "b.py", "c"]
 
 
-def test_error_plan_and_limits_are_the_last_ones_in_the_log() -> None:
+def test_plan_and_limits_are_the_last_ones_in_the_log() -> None:
     state = State.fold(
         numbered(
             PlanUpdate(items=(PlanItem(title="a"),)),
             PlanUpdate(items=(PlanItem(title="a", status="done"), PlanItem(title="b"))),
-            ErrorObservation(content="first"),
-            ErrorObservation(content="second"),
             LimitsExtended(limits=RunLimits(max_iterations=7)),
         )
     )
     assert [(i.title, i.status) for i in state.plan] == [("a", "done"), ("b", "todo")]
-    assert (state.last_error, state.limits.max_iterations) == ("second", 7)
+    assert state.limits.max_iterations == 7
 
 
 def test_time_without_a_process_or_in_a_pause_does_not_count() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resolver.events.steady_clock import SteadyClock
+from resolver.events.stream import SteadyClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

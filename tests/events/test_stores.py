@@ -14,14 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from sqlalchemy import URL
 
-from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.run_archive import RunArchive, RunClaim
 from resolver.entrypoints.webhook.run_recorder import RunRecorder
 from resolver.errors import LogError, UnstorableEvent
 from resolver.events.actions import FileWrite, McpCall, Think
 from resolver.events.log import MAX_LINE_BYTES, dump_line, parse_logged_event, read_log
-from resolver.events.sql import open_log
-from resolver.events.stream import EventStore, EventStream, JsonlStore, MemoryStore
+from resolver.events.stores import EventStore, JsonlStore, MemoryStore
+from resolver.events.stream import EventStream
+from resolver.storage.database import parse_database_url
+from resolver.storage.event_table import open_log
+from resolver.storage.run_archive import RunArchive, RunClaim
 from tests.events.strategies import logs
 from tests.parts.postgres import Postgres
 
@@ -102,11 +103,11 @@ def test_a_reopened_store_continues_where_it_ended(opened: Opened) -> None:
 
 
 def test_runs_do_not_mix(opened: Opened) -> None:
-    one, other = opened("one"), opened("other")
-    one.append(thought(0, "of one"))
-    other.append(thought(0, "of the other"))
-    assert [e.content for e in one] == ["of one"]
-    assert [e.content for e in other] == ["of the other"]
+    first, second = opened("one"), opened("other")
+    first.append(thought(0, "of one"))
+    second.append(thought(0, "of the other"))
+    assert [e.content for e in first] == ["of one"]
+    assert [e.content for e in second] == ["of the other"]
 
 
 @pytest.mark.parametrize("id", [0, 2, -1])
@@ -218,7 +219,7 @@ import resource, signal, sys
 from pathlib import Path
 from resolver.errors import LogError, RunStopped
 from resolver.events.actions import Think
-from resolver.events.stream import JsonlStore
+from resolver.events.stores import JsonlStore
 from resolver.events.stream import EventStream
 path = Path(sys.argv[1])
 """

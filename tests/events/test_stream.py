@@ -16,7 +16,8 @@ from resolver.events.log import (
     read_log,
 )
 from resolver.events.observations import CmdOutput
-from resolver.events.stream import ROLES, EventStream, JsonlStore, MemoryStore
+from resolver.events.stores import JsonlStore, MemoryStore
+from resolver.events.stream import ROLES, EventStream
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

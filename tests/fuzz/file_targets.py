@@ -38,7 +38,7 @@ from resolver.git.push import branch_name, slug
 from resolver.git.tree import quote
 from resolver.github.context.workflows import read_workflow
 from resolver.memory.frontmatter import read_document, validate_document
-from resolver.memory.skills.reading import SkillSource, read_library
+from resolver.memory.skills.library import SkillSource, read_library
 from resolver.memory.skills.skill import Origin, SkillHead, fill_task_skill
 from resolver.memory.skills.triggers import covers, find_triggers, prepare_text
 from resolver.models.pull_request import (
@@ -115,7 +115,7 @@ def declared_checks(data: bytes) -> None:
     except ValueError as error:
         assert str(error)
     else:
-        assert all(each.name and each.command for each in checks)
+        assert all(check.name and check.command for check in checks)
 
 
 @fuzzed(
@@ -211,8 +211,8 @@ def skill_trigger(data: bytes) -> None:
     """Triggers and globs of skills: matched against any text."""
     trigger, _, text = as_text(data).partition("\0")
     with suppress(ValidationError):
-        for each in SkillHead.model_validate({"triggers": [trigger]}).triggers:
-            find_triggers(each, prepare_text(text))
+        for trigger_words in SkillHead.model_validate({"triggers": [trigger]}).triggers:
+            find_triggers(trigger_words, prepare_text(text))
     assert covers(trigger, text) in {True, False}
 
 
@@ -263,7 +263,7 @@ def workflow_file(data: bytes) -> None:
     policy = ServicePolicy(("postgres",))
     found = discover_checks(tree, AllowList.parse(("packages",)), policy)
     assert len(found.checks) <= MAX_CHECKS
-    assert all("\0" not in each.command for each in found.checks)
+    assert all("\0" not in check.command for check in found.checks)
     try:
         find_setup({COPILOT[0]: data}.get)
     except UsageError as error:
@@ -326,7 +326,7 @@ def project_file(data: bytes) -> None:
     files = {path: content, "tests/test_a.py": b"def test_a(): pass\n"}
     found = discover_checks(ProjectTree.from_files(files), AllowList.parse(("packages",)))
     assert len(found.checks) <= MAX_CHECKS
-    assert all("\0" not in each.command for each in found.checks)
+    assert all("\0" not in check.command for check in found.checks)
     surveyed = survey(files, files.get)
     assert surveyed.image and "\n" not in surveyed.image
 
@@ -343,7 +343,7 @@ def dockerfile(data: bytes) -> None:
     except UsageError as error:
         assert "ci/Dockerfile" in error.what
     else:
-        assert all(":" in each or "@" in each for each in found)
+        assert all(":" in image or "@" in image for image in found)
 
 
 HUNKS = (
@@ -476,7 +476,9 @@ def git_bundle(data: bytes) -> None:
 
 def _of(report_format: ReportFormat) -> tuple[bytes, ...]:
     return tuple(
-        content for content, (_, each) in zip(REAL, SAMPLES, strict=False) if each == report_format
+        content
+        for content, (_, sample_format) in zip(REAL, SAMPLES, strict=False)
+        if sample_format == report_format
     )
 
 

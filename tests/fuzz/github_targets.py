@@ -9,30 +9,29 @@ from resolver.entrypoints.webhook.webhook import parse_payload
 from resolver.github.comments.comment_text import comment_body
 from resolver.github.comments.markers import (
     DASHBOARD,
-    at_work_in,
-    died_marker,
     ending_of,
+    find_active_run,
+    killed_run_marker,
+    parse_pull_request_marker,
     run_message_in,
-    run_of_marker,
 )
 from resolver.github.comments.open_pull_request import owners_of
 from resolver.github.comments.pull_request_template import (
-    Fact,
-    Part,
-    fill_template,
-    unfilled_template_text,
+    CheckboxStatement,
+    complete_template,
+    template_form,
 )
 from resolver.github.comments.pull_request_text import (
     add_newest_section,
-    body_is_ours,
     commit_message,
     drafting_in,
+    is_generated_body,
     pull_request_body,
     pull_request_title,
 )
-from resolver.github.comments.titles import CommitSubject, write_subject
+from resolver.github.comments.titles import write_subject
 from resolver.github.context.failed_checks import cut_log
-from resolver.github.context.issue_form import find_form
+from resolver.github.context.issue_form import MAX_TEXT, find_form
 from resolver.github.context.pictures import image_head
 from resolver.github.events.commands import asks_for_nothing, find_instruction, read_instruction
 from resolver.github.events.dashboard_boxes import newly_ticked
@@ -43,7 +42,7 @@ from resolver.github.events.parse import (
 )
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.quota_ledger import read_ledger, serialize_ledger
-from resolver.github.text.comment_markdown import fit, is_closed, safe_markdown
+from resolver.github.text.comment_markdown import is_closed, safe_markdown, shorten_markdown
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, references_in, without_pictures
 from resolver.github.text.markdown import (
@@ -52,19 +51,17 @@ from resolver.github.text.markdown import (
     code_span,
     escape,
     fence,
+    format_title,
     make_inert,
     single_line,
-    title,
     visible,
     without_bot_commands,
     without_notifications,
 )
 from resolver.models.run import Trigger
 from resolver.security.invisible_text import with_invisible_shown, without_invisible
-from resolver.trace.highlight import CodeHighlighter
-from resolver.trace.html_markdown import MarkdownRenderer
-from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import clean
+from resolver.trace.untrusted_text import CodeHighlighter, MarkdownRenderer, utf16_length
 from tests.fuzz.target import as_json, as_text, fuzzed
 from tests.github.events.events import parsed
 from tests.github.events.ledgers import NOW, a_run, ledger
@@ -150,15 +147,15 @@ def written_markdown(data: bytes) -> None:
         safe = safe_markdown(text, own_issue=12, limit=limit, forge_host="github.com")
         assert utf16_length(safe) <= limit
         assert not safe or is_closed(safe)
-    assert utf16_length(fit(text, 50)) <= 50
+    assert utf16_length(shorten_markdown(text, 50)) <= 50
 
 
 @fuzzed(*WRITTEN, tokens=MARKDOWN_TOKENS)
 def escaped_text(data: bytes) -> None:
     """Text in comments: escaped, on one line, quoted or as a title, it notifies nobody."""
     text = as_text(data)
-    assert all(match["url"] for match in NOTIFYING.finditer(title(text)))
-    assert 1 <= len(title(text)) <= MAX_TITLE
+    assert all(match["url"] for match in NOTIFYING.finditer(format_title(text)))
+    assert 1 <= len(format_title(text)) <= MAX_TITLE
     assert "\n" not in single_line(text) and "\n" not in code_span(text, in_table=True)
     assert visible(visible(text)) == visible(text)
     assert without_bot_commands(without_bot_commands(text)) == without_bot_commands(text)
@@ -176,7 +173,7 @@ def escaped_text(data: bytes) -> None:
 def links_and_references(data: bytes) -> None:
     """Pictures and references in a cleaned text: found in order, with numbers that exist."""
     text = strip_hidden(as_text(data)).text
-    assert all(each.number > 0 for each in references_in(text, "github.com"))
+    assert all(reference.number > 0 for reference in references_in(text, "github.com"))
     links = PictureLinks()
     marked = links.take(text, as_text(data), "the issue", "/repos/octo/demo/issues/1", "alice")
     assert isinstance(marked, str) and isinstance(without_pictures(text), str)
@@ -192,10 +189,10 @@ def mention(data: bytes) -> None:
     """Mentions and commands of a comment: an instruction that can be stored, or none."""
     text = strip_hidden(as_text(data)).text
     found = find_instruction(text, "@agent")
-    for each in (text, found or ""):
-        instruction = read_instruction(each, pull_request=True)
-        assert len(instruction.text) <= len(each) + 20
-        assert asks_for_nothing(each) in {True, False}
+    for comment in (text, found or ""):
+        instruction = read_instruction(comment, pull_request=True)
+        assert len(instruction.text) <= len(comment) + 20
+        assert asks_for_nothing(comment) in {True, False}
 
 
 FORM = """\
@@ -220,28 +217,27 @@ OLD_FORM = "---\nname: Bug\nabout: x\n---\n**Describe**\nwhat\n\n## Version\n<!-
     tokens="### ## ** _No\u00a0response_ body: type: label: options: required: - [x] - [ ] <!-- -->",
 )  # fmt: skip
 def issue_form(data: bytes) -> None:
-    """Issue templates and a description made from one: a form with labels, or none."""
+    """Issue templates and a description made from one: a template with headings, or none."""
     template, _, body = data.partition(b"\0")
     for name in ("a.yml", "a.md"):
         form = find_form({name: template}, "[Bug]: x", as_text(body))
-        if form is not None:
-            assert all(field.label.strip() for field in form.fields)
+        assert form is None or 0 < len(form.text) <= MAX_TEXT
 
 
 @fuzzed(
-    "## What\n<!-- describe -->\n\n## Why\n\n- [ ] tests\n- [ ] docs\n\nFixes #\n",
-    "**Description**\n\n| Q | A |\n|---|---|\n| Bug fix? | yes |\n\n### How tested\n",
+    "## What\n<!-- describe -->\n\n## Why\n\n- [ ] tests\n- [ ] docs\n\nFixes #\n"
+    "\0## What\nIt adds.\n\n## Why\n\nFixes #12\n\n- [x] tests\n",
+    "**Description**\n\n| Q | A |\n|---|---|\n| Bug fix? | yes |\n\n### How tested\n"
+    "\0**Description**\n\n| Q | A |\n|---|---|\n| Bug fix? | no |\n\n### How tested\n\npytest\n",
     tokens="## # ** - [ ] - [x] <!-- --> Fixes #1 | |-| ``` <details> @alice === ---",
 )
 def pull_request_template(data: bytes) -> None:
-    """Pull request templates: filled in without ticking what nobody knows, and closed."""
-    text = as_text(data)
-    parts = {Part.WHAT: "the summary", Part.TESTED: "the tests"}
-    filled = fill_template(
-        text, parts, frozenset(), own_issue=12, label=lambda part: part.value, empty_text="none"
-    )
-    assert filled is None or all(part in filled for part in parts.values())
-    unfilled_template_text(text, frozenset(Fact), own_issue=None)
+    """Pull request templates and an agent's text for one: filled in without a tick, or refused."""
+    template, _, answer = as_text(data).partition("\0")
+    filled = complete_template(template, answer, frozenset(), own_issue=12, limit=4_000)
+    assert filled is None or filled.strip()
+    complete_template(answer, answer, frozenset(CheckboxStatement), own_issue=None, limit=100)
+    template_form(answer, frozenset(CheckboxStatement), own_issue=None)
 
 
 @fuzzed(*WRITTEN, tokens=MARKDOWN_TOKENS)
@@ -274,13 +270,13 @@ def final_comment(data: bytes) -> None:
 def markers(data: bytes) -> None:
     """Markers in comments and bodies: read, or not there."""
     text = as_text(data)
-    at_work_in(text)
-    died_marker(text)
+    find_active_run(text)
+    killed_run_marker(text)
     ending_of(text, "k")
-    run_of_marker(text)
+    parse_pull_request_marker(text)
     run_message_in(text)
     drafting_in(text, is_draft=True)
-    assert body_is_ours(text) in {True, False}
+    assert is_generated_body(text) in {True, False}
     assert newly_ticked(text, text) == []
     newly_ticked(text, text.replace("[ ]", "[x]"))
     assert utf16_length(add_newest_section(text[:60_000], "<!-- resolver:x -->", "new")) <= 65_536
@@ -343,13 +339,13 @@ def quota_ledger(data: bytes) -> None:
 def commit_subjects(data: bytes) -> None:
     """Subjects of a repository's commits: a style in which a subject fits its limit."""
     subjects = as_text(data).split("\n")
-    subject = write_subject(subjects, CommitSubject("Fix the parser of dates"), limit=72)
+    subject = write_subject(subjects, "Fix the parser of dates", limit=72)
     assert subject and len(subject) <= 72
 
 
 @fuzzed(*WRITTEN, tokens=MARKDOWN_TOKENS)
 def shown_markdown(data: bytes) -> None:
-    """What a browser makes of a model's markdown: no scripts, forms, frames or remote pictures."""
+    """A model's markdown as HTML: no scripts, forms, frames or remote pictures."""
     html = str(MarkdownRenderer(CodeHighlighter()).render(clean(as_text(data))))
     tags = nh3.clean(html, tags=nh3.ALLOWED_TAGS - {"img"})
     assert "<script" not in html and "<img" not in tags and "<iframe" not in html

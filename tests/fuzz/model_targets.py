@@ -261,7 +261,7 @@ def mcp_listing(data: bytes) -> None:
     """Tools that an MCP server lists: schemas of limited size, and names that are plain."""
     value = as_json(data)
     listed = value.get("tools") if isinstance(value, dict) else value
-    tools = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    tools = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     choice = choose_tools([ToolListing("s", tools, lambda name: True)], without_invisible)
     assert sum(len(tool.model_dump_json()) for tool in choice.tools) <= MAX_TOTAL_CHARACTERS
     assert reduce_schema(value, without_invisible)["type"] == "object"

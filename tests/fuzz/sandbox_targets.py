@@ -12,7 +12,6 @@ from resolver.events.actions import BrowseInteractive, CmdRun, FileRead, IPython
 from resolver.events.log import dump_line, parse_line, read_log
 from resolver.events.repair import repair_log
 from resolver.events.state import State
-from resolver.memory.notes import NoteStore
 from resolver.models.approval import RiskLevel
 from resolver.runtime.client import WireClient, take_file, wrap_file
 from resolver.runtime.environment.proposal import missing_files
@@ -30,9 +29,11 @@ from resolver.security.redaction import Redactor
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.shell.checks import read_checks
 from resolver.security.shell.syntax import parse, word_end
+from resolver.storage.notes import FileNoteStore
 from resolver.trace.html import render_html, render_json
-from resolver.trace.markdown import render_comment_trace, render_markdown, utf16_length
+from resolver.trace.markdown import render_comment_trace, render_markdown
 from resolver.trace.text import live_line, render_text
+from resolver.trace.untrusted_text import utf16_length
 from tests.fuzz.target import as_json, as_text, fuzzed
 from tests.runtime.test_egress import client_hello
 
@@ -82,9 +83,9 @@ def trace_of_log(data: bytes) -> None:
     """Any log as markdown, HTML, comment, terminal text and JSON: rendered, within its limit."""
     value = as_json(data)
     events = []
-    for each in value if isinstance(value, list) else [value]:
+    for document in value if isinstance(value, list) else [value]:
         with suppress(LogError):
-            events.append(parse_line(json.dumps(each)))
+            events.append(parse_line(json.dumps(document)))
     State.fold(events)
     assert "\x1b" not in render_markdown(events) + render_text(events)
     assert utf16_length(render_comment_trace(events, 3_000)) <= 3_000
@@ -286,7 +287,7 @@ def shell_text(data: bytes) -> None:
     for start in range(0, min(len(text), 400), 7):
         assert start <= word_end(text, start) <= len(text) + 1
     found = read_checks(text)
-    assert found.checks or not found.vouched
+    assert found.checks or not found.is_conclusive
     missing_files(text, "setup.sh", lambda path: None, lambda path: False)
     analyzer = RuleAnalyzer()
     for action in (
@@ -327,7 +328,7 @@ NOTE = {
 def stored_notes(data: bytes) -> None:
     """Notes that earlier runs have stored: read, or left out."""
     with tempfile.TemporaryDirectory() as folder:
-        store = NoteStore(Path(folder))
+        store = FileNoteStore(Path(folder))
         store.add("octo/demo", ["x"], "run-1", NOW)
         for path in Path(folder).rglob("*.json*"):
             path.write_bytes(data)

@@ -112,11 +112,11 @@ def test_a_tree_with_a_dangerous_name_is_refused(
 
 
 def test_unsorted_trees_and_duplicate_entries_are_refused(scenario: Scenario, forge: Forge) -> None:
-    one, two = forge.object("blob", b"1"), forge.object("blob", b"2")
+    first, second = forge.object("blob", b"1"), forge.object("blob", b"2")
     for entries in (
-        [("100644", "x", one), ("100644", "x", two)],
-        [("100644", "y", one), ("100644", "x", two)],
-        [("0100644", "x", one)],
+        [("100644", "x", first), ("100644", "x", second)],
+        [("100644", "y", first), ("100644", "x", second)],
+        [("0100644", "x", first)],
     ):
         tree = forge.tree(*entries)
         commit = forge.commit(tree, forge.base)
@@ -148,10 +148,10 @@ def test_an_announced_commit_other_than_the_bundles_is_refused(
 @pytest.mark.attack
 def test_extra_refs_are_refused(scenario: Scenario, forge: Forge) -> None:
     """A bundle from the sandbox has more refs than one: refused."""
-    one = forge.tree(("100644", "x", forge.object("blob", b"1")))
-    two = forge.tree(("100644", "x", forge.object("blob", b"2")))
-    first, second = forge.commit(one, forge.base), forge.commit(two, forge.base)
-    assert "2 refs" in _refused(scenario, forge.bundle(first, second), first, one)
+    first_tree = forge.tree(("100644", "x", forge.object("blob", b"1")))
+    second_tree = forge.tree(("100644", "x", forge.object("blob", b"2")))
+    first, second = forge.commit(first_tree, forge.base), forge.commit(second_tree, forge.base)
+    assert "2 refs" in _refused(scenario, forge.bundle(first, second), first, first_tree)
 
 
 @pytest.mark.attack

@@ -346,9 +346,9 @@ def test_a_file_is_read_and_nothing_else(source: Path, tmp_path: Path) -> None:
 
 def test_the_tar_is_deterministic_and_plain(source: Path, tmp_path: Path) -> None:
     workspace = Workspace.clone(str(source), tmp_path / "clone")
-    one = b"".join(workspace.git_dir_tar())
-    assert one == b"".join(workspace.git_dir_tar())
-    with tarfile.open(fileobj=BytesIO(one)) as tar:
+    first = b"".join(workspace.git_dir_tar())
+    assert first == b"".join(workspace.git_dir_tar())
+    with tarfile.open(fileobj=BytesIO(first)) as tar:
         names = [m.name for m in tar if m.isfile()]
         assert all(m.isfile() or m.isdir() for m in tar)
     assert [n for n in names if not n.startswith("objects/pack/pack-")] == [

@@ -7,7 +7,7 @@ import pytest
 
 from resolver.errors import PolicyViolation
 from resolver.git.deceptive_text import MAX_FOUND_PLACES, find_deceptive_text
-from resolver.git.policy import check
+from resolver.git.policy import enforce_policy
 from resolver.git.tree import read_changes
 from tests.git.scenario import Scenario, make_repository, open_scenario, write
 from tests.git.test_policy import POLICY
@@ -75,9 +75,11 @@ def test_bidi_controls_in_code_are_refused_unless_allowed(scenario: Scenario) ->
     """Added code contains bidirectional controls: refused, unless a setting allows them."""
     write(scenario.root, "a.py", "access = 'user\u202e \u2066# admin\u2069'\n")
     with pytest.raises(PolicyViolation, match=r"a\.py line 1: U\+202E") as caught:
-        check(scenario.workspace, scenario.export(), POLICY)
+        enforce_policy(scenario.workspace, scenario.export(), POLICY)
     assert caught.value.settings_decide
-    check(scenario.workspace, scenario.export(), replace(POLICY, allows_bidi_controls=True))
+    enforce_policy(
+        scenario.workspace, scenario.export(), replace(POLICY, allows_bidi_controls=True)
+    )
     write(scenario.root, "a.py", "fine = '\u200b'\n")
     write(scenario.root, "fa.md", "\u2067\n")
-    check(scenario.workspace, scenario.export(), POLICY)
+    enforce_policy(scenario.workspace, scenario.export(), POLICY)

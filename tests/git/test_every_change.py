@@ -339,9 +339,9 @@ def test_an_undone_change_is_empty(scenario: Scenario) -> None:
 
 def test_the_same_change_makes_the_same_bundle_and_commit(scenario: Scenario) -> None:
     write(scenario.root, "x", "x\n")
-    one = scenario.workspace.commit(scenario.export(), "Change", US, AT)
-    two = scenario.workspace.commit(scenario.export(), "Change", US, AT)
-    assert one == two
+    first = scenario.workspace.commit(scenario.export(), "Change", US, AT)
+    second = scenario.workspace.commit(scenario.export(), "Change", US, AT)
+    assert first == second
 
 
 def test_a_shallow_clone_gives_the_same_tree(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_a_pull_request_is_fetched_with_its_own_commits(served: Served, tmp_path
 
 def _branch_of(served: Served, start: str, files: dict[str, str], *merged: str) -> str:
     """Commit files on top of `start`, as a merge with other commits if there are any."""
-    links = [f"from {start}\n", *(f"merge {each}\n" for each in merged)]
+    links = [f"from {start}\n", *(f"merge {commit}\n" for commit in merged)]
     data = [f"M 100644 inline {name}\ndata {len(text)}\n{text}\n" for name, text in files.items()]
     who = "committer Ann <ann@example.com> 1800000000 +0000\n"
     head = f"commit refs/scratch\nmark :1\n{who}data 4\nwork\n"

@@ -196,12 +196,12 @@ def test_the_resolution_of_each_conflict_is_known(clone: Clone) -> None:
     files: Files = {"both.txt": "xy\n", "gone.txt": None, "theirs.txt": "y\n"}
     tree = clone.tree_with(ours, files)
     ended = find_conflict_resolutions(git, merged, tree, ours, theirs)
-    found = {each.path: (each.kept, each.untouched) for each in ended}
+    found = {resolution.path: (resolution.kept, resolution.untouched) for resolution in ended}
     assert found[b"both.txt"] == ("merged", False) and found[b"ours.txt"] == ("ours", False)
     assert found[b"theirs.txt"] == ("theirs", False)
     assert found[b"gone.txt"] == ("deleted", False)
     untouched = find_conflict_resolutions(git, merged, merged.tree, ours, theirs)
-    assert all(each.untouched and each.kept == "merged" for each in untouched)
+    assert all(resolution.untouched and resolution.kept == "merged" for resolution in untouched)
 
 
 def test_a_file_that_git_renamed_counts_as_unresolved(clone: Clone) -> None:
@@ -358,7 +358,10 @@ def test_a_path_that_is_in_no_version_has_no_resolution(clone: Clone) -> None:
     merged = merge(git, ours, theirs)
     assert set(merged.conflicts) == {b"old", b"one", b"two"}
     ended = find_conflict_resolutions(git, merged, merged.tree, ours, theirs)
-    assert {(each.path, each.kept) for each in ended} == {(b"one", "ours"), (b"two", "theirs")}
+    assert {(resolution.path, resolution.kept) for resolution in ended} == {
+        (b"one", "ours"),
+        (b"two", "theirs"),
+    }
     assert find_paths_as_theirs(git, merged, merged.tree, theirs) == {b"old", b"two"}
     restored = clone.tree_with(ours, {"old": LINES})
     ended = find_conflict_resolutions(git, merged, restored, ours, theirs)

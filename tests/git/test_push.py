@@ -55,10 +55,10 @@ def test_a_branch_is_moved_forward_once(pushing: Pushing) -> None:
 
 def test_a_concurrent_push_is_never_overwritten(pushing: Pushing) -> None:
     made = pushing.made(pushing.tip)
-    theirs = pushing.github.commit(NAME, "work", {"c.txt": "c\n"})
+    pushed_commit = pushing.github.commit(NAME, "work", {"c.txt": "c\n"})
     with pytest.raises(BranchTaken):
         pushing.push(made, pushing.tip)
-    assert pushing.there == theirs
+    assert pushing.there == pushed_commit
 
 
 def test_a_commit_that_is_no_descendant_is_not_sent(pushing: Pushing) -> None:
@@ -109,10 +109,10 @@ def test_missing_workflow_permission_is_named(pushing: Pushing) -> None:
 
 
 def test_the_tip_of_a_branch_is_fetched_into_the_clone(pushing: Pushing) -> None:
-    theirs = pushing.github.commit(NAME, "work", {"c.txt": "c\n"})
+    pushed_commit = pushing.github.commit(NAME, "work", {"c.txt": "c\n"})
     git = pushing.workspace.git
-    assert fetch_tip(git, pushing.url, "work", pushing.credential) == theirs
-    assert git.text("cat-file", "-t", theirs) == "commit"
+    assert fetch_tip(git, pushing.url, "work", pushing.credential) == pushed_commit
+    assert git.text("cat-file", "-t", pushed_commit) == "commit"
     assert fetch_tip(git, pushing.url, "nothing", pushing.credential) is None
 
 

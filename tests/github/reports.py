@@ -40,9 +40,9 @@ def trigger(**changes: Any) -> Trigger:
     return Trigger(**{**values, **changes})
 
 
-def task(asked: Trigger, **changes: Any) -> Task:
+def task(request: Trigger, **changes: Any) -> Task:
     values: dict[str, Any] = {
-        "trigger": asked,
+        "trigger": request,
         "title": "It breaks",
         "body": "Please help",
         "base_branch": "main",
@@ -104,12 +104,12 @@ def verification(**changes: Any) -> Verification:
 
 
 def report(**changes: Any) -> Report:
-    asked = changes.pop("trigger", None) or trigger()
+    request = changes.pop("trigger", None) or trigger()
     values: dict[str, Any] = {
-        "trigger": asked,
+        "trigger": request,
         "run": "run-1",
         "model": "test/model",
-        "task": task(asked),
+        "task": task(request),
         "outcome": outcome(),
         "patch": patch(),
         "commands": commands(),

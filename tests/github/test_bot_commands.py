@@ -9,8 +9,8 @@ from resolver.github.comments.pull_request_text import commit_message, pull_requ
 from resolver.github.text.comment_markdown import safe_markdown
 from resolver.github.text.markdown import (
     fence,
+    format_title,
     single_line,
-    title,
     without_bot_commands,
     without_notifications,
 )
@@ -53,7 +53,7 @@ def test_no_line_begins_with_a_command(form: str, command: str) -> None:
         without_notifications(text),
     ):
         assert not LIVE.search(written), written
-    assert not LIVE.search(title(command))
+    assert not LIVE.search(format_title(command))
     assert without_bot_commands(without_bot_commands(text)) == without_bot_commands(text)
 
 
@@ -71,7 +71,7 @@ def test_long_lines_are_read_once(text: str) -> None:
 
 
 @pytest.mark.attack
-def test_a_pull_request_and_its_commit_command_nobody() -> None:
+def test_a_pull_request_and_its_commit_contain_no_commands() -> None:
     """The model's report contains bot commands: pull request and commit message command nobody."""
     words = "\n\n".join(["/approve", "bors r+", "@dependabot merge", "Fine. " * 20 + "/lgtm"])
     made: Any = reports.report(outcome=reports.outcome(message=f"/merge\n\n{words}", change=words))
@@ -84,7 +84,7 @@ def test_a_pull_request_and_its_commit_command_nobody() -> None:
 def test_commits_in_a_text_are_no_links(text: str) -> None:
     """The model writes full commit hashes and OWNER/NAME@SHA: they don't become links."""
     assert re.search(r"`(?:[\w/]+@)?0123456[0-9a-f]*`", safe_markdown(text))
-    for written in (title(text), without_notifications(text)):
+    for written in (format_title(text), without_notifications(text)):
         assert not re.search(r"\b[0-9a-f]{40}\b|@[0-9a-f]{7}", written)
         assert written.replace("\u2060", "") == text
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.comments.titles import is_about_the_work, says_what_changed
+from resolver.github.comments.titles import is_about_process, is_descriptive_title
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,14 @@ from resolver.github.comments.titles import is_about_the_work, says_what_changed
         "Correctly decode bytes in Header.fromstring",
         "Wrote a guide to migrations",
         "Test the lock before it is taken",
+        "Show the diff of a dry run",
+        "Find modules below a namespace package",
+        "Apply the default timeout to uploads",
+        "Print the status code of a failed request",
     ],
 )
 def test_a_verb_of_change_and_what_it_changes_is_a_title(line: str) -> None:
-    assert says_what_changed(line, ["The lock is taken twice"])
+    assert is_descriptive_title(line, ["The lock is taken twice"])
 
 
 @pytest.mark.parametrize(
@@ -60,15 +64,31 @@ def test_a_verb_of_change_and_what_it_changes_is_a_title(line: str) -> None:
         "Implemented the requested changes",
         "Set does not override __eq__",
         "Summary of changes",
+        "Create reproduce.py",
+        "Delete test_repro.py",
+        "Create a reproduction script",
+        "Write a script to reproduce the bug",
+        "Add print statements to debug",
+        "Find the root cause",
+        "Find where the lock is taken",
+        "Copy the parser to /tmp",
+        "Revert the temporary debug changes",
+        "Install the dependencies",
+        "Set up the environment",
+        "Use sed to replace the line",
+        "Open the file django/db/models.py",
+        "Make the change in separable.py",
+        "Show the diff",
+        "Print the output of the command",
         "",
         "...",
     ],
 )
 def test_a_line_about_the_work_is_not_a_title(line: str) -> None:
-    assert not says_what_changed(line, ["The lock is taken twice"])
+    assert not is_descriptive_title(line, ["The lock is taken twice"])
 
 
 @given(st.text())
 def test_any_line_gets_an_answer(line: str) -> None:
-    says_what_changed(line, [line])
-    is_about_the_work(line)
+    is_descriptive_title(line, [line])
+    is_about_process(line)

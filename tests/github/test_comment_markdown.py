@@ -12,12 +12,12 @@ from resolver.github.text.markdown import (
     NOTIFYING,
     code_span,
     fence,
+    format_title,
     markdown_parser,
     single_line,
-    title,
     without_notifications,
 )
-from resolver.trace.markdown import utf16_length
+from resolver.trace.untrusted_text import utf16_length
 
 PIECES = [
     "@alice",
@@ -208,7 +208,7 @@ def test_one_line_is_one_inert_line(soup: str) -> None:
 
 @given(st.one_of(SOUP, st.text()))
 def test_a_title_is_never_empty_long_or_active(text: str) -> None:
-    line = title(text * 10)
+    line = format_title(text * 10)
     assert 1 <= len(line) <= 256
     assert "\n" not in line
     assert not re.search(r"(?<![A-Za-z0-9])@[A-Za-z0-9]", line)
@@ -216,13 +216,13 @@ def test_a_title_is_never_empty_long_or_active(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["GH-3#1", "x gh-3/demo#1", "a/gh-2#5"])
 def test_no_part_of_several_references_in_one_is_left(text: str) -> None:
-    for written in (title(text), without_notifications(text)):
+    for written in (format_title(text), without_notifications(text)):
         assert not NOTIFYING.search(written)
 
 
 def test_a_title_closes_no_other_issue() -> None:
-    assert "#99" not in title("fixes #99 and https://github.com/o/r/issues/5", own_issue=12)
-    assert "https://" not in title("fixes https://github.com/o/r/issues/5")
+    assert "#99" not in format_title("fixes #99 and https://github.com/o/r/issues/5", own_issue=12)
+    assert "https://" not in format_title("fixes https://github.com/o/r/issues/5")
 
 
 def test_a_diagram_language_is_shown_not_drawn() -> None:

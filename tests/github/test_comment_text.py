@@ -29,7 +29,7 @@ from resolver.github.comments.pull_request_text import (
     pull_request_title,
 )
 from resolver.github.comments.report import Ending, Report, RunFailure, failure_from_error
-from resolver.github.text.comment_markdown import MAX_BODY, fit, is_closed
+from resolver.github.text.comment_markdown import MAX_BODY, is_closed, shorten_markdown
 from resolver.github.text.markdown import markdown_parser
 from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.pull_request import OpenPullRequest, PublishedReview, PullRequestContext
@@ -37,7 +37,7 @@ from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
     ConflictResolution,
-    Declined,
+    DeclineReason,
     FileChange,
     Outcome,
     Patch,
@@ -47,10 +47,10 @@ from resolver.models.run import (
     ResolvedConflict,
     RunState,
     TriggerKind,
-    Unverified,
+    UnverifiedReason,
 )
-from resolver.models.verification import DISABLED
-from resolver.trace.markdown import utf16_length
+from resolver.models.verification import DISABLED, OmittedCheck, Verification
+from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 
 PULL = PullRequest(title="A fix", body="b", number=13, url="https://github.com/octo/demo/pull/13")
@@ -95,7 +95,7 @@ def ended(ending: Ending) -> Report:
 WANTED = PendingApproval(
     kind="cmd_run", text="rm -rf ~", level=RiskLevel.HIGH, reasons=("destroys",)
 )
-REVIEW = PublishedReview(commit="d" * 40, url="https://x/r", placed=2, beside=1)
+REVIEW = PublishedReview(commit="d" * 40, url="https://x/r", placed=2, in_body=1)
 
 
 @pytest.mark.parametrize("cause", get_args(Cause))
@@ -225,12 +225,12 @@ def test_a_comment_says_whose_version_of_a_conflict_was_kept(
     pull = PullRequestContext(
         number=5, head="a" * 40, base_branch="main", head_branch="half", conflicts=("lines.py",)
     )
-    asked = reports.trigger()
+    trigger = reports.trigger()
     settled = (ResolvedConflict(path="lines.py", kept=kept, untouched=untouched),)
     published = Publication(how="updated", branch="half", commit="c" * 40, conflicts=settled)
     report = reports.report(
-        trigger=asked,
-        task=reports.task(asked, pull=pull),
+        trigger=trigger,
+        task=reports.task(trigger, pull=pull),
         publication=published,
         pull_request=PULL,
     )
@@ -254,7 +254,7 @@ def test_a_comment_says_whose_version_of_a_conflict_was_kept(
     ],
 )
 def test_each_reason_to_change_nothing_has_its_own_comment(
-    declined: Declined, state: RunState, ending: str, says: str, what_next: str
+    declined: DeclineReason, state: RunState, ending: str, says: str, what_next: str
 ) -> None:
     words = "Is `add` meant to subtract? Here 2 + 2 gives 0."
     outcome = reports.outcome(words, state=state, declined=declined, task_completed=False)
@@ -374,11 +374,11 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
     pull = PullRequestContext(
         number=5, head="a" * 40, base_branch="main", conflicts=("a.py",), author="mona"
     )
-    asked = reports.trigger()
+    trigger = reports.trigger()
     conflicts = (ResolvedConflict(path="a.py", kept="merged"),)
     report = reports.report(
-        trigger=asked,
-        task=reports.task(asked, pull=pull),
+        trigger=trigger,
+        task=reports.task(trigger, pull=pull),
         unverified="not_verified",
         draft=True,
         publication=Publication(how=how, branch="work", commit="c" * 40, conflicts=conflicts),
@@ -409,7 +409,7 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
     ],
 )
 def test_a_comment_asks_for_a_review_or_says_why_the_pull_request_is_a_draft(
-    is_draft: bool, wanted: bool, unverified: Unverified, sentence: str
+    is_draft: bool, wanted: bool, unverified: UnverifiedReason, sentence: str
 ) -> None:
     pull = PULL.model_copy(update={"draft": is_draft})
     found = reports.report(
@@ -421,11 +421,11 @@ def test_a_comment_asks_for_a_review_or_says_why_the_pull_request_is_a_draft(
 
 def test_a_comment_on_the_pull_request_of_a_person_says_what_is_not_verified_and_no_draft() -> None:
     pull = PullRequestContext(number=5, head="a" * 40, base_branch="main", author="mona")
-    asked = reports.trigger()
+    trigger = reports.trigger()
     body = comment_body(
         reports.report(
-            trigger=asked,
-            task=reports.task(asked, pull=pull),
+            trigger=trigger,
+            task=reports.task(trigger, pull=pull),
             unverified="not_verified",
             verification=DISABLED,
             draft=True,
@@ -457,8 +457,8 @@ def test_text_after_the_note_on_unfinished_work_is_a_separate_paragraph() -> Non
 
 
 def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
-    asked = reports.trigger(kind=TriggerKind.LOCAL, number=None, repository="/home/me/x")
-    body = pull_request_body(reports.report(trigger=asked))
+    trigger = reports.trigger(kind=TriggerKind.LOCAL, number=None, repository="/home/me/x")
+    body = pull_request_body(reports.report(trigger=trigger))
     assert "#12" not in body
     assert "<!--" not in body
 
@@ -484,39 +484,54 @@ def test_the_title_is_the_agents_line_or_the_issues(message: str, title: str) ->
     assert pull_request_title(reports.report(outcome=reports.outcome(message))) == title
 
 
+@pytest.mark.parametrize(
+    ("proposed", "title"),
+    [
+        ("Handle empty input", "Handle empty input"),
+        ("All tests passed", "Make add add"),
+        ("x" * 500, "Make add add"),
+        ("Handle @bob's input\n\nAnd more", "Handle @\u2060bob's input"),
+    ],
+)
+def test_a_separate_title_that_says_what_changed_is_preferred(proposed: str, title: str) -> None:
+    outcome = reports.outcome("Make add add", pull_request_title=proposed)
+    report = reports.report(outcome=outcome)
+    assert pull_request_title(report) == commit_message(report).split("\n")[0] == title
+
+
 def test_the_title_that_the_requester_gave_stays_as_it_is() -> None:
-    asked = reports.trigger(instruction='fix it, and title it "add Alpha()"')
+    trigger = reports.trigger(instruction='fix it, and title it "add Alpha()"')
     conventions = Conventions(subjects=tuple(f"fix: word {n}" for n in range(20)))
-    report = reports.report(trigger=asked, conventions=conventions)
+    report = reports.report(trigger=trigger, conventions=conventions)
     given_ = report.model_copy(
         update={"outcome": reports.outcome("add Alpha()\n\nIt was missing.")}
     )
     assert pull_request_title(given_) == "add Alpha()"
-    asked = reports.trigger(instruction="fix it and call the pull request Support for alpha")
-    named = {"trigger": asked, "outcome": reports.outcome("Support for alpha\n\nIt was missing.")}
+    trigger = reports.trigger(instruction="fix it and call the pull request Support for alpha")
+    named = {"trigger": trigger, "outcome": reports.outcome("Support for alpha\n\nIt was missing.")}
     assert pull_request_title(report.model_copy(update=named)) == "Support for alpha"
     other = report.model_copy(update={"outcome": reports.outcome("Handle beta()")})
     assert pull_request_title(other) == "fix: handle beta()"
 
 
 def test_an_imperative_issue_title_is_unchanged() -> None:
-    asked = reports.trigger()
+    trigger = reports.trigger()
     for title in ("Add alpha()", "Add a function alpha"):
         report = reports.report(
-            task=reports.task(asked, title=title), outcome=reports.outcome("Done")
+            task=reports.task(trigger, title=title), outcome=reports.outcome("Done")
         )
         assert pull_request_title(report) == title
 
 
 def test_an_uninformative_new_title_is_ignored() -> None:
-    said = reports.outcome("Add mul", pull_request_title="All tests passed")
-    assert new_title(reports.report(outcome=said)) == ""
-    said = reports.outcome("Add mul", pull_request_title="Make add add, and add mul")
-    assert new_title(reports.report(outcome=said)) == "Make add add, and add mul"
+    outcome = reports.outcome("Add mul", pull_request_title="All tests passed")
+    assert new_title(reports.report(outcome=outcome)) == ""
+    outcome = reports.outcome("Add mul", pull_request_title="Make add add, and add mul")
+    assert new_title(reports.report(outcome=outcome)) == "Make add add, and add mul"
 
 
 @pytest.mark.parametrize(
-    ("said", "subject"),
+    ("outcome", "subject"),
     [
         (reports.outcome("Handle negative numbers\n\nThey add up."), "Handle negative numbers"),
         (
@@ -532,7 +547,7 @@ def test_an_uninformative_new_title_is_ignored() -> None:
         (reports.outcome("All tests passed. I am done."), "Change a.py and 1 other file"),
     ],
 )
-def test_a_commit_on_a_pull_request_says_what_was_changed(said: Outcome, subject: str) -> None:
+def test_a_commit_on_a_pull_request_says_what_was_changed(outcome: Outcome, subject: str) -> None:
     pull = OpenPullRequest(
         number=3, title="It breaks", branch="b", head="0" * 40, base_branch="main"
     )
@@ -541,9 +556,13 @@ def test_a_commit_on_a_pull_request_says_what_was_changed(said: Outcome, subject
         for path in ("a.py", "b.py")
     )
     patch = Patch(base="0" * 40, tree="1" * 40, files=files)
-    asked = reports.trigger()
+    trigger = reports.trigger()
     report = Report(
-        trigger=asked, run="r", task=reports.task(asked, follows=pull), outcome=said, patch=patch
+        trigger=trigger,
+        run="r",
+        task=reports.task(trigger, follows=pull),
+        outcome=outcome,
+        patch=patch,
     )
     assert commit_message(report).splitlines()[0] == subject
 
@@ -584,7 +603,6 @@ HUGE = [
 
 
 @pytest.mark.parametrize("trace", HUGE, ids=range(len(HUGE)))
-@pytest.mark.timeout(60)
 def test_a_trace_of_any_size_fits_with_closed_markup(trace: str) -> None:
     body = comment_body(reports.report(pull_request=PULL, trace_markdown=trace))
     assert utf16_length(body) <= MAX_BODY
@@ -593,7 +611,6 @@ def test_a_trace_of_any_size_fits_with_closed_markup(trace: str) -> None:
 
 
 @pytest.mark.parametrize("text", HUGE, ids=range(len(HUGE)))
-@pytest.mark.timeout(60)
 def test_a_pull_request_body_fits_whatever_the_agent_says_and_runs(text: str) -> None:
     paths = [f"{'d' * 200}/{i}.py" for i in range(2_000)]
     report = reports.report(
@@ -609,15 +626,87 @@ def test_a_pull_request_body_fits_whatever_the_agent_says_and_runs(text: str) ->
 
 
 @pytest.mark.parametrize("text", [HUGE[1], HUGE[6], HUGE[7], "## What\n\n" * 3_000], ids=range(4))
-@pytest.mark.timeout(60)
 def test_a_body_fits_whatever_the_repositorys_template(text: str) -> None:
     for template in (f"## What\n\nx\n\n## More\n\n{text[:20_000]}", text[:20_000]):
         conventions = Conventions(template=template)
-        report = reports.report(outcome=reports.outcome("a b c " * 9_000), conventions=conventions)
-        body = pull_request_body(report)
-        assert utf16_length(body) <= MAX_BODY
-        assert is_closed(body)
-        assert "Fixes #12" in body and "**Not verified:**" in body
+        for answer in ("", f"## What\n\n{text[:60_000]}"):
+            outcome = reports.outcome("a b c " * 9_000, pull_request_body=answer)
+            body = pull_request_body(reports.report(outcome=outcome, conventions=conventions))
+            assert utf16_length(body) <= MAX_BODY
+            assert is_closed(body)
+            assert "Fixes #12" in body and "**Not verified:**" in body
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_filled_template_closes_the_issue_only_if_the_work_is_complete(is_whole: bool) -> None:
+    outcome = reports.outcome(
+        "Make add add",
+        task_completed=is_whole,
+        cause="THE-CAUSE",
+        change="THE-CHANGE",
+        verification="THE-RUNS",
+        remaining="THE-REST",
+        pull_request_body="## What\n\nIt adds now.\n\n## Issue\n\nFixes #12",
+    )
+    conventions = Conventions(template="## What\n\nsay\n\n## Issue\n\nFixes #\n")
+    body = pull_request_body(reports.report(outcome=outcome, conventions=conventions))
+    assert body.count("Fixes #12") == is_whole and ("For #12" in body) != is_whole
+    assert "## What\n\nIt adds now.\n\n## Issue" in body
+    for words in ("THE-RUNS", "THE-REST", "`a.py`", "$0.42", "is a claim, not a proof"):
+        assert words in body
+    assert "THE-CAUSE" not in body and "THE-CHANGE" not in body  # the template says both
+
+
+@pytest.mark.parametrize("text", ["`Fixes #12`", "Fixes #7", "It adds."])
+def test_a_filled_template_that_does_not_close_the_issue_follows_a_text_that_does(
+    text: str,
+) -> None:
+    outcome = reports.outcome("Make add add", pull_request_body=f"## What\n\n{text}")
+    conventions = Conventions(template="## What\n")
+    body = pull_request_body(reports.report(outcome=outcome, conventions=conventions))
+    assert "\n\nFixes #12\n\n## What\n\n" in body
+
+
+def test_a_title_alone_describes_the_change_in_the_template() -> None:
+    conventions = Conventions(template="## What\n")
+    report = reports.report(outcome=reports.outcome("Make add add"), conventions=conventions)
+    assert "## What\n\nMake add add\n\n***" in pull_request_body(report)
+
+
+PASSED = reports.verification()
+
+
+@pytest.mark.parametrize(
+    ("verification", "is_ticked"),
+    [
+        (PASSED, True),
+        (None, False),
+        (DISABLED, False),
+        (PASSED.model_copy(update={"verdict": "not_verified"}), False),
+        (
+            PASSED.model_copy(
+                update={"omitted": (OmittedCheck(name="e2e", command="e2e", reason="secrets"),)}
+            ),
+            False,
+        ),
+        (
+            PASSED.model_copy(
+                update={"checks": (PASSED.checks[0].model_copy(update={"scope": "affected"}),)}
+            ),
+            False,
+        ),
+    ],
+    ids=["all", "none", "off", "not verified", "omitted", "affected"],
+)
+def test_all_tests_pass_is_ticked_if_resolver_saw_all_pass(
+    verification: Verification | None, is_ticked: bool
+) -> None:
+    conventions = Conventions(template="## What\n\n- [ ] All tests pass\n- [ ] I added tests")
+    outcome = reports.outcome("Make add add", pull_request_body="## What\n\nIt adds.")
+    report = reports.report(outcome=outcome, conventions=conventions, verification=verification)
+    body = pull_request_body(report)
+    assert ("- [x] All tests pass" in body) == is_ticked
+    assert "- [ ] I added tests" in body
 
 
 def test_the_commit_states_the_reason_and_no_forged_trailer() -> None:
@@ -663,14 +752,14 @@ def test_title_and_subject_follow_the_repositorys_style() -> None:
     st.integers(min_value=300, max_value=2_000),
 )
 def test_a_shortened_trace_has_closed_markup(text: str, limit: int) -> None:
-    fitted = fit(text * 5, limit)
+    fitted = shorten_markdown(text * 5, limit)
     assert utf16_length(fitted) <= limit
     assert is_closed(fitted)
 
 
 def test_a_long_trace_keeps_its_first_and_last_blocks() -> None:
     blocks = [f"#### {i}\n\n```\n{'x' * 300}\n```" for i in range(200)]
-    fitted = fit("\n\n".join(blocks), 10_000)
+    fitted = shorten_markdown("\n\n".join(blocks), 10_000)
     assert "#### 0\n" in fitted
     assert "#### 199\n" in fitted
     assert "left out" in fitted

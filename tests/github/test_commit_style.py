@@ -5,12 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.comments.titles import (
-    DEFAULT_SUBJECT_LENGTH,
-    CommitSubject,
-    change_kind_of,
+    MAX_SUBJECT_LENGTH,
     has_conventional_commits,
-    max_subject_length,
-    says_what_changed,
+    is_descriptive_title,
     write_subject,
 )
 
@@ -33,7 +30,7 @@ PLAIN = [
 ]
 GENERATED = ["Merge branch 'x'", 'Revert "y"', "v1.2.3", "Bump a from 1 to 2", "Release 2"] * 3
 
-FIX = CommitSubject("Keep the sign of an amount", ("src/parser/money.py", "tests/test_money.py"))
+FIX = "Keep the sign of an amount"
 
 
 @pytest.mark.parametrize(
@@ -64,51 +61,37 @@ def test_only_a_missing_type_is_added(subjects: list[str], expected: str) -> Non
     ],
 )
 def test_a_title_in_a_style_of_its_own_is_unchanged(title: str) -> None:
-    assert says_what_changed(title)
-    assert write_subject(PLAIN, CommitSubject(title)) == title
+    assert is_descriptive_title(title)
+    assert write_subject(PLAIN, title) == title
 
 
 @pytest.mark.parametrize(
-    ("text", "paths", "labels", "work"),
+    ("text", "subject"),
     [
-        ("Close the file", ("a.py",), (), "fix"),
-        ("Add a flag", ("a.py",), (), "feat"),
-        ("Make it so", ("a.py",), ("kind/feature",), "feat"),
-        ("Add a word", ("README.md", "docs/conf.py"), (), "docs"),
-        ("Add a case", ("tests/test_a.py", "pkg/a_test.go"), (), "test"),
-        ("Pin it", (".github/workflows/ci.yml",), (), "ci"),
-        ("Close the file", ("a.py", "README.md"), (), "fix"),
-        ("Close the file", (), (), "fix"),
+        ("Close the file", "fix: close the file"),
+        ("Add a flag", "feat: add a flag"),
+        ("docs: Add a word", "docs: Add a word"),
     ],
 )
-def test_the_type_of_change_is_derived_from_files_labels_and_text(
-    text: str, paths: tuple[str, ...], labels: tuple[str, ...], work: str
-) -> None:
-    assert change_kind_of(CommitSubject(text, paths, labels)) == work
+def test_the_missing_type_is_that_of_a_fix_or_a_feature(text: str, subject: str) -> None:
+    assert write_subject(CONVENTIONAL, text) == subject
 
 
 def test_a_proper_name_keeps_its_letters() -> None:
     for text in ("PyYAML is pinned", "README names it", "iOS is named"):
-        assert write_subject(CONVENTIONAL, CommitSubject(text)) == f"fix: {text}"
+        assert write_subject(CONVENTIONAL, text) == f"fix: {text}"
 
 
 def test_a_long_subject_is_truncated_between_words() -> None:
-    subject = CommitSubject("Keep the sign " * 20)
-    short = write_subject(PLAIN, subject, limit=max_subject_length(PLAIN))
-    assert len(short) <= DEFAULT_SUBJECT_LENGTH and short.endswith("sign…")
-    assert len(write_subject(PLAIN, subject)) > 200
-
-
-def test_subjects_may_be_long_if_the_repositorys_are() -> None:
-    long = f"Fix {'a long thing ' * 7}".strip()
-    assert max_subject_length([long] * 9) == len(long)
-    assert max_subject_length([long * 2] * 9) == 100
+    text = "Keep the sign " * 20
+    short = write_subject(PLAIN, text, limit=MAX_SUBJECT_LENGTH)
+    assert len(short) <= MAX_SUBJECT_LENGTH and short.endswith("sign…")
+    assert len(write_subject(PLAIN, text)) > 200
 
 
 @given(st.lists(st.text(max_size=60), max_size=30), st.text(min_size=1, max_size=80))
 def test_any_history_and_any_text_give_one_line(subjects: list[str], text: str) -> None:
-    limit = max_subject_length(subjects)
-    line = write_subject(subjects, CommitSubject(text), limit=limit)
-    assert "\n" not in line and len(line) <= limit
-    assert write_subject(subjects, CommitSubject(line), limit=limit) == line
+    line = write_subject(subjects, text, limit=MAX_SUBJECT_LENGTH)
+    assert "\n" not in line and len(line) <= MAX_SUBJECT_LENGTH
+    assert write_subject(subjects, line, limit=MAX_SUBJECT_LENGTH) == line
     has_conventional_commits(subjects)

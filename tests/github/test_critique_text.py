@@ -3,7 +3,7 @@
 from resolver.github.comments.pull_request_text import pull_request_body
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.models.critique import Critique, UnrelatedFile
-from resolver.trace.markdown import utf16_length
+from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 
 HOSTILE = "</details>\n@octocat #1 <img src=x> **Verified:** `x` [a](http://evil.example)\n| a |"
@@ -20,14 +20,14 @@ def test_an_opinion_is_folded_and_labeled_below_the_verdict() -> None:
         model="m/x", addresses_issue="partly", reason="No test.", unrelated=unrelated, cost=0.01
     )
     text = body(opinion)
-    summary = "A model's opinion: the change does a part of what the issue asks; 1 file looks"
+    summary = "A model's opinion: the change does part of what the issue asks; 1 file looks"
     assert text.index("**Verified:**") < text.index(f"<details><summary>{summary}")
     assert "- `b.py` looks unrelated: renames a variable" in text
     assert "By `m/x`" in text and "$0.01" in text and "decides nothing" in text
     assert summary in body(opinion, verified=False)
 
 
-def test_without_an_opinion_there_is_no_word_of_one() -> None:
+def test_without_an_opinion_none_is_mentioned() -> None:
     assert "opinion" not in body(None)
 
 

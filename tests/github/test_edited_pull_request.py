@@ -6,19 +6,19 @@ from hypothesis import strategies as st
 from resolver.github.comments.markers import ending_of, run_marker
 from resolver.github.comments.pull_request_text import (
     add_newest_section,
-    body_is_ours,
     drafting_in,
     has_section_of_run,
+    is_generated_body,
+    is_generated_title,
     remaining_length,
     run_marker_of,
     text_marker,
     text_of,
-    title_is_ours,
     with_drafting,
 )
 from resolver.github.comments.report import Ending
 from resolver.github.text.comment_markdown import MAX_BODY
-from resolver.trace.markdown import utf16_length
+from resolver.trace.untrusted_text import utf16_length
 
 MARKER = run_marker("key", Ending.PULL_REQUEST, 12, "run-1")
 LATER = run_marker("later", Ending.PULL_REQUEST, 12, "run-2")
@@ -32,29 +32,40 @@ TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_siz
 
 
 @given(TEXTS, TEXTS)
-def test_resolvers_text_is_told_from_additions(title: str, text: str) -> None:
+def test_resolvers_text_is_distinguished_from_additions(title: str, text: str) -> None:
     body = body_of(title, text)
-    assert title_is_ours(title, body) and body_is_ours(body)
-    assert body_is_ours(body.replace("\n", "\r\n"))
-    assert not body_is_ours(f"{body}more")
-    assert not title_is_ours(f"{title}more", body)
+    assert is_generated_title(title, body) and is_generated_body(body)
+    assert is_generated_body(body.replace("\n", "\r\n"))
+    assert not is_generated_body(f"{body}more")
+    assert not is_generated_title(f"{title}more", body)
     assert drafting_in(body, is_draft=False) == ""
     assert drafting_in(body_of(title, text, draft=True), is_draft=True) == "draft"
 
 
 @given(TEXTS)
 def test_a_text_without_a_marker_is_a_persons(text: str) -> None:
-    assert not body_is_ours(text) and not title_is_ours("", text)
-    assert drafting_in(text, is_draft=True) == drafting_in(text, is_draft=False) == "theirs"
+    assert not is_generated_body(text) and not is_generated_title("", text)
+    assert drafting_in(text, is_draft=True) == drafting_in(text, is_draft=False) == "by_people"
 
 
 def test_a_person_who_changed_the_draft_status_decides_from_then_on() -> None:
     ready, draft = body_of("t", "x"), body_of("t", "x", draft=True)
-    assert drafting_in(ready, is_draft=True) == drafting_in(draft, is_draft=False) == "theirs"
+    assert drafting_in(ready, is_draft=True) == drafting_in(draft, is_draft=False) == "by_people"
     assert with_drafting(ready, "draft") == draft and with_drafting(draft, "") == ready
-    theirs = with_drafting(draft, "theirs")
-    assert drafting_in(theirs, is_draft=True) == drafting_in(theirs, is_draft=False) == "theirs"
-    assert body_is_ours(theirs) and with_drafting("mine", "draft") == "mine"
+    changed = with_drafting(draft, "by_people")
+    for is_draft in (True, False):
+        assert drafting_in(changed, is_draft=is_draft) == "by_people"
+    assert is_generated_body(changed) and with_drafting("mine", "draft") == "mine"
+
+
+def test_the_marker_of_older_versions_is_read_and_renewed() -> None:
+    title, text = "Make add add", "It subtracted."
+    new = with_drafting(body_of(title, text), "by_people")
+    old = new.replace("resolver:text", "resolver:words").replace("by_people", "theirs")
+    assert old != new
+    assert is_generated_title(title, old) and is_generated_body(old)
+    assert drafting_in(old, is_draft=False) == "by_people"
+    assert with_drafting(old, "by_people") == new
 
 
 @given(TEXTS, TEXTS)
@@ -75,29 +86,29 @@ def test_the_warning_above_the_newest_section_is_replaced(first: str, second: st
 
 
 def test_a_marker_further_down_is_ignored() -> None:
-    text = "theirs"
-    assert not body_is_ours(f"hello\n\n{body_of('t', text)}")
-    assert not body_is_ours(f"> {text_marker('t', text, draft=False)}\n\n{text}")
+    text = "changed"
+    assert not is_generated_body(f"hello\n\n{body_of('t', text)}")
+    assert not is_generated_body(f"> {text_marker('t', text, draft=False)}\n\n{text}")
 
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_a_persons_text_stays_and_the_addition_occurs_once(
-    theirs: str, first: str, second: str
+    changed: str, first: str, second: str
 ) -> None:
-    theirs, first, second = f"T{theirs}T", f"1{first}1", f"2{second}2"
-    once = add_newest_section(body_of("t", theirs) + "edited", LATER, first)
+    changed, first, second = f"T{changed}T", f"1{first}1", f"2{second}2"
+    once = add_newest_section(body_of("t", changed) + "edited", LATER, first)
     twice = add_newest_section(once, LATER, second)
-    beside = add_newest_section(once, LATER, second, keep_earlier=True)
-    assert beside.count("resolver:newest") == 2 and first in beside and second in beside
-    assert text_of(twice).startswith(f"{theirs}\nedited")
+    both = add_newest_section(once, LATER, second, keep_earlier=True)
+    assert both.count("resolver:newest") == 2 and first in both and second in both
+    assert text_of(twice).startswith(f"{changed}\nedited")
     assert twice.count("resolver:newest") == 1 and second in twice
     assert ending_of(twice, "later") is Ending.PULL_REQUEST
-    assert not body_is_ours(twice) and title_is_ours("t", twice)
+    assert not is_generated_body(twice) and is_generated_title("t", twice)
     assert add_newest_section(twice, LATER, second) == twice
 
 
 @given(st.integers(min_value=0, max_value=3_000))
 def test_a_body_never_grows_over_the_limit(short_of: int) -> None:
-    theirs = "😀" * ((MAX_BODY - short_of) // 2 - 200)
-    body = add_newest_section(theirs, LATER, "x" * max(0, remaining_length(theirs)))
-    assert utf16_length(body) <= MAX_BODY and theirs in body
+    changed = "😀" * ((MAX_BODY - short_of) // 2 - 200)
+    body = add_newest_section(changed, LATER, "x" * max(0, remaining_length(changed)))
+    assert utf16_length(body) <= MAX_BODY and changed in body

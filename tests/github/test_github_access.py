@@ -8,7 +8,7 @@ import pytest
 
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.failures import ServerTrouble
+from resolver.github.client.failures import ServerFailure
 from resolver.github.client.resources import PolledReader, query_graphql
 from resolver.github.github_forge import GitHubForge
 from tests.parts.github import GitHubServer
@@ -52,7 +52,7 @@ def test_a_lost_connection_is_retried(github: GitHubServer, token: str) -> None:
 
 def test_retries_end_after_the_maximum(github: GitHubServer, token: str) -> None:
     github.fail_next("GET", ".", 502, times=99)
-    with pytest.raises(ServerTrouble, match="502"):
+    with pytest.raises(ServerFailure, match="502"):
         branches(github, token, attempts=3)
     assert len(github.requests) == 4
 
@@ -127,7 +127,7 @@ def test_an_unchanged_response_costs_no_quota(github: GitHubServer, token: str) 
     github.create_issue(NAME, "new")
     third = polled.get(path, query)
     assert [issue["title"] for issue in third.data] == ["new"]
-    assert [each.status for each in github.requests] == [200, 304, 200]
+    assert [request.status for request in github.requests] == [200, 304, 200]
 
 
 def test_cached_responses_are_kept_by_request(github: GitHubServer, token: str) -> None:
@@ -149,7 +149,7 @@ def test_an_enterprise_server_is_reached_at_its_own_addresses(
 ) -> None:
     forge = GitHubForge(access(github, token, api_url=f"{github.api_url}/"), NAME)
     assert forge.whoami() == "octo"
-    assert all(each.kind == "rest" for each in github.requests)
+    assert all(request.kind == "rest" for request in github.requests)
 
 
 def test_an_empty_token_is_a_usage_error(github: GitHubServer) -> None:
@@ -158,8 +158,8 @@ def test_an_empty_token_is_a_usage_error(github: GitHubServer) -> None:
 
 
 def test_no_failure_message_contains_the_token(github: GitHubServer, token: str) -> None:
-    said = {"message": f"bad {token} here", "documentation_url": "x"}
-    github.fail_next("GET", ".", 404, {}, said)
+    body = {"message": f"bad {token} here", "documentation_url": "x"}
+    github.fail_next("GET", ".", 404, {}, body)
     with pytest.raises(ForgeError) as caught:
         branches(github, token)
     assert token[:40] not in str(caught.value)

@@ -56,7 +56,7 @@ def settings_for(github: GitHubServer, app: App, **changes: str) -> Settings:
 
 
 def minted(github: GitHubServer) -> int:
-    return sum(each.path.endswith("/access_tokens") for each in github.requests)
+    return sum(request.path.endswith("/access_tokens") for request in github.requests)
 
 
 def source_of(tokens: ForgeTokens, settings: Settings, repository: str) -> InstallationTokens:
@@ -114,7 +114,7 @@ def test_a_token_is_renewed_before_it_ends(
     github.advance(50 * 60)  # the first has ended, and the second soon will
     forge.branches("agent/")
     assert minted(github) == 3
-    assert {each.status for each in github.requests} <= {200, 201}
+    assert {request.status for request in github.requests} <= {200, 201}
 
 
 def test_the_older_token_is_used_if_no_new_one_can_be_issued(
@@ -155,11 +155,11 @@ def test_two_repositories_of_one_name_have_tokens_of_their_own(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     settings = settings_for(github, app)
-    ours, theirs = (source_of(tokens, settings, name) for name in (NAME, OTHER))
-    ours.token(), theirs.token()
-    assert github.world.tokens[ours.token()].repositories == frozenset({NAME})
-    assert github.world.tokens[theirs.token()].repositories == frozenset({OTHER})
-    for forge in (GitHubForge(access_of(settings, ours), OTHER),):
+    own_source, other_source = (source_of(tokens, settings, name) for name in (NAME, OTHER))
+    own_source.token(), other_source.token()
+    assert github.world.tokens[own_source.token()].repositories == frozenset({NAME})
+    assert github.world.tokens[other_source.token()].repositories == frozenset({OTHER})
+    for forge in (GitHubForge(access_of(settings, own_source), OTHER),):
         with pytest.raises(ForgeError, match="404"):
             forge.branches("agent/")
 
@@ -201,7 +201,7 @@ def test_the_key_comes_on_one_line_or_in_a_file(
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "message"),
     [
         ("/no/such/file", "neither the text of a PEM file nor the path of one"),
         ("~no-such-person/x", "neither the text of a PEM file nor the path of one"),
@@ -209,9 +209,9 @@ def test_the_key_comes_on_one_line_or_in_a_file(
     ],
 )
 def test_an_invalid_key_is_a_usage_error(
-    github: GitHubServer, app: App, tokens: ForgeTokens, key: str, told: str
+    github: GitHubServer, app: App, tokens: ForgeTokens, key: str, message: str
 ) -> None:
-    with pytest.raises(UsageError, match=told) as error:
+    with pytest.raises(UsageError, match=message) as error:
         tokens.source(settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=key), NAME)
     assert "AAAA" not in str(error.value)
 

@@ -56,21 +56,21 @@ def test_a_failed_job_is_read_with_its_step_and_the_end_of_its_log(
     [check] = read().checks
     assert (check.name, check.conclusion, check.step) == ("tests", "failure", "Test")
     assert check.log == "collected 3 items\nE   assert 1 == 2\n##[error]exit 1"
-    fetched = [each for each in github.requests if each.kind == "file"]
-    assert [each.headers["host"] for each in fetched] == [f"localhost:{github.port}"]
+    fetched = [request for request in github.requests if request.kind == "file"]
+    assert [request.headers["host"] for request in fetched] == [f"localhost:{github.port}"]
     assert "authorization" not in fetched[0].headers
-    asked = next(each for each in github.requests if each.path.endswith("/logs"))
-    assert asked.headers["authorization"]
+    request_for_log = next(request for request in github.requests if request.path.endswith("/logs"))
+    assert request_for_log.headers["authorization"]
 
 
 def test_annotations_of_a_check_are_read_failures_first(
     github: GitHubServer, head: str, read: Read
 ) -> None:
-    said = [
+    annotations = [
         {"path": "a.py", "start_line": n, "annotation_level": level, "message": f"m{n}"}
         for n, level in enumerate(["notice"] * 20 + ["failure"], 1)
     ]
-    output = {"title": "Bad", "summary": "1 problem <!-- EVIL -->", "annotations": said}
+    output = {"title": "Bad", "summary": "1 problem <!-- EVIL -->", "annotations": annotations}
     github.end_check(NAME, head, "style", output=output, app=github.add_app("linter"))
     task = read()
     [check] = task.checks
@@ -105,7 +105,7 @@ def test_only_the_newest_attempt_that_had_ended_at_the_request_counts(
     github.end_check(NAME, head, "broken", "success", suite=2)
     github.end_check(NAME, head, "late", "failure")
     github.end_status(NAME, head, "late", "failure")
-    assert [each.name for each in forge_for(github).read(trigger).checks] == ["broken"]
+    assert [check.name for check in forge_for(github).read(trigger).checks] == ["broken"]
 
 
 def test_the_checks_are_those_of_the_pinned_commit(
@@ -116,7 +116,7 @@ def test_the_checks_are_those_of_the_pinned_commit(
     trigger = triggered(github, github.add_comment(pull, "@agent review", "alice"))
     later = github.commit(NAME, "work", {"a.py": "3\n"})
     github.end_check(NAME, later, "not seen")
-    assert [each.name for each in forge_for(github).read(trigger).checks] == ["seen"]
+    assert [check.name for check in forge_for(github).read(trigger).checks] == ["seen"]
 
 
 def test_the_check_that_the_request_is_about_comes_first_and_the_rest_is_counted(
@@ -125,7 +125,7 @@ def test_the_check_that_the_request_is_about_comes_first_and_the_rest_is_counted
     for n in range(9):
         github.end_check(NAME, head, f"check {n}")
     task = read(kind=TriggerKind.CHECK_FAILED, check="check 8")
-    assert [each.name for each in task.checks][:2] == ["check 8", "check 0"]
+    assert [check.name for check in task.checks][:2] == ["check 8", "check 0"]
     assert len(task.checks) == 6
     assert "3 more checks that failed" in task.left_out
 
@@ -192,7 +192,7 @@ def test_a_deleted_log_is_reported(github: GitHubServer, head: str, read: Read) 
     run = github.end_check(NAME, head, "tests")
     run.log = f"{FILES}gone"
     task = read()
-    assert [each.log for each in task.checks] == [""]
+    assert [check.log for check in task.checks] == [""]
     assert "the log of tests: its host answered 404" in task.left_out
 
 
@@ -237,7 +237,7 @@ def test_an_unavailable_log_is_reported_and_the_rest_read(
     github.end_check(NAME, head, "tests", log="##[error]no", output={"title": "2 failed"})
     github.fail_next("GET", "/logs", status=403, times=9, headers={"Retry-After": "900"})
     task = read()
-    assert [(each.summary, each.log) for each in task.checks] == [("2 failed", "")]
+    assert [(check.summary, check.log) for check in task.checks] == [("2 failed", "")]
     assert any(line.startswith("could not read the log of tests: ") for line in task.left_out)
 
 
@@ -247,15 +247,15 @@ PYDANTIC = ("validation error", "pydantic", "input_value", "Input should be", "_
 def test_an_unreadable_annotation_does_not_affect_the_others(
     github: GitHubServer, head: str, read: Read
 ) -> None:
-    said = [
+    annotations = [
         {"path": "a.py", "start_line": 1, "annotation_level": "failure", "message": "good"},
         {"path": None, "start_line": 2, "annotation_level": "failure", "message": "no path"},
         {"path": "a.py", "start_line": "x", "annotation_level": "failure", "message": "no line"},
     ]
-    output = {"title": "Bad", "summary": "3 problems", "annotations": said[:1]}
+    output = {"title": "Bad", "summary": "3 problems", "annotations": annotations[:1]}
     github.end_check(NAME, head, "style", output=output, app=github.add_app("linter"))
     github.end_check(NAME, head, "tests", log="##[error]no")
-    github.fail_next("GET", "/annotations", 200, body=said)
+    github.fail_next("GET", "/annotations", 200, body=annotations)
     task = read()
     assert {check.name: len(check.annotations) for check in task.checks} == {"style": 1, "tests": 0}
     assert [check.log for check in task.checks if check.name == "tests"] == ["##[error]no"]
@@ -277,8 +277,8 @@ def test_an_unreadable_annotation_does_not_affect_the_others(
 def test_further_results_of_checks_are_kept_and_the_rest_named(
     github: GitHubServer, head: str, read: Read, path: str, answer: object, kept: set[str]
 ) -> None:
-    said = [{"path": "a.py", "start_line": 1, "annotation_level": "failure", "message": "m"}]
-    output = {"title": "Bad", "summary": "1 problem", "annotations": said}
+    annotations = [{"path": "a.py", "start_line": 1, "annotation_level": "failure", "message": "m"}]
+    output = {"title": "Bad", "summary": "1 problem", "annotations": annotations}
     github.end_check(NAME, head, "style", output=output, app=github.add_app("linter"))
     github.end_check(NAME, head, "tests", log="##[error]no")
     github.end_status(NAME, head, "ci/jenkins", "failure", "2 failed")

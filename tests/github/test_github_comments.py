@@ -9,9 +9,9 @@ from resolver.config.templates import render
 from resolver.entrypoints.webhook.pause_notices import write_pause
 from resolver.github.comments.markers import (
     ActiveRunMarker,
-    at_work_in,
-    at_work_marker,
+    active_run_marker,
     ending_of,
+    find_active_run,
     is_of_run,
 )
 from resolver.github.comments.progress import RunProgress, progress_body
@@ -71,7 +71,7 @@ def test_only_the_comment_of_an_active_run_says_that_the_run_pauses(
     assert write_pause(writer, paused)
     [body] = bodies(issue)
     assert "its run pauses, because the process that executed it is being restarted" in body
-    assert at_work_in(body) is not None
+    assert find_active_run(body) is not None
     forge.comment(report_on(issue, progress_comment_id=comment_id))
     [final] = bodies(issue)
     assert not write_pause(writer, paused) and bodies(issue) == [final]
@@ -114,7 +114,7 @@ def test_a_restarted_run_continues_its_comment(github: GitHubServer, issue: Issu
     later = progress(issue, since=NOW + timedelta(hours=1), job="123.3")
     assert forge_for(github).progress_writer().write_progress(later, None) == first
     [body] = bodies(issue)
-    assert at_work_in(body) == later.at_work
+    assert find_active_run(body) == later.active_run
 
 
 def test_a_deleted_comment_is_posted_again_only_at_the_end(
@@ -178,7 +178,7 @@ def test_a_run_does_not_close_its_own_comment(github: GitHubServer, issue: Issue
     comments = forge_for(github).run_comments
     own = progress(issue, until=NOW - timedelta(hours=1))
     comments.write_progress(own, None)
-    comments.close_dead(own)
+    comments.close_killed_runs(own)
     assert "**ended unexpectedly**" not in bodies(issue)[0]
 
 
@@ -206,16 +206,16 @@ def test_a_huge_plan_fits(github: GitHubServer, issue: Issue) -> None:
 
 def test_a_marker_with_an_impossible_time_is_ignored() -> None:
     work = ActiveRunMarker("20260102-030405-abcdef", NOW, NOW, "123.2")
-    good = at_work_marker(reports.trigger().key, work)
-    assert at_work_in(good) == work
-    assert at_work_in(good.replace("20260102T030405Z", "20260231T990000Z", 1)) is None
-    assert at_work_in("> " + good) is None
+    good = active_run_marker(reports.trigger().key, work)
+    assert find_active_run(good) == work
+    assert find_active_run(good.replace("20260102T030405Z", "20260231T990000Z", 1)) is None
+    assert find_active_run("> " + good) is None
 
 
 def test_the_runs_own_comment_is_not_reported_as_left_out(
     github: GitHubServer, issue: Issue
 ) -> None:
     forge = forge_for(github)
-    asked = trigger_on(issue, kind=TriggerKind.COMMAND_LINE)
-    forge.progress_writer().write_progress(progress(issue, trigger=asked), None)
-    assert not any("earlier comment" in line for line in forge.read(asked).left_out)
+    trigger = trigger_on(issue, kind=TriggerKind.COMMAND_LINE)
+    forge.progress_writer().write_progress(progress(issue, trigger=trigger), None)
+    assert not any("earlier comment" in line for line in forge.read(trigger).left_out)

@@ -31,7 +31,7 @@ class Scenario:
     remark: ReviewComment
 
     def answer(self, forge: GitHubForge) -> object:
-        asked = reports.trigger(
+        trigger = reports.trigger(
             number=self.pull.number,
             is_pull_request=True,
             kind=TriggerKind.REVIEW_COMMENT,
@@ -39,18 +39,18 @@ class Scenario:
             command=Command.QUESTION,
             at=self.remark.created_at,
         )
-        read = forge_for(self.github).read(asked).pull
+        read = forge_for(self.github).read(trigger).pull
         assert read is not None
         thread = ThreadRequest(label="T1", thread=read.threads[0])
         replies = [ThreadReply(thread=thread, is_addressed=True, text="Done.")]
-        return forge.answer_threads(reports.report(trigger=asked), replies, "", resolve=False)
+        return forge.answer_threads(reports.report(trigger=trigger), replies, "", resolve=False)
 
     def review(self, forge: GitHubForge) -> object:
-        asked = reports.trigger(number=self.pull.number, is_pull_request=True)
+        trigger = reports.trigger(number=self.pull.number, is_pull_request=True)
         tip = self.github.repository(NAME).git.tip("work")
         assert tip is not None
-        said = Review(commit=tip, inline_comments=(Remark(path="a.py", line=1, body="Why?"),))
-        return forge.publish_review(reports.report(trigger=asked), said)
+        review = Review(commit=tip, inline_comments=(Remark(path="a.py", line=1, body="Why?"),))
+        return forge.publish_review(reports.report(trigger=trigger), review)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ WRITES: dict[str, tuple[str, Write, Count]] = {
     ),
     "issue of a check": (
         r"/issues$",
-        lambda scenario, forge: forge.check_places().open_issue("tests", "main", "c" * 40),
+        lambda scenario, forge: forge.check_conversations().open_issue("tests", "main", "c" * 40),
         lambda scenario: sum(
             (i.body or "").startswith(check_marker("tests")) for i in issues(scenario)
         ),
@@ -137,8 +137,8 @@ def test_a_write_is_abandoned_at_its_limit_and_reported(scenario: Scenario) -> N
     with pytest.raises(ForgeError, match=r"open a pull request.*502"):
         forge.open_pull_request(report_on(scenario.issue), BRANCH)
     assert time.now <= 100
-    asked = [each for each in scenario.github.requests if each.path.endswith("/pulls")]
-    assert sum(each.method == "POST" for each in asked) > 5
+    requests = [request for request in scenario.github.requests if request.path.endswith("/pulls")]
+    assert sum(request.method == "POST" for request in requests) > 5
 
 
 def test_a_refused_write_is_not_retried(scenario: Scenario) -> None:

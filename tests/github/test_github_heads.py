@@ -3,7 +3,7 @@
 import pytest
 
 from resolver.github.comments.markers import run_marker
-from resolver.github.comments.pull_request_heads import PullHeads
+from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
 from resolver.github.comments.report import Ending
 from resolver.models.run import Trigger
 from tests.github import reports
@@ -25,7 +25,7 @@ def issue(github: GitHubServer) -> Issue:
     return github.create_issue(NAME, "It breaks", "Please help", author="mallory")
 
 
-def heads(github: GitHubServer) -> PullHeads:
+def heads(github: GitHubServer) -> GitHubPullRequestHeads:
     return forge_for(github).heads()
 
 
@@ -107,19 +107,19 @@ def test_a_fork_of_the_same_owner_is_another_repository(github: GitHubServer) ->
     branch = f"{PREFIX}fix"
     github.commit(NAME, branch, {"a.py": "1"}, "Begin")
     push(github, branch)
-    theirs = of_fork(github, branch)
+    fork_pull = of_fork(github, branch)
     assert heads(github).of_issue(trigger(), PREFIX) is None
     assert heads(github).pushed(trigger(), RUN, PREFIX) is None
-    ours = github.create_pull(NAME, branch, "Fix it", "", author=BOT)
+    own_pull = github.create_pull(NAME, branch, "Fix it", "", author=BOT)
     late = new_pull(
         github.world, github.repository(NAME), (github.repository(FORK), branch), "main",
         ("Fix it", ""), github.world.account(BOT),
     )  # fmt: skip
     found = heads(github).of_issue(trigger(), PREFIX)
-    assert found is not None and found.number == ours.number
+    assert found is not None and found.number == own_pull.number
     pushed = heads(github).pushed(trigger(), RUN, PREFIX)
     assert pushed is not None and pushed.pull_request is not None
-    assert pushed.pull_request.number == ours.number not in {theirs.number, late.number}
+    assert pushed.pull_request.number == own_pull.number not in {fork_pull.number, late.number}
 
 
 def test_the_newest_open_pull_request_of_resolver_belongs_to_the_issue(
@@ -152,8 +152,8 @@ def test_many_pull_requests_of_others_need_one_request(github: GitHubServer) -> 
     forge.whoami()
     before = len(github.requests)
     assert forge.heads().pushed(trigger(), RUN, PREFIX) is None
-    assert [each.path for each in github.requests[before:]] == [f"/repos/{NAME}/pulls"]
+    assert [request.path for request in github.requests[before:]] == [f"/repos/{NAME}/pulls"]
     before = len(github.requests)
     assert forge.find_publication(trigger()) is None
-    one_by_one = [each.path for each in github.requests[before:] if "/pulls/" in each.path]
+    one_by_one = [request.path for request in github.requests[before:] if "/pulls/" in request.path]
     assert one_by_one == []

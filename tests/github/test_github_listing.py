@@ -10,7 +10,7 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.client.resources import Listing
 from resolver.github.comments.markers import check_marker, run_marker
 from resolver.github.comments.report import Ending
-from resolver.github.comments.run_comments import GitHubBoard
+from resolver.github.comments.run_comments import GitHubDashboards
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github import reports
@@ -50,10 +50,10 @@ def a_trigger(pull: Issue, **changes: object) -> Trigger:
     return reports.trigger(**{"key": "none", **of_pull, **changes})
 
 
-def board(github: GitHubServer) -> GitHubBoard:
+def board(github: GitHubServer) -> GitHubDashboards:
     token = github.token_for(BOT, NAME)
     access = GitHubAccess(token, github.api_url, github.server_url, github.graphql_url, BOT)
-    return GitHubBoard(access, NAME, BOT)
+    return GitHubDashboards(access, NAME, BOT)
 
 
 Look = Callable[[GitHubServer, GitHubForge, Issue], object]
@@ -73,17 +73,17 @@ LOOKS: dict[str, Look] = {
     "an open pull request": lambda _, forge, pull: forge.heads().of_issue(
         a_trigger(pull, number=1, is_pull_request=False), "agent/"
     ),
-    "comments of runs that died": lambda _, forge, pull: forge.progress_writer().close_dead(
+    "comments of runs that died": lambda _, forge, pull: forge.progress_writer().close_killed_runs(
         progress(pull)
     ),
     "who has spoken": lambda github, _, pull: board(github).recent_comments(pull.number),
     "the dashboard": lambda github, _, __: board(github).find(),
-    "the issues of checks": lambda _, forge, __: forge.check_places().issues(),
-    "a fix of a check": lambda _, forge, pull: forge.check_places().find_fix(pull.number),
-    "attempts at a check": lambda _, forge, pull: forge.check_places().attempts(
+    "the issues of checks": lambda _, forge, __: forge.check_conversations().issues(),
+    "a fix of a check": lambda _, forge, pull: forge.check_conversations().find_fix(pull.number),
+    "attempts at a check": lambda _, forge, pull: forge.check_conversations().count_attempts(
         [pull.number], "main", str, ""
     ),
-    "a run of the sweep": lambda _, forge, pull: forge.labeled("agent").at_work_since(
+    "a run of the sweep": lambda _, forge, pull: forge.labeled("agent").active_since(
         a_trigger(pull)
     ),
 }
@@ -94,7 +94,7 @@ def test_reading_needs_no_request_per_element(github: GitHubServer, pull: Issue)
         before = len(github.requests)
         look(github, forge_for(github), pull)
         made = github.requests[before:]
-        return Counter(f"{each.kind} {each.method} {each.path}" for each in made)
+        return Counter(f"{request.kind} {request.method} {request.path}" for request in made)
 
     fill(github, pull, 2)
     few = {name: costs(look) for name, look in LOOKS.items()}
@@ -112,7 +112,7 @@ def test_reading_the_newest_needs_their_pages_and_the_first(
     url = f"{repository.url}/issues/{pull.number}/comments"
     before = len(github.requests)
     found = Listing(repository.requester, IssueComment, url).newest(limit)
-    assert [each.body for each in found] == [f"word {n}" for n in range(many)][-limit:]
+    assert [comment.body for comment in found] == [f"word {n}" for n in range(many)][-limit:]
     assert len(github.requests) - before == pages
-    assert [each.raw_data["body"] for each in found] == [each.body for each in found]
+    assert [comment.raw_data["body"] for comment in found] == [comment.body for comment in found]
     assert len(github.requests) - before == pages, "an element was asked for by itself"

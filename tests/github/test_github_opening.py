@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from resolver.errors import ForgeError
-from resolver.github.comments.markers import ending_of, run_marker, run_of_marker
+from resolver.github.comments.markers import ending_of, parse_pull_request_marker, run_marker
 from resolver.github.comments.pull_request_text import add_newest_section, text_marker
 from resolver.github.comments.report import Ending, Report
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
@@ -13,7 +13,7 @@ from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import FileChange, Patch, Publication, PullRequest
 from resolver.models.verification import DISABLED
-from resolver.trace.markdown import utf16_length
+from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 from tests.github.test_github_publishing import pulls, report_on
 from tests.github.test_github_reading import BOT, NAME, forge_for
@@ -46,9 +46,9 @@ def opened(github: GitHubServer, report: Report, token: str = "") -> tuple[PullR
     return pull, found
 
 
-def asked(pull: Issue) -> tuple[set[str], set[str]]:
+def requested_reviewers(pull: Issue) -> tuple[set[str], set[str]]:
     assert pull.pull is not None
-    return {each.login for each in pull.pull.reviewers}, set(pull.pull.teams)
+    return {reviewer.login for reviewer in pull.pull.reviewers}, set(pull.pull.teams)
 
 
 def patch(*paths: str) -> Patch:
@@ -70,19 +70,19 @@ def test_the_requester_and_the_owners_of_the_files_are_asked(
     github: GitHubServer, issue: Issue
 ) -> None:
     pull, found = opened(github, wished(issue, ALL))
-    assert asked(found) == ({"alice", "ann"}, {"core"})
+    assert requested_reviewers(found) == ({"alice", "ann"}, {"core"})
     assert pull.notes == ()
 
 
 def test_nobody_is_asked_to_review_unless_configured(github: GitHubServer, issue: Issue) -> None:
     _, found = opened(github, wished(issue, PullRequestPreferences()))
-    assert asked(found) == (set(), set())
+    assert requested_reviewers(found) == (set(), set())
     assert not found.labels and not found.assignees
 
 
 def test_nobody_is_asked_to_review_a_draft(github: GitHubServer, issue: Issue) -> None:
     _, found = opened(github, wished(issue, ALL, draft=True))
-    assert asked(found) == (set(), set())
+    assert requested_reviewers(found) == (set(), set())
 
 
 def test_an_invalid_reviewer_does_not_affect_the_others(github: GitHubServer, issue: Issue) -> None:
@@ -90,7 +90,7 @@ def test_an_invalid_reviewer_does_not_affect_the_others(github: GitHubServer, is
     asker = reports.trigger(number=issue.number, comment_id=None)
     asker = asker.model_copy(update={"actor": reports.Actor(login="stranger")})
     pull, found = opened(github, wished(issue, ALL, trigger=asker))
-    assert asked(found) == ({"ann"}, {"core"})
+    assert requested_reviewers(found) == ({"ann"}, {"core"})
     [note] = pull.notes
     assert "`stranger` could not be asked to review" in note and "not a collaborator" in note
 
@@ -108,14 +108,18 @@ def test_a_bot_that_requested_the_work_is_not_asked_to_review(
         trigger = trigger.model_copy(update={"actor": actor})
         wishes = PullRequestPreferences(reviewers=("requester",), assign_requester=True)
         pull, found = opened(github, wished(issue, wishes, trigger=trigger))
-        assert asked(found) == (set(), set()) and pull.notes == () and not found.assignees
+        assert (
+            requested_reviewers(found) == (set(), set())
+            and pull.notes == ()
+            and not found.assignees
+        )
 
 
 def test_a_team_of_another_organization_is_not_asked(github: GitHubServer, issue: Issue) -> None:
     report = wished(issue, ALL)
     report = report.model_copy(update={"conventions": Conventions(codeowners="* @other/core\n")})
     _, found = opened(github, report)
-    assert asked(found) == ({"alice"}, set())
+    assert requested_reviewers(found) == ({"alice"}, set())
 
 
 def test_labels_are_added_and_the_requester_is_assigned(github: GitHubServer, issue: Issue) -> None:
@@ -125,8 +129,8 @@ def test_labels_are_added_and_the_requester_is_assigned(github: GitHubServer, is
     for _ in range(2):
         _, found = opened(github, wished(issue, wishes))
         assert found.labels == ["agent-made", "needs: review"]
-        assert [each.login for each in found.assignees] == ["alice"]
-    assert sum(each.path.endswith("/labels") for each in github.writes()) == 1
+        assert [assignee.login for assignee in found.assignees] == ["alice"]
+    assert sum(request.path.endswith("/labels") for request in github.writes()) == 1
 
 
 @pytest.mark.parametrize("path", ["/requested_reviewers$", "/labels$", "/assignees$"])
@@ -145,22 +149,57 @@ def test_a_refused_label_or_assignee_is_reported_and_ends_nothing(
 def test_a_review_is_requested_only_once(github: GitHubServer, issue: Issue) -> None:
     for _ in range(2):
         opened(github, wished(issue, ALL))
-    assert sum("requested_reviewers" in each.path for each in github.writes()) == 1
+    assert sum("requested_reviewers" in request.path for request in github.writes()) == 1
 
 
 def test_another_commit_requests_no_review_again(github: GitHubServer, issue: Issue) -> None:
     opened(github, wished(issue, PullRequestPreferences()))
     _, found = opened(github, wished(issue, ALL, publication=Publication(how="added")))
-    assert asked(found) == (set(), set())
+    assert requested_reviewers(found) == (set(), set())
 
 
-def test_a_template_is_filled_in(github: GitHubServer, issue: Issue) -> None:
-    template = "<!-- hi -->\n## What\n\nsay\n\n## Testing\n\nhow\n\n- [ ] I have read the rules\n"
-    pull, _ = opened(github, report_on(issue, conventions=Conventions(template=template)))
-    assert "## What\n\nIt was broken." not in pull.body
-    assert "## What\n\n" in pull.body and "hi -->" not in pull.body
-    assert "## Testing\n\n<details open><summary>What the agent checked" in pull.body
-    assert "- [ ] I have read the rules" in pull.body
+TEMPLATE = "<!-- hi -->\n## What\n\nsay\n\n## Testing\n\nhow\n\n- [ ] I have read the rules\n"
+
+
+def test_a_template_that_the_agent_filled_in_keeps_the_evidence(
+    github: GitHubServer, issue: Issue
+) -> None:
+    answer = "## What\n\nIt adds now.\n\n## Testing\n\nhow\n\n- [x] I have read the rules\n"
+    report = report_on(
+        issue,
+        conventions=Conventions(template=TEMPLATE),
+        outcome=reports.outcome("Make add add", pull_request_body=answer),
+        **UNVERIFIED,
+    )
+    pull, _ = opened(github, report)
+    order = ["**Not verified:**", f"Fixes #{issue.number}", "## What\n\nIt adds now.\n\n## Testing"]
+    order += ["- [ ] I have read the rules", "What the agent checked", "This run"]
+    places = [pull.body.index(words) for words in order]
+    assert places == sorted(places)
+    again, _ = opened(github, report)
+    assert again.body == pull.body
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "## Testing\n\nx\n\n## What\n\ny"], ids=["none", "other order"]
+)
+def test_in_a_template_that_the_agent_ignored_the_change_is_described(
+    github: GitHubServer, issue: Issue, answer: str
+) -> None:
+    outcome = reports.outcome("Make add add", cause="It subtracted.", pull_request_body=answer)
+    conventions = Conventions(template=TEMPLATE)
+    pull, _ = opened(github, report_on(issue, conventions=conventions, outcome=outcome))
+    filled = "## What\n\nIt subtracted.\n\n## Testing\n\n- [ ] I have read the rules\n\n***"
+    assert filled in pull.body and "hi -->" not in pull.body
+    assert f"Fixes #{issue.number}" in pull.body and "This run" in pull.body
+
+
+def test_of_a_template_without_a_place_for_the_text_the_checkboxes_are_left(
+    github: GitHubServer, issue: Issue
+) -> None:
+    conventions = Conventions(template="## Testen\n\nwie\n\n- [ ] I have read the rules\n")
+    pull, _ = opened(github, report_on(issue, conventions=conventions))
+    assert pull.body.rstrip().endswith("***\n\n## Testen\n\n- [ ] I have read the rules")
     assert f"Fixes #{issue.number}" in pull.body
 
 
@@ -168,26 +207,9 @@ OWNERS_TEMPLATE = "## What\n\n## How we test here\n"
 
 
 @pytest.mark.parametrize("path", [".github/pull_request_template.md", "PULL_REQUEST_TEMPLATE.md"])
-def test_the_owners_template_is_used_if_the_repository_has_none(
-    github: GitHubServer, issue: Issue, path: str
-) -> None:
+def test_the_template_of_the_owner_is_read(github: GitHubServer, issue: Issue, path: str) -> None:
     github.create_repository(f"{OWNER}/.github", files={path: OWNERS_TEMPLATE, "README.md": "x"})
-    pull, _ = opened(github, report_on(issue))
-    assert "## How we test here\n\n<details open><summary>What the agent checked" in pull.body
-    again, _ = opened(github, report_on(issue))
-    assert again.body == pull.body
-
-
-def test_the_repositorys_own_template_precedes_the_owners(
-    github: GitHubServer, issue: Issue
-) -> None:
-    github.create_repository(
-        f"{OWNER}/.github", files={"pull_request_template.md": OWNERS_TEMPLATE}
-    )
-    conventions = Conventions(template="## What\n\n## Testing\n")
-    pull, _ = opened(github, report_on(issue, conventions=conventions))
-    assert "## Testing" in pull.body and "test here" not in pull.body
-    assert not any(f"{OWNER}/.github" in each.path for each in github.requests)
+    assert forge_for(github).owner_template() == OWNERS_TEMPLATE
 
 
 @pytest.mark.parametrize(
@@ -200,16 +222,14 @@ def test_an_invalid_template_of_the_owner_is_ignored(
 ) -> None:
     files = {"README.md": "x"} if content is None else {"pull_request_template.md": content}
     github.create_repository(f"{OWNER}/.github", files=files)
-    pull, _ = opened(github, report_on(issue))
-    assert "test here" not in pull.body
+    assert forge_for(github).owner_template() == ""
 
 
 def test_a_private_template_is_not_used(github: GitHubServer, issue: Issue) -> None:
     files = {"pull_request_template.md": OWNERS_TEMPLATE}
     github.create_repository(f"{OWNER}/.github", files=files, private=True)
     github.grant(BOT, f"{OWNER}/.github", "admin")
-    pull, _ = opened(github, report_on(issue), github.token_for(BOT))
-    assert "test here" not in pull.body
+    assert forge_for(github, github.token_for(BOT)).owner_template() == ""
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
@@ -220,8 +240,7 @@ def test_an_unreadable_repository_of_the_owner_is_ignored(
     github.create_repository(f"{OWNER}/.github", files=files)
     for _ in range(3):
         github.fail_next("GET", r"/\.github", status, body={"message": "no"})
-    pull, found = opened(github, report_on(issue))
-    assert pull.number == found.number and "test here" not in pull.body
+    assert forge_for(github).owner_template() == ""
 
 
 def later(issue: Issue, message: str, **changes: Any) -> Report:
@@ -246,7 +265,7 @@ def test_an_unedited_text_is_written_again(github: GitHubServer, issue: Issue) -
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
     assert pull.title == "Mend the parser and the printer"
     assert "And why it is" in pull.body and "Changes added since" not in pull.body
-    assert run_of_marker(pull.body) == (issue.number, "run-2")
+    assert parse_pull_request_marker(pull.body) == (issue.number, "run-2")
 
 
 def test_line_ends_of_a_browser_are_not_an_edit(github: GitHubServer, issue: Issue) -> None:
@@ -260,8 +279,8 @@ def test_an_edited_text_stays_and_the_new_one_is_folded_below(
     github: GitHubServer, issue: Issue
 ) -> None:
     _, found = opened(github, report_on(issue))
-    theirs = (found.body or "").replace("Fixes #", "Please read first.\n\nFixes #")
-    edited(github, found, body=theirs)
+    edited_body = (found.body or "").replace("Fixes #", "Please read first.\n\nFixes #")
+    edited(github, found, body=edited_body)
     pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
     assert pull.title == "Mend the parser and the printer", "the title was still ours"
     assert "Please read first.\n\nFixes #" in pull.body
@@ -296,10 +315,10 @@ def test_the_same_run_again_adds_nothing_to_an_edited_body(
     github: GitHubServer, issue: Issue
 ) -> None:
     _, found = opened(github, report_on(issue))
-    theirs = f"{found.body}\nP.S. ticked"
-    edited(github, found, body=theirs)
+    edited_body = f"{found.body}\nP.S. ticked"
+    edited(github, found, body=edited_body)
     pull, _ = opened(github, report_on(issue))
-    assert pull.body == theirs
+    assert pull.body == edited_body
 
 
 def test_a_long_edited_text_stays_complete(github: GitHubServer, issue: Issue) -> None:
@@ -317,12 +336,12 @@ def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, is
     marker = run_marker("another", Ending.PULL_REQUEST, issue.number, "r")
     own_text = f"{marker}\n{text_marker('Theirs', 'their words', draft=False)}\n\ntheir words"
     body = add_newest_section(own_text, marker, "newest", run="r", warning="standing")
-    theirs = github.create_pull(NAME, BRANCH, "Theirs", body, author="alice")
+    persons_pull = github.create_pull(NAME, BRANCH, "Theirs", body, author="alice")
     pull, _ = opened(
         github, wished(issue, PullRequestPreferences(labels=("a",), reviewers=("requester",)))
     )
-    assert (pull.number, pull.title, pull.body) == (theirs.number, "Theirs", body)
-    assert not theirs.labels and asked(theirs) == (set(), set())
+    assert (pull.number, pull.title, pull.body) == (persons_pull.number, "Theirs", body)
+    assert not persons_pull.labels and requested_reviewers(persons_pull) == (set(), set())
 
 
 def test_a_draft_of_resolver_becomes_ready_when_verified(
@@ -330,11 +349,11 @@ def test_a_draft_of_resolver_becomes_ready_when_verified(
 ) -> None:
     wishes = PullRequestPreferences(reviewers=("requester",))
     pull, found = opened(github, wished(issue, wishes, draft=True))
-    assert pull.draft and asked(found) == (set(), set())
+    assert pull.draft and requested_reviewers(found) == (set(), set())
     ready = later(issue, "Mend the parser and the printer", preferences=wishes)
     pull, found = opened(github, ready)
     assert not pull.draft and found.pull and not found.pull.draft
-    assert asked(found) == ({"alice"}, set())
+    assert requested_reviewers(found) == ({"alice"}, set())
 
 
 def test_a_draft_made_by_a_person_stays_a_draft(github: GitHubServer, issue: Issue) -> None:
@@ -348,11 +367,11 @@ def test_a_draft_made_by_a_person_stays_a_draft(github: GitHubServer, issue: Iss
 
 def on_pull(issue: Issue, pull: Issue, message: str, **changes: Any) -> Report:
     """A report of a run that was requested on Resolver's own pull request."""
-    asked = reports.trigger(number=pull.number, comment_id=None, key=f"comment:{message}")
+    trigger = reports.trigger(number=pull.number, comment_id=None, key=f"comment:{message}")
     context = PullRequestContext(number=pull.number, head="a" * 40, base_branch="main")
     values = {
-        "trigger": asked,
-        "task": reports.task(asked, pull=context),
+        "trigger": trigger,
+        "task": reports.task(trigger, pull=context),
         "outcome": reports.outcome(f"{message}\n\nAnd why it is {message}."),
         "run": message,
         "publication": Publication(how="pushed"),
@@ -447,13 +466,18 @@ def test_a_pull_request_that_a_person_marked_as_ready_is_not_made_a_draft(
 def test_an_addition_changes_nothing_of_a_pull_request_of_a_person(
     github: GitHubServer, issue: Issue
 ) -> None:
-    theirs = github.create_pull(NAME, BRANCH, "Theirs", "their words", author="alice")
+    persons_pull = github.create_pull(NAME, BRANCH, "Theirs", "their words", author="alice")
     unverified = on_pull(
-        issue, theirs, "multiplies", unverified="not_verified", verification=DISABLED, draft=True
+        issue,
+        persons_pull,
+        "multiplies",
+        unverified="not_verified",
+        verification=DISABLED,
+        draft=True,
     )
     before = len(github.writes())
     assert forge_for(github).update_existing_pull_request(unverified) is None
-    assert theirs.pull and not theirs.pull.draft and len(github.writes()) == before
+    assert persons_pull.pull and not persons_pull.pull.draft and len(github.writes()) == before
 
 
 def test_a_refused_edit_of_the_text_is_an_error_that_says_so(

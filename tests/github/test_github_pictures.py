@@ -62,7 +62,7 @@ def url(github: GitHubServer, file: bytes | File) -> str:
 
 
 def asked_for(github: GitHubServer) -> list[Any]:
-    return [each for each in github.requests if each.kind == "file"]
+    return [request for request in github.requests if request.kind == "file"]
 
 
 def only(task: Task) -> Picture:
@@ -101,8 +101,8 @@ def test_the_token_is_sent_only_to_github(github: GitHubServer, issue: Issue, re
 
 def test_the_format_is_decided_by_the_content(github: GitHubServer, read: Read) -> None:
     files = [File(jpeg(3, 2), headers={"Content-Type": "image/svg+xml"}), File(gif(4, 4))]
-    task = read(" ".join(f"![x]({url(github, each)})" for each in files))
-    assert [each.kind for each in task.pictures] == ["jpeg", "gif"]
+    task = read(" ".join(f"![x]({url(github, file)})" for file in files))
+    assert [picture.kind for picture in task.pictures] == ["jpeg", "gif"]
 
 
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
@@ -157,7 +157,7 @@ def test_other_addresses_are_never_requested(
     """A picture's address leads to the machine, a private network or another scheme: it is
     never requested."""
     task = read(f"![x](<{address}>)")
-    assert [each.why_not for each in task.pictures] == ["only uploads to GitHub are fetched"]
+    assert [picture.why_not for picture in task.pictures] == ["only uploads to GitHub are fetched"]
     assert asked_for(github) == []
     assert "![" not in task.body
 
@@ -166,7 +166,7 @@ def test_other_paths_of_github_are_never_requested(github: GitHubServer, read: R
     path = f"{github.server_url}/{NAME}/settings/secrets"
     dots = f"{github.server_url}/user-attachments/assets/../../{NAME}"
     task = read(f"![x]({path}) ![y]({dots})")
-    assert {each.why_not for each in task.pictures} == {"only uploads to GitHub are fetched"}
+    assert {picture.why_not for picture in task.pictures} == {"only uploads to GitHub are fetched"}
 
 
 def test_alternative_texts_are_truncated_and_cleaned(github: GitHubServer, read: Read) -> None:
@@ -184,7 +184,7 @@ def test_the_number_and_total_size_of_pictures_are_limited(
 ) -> None:
     large = png(8, 6) + bytes(MAX_BYTES - 1000)
     task = read(" ".join(f"![x]({url(github, large)})" for _ in range(6)))
-    assert [bool(each.data) for each in task.pictures] == [True, True, False, False, False, False]
+    assert [bool(picture.data) for picture in task.pictures] == [True] * 2 + [False] * 4
     assert task.pictures[2].why_not == "it is too large"
     assert task.pictures[5].why_not == "at most 4 are"
 
@@ -354,7 +354,7 @@ def test_pictures_of_reviews_and_of_comments_on_the_code_are_read(github: GitHub
     task = forge(github).read(trigger)
     assert task.pull is not None
     assert task.pull.threads[0].comments[0].body == "[picture 1] why?"
-    assert task.pull.reviews[0].words.body == "so [picture 2]"
+    assert task.pull.reviews[0].text.body == "so [picture 2]"
     assert [(p.kind, p.where) for p in task.pictures] == [
         ("png", "in a comment on the code of eve"),
         ("png", "in a comment in a review of eve"),

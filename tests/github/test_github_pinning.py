@@ -5,8 +5,8 @@ import requests
 
 from resolver.errors import ForgeError, Refused
 from resolver.github.context.pinning import MAX_PAGES, NOT_KNOWN
-from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Trigger
 from tests.github.test_github_pulls import TEXT, pull, read
 from tests.github.test_github_reading import BOT, NAME, forge_for, triggered
@@ -64,8 +64,8 @@ def test_a_fork_with_too_many_pushes_is_refused(github: GitHubServer) -> None:
     github.fail_next("GET", r"/activity$", 200, headers=more, body=[late] * 100, times=99)
     with pytest.raises(Refused, match="not known which commit"):
         forge_for(github).read(trigger)
-    asked = [e for e in github.requests if e.path.endswith("/activity")]
-    assert len(asked) == MAX_PAGES
+    requests = [e for e in github.requests if e.path.endswith("/activity")]
+    assert len(requests) == MAX_PAGES
 
 
 def test_a_fork_deleted_since_the_request_is_refused(github: GitHubServer) -> None:

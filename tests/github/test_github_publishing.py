@@ -68,6 +68,20 @@ def test_a_pull_request_is_opened_once(github: GitHubServer, issue: Issue) -> No
     assert f"Fixes #{issue.number}" in (pull.body or "")
 
 
+def test_a_new_branch_has_no_pull_request_to_look_for(github: GitHubServer, issue: Issue) -> None:
+    forge_for(github).open_pull_request(report_on(issue), BRANCH, is_new=True)
+    assert not [made for made in github.requests if "head" in made.query]
+    assert len(pulls(github)) == 1
+
+
+def test_a_pull_request_that_another_program_opened_for_a_new_branch_is_used(
+    github: GitHubServer, issue: Issue
+) -> None:
+    first = forge_for(github).open_pull_request(report_on(issue), BRANCH)
+    found = forge_for(github).open_pull_request(report_on(issue), BRANCH, is_new=True)
+    assert found.number == first.number and len(pulls(github)) == 1
+
+
 def test_a_draft_stays_a_draft(github: GitHubServer, issue: Issue) -> None:
     assert forge_for(github).open_pull_request(report_on(issue, draft=True), BRANCH).draft
 
@@ -82,8 +96,9 @@ def test_without_draft_support_an_ordinary_pull_request_is_opened(
 
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("how", ["500", "cut"])
+@pytest.mark.parametrize("is_new", [False, True])
 def test_a_lost_answer_leaves_one_pull_request_and_one_comment(
-    github: GitHubServer, issue: Issue, done: bool, how: str
+    github: GitHubServer, issue: Issue, done: bool, how: str, is_new: bool
 ) -> None:
     for path in ("/pulls$", "/comments$"):
         if how == "cut":
@@ -91,7 +106,7 @@ def test_a_lost_answer_leaves_one_pull_request_and_one_comment(
         else:
             github.fail_next("POST", path, 500, after=done)
     forge = forge_for(github)
-    pull = forge.open_pull_request(report_on(issue), BRANCH)
+    pull = forge.open_pull_request(report_on(issue), BRANCH, is_new=is_new)
     forge.comment(report_on(issue, pull_request=pull))
     assert len(pulls(github)) == 1
     assert len(issue.comments) == 1
@@ -108,7 +123,7 @@ def test_there_is_one_comment_for_a_run_edited_in_place(github: GitHubServer, is
     assert first == second == third
     assert len(issue.comments) == 1
     assert "the model is gone" not in issue.comments[0].body
-    assert sum(each.method == "PATCH" for each in github.writes()) == 1
+    assert sum(request.method == "PATCH" for request in github.writes()) == 1
 
 
 def test_each_key_has_its_own_comment(github: GitHubServer, issue: Issue) -> None:
@@ -198,7 +213,7 @@ def test_a_marker_of_somebody_else_is_ignored(github: GitHubServer, issue: Issue
     forge.comment(refused)
     assert "alice may not" in issue.comments[-1].body
     github.add_comment(issue, f"{answer_marker(key)}\n\nNo", "mallory")
-    forge.say(trigger_on(issue), "It costs $1")
+    forge.post_answer(trigger_on(issue), "It costs $1")
     assert issue.comments[-1].author.login == BOT and "It costs $1" in issue.comments[-1].body
 
 
@@ -218,7 +233,7 @@ def test_a_hostile_report_writes_only_to_its_own_issue(github: GitHubServer, iss
     pull = forge.open_pull_request(report, BRANCH)
     forge.comment(report.model_copy(update={"pull_request": pull}))
     assert other.comments == []
-    paths = {each.path for each in github.writes()}
+    paths = {request.path for request in github.writes()}
     assert all(p.endswith(("/pulls", f"/issues/{issue.number}/comments")) for p in paths)
 
 
@@ -333,9 +348,9 @@ def test_a_fork_of_the_same_owner_with_the_same_branch_is_not_resolvers(
     world = github.world
     fork = github.create_repository("octo/demo-two", parent=NAME)
     head, words = (fork, BRANCH), ("Theirs", "")
-    theirs = new_pull(world, github.repository(NAME), head, "main", words, world.account(BOT))
+    fork_pull = new_pull(world, github.repository(NAME), head, "main", words, world.account(BOT))
     forge = forge_for(github)
     assert forge.open_head(BRANCH) is None
     made = forge.open_pull_request(report_on(issue), BRANCH)
-    assert made.number != theirs.number and theirs.title == "Theirs"
+    assert made.number != fork_pull.number and fork_pull.title == "Theirs"
     assert len(pulls(github)) == 2

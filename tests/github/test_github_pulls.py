@@ -13,9 +13,9 @@ from resolver.github.comments.markers import check_marker, review_marker, run_ma
 from resolver.github.comments.pull_request_text import add_newest_section
 from resolver.github.comments.report import Ending
 from resolver.github.context.pinning import NOT_KNOWN
-from resolver.github.context.review_threads import Conversation, ThreadBounds
-from resolver.github.events.listening import ListeningPolicy
+from resolver.github.context.review_threads import ConversationReader, ThreadBounds
 from resolver.github.events.parse import parse_github_event
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.pull_request import (
     DiffFile,
     DiffHunk,
@@ -41,11 +41,11 @@ def pull(github: GitHubServer) -> Issue:
     return github.create_pull(NAME, "work", "Say thirty", "So it is.", author="mallory")
 
 
-Asked = Callable[..., Trigger]
+MakeRequest = Callable[..., Trigger]
 
 
 @pytest.fixture
-def asked(github: GitHubServer, pull: Issue) -> Asked:
+def make_request(github: GitHubServer, pull: Issue) -> MakeRequest:
     def ask(body: str = "@agent review") -> Trigger:
         github.advance(10)
         return triggered(github, github.add_comment(pull, body, "alice"))
@@ -60,11 +60,11 @@ def read(github: GitHubServer, trigger: Trigger) -> tuple[Task, PullRequestConte
 
 
 def test_the_context_of_a_pull_request_is_read(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
     assert pull.pull is not None
     pull.pull.draft = True
-    task, found = read(github, asked())
+    task, found = read(github, make_request())
     assert (task.title, task.body, task.base_branch) == ("Say thirty", "So it is.", "main")
     assert (found.number, found.head_branch, found.base_branch) == (pull.number, "work", "main")
     assert found.head == github.repository(NAME).git.tip("work")
@@ -73,7 +73,7 @@ def test_the_context_of_a_pull_request_is_read(
 
 
 def test_threads_are_read_page_by_page_with_their_state(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
     first = github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
     github.add_review_comment(pull, "a.py", 30, "Because.", "alice", in_reply_to=first)
@@ -82,29 +82,29 @@ def test_threads_are_read_page_by_page_with_their_state(
     github.add_review(pull, "draft", "eve", "PENDING")
     for n in range(51):
         github.add_review(pull, f"review {n}", "eve")
-    _, found = read(github, asked())
+    _, found = read(github, make_request())
     assert len(found.threads) == 60
     assert [w.body for w in found.threads[0].comments] == ["Why?", "Because."]
     assert [t.is_resolved for t in found.threads[:4]] == [False, True, False, True]
-    assert [r.words.body for r in found.reviews] == [f"review {n}" for n in range(51)]
+    assert [r.text.body for r in found.reviews] == [f"review {n}" for n in range(51)]
     assert len([r for r in github.requests if r.kind == "graphql"]) == 2 + 2 + 1 + 1
 
 
 def test_a_thread_whose_lines_have_changed_is_outdated(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
     github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
     github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "XXX\n")}, "Say XXX")
-    [thread] = read(github, asked())[1].threads
+    [thread] = read(github, make_request())[1].threads
     assert (thread.is_outdated, thread.line, thread.original_line) == (True, None, 30)
 
 
 def test_resolvers_own_threads_are_recognized(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
     github.add_review_comment(pull, "a.py", 30, "It is thirty.", BOT)
     github.add_review(pull, "ours", BOT)
-    _, found = read(github, asked())
+    _, found = read(github, make_request())
     assert [t.comments[0].author for t in found.threads] == [BOT]
     assert found.reviews == ()
 
@@ -117,12 +117,12 @@ def test_resolvers_markers_are_not_reported_as_hidden_text(
         f"{marker}\n\nSo it is.", marker, "more", run="run-2", warning="a draft"
     )
     issue = github.create_issue(NAME, "Check fails", f"{check_marker('ci')}\n\nIt fails.", BOT)
-    ours = github.create_pull(NAME, "work", "Say thirty", f"{body}Fixes #{issue.number}", BOT)
-    github.edit_issue(pull, body=f"{marker} as #{ours.number}")
-    github.add_review_comment(ours, "a.py", 30, f"{thread_marker('key', 't')}\nDone.", BOT)
+    own_pull = github.create_pull(NAME, "work", "Say thirty", f"{body}Fixes #{issue.number}", BOT)
+    github.edit_issue(pull, body=f"{marker} as #{own_pull.number}")
+    github.add_review_comment(own_pull, "a.py", 30, f"{thread_marker('key', 't')}\nDone.", BOT)
     github.advance(10)
-    asked = triggered(github, github.add_comment(ours, f"@agent as #{pull.number}", "alice"))
-    task, found = read(github, asked)
+    trigger = triggered(github, github.add_comment(own_pull, f"@agent as #{pull.number}", "alice"))
+    task, found = read(github, trigger)
     assert [line for line in task.left_out if "HTML" in line] == [
         f"hidden in #{pull.number}: 1 HTML comment"
     ]
@@ -130,7 +130,7 @@ def test_resolvers_markers_are_not_reported_as_hidden_text(
     assert [words.body for words in found.threads[0].comments] == ["Done."]
     task, _ = read(github, triggered(github, github.add_comment(pull, "@agent fix", "alice")))
     assert "hidden in the issue's text: 1 HTML comment" in task.left_out
-    assert not any(f"#{ours.number}" in line for line in task.left_out)
+    assert not any(f"#{own_pull.number}" in line for line in task.left_out)
 
 
 def test_a_pull_request_of_a_deleted_fork_is_read(github: GitHubServer) -> None:
@@ -146,17 +146,17 @@ def test_a_pull_request_of_a_deleted_fork_is_read(github: GitHubServer) -> None:
 
 @pytest.mark.parametrize("command", [Command.FIX, Command.CONTINUE])
 def test_a_pull_request_is_read_for_other_work_as_well(
-    github: GitHubServer, pull: Issue, asked: Asked, command: Command
+    github: GitHubServer, pull: Issue, make_request: MakeRequest, command: Command
 ) -> None:
-    trigger = asked().model_copy(update={"command": command})
+    trigger = make_request().model_copy(update={"command": command})
     task, found = read(github, trigger)
     assert task.trigger.is_pull_request
     assert found.number == pull.number
 
 
-def test_a_review_of_an_issue_is_refused(github: GitHubServer, asked: Asked) -> None:
+def test_a_review_of_an_issue_is_refused(github: GitHubServer, make_request: MakeRequest) -> None:
     issue = github.create_issue(NAME, "It breaks", "x", author="mallory")
-    trigger = asked().model_copy(update={"number": issue.number})
+    trigger = make_request().model_copy(update={"number": issue.number})
     with pytest.raises(Refused, match="only a pull request can be reviewed") as refused:
         forge_for(github).read(trigger)
     assert "pull request" in refused.value.next_step
@@ -164,10 +164,10 @@ def test_a_review_of_an_issue_is_refused(github: GitHubServer, asked: Asked) -> 
 
 @pytest.mark.parametrize("pushes", [1, 3])
 def test_of_several_pushes_after_the_request_none_is_used(
-    github: GitHubServer, pull: Issue, asked: Asked, pushes: int
+    github: GitHubServer, pull: Issue, make_request: MakeRequest, pushes: int
 ) -> None:
     seen = github.repository(NAME).git.tip("work")
-    trigger = asked()
+    trigger = make_request()
     for n in range(pushes):
         github.advance(20)
         github.commit(NAME, "work", {"a.py": f"{n}\n"})
@@ -179,18 +179,19 @@ def test_of_several_pushes_after_the_request_none_is_used(
 
 
 def test_a_base_changed_after_the_request_is_reported(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
-    task, _ = read(github, asked().model_copy(update={"base": "release"}))
-    assert any("merged into release when it was asked" in line for line in task.left_out)
-    task, _ = read(github, asked().model_copy(update={"base": "main"}))
-    assert not any("when it was asked" in line for line in task.left_out)
+    task, _ = read(github, make_request().model_copy(update={"base": "release"}))
+    expected = "its base branch was release at the time of the request"
+    assert any(expected in line for line in task.left_out)
+    task, _ = read(github, make_request().model_copy(update={"base": "main"}))
+    assert not any("its base branch was" in line for line in task.left_out)
 
 
 def test_for_a_recreated_branch_the_seen_commit_is_unknown(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
-    trigger = asked()
+    trigger = make_request()
     head = github.repository(NAME).git.tip("work")
     github.advance(20)
     made = {"before": "0" * 40, "after": head, "timestamp": "2099-01-01T00:00:00Z"}
@@ -200,9 +201,11 @@ def test_for_a_recreated_branch_the_seen_commit_is_unknown(
     assert (found.head, found.moved) == (head, NOT_KNOWN)
 
 
-def test_a_push_before_the_request_is_used(github: GitHubServer, pull: Issue, asked: Asked) -> None:
+def test_a_push_before_the_request_is_used(
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
+) -> None:
     head = github.commit(NAME, "work", {"a.py": "x\n"})
-    trigger = asked()
+    trigger = make_request()
     github.advance(20)
     github.add_comment(pull, "bump", "eve")
     _, found = read(github, trigger)
@@ -222,9 +225,9 @@ def test_the_command_line_uses_the_present_head(github: GitHubServer, pull: Issu
 
 
 def test_a_refused_query_is_an_error_with_githubs_message(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
-    trigger = asked()
+    trigger = make_request()
     github.fail_next(
         "POST", "/graphql$", 200, body={"errors": [{"message": "Resource not accessible"}]}
     )
@@ -233,9 +236,9 @@ def test_a_refused_query_is_an_error_with_githubs_message(
 
 
 def test_an_item_that_the_token_may_not_see_is_left_out(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
-    trigger = asked()
+    trigger = make_request()
     listed = {"pageInfo": {"hasNextPage": False, "endCursor": None}, "nodes": [None]}
     page = {"repository": {"pullRequest": {"reviewThreads": listed}}}
     path = ["repository", "pullRequest", "reviewThreads", "nodes", 0]
@@ -248,9 +251,9 @@ def test_an_item_that_the_token_may_not_see_is_left_out(
 
 @pytest.mark.parametrize("status", [502, 429])
 def test_a_failing_query_is_retried(
-    github: GitHubServer, pull: Issue, asked: Asked, status: int
+    github: GitHubServer, pull: Issue, make_request: MakeRequest, status: int
 ) -> None:
-    trigger = asked()
+    trigger = make_request()
     github.fail_next("POST", "/graphql$", status, headers={"Retry-After": "0"}, times=2)
     assert read(github, trigger)[1].number == pull.number
 
@@ -262,16 +265,18 @@ def rate_limited(github: GitHubServer, seconds: int, times: int) -> None:
     github.fail_next("POST", "/graphql$", 200, reset, {"errors": [error]}, times=times)
 
 
-def test_a_query_waits_for_its_rate_limit(github: GitHubServer, pull: Issue, asked: Asked) -> None:
-    trigger = asked()
+def test_a_query_waits_for_its_rate_limit(
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
+) -> None:
+    trigger = make_request()
     rate_limited(github, 0, times=2)
     assert read(github, trigger)[1].number == pull.number
 
 
 def test_a_query_does_not_wait_for_a_distant_rate_limit(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
-    trigger = asked()
+    trigger = make_request()
     rate_limited(github, 3600, times=1)
     with pytest.raises(ForgeError, match="rate limit") as limited:
         forge_for(github).read(trigger)
@@ -324,7 +329,7 @@ def test_an_allowed_approval_is_published_as_one(github: GitHubServer, pull: Iss
     approval = review(github, verdict=ReviewVerdict.APPROVE)
     done = forge_for(github).publish_review(report_on(pull), approval)
     assert done.verdict is ReviewVerdict.APPROVE
-    assert [each.state for each in pull.reviews] == ["APPROVED"]
+    assert [review.state for review in pull.reviews] == ["APPROVED"]
 
 
 @pytest.mark.attack
@@ -337,8 +342,8 @@ def test_a_forged_marker_hides_no_review(github: GitHubServer, pull: Issue) -> N
 
 
 def test_a_review_is_found_behind_hundreds_of_others(github: GitHubServer, pull: Issue) -> None:
-    one = github.add_review(pull, "x", "eve")
-    pull.reviews += [dataclasses.replace(one, id=one.id + 1_000 + n) for n in range(510)]
+    wanted = github.add_review(pull, "x", "eve")
+    pull.reviews += [dataclasses.replace(wanted, id=wanted.id + 1_000 + n) for n in range(510)]
     report, made = report_on(pull), review(github, 28)
     first = forge_for(github).publish_review(report, made)
     assert forge_for(github).publish_review(report, made).url == first.url
@@ -356,7 +361,7 @@ def test_only_refused_comments_go_into_the_text(
     assert {c.line for c in published.comments} == set(range(27, 34)) - refused
     for n in refused:
         assert f"on {n}" in published.body
-    assert (done.placed, done.beside) == (7 - len(refused), len(refused))
+    assert (done.placed, done.in_body) == (7 - len(refused), len(refused))
     assert len(pull.review_comments) == 7 - len(refused)
 
 
@@ -403,12 +408,12 @@ def test_a_missing_review_permission_is_named(github: GitHubServer, pull: Issue)
 
 
 def test_of_a_very_long_thread_the_first_comment_and_the_newest_are_read(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
     root = github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
     for n in range(60):
         github.add_review_comment(pull, "a.py", 30, f"reply {n}", "eve", in_reply_to=root)
-    task, found = read(github, asked())
+    task, found = read(github, make_request())
     [thread] = found.threads
     assert [w.body for w in thread.comments] == ["Why?", *(f"reply {n}" for n in range(10, 60))]
     assert thread.root == root.id
@@ -416,61 +421,61 @@ def test_of_a_very_long_thread_the_first_comment_and_the_newest_are_read(
 
 
 def test_hidden_comments_on_the_code_are_not_read(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
     github.add_review_comment(pull, "a.py", 30, "buy this", "eve").minimized = "spam"
     github.add_review_comment(pull, "a.py", 30, "why?", "eve").minimized = "resolved"
     github.add_review(pull, "and this", "eve").minimized = "off-topic"
-    task, found = read(github, asked())
+    task, found = read(github, make_request())
     assert [words.body for thread in found.threads for words in thread.comments] == ["why?"]
     assert found.reviews == ()
     assert "on its code: 2 comments hidden as spam, abuse or off-topic" in task.left_out
 
 
 def test_references_in_reviews_and_on_the_code_are_read(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
     named = [github.create_issue(NAME, f"other {n}", "x", author="eve").number for n in range(2)]
     github.add_review_comment(pull, "a.py", 30, f"do as in #{named[0]}", "eve")
     github.add_review(pull, f"see #{named[1]}", "eve")
-    task, _ = read(github, asked())
+    task, _ = read(github, make_request())
     assert {reference.number for reference in task.references} == set(named)
 
 
 FEW = ThreadBounds(page_size=2, oldest_pages=1, newest_pages=2, searched_pages=9)
 
 
-def conversation(github: GitHubServer, trigger: Trigger) -> Conversation:
+def conversation(github: GitHubServer, trigger: Trigger) -> ConversationReader:
     token = github.token_for(BOT, NAME)
     access = GitHubAccess(token, github.api_url, github.server_url, github.graphql_url)
-    return Conversation(access, access.client().get_repo(NAME), trigger, FEW)
+    return ConversationReader(access, access.client().get_repo(NAME), trigger, FEW)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 5, 6])
 def test_all_of_few_threads_and_reviews_are_read(
-    github: GitHubServer, pull: Issue, asked: Asked, threads: int
+    github: GitHubServer, pull: Issue, make_request: MakeRequest, threads: int
 ) -> None:
     for n in range(threads):
         github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve")
         github.add_review(pull, f"review {n}", "eve")
-    said = conversation(github, asked())
+    reader = conversation(github, make_request())
     expected = [f"thread {n}" for n in range(threads)]
-    assert [thread.shown_comments[0].body for thread in said.threads()] == expected
-    assert [review.body for review in said.reviews()] == [f"review {n}" for n in range(threads)]
-    assert not said.is_cut
+    assert [thread.shown_comments[0].body for thread in reader.threads()] == expected
+    assert [review.body for review in reader.reviews()] == [f"review {n}" for n in range(threads)]
+    assert not reader.is_cut
 
 
 def test_of_many_threads_the_oldest_and_the_newest_are_read(
-    github: GitHubServer, pull: Issue, asked: Asked
+    github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
     for n in range(9):
         github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve")
         github.add_review(pull, f"review {n}", "eve")
-    said = conversation(github, asked())
-    shown = [int(thread.shown_comments[0].body.split()[1]) for thread in said.threads()]
+    reader = conversation(github, make_request())
+    shown = [int(thread.shown_comments[0].body.split()[1]) for thread in reader.threads()]
     assert shown == [0, 1, 5, 6, 7, 8]
-    assert said.is_cut
-    assert [int(review.body.split()[1]) for review in said.reviews()] == shown
+    assert reader.is_cut
+    assert [int(review.body.split()[1]) for review in reader.reviews()] == shown
 
 
 def test_the_requesting_thread_is_found_among_many(github: GitHubServer, pull: Issue) -> None:
@@ -485,12 +490,12 @@ def test_the_requesting_thread_is_found_among_many(github: GitHubServer, pull: I
             ListeningPolicy(mention="@agent", label="agent", bot_login=BOT),
         )
         assert isinstance(trigger, Trigger)
-        said = conversation(github, trigger)
-        threads = said.threads()
+        reader = conversation(github, trigger)
+        threads = reader.threads()
         assert [
             t.shown_comments[0].body for t in threads if t.shown_comments[-1].id == reply.id
         ] == [f"thread {nth}"]
-        assert said.is_cut
+        assert reader.is_cut
 
 
 def test_the_requesting_review_is_found_among_many(github: GitHubServer, pull: Issue) -> None:

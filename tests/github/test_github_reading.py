@@ -11,8 +11,8 @@ from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.report import Ending
-from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
 from tests.github import reports
@@ -48,7 +48,7 @@ def issue(github: GitHubServer) -> Issue:
 
 
 @pytest.fixture
-def asked(github: GitHubServer, issue: Issue) -> Callable[..., Trigger]:
+def make_request(github: GitHubServer, issue: Issue) -> Callable[..., Trigger]:
     """A comment of alice that asks, as the trigger that the event gives."""
 
     def ask(body: str = "@agent fix it") -> Trigger:
@@ -71,11 +71,11 @@ def triggered(github: GitHubServer, comment: Comment) -> Trigger:
 
 
 def test_the_task_contains_what_the_requester_saw(
-    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:
     github.add_label(issue, "bug")
     github.add_comment(issue, "me too", "carol")
-    task = forge_for(github).read(asked())
+    task = forge_for(github).read(make_request())
     assert (task.title, task.body, task.author) == ("It breaks", "Please **help**", "mallory")
     assert task.labels == ("bug",)
     assert [(c.author, c.body) for c in task.comments] == [
@@ -88,10 +88,10 @@ def test_the_task_contains_what_the_requester_saw(
 
 
 def test_later_texts_and_edits_are_left_out_and_named(
-    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:
     early = github.add_comment(issue, "harmless", "mallory")
-    trigger = asked()
+    trigger = make_request()
     github.edit_issue(issue, title="EVIL", body="EVIL")
     github.edit_comment(early, "EVIL")
     github.add_comment(issue, "EVIL", "mallory")
@@ -106,7 +106,7 @@ def test_later_texts_and_edits_are_left_out_and_named(
 
 
 def without_words(issue: Issue, kind: TriggerKind, at: datetime) -> Trigger:
-    """What asks for work on the issue, of whose words its event says nothing."""
+    """Return a trigger for the issue whose event does not contain its text."""
     actor = Actor(login="alice")
     return Trigger(key="k", kind=kind, repository=NAME, number=issue.number, actor=actor, at=at)
 
@@ -153,11 +153,11 @@ def test_a_later_comment_of_the_same_second_is_left_out(github: GitHubServer, is
 
 
 def test_hidden_text_is_removed_and_named(
-    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:
     github.edit_issue(issue, title="Bre\u200baks", body="seen <!-- SECRET -->")
     github.add_comment(issue, "ok\U000e0041 <div hidden>SECRET</div>", "mallory")
-    task = forge_for(github).read(asked())
+    task = forge_for(github).read(make_request())
     assert task.title == "Breaks"
     assert task.body == "seen"
     assert task.comments[0].body == "ok"
@@ -167,25 +167,25 @@ def test_hidden_text_is_removed_and_named(
 
 
 def test_resolvers_own_comments_are_not_shown_to_the_model(
-    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:
     github.add_comment(issue, "Resolver opened a pull request", BOT)
     github.add_comment(issue, "I am no bot", "resolver")
-    task = forge_for(github).read(asked())
+    task = forge_for(github).read(make_request())
     assert [c.author for c in task.comments] == ["resolver", "alice"]
     assert task.left_out == ("an earlier comment of Resolver",)
 
 
 def test_all_pages_of_comments_are_read_and_both_ends_of_very_many(
-    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:
     for number in range(250):
         github.add_comment(issue, f"comment {number}", "carol")
-    first = forge_for(github).read(asked())
+    first = forge_for(github).read(make_request())
     assert len(first.comments) == 251
     for number in range(250, 400):
         github.add_comment(issue, f"comment {number}", "carol")
-    task = forge_for(github).read(asked())
+    task = forge_for(github).read(make_request())
     assert [c.body for c in task.comments[-3:]] == ["comment 398", "comment 399", "@agent fix it"]
     assert len(task.comments) == 300
     assert [c.body for c in task.comments[:2]] == ["comment 0", "comment 1"]
@@ -196,18 +196,22 @@ def test_all_pages_of_comments_are_read_and_both_ends_of_very_many(
 
 
 def test_a_flood_of_later_comments_displaces_nothing(
-    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:
     for number in range(330):
         github.add_comment(issue, f"early {number}", "carol")
-    trigger = asked()
+    trigger = make_request()
     github.advance(10)
     for number in range(700):
         github.add_comment(issue, f"late {number}", "mallory")
     task = forge_for(github).read(trigger)
-    said = [comment.body for comment in task.comments]
-    assert len(said) == 300
-    assert (said[0], said[59], said[-2:]) == ("early 0", "early 59", ["early 329", "@agent fix it"])
+    bodies = [comment.body for comment in task.comments]
+    assert len(bodies) == 300
+    assert (bodies[0], bodies[59], bodies[-2:]) == (
+        "early 0",
+        "early 59",
+        ["early 329", "@agent fix it"],
+    )
     assert task.comments[60].skipped == 31
     assert "700 comments written after the request" in task.left_out
     assert len(task.left_out) == 2
@@ -243,12 +247,12 @@ folded
 
 
 def test_questions_of_resolver_are_shown_as_its_own(
-    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:
     github.add_comment(issue, ASKED_BACK, BOT)
     github.add_comment(issue, ASKED_BACK, "mallory")
     github.add_comment(issue, ASKED_BACK.replace("waiting", "error"), BOT)
-    task = forge_for(github).read(asked("@agent take B"))
+    task = forge_for(github).read(make_request("@agent take B"))
     ours, forged, request = task.comments
     assert ours.body.startswith("Resolver stopped with **a question**: A, as in #1, or B?")
     assert "folded" not in ours.body
@@ -260,29 +264,29 @@ def test_questions_of_resolver_are_shown_as_its_own(
 
 
 def test_later_comments_of_resolver_are_not_shown(
-    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:
-    said = github.add_comment(issue, ASKED_BACK, BOT)
-    trigger = asked("@agent take B")
-    github.edit_comment(said, ASKED_BACK.replace("A, as", "C, as"))
+    question = github.add_comment(issue, ASKED_BACK, BOT)
+    trigger = make_request("@agent take B")
+    github.edit_comment(question, ASKED_BACK.replace("A, as", "C, as"))
     assert [c.is_ours for c in forge_for(github).read(trigger).comments] == [False]
 
 
 def test_comments_hidden_as_spam_are_not_read(
-    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:
     for reason in ("spam", "abuse", "off-topic", "outdated", "resolved", ""):
         github.add_comment(issue, reason or "shown", "mallory").minimized = reason
-    task = forge_for(github).read(asked())
+    task = forge_for(github).read(make_request())
     assert [c.body for c in task.comments] == ["outdated", "resolved", "shown", "@agent fix it"]
     assert task.left_out == ("3 comments hidden as spam, abuse or off-topic",)
 
 
 def test_without_information_about_hidden_comments_all_are_read(
-    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:
     github.add_comment(issue, "shown", "mallory")
-    trigger = asked()
+    trigger = make_request()
     github.fail_next("POST", "/graphql$", 404)
     task = forge_for(github).read(trigger)
     assert [c.body for c in task.comments] == ["shown", "@agent fix it"]
@@ -290,11 +294,11 @@ def test_without_information_about_hidden_comments_all_are_read(
 
 
 def test_long_texts_are_truncated_and_named(
-    github: GitHubServer, issue: Issue, asked: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:
     for _ in range(12):
         github.add_comment(issue, "x" * 60_000, "mallory")
-    task = forge_for(github).read(asked())
+    task = forge_for(github).read(make_request())
     assert sum(len(c.body) for c in task.comments) <= 200_000
     assert task.comments[-1].body == "@agent fix it"
     assert any("between the oldest and the newest" in line for line in task.left_out)
@@ -313,8 +317,8 @@ def test_the_command_line_reads_the_present_state(github: GitHubServer, issue: I
     assert task.left_out == ()
 
 
-def test_a_closed_issue_is_refused(github: GitHubServer, issue: Issue, asked: Any) -> None:
-    trigger = asked()
+def test_a_closed_issue_is_refused(github: GitHubServer, issue: Issue, make_request: Any) -> None:
+    trigger = make_request()
     issue.state = "closed"
     with pytest.raises(ForgeError, match=f"{NAME}#{issue.number} is closed"):
         forge_for(github).read(trigger)

@@ -10,7 +10,7 @@ from tests.github.test_github_reading import NAME, forge_for, triggered
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
-Asked = Callable[..., Trigger]
+MakeRequest = Callable[..., Trigger]
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def issue(github: GitHubServer) -> Issue:
 
 
 @pytest.fixture
-def asked(github: GitHubServer, issue: Issue) -> Asked:
+def make_request(github: GitHubServer, issue: Issue) -> MakeRequest:
     def ask(body: str = "@agent fix it") -> Trigger:
         github.advance(10)
         return triggered(github, github.add_comment(issue, body, "alice"))
@@ -31,18 +31,18 @@ def asked(github: GitHubServer, issue: Issue) -> Asked:
 
 def read(github: GitHubServer, trigger: Trigger) -> tuple[Task, dict[int, Reference]]:
     task = forge_for(github).read(trigger)
-    return task, {each.number: each for each in task.references}
+    return task, {reference.number: reference for reference in task.references}
 
 
 def test_references_in_title_body_comments_and_request_are_read(
-    github: GitHubServer, issue: Issue, asked: Asked
+    github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:
     numbers = [
         github.create_issue(NAME, f"other {n}", f"words {n}", author="bob").number for n in range(4)
     ]
     github.edit_issue(issue, title=f"As #{numbers[0]}", body=f"see {NAME}#{numbers[1]}, #999")
     github.add_comment(issue, f"{github.server_url}/{NAME}/issues/{numbers[2]}", "carol")
-    _, found = read(github, asked(f"@agent fix it like #{numbers[3]} does"))
+    _, found = read(github, make_request(f"@agent fix it like #{numbers[3]} does"))
     assert list(found) == [numbers[3], numbers[0], numbers[1], numbers[2]]
     first = found[numbers[3]]
     assert (first.title, first.body, first.author) == ("other 3", "words 3", "bob")
@@ -51,12 +51,12 @@ def test_references_in_title_body_comments_and_request_are_read(
 
 
 def test_issues_that_refer_to_it_or_close_it_are_read(
-    github: GitHubServer, issue: Issue, asked: Asked
+    github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:
     naming = github.create_issue(NAME, "Same here", f"as #{issue.number}", author="bob")
     github.commit(NAME, "work", {"a.py": "y\n"})
     pull = github.create_pull(NAME, "work", "A fix", f"Fixes #{issue.number}", author="carol")
-    _, found = read(github, asked())
+    _, found = read(github, make_request())
     assert {n: r.relation for n, r in found.items()} == {
         pull.number: "closes it",
         naming.number: "mentions it",
@@ -65,12 +65,12 @@ def test_issues_that_refer_to_it_or_close_it_are_read(
 
 
 def test_references_opened_or_edited_later_are_not_used(
-    github: GitHubServer, issue: Issue, asked: Asked
+    github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:
     early = github.create_issue(NAME, "harmless", "harmless", author="bob")
     quiet = github.create_issue(NAME, "quiet", "words", author="bob")
     github.edit_issue(issue, body=f"see #{early.number} #{quiet.number} #{quiet.number + 1}")
-    trigger = asked()
+    trigger = make_request()
     github.edit_issue(early, title="EVIL", body="EVIL")
     github.add_comment(quiet, "EVIL", "mallory")
     github.create_issue(NAME, "EVIL", f"EVIL #{issue.number}", author="mallory")
@@ -83,54 +83,54 @@ def test_references_opened_or_edited_later_are_not_used(
 
 
 def test_a_reference_closed_later_is_shown_as_open(
-    github: GitHubServer, issue: Issue, asked: Asked
+    github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:
     done, later = (github.create_issue(NAME, f"n{n}", "", author="bob") for n in range(2))
     github.edit_issue(issue, body=f"#{done.number} #{later.number}")
     done.state, done.closed_at = "closed", github.world.now()
-    trigger = asked()
+    trigger = make_request()
     later.state, later.closed_at = "closed", github.world.now()
     _, found = read(github, trigger)
     assert (found[done.number].state, found[later.number].state) == ("closed", "open")
 
 
 def test_other_repositories_are_never_read(
-    github: GitHubServer, issue: Issue, asked: Asked
+    github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:
     github.create_repository("octo/private", private=True)
     secret = github.create_issue("octo/private", "SECRET", "SECRET", author="octo")
     issue.named_by.append((secret, github.world.now()))
     github.edit_issue(issue, body=f"see octo/private#{secret.number} and octo/private#77")
     token = github.token_for("octo")
-    task = forge_for(github, token).read(asked())
+    task = forge_for(github, token).read(make_request())
     assert "SECRET" not in task.model_dump_json()
     assert task.references == ()
     assert any(line.startswith("2 issues of other repositories") for line in task.left_out)
 
 
 def test_hidden_text_of_another_issue_is_removed_and_named(
-    github: GitHubServer, issue: Issue, asked: Asked
+    github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:
     other = github.create_issue(NAME, "Oth\u200ber", "ok <!-- EVIL -->\u202e", author="mallory")
     github.edit_issue(issue, body=f"#{other.number}")
-    task, found = read(github, asked())
+    task, found = read(github, make_request())
     assert (found[other.number].title, found[other.number].body) == ("Other", "ok")
     assert any(line.startswith(f"hidden in #{other.number}: ") for line in task.left_out)
 
 
 def test_references_beyond_the_maximum_are_counted(
-    github: GitHubServer, issue: Issue, asked: Asked
+    github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:
-    others = [github.create_issue(NAME, "o", "x" * 9000, author="bob").number for _ in range(20)]
-    github.edit_issue(issue, body=" ".join(f"#{n}" for n in others))
-    task, found = read(github, asked())
-    assert list(found) == others[:12]
-    assert all(len(each.body) <= 3_000 for each in found.values())
+    numbers = [github.create_issue(NAME, "o", "x" * 9000, author="bob").number for _ in range(20)]
+    github.edit_issue(issue, body=" ".join(f"#{n}" for n in numbers))
+    task, found = read(github, make_request())
+    assert list(found) == numbers[:12]
+    assert all(len(reference.body) <= 3_000 for reference in found.values())
     assert "8 more issues and pull requests it refers to" in task.left_out
 
 
 def test_an_issue_that_a_pull_request_closes_is_shown_once(
-    github: GitHubServer, issue: Issue, asked: Asked
+    github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:
     github.commit(NAME, "work", {"a.py": "y\n"})
     pull = github.create_pull(NAME, "work", "A fix", f"Fixes #{issue.number}", author="mallory")
@@ -138,14 +138,14 @@ def test_an_issue_that_a_pull_request_closes_is_shown_once(
     trigger = triggered(github, github.add_comment(pull, "@agent review", "alice"))
     task, found = read(github, trigger)
     assert task.pull is not None
-    assert [each.number for each in task.pull.closes] == [issue.number]
+    assert [closed.number for closed in task.pull.closes] == [issue.number]
     assert found == {}
 
 
 def test_errors_of_reading_references_are_reported_and_stop_nothing(
-    github: GitHubServer, issue: Issue, asked: Asked
+    github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:
-    trigger = asked()
+    trigger = make_request()
     github.fail_next("POST", "graphql", status=502, times=9)
     task = forge_for(github, attempts=1).read(trigger)
     assert task.title == "It breaks"

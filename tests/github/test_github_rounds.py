@@ -52,16 +52,16 @@ def trigger(review: Review, **changes: Any) -> Trigger:
     return reports.trigger(**{**values, **changes})
 
 
-def asked(github: GitHubServer, review: Review) -> list[ThreadRequest]:
+def read_threads(github: GitHubServer, review: Review) -> list[ThreadRequest]:
     """Its conversations, as they are read."""
     task = forge_for(github).read(trigger(review))
     assert task.pull is not None
-    mine = [t for t in task.pull.threads if t.comments[0].review == review.id]
-    return [ThreadRequest(label=f"T{n}", thread=t) for n, t in enumerate(mine, start=1)]
+    threads = [t for t in task.pull.threads if t.comments[0].review == review.id]
+    return [ThreadRequest(label=f"T{n}", thread=t) for n, t in enumerate(threads, start=1)]
 
 
 def done(threads: Sequence[ThreadRequest], words: str = "Changed.") -> list[ThreadReply]:
-    return [ThreadReply(thread=each, is_addressed=True, text=words) for each in threads]
+    return [ThreadReply(thread=thread, is_addressed=True, text=words) for thread in threads]
 
 
 def give(
@@ -86,7 +86,7 @@ def ours(pull: Issue) -> list[ReviewComment]:
 def test_a_review_is_read_with_its_threads_and_their_code(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
-    threads = asked(github, review)
+    threads = read_threads(github, review)
     assert [t.thread.root for t in threads] == [c.id for c in review.comments]
     assert [t.thread.line for t in threads] == [28, 30, 31]
     assert "+thirty" in threads[0].thread.hunk
@@ -95,7 +95,7 @@ def test_a_review_is_read_with_its_threads_and_their_code(
 def test_each_thread_gets_one_reply_with_the_commit(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
-    threads = asked(github, review)
+    threads = read_threads(github, review)
     given = give(github, review, done(threads[:2]))
     first, second = ours(pull)
     assert (first.in_reply_to, second.in_reply_to) == tuple(c.id for c in review.comments[:2])
@@ -108,7 +108,7 @@ def test_each_thread_gets_one_reply_with_the_commit(
 def test_a_second_attempt_finds_replies_of_the_first(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
-    replies = done(asked(github, review))
+    replies = done(read_threads(github, review))
     give(github, review, replies[:1])
     give(github, review, replies)
     github.advance(60)
@@ -120,7 +120,7 @@ def test_a_reply_whose_response_was_lost_is_not_repeated(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     github.cut_next("POST", r"/replies$", after=True)
-    give(github, review, done(asked(github, review)))
+    give(github, review, done(read_threads(github, review)))
     assert len(ours(pull)) == 3
 
 
@@ -129,7 +129,7 @@ def test_a_forged_marker_suppresses_no_reply(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     """Somebody forges the marker of a reply to a thread: the reply is published."""
-    [thread] = asked(github, review)[:1]
+    [thread] = read_threads(github, review)[:1]
     forged = thread_marker(f"review:{review.id}", thread.thread.id)
     root = review.comments[0]
     github.add_review_comment(pull, "a.py", 28, forged, "eve", in_reply_to=root)
@@ -140,7 +140,7 @@ def test_a_forged_marker_suppresses_no_reply(
 def test_another_request_gets_a_reply_of_its_own_in_the_same_thread(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
-    threads = asked(github, review)[:1]
+    threads = read_threads(github, review)[:1]
     give(github, review, done(threads))
     github.advance(5)
     root = review.comments[0]
@@ -151,7 +151,7 @@ def test_another_request_gets_a_reply_of_its_own_in_the_same_thread(
 
 
 def test_an_answer_is_not_called_done(github: GitHubServer, pull: Issue, review: Review) -> None:
-    replies = [ThreadReply(thread=t, text="It is kept.") for t in asked(github, review)]
+    replies = [ThreadReply(thread=t, text="It is kept.") for t in read_threads(github, review)]
     give(github, review, replies, resolve=True)
     assert all("It is kept." in c.body and "Done" not in c.body for c in ours(pull))
     assert not any(c.resolved for c in pull.review_comments)
@@ -161,13 +161,13 @@ def test_work_in_another_pull_request_is_linked(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     other = PullRequest(title="x", body="", number=9, url=f"{github.server_url}/{NAME}/pull/9")
-    give(github, review, done(asked(github, review)[:1]), commit="", pull_request=other)
+    give(github, review, done(read_threads(github, review)[:1]), commit="", pull_request=other)
     [reply] = ours(pull)
     assert f"Done in {other.url}." in reply.body
 
 
 def test_a_reply_may_have_no_text(github: GitHubServer, pull: Issue, review: Review) -> None:
-    give(github, review, done(asked(github, review)[:1], words=""))
+    give(github, review, done(read_threads(github, review)[:1], words=""))
     [reply] = ours(pull)
     assert reply.body.split("\n\n")[1].startswith("Done in")
 
@@ -178,7 +178,7 @@ def test_a_reply_may_have_no_text(github: GitHubServer, pull: Issue, review: Rev
 def test_addressed_threads_are_resolved_if_configured(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
-    first, second, _ = asked(github, review)
+    first, second, _ = read_threads(github, review)
     replies = [*done([first]), ThreadReply(thread=second, text="No.")]
     assert give(github, review, replies, resolve=True).resolve_problem == ""
     assert [c.resolved for c in review.comments] == [True, False, False]
@@ -191,7 +191,7 @@ def test_a_thread_that_can_not_be_resolved_still_gets_a_reply(
     github.add_user(app, "Bot")
     rights = {"pull_requests": "write", "issues": "write", "contents": "read"}
     token = github.token_for(app, NAME, permissions=rights)
-    given = give(github, review, done(asked(github, review)), resolve=True, token=token)
+    given = give(github, review, done(read_threads(github, review)), resolve=True, token=token)
     assert "not accessible" in given.resolve_problem
     assert len([c for c in pull.review_comments if c.author.login == app]) == 3
     assert not any(c.resolved for c in review.comments)
@@ -200,11 +200,11 @@ def test_a_thread_that_can_not_be_resolved_still_gets_a_reply(
 def test_a_reply_says_that_its_thread_was_resolved_meanwhile(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
-    threads = asked(github, review)[:2]
+    threads = read_threads(github, review)[:2]
     review.comments[0].resolved = True
     give(github, review, done(threads), resolve=True)
-    said = [("resolved after the request" in c.body) for c in ours(pull)]
-    assert said == [True, False]
+    says_resolved = [("resolved after the request" in c.body) for c in ours(pull)]
+    assert says_resolved == [True, False]
     assert review.comments[0].resolved_by is None
 
 
@@ -212,7 +212,7 @@ def test_a_reply_says_that_its_lines_are_outdated(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "XXX\n")}, "Say XXX")
-    threads = asked(github, review)[:1]
+    threads = read_threads(github, review)[:1]
     assert threads[0].thread.is_outdated
     give(github, review, done(threads))
     assert "shows it as outdated" in ours(pull)[0].body
@@ -224,7 +224,7 @@ def test_a_reply_says_that_its_lines_are_outdated(
 def test_a_deleted_thread_is_named_and_the_others_get_replies(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
-    threads = asked(github, review)
+    threads = read_threads(github, review)
     pull.review_comments.remove(review.comments[0])
     given = give(github, review, done(threads))
     assert given.missing_places == ("a.py:28",)
@@ -234,7 +234,7 @@ def test_a_deleted_thread_is_named_and_the_others_get_replies(
 def test_a_thread_without_replies_does_not_affect_the_others(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
-    threads = asked(github, review)
+    threads = read_threads(github, review)
     github.fail_next("POST", rf"/comments/{review.comments[1].id}/replies$", 404)
     given = give(github, review, done(threads))
     assert given.missing_places == ("a.py:30",)
@@ -244,7 +244,7 @@ def test_a_thread_without_replies_does_not_affect_the_others(
 def test_a_missing_reply_permission_is_named(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
-    threads = asked(github, review)
+    threads = read_threads(github, review)
     token = github.token_for(BOT, NAME, permissions={"issues": "write", "contents": "read"})
     with pytest.raises(ForgeError) as error:
         give(github, review, done(threads), token=token)
@@ -260,7 +260,7 @@ rm -rf /
 
 
 def test_text_of_the_model_is_inert(github: GitHubServer, pull: Issue, review: Review) -> None:
-    give(github, review, done(asked(github, review)[:1], HOSTILE))
+    give(github, review, done(read_threads(github, review)[:1], HOSTILE))
     [reply] = ours(pull)
     marker, _, words = reply.body.partition("\n")
     assert is_thread_reply(marker, f"review:{review.id}")
@@ -282,7 +282,7 @@ def test_the_answer_to_a_question_in_a_thread_is_found_again(
 ) -> None:
     question = trigger(review, kind=TriggerKind.REVIEW_COMMENT, comment_id=review.comments[0].id)
     assert question.in_thread
-    [thread] = asked(github, review)[:1]
+    [thread] = read_threads(github, review)[:1]
     forge = forge_for(github)
     forge.answer_threads(reports.report(trigger=question), done([thread]), "", resolve=False)
     assert forge.find_publication(question) is None, "an answer among others is not the whole"

@@ -155,7 +155,7 @@ def test_only_what_is_new_is_uploaded(
     host: Host, signer: SignedCommits, github: GitHubServer
 ) -> None:
     host.put(signer, host.commit({**CHANGES["a rename"], "new.txt": "new\n", "copy": "new\n"}))
-    blobs = [each for each in github.writes() if each.path.endswith("/git/blobs")]
+    blobs = [request for request in github.writes() if request.path.endswith("/git/blobs")]
     assert len(blobs) == 1
 
 
@@ -190,10 +190,10 @@ def test_a_lost_response_leaves_one_branch(
 def test_a_branch_with_another_commit_is_left_alone(
     host: Host, signer: SignedCommits, github: GitHubServer, repository: Repository
 ) -> None:
-    theirs = github.commit(NAME, BRANCH, {"theirs": "1"})
+    moved_tip = github.commit(NAME, BRANCH, {"theirs": "1"})
     with pytest.raises(BranchTaken):
         host.put(signer, host.commit(CHANGES["a text file"]))
-    assert repository.git.tip(BRANCH) == theirs
+    assert repository.git.tip(BRANCH) == moved_tip
     assert not github.writes()
 
 
@@ -213,10 +213,10 @@ def test_a_branch_that_somebody_has_moved_is_left_alone(
 ) -> None:
     first = host.put(signer, host.commit({"one": "1"}))
     host.git.git("fetch", "--quiet", str(repository.git_dir), f"{first}:refs/resolver/tip")
-    theirs = github.commit(NAME, BRANCH, {"theirs": "1"})
+    moved_tip = github.commit(NAME, BRANCH, {"theirs": "1"})
     with pytest.raises(BranchTaken):
         host.put(signer, host.commit({"two": "2"}, parent=first), previous=first)
-    assert repository.git.tip(BRANCH) == theirs
+    assert repository.git.tip(BRANCH) == moved_tip
 
 
 def test_a_branch_that_moves_at_the_same_moment_is_not_forced(
@@ -225,15 +225,15 @@ def test_a_branch_that_moves_at_the_same_moment_is_not_forced(
     first = host.put(signer, host.commit({"one": "1"}))
     host.git.git("fetch", "--quiet", str(repository.git_dir), f"{first}:refs/resolver/tip")
     second = host.commit({"two": "2"}, parent=first)
-    theirs: list[str] = []
+    moved_tip: list[str] = []
 
     def read(commit: LocalCommit) -> list[tuple[str, bytes]]:
-        theirs.append(github.commit(NAME, BRANCH, {"theirs": "1"}))
+        moved_tip.append(github.commit(NAME, BRANCH, {"theirs": "1"}))
         return host.read(commit)
 
     with pytest.raises(BranchTaken):
         signer.put(host.made(second), read, BRANCH, first)
-    assert repository.git.tip(BRANCH) == theirs[0]
+    assert repository.git.tip(BRANCH) == moved_tip[0]
 
 
 def test_unpushed_ancestors_are_created_too(
@@ -241,17 +241,17 @@ def test_unpushed_ancestors_are_created_too(
 ) -> None:
     tip = github.commit(NAME, "main", {"elsewhere": "1"})
     host.git.git("fetch", "--quiet", str(repository.git_dir), f"{tip}:refs/resolver/tip")
-    ours = host.commit({"ours": "1"})
-    merged = host.git.text("merge-tree", "--write-tree", tip, ours)
-    both = host.git.git(
+    own_commit = host.commit({"ours": "1"})
+    merged = host.git.text("merge-tree", "--write-tree", tip, own_commit)
+    merge_commit = host.git.git(
         "-c", "user.name=u", "-c", "user.email=u@x", "commit-tree", merged,
-        "-p", tip, "-p", ours, "-m", "Merge",
+        "-p", tip, "-p", own_commit, "-m", "Merge",
     ).decode().strip()  # fmt: skip
-    placed = host.put(signer, both)
+    placed = host.put(signer, merge_commit)
     facts = repository.git.facts(placed)
     assert facts.tree == merged and facts.parents[0] == tip and len(facts.parents) == 2
     assert repository.git.facts(facts.parents[1]).parents == (host.workspace.base,)
-    assert host.put(signer, both) == placed
+    assert host.put(signer, merge_commit) == placed
 
 
 def test_a_tree_with_another_id_is_not_published(

@@ -32,9 +32,9 @@ def put(github: GitHubServer, folder: Path, content: bytes) -> str:
     ledger = OrphanCommit(WANTED.ref, "Ledger", {WANTED.path: content})
     log = OrphanCommit(f"{WANTED.ref_prefix}run", "Log", {"log": b"1"})
     made = write_orphans(git, [ledger, log])
-    theirs = HostGit(git_dir=github.repository("octo/calc").git.path)
-    for commit, each in zip(made, (ledger, log), strict=True):
-        theirs.run("fetch", "--quiet", str(folder / "new.git"), f"{commit}:{each.ref}")
+    served_git = HostGit(git_dir=github.repository("octo/calc").git.path)
+    for commit, snapshot in zip(made, (ledger, log), strict=True):
+        served_git.run("fetch", "--quiet", str(folder / "new.git"), f"{commit}:{snapshot.ref}")
     return made[0]
 
 

@@ -1,4 +1,4 @@
-"""Tests of finding the issue template of a description, and what was filled in."""
+"""Tests of finding the issue template that a description was written with."""
 
 import time
 
@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resolver.github.context.issue_form import MAX_FIELDS, MAX_TEMPLATE_BYTES, find_form
-from resolver.models.issue_context import Form
+from resolver.github.context.issue_form import MAX_TEMPLATE_BYTES, MAX_TEXT, find_form
 
 FOLDER = ".github/ISSUE_TEMPLATE"
 BUG = b"""\
@@ -57,23 +56,15 @@ WRITTEN = (
 )
 
 
-def answers(form: Form | None) -> dict[str, str]:
-    assert form is not None
-    return {each.label: each.answer for each in form.fields}
+def path_of(templates: dict[str, bytes], title: str, body: str) -> str | None:
+    form = find_form(templates, title, body)
+    return form.path if form else None
 
 
-def test_a_form_is_recognized_by_its_headings_with_its_empty_fields() -> None:
+def test_a_form_is_recognized_by_its_headings_and_returned_as_it_is() -> None:
     form = find_form(TEMPLATES, "Adds wrong", WRITTEN)
     assert form is not None
-    assert (form.name, form.path) == ("Bug report", f"{FOLDER}/bug.yml")
-    assert answers(form) == {"What happened?": "given", "Version": "empty", "Contact": "empty"}
-    assert form.fields[0].description == "Also tell us what you expected."
-    assert form.fields[2].description == "How can we reach you?"
-
-
-def test_text_of_the_form_is_not_an_answer() -> None:
-    body = WRITTEN.replace("It adds wrong.", "A bug happened!")
-    assert answers(find_form(TEMPLATES, "x", body))["What happened?"] == "empty"
+    assert (form.path, form.text) == (f"{FOLDER}/bug.yml", BUG.decode().strip())
 
 
 def test_an_older_template_is_recognized_by_headings_of_each_kind() -> None:
@@ -81,34 +72,27 @@ def test_an_older_template_is_recognized_by_headings_of_each_kind() -> None:
         "**Is it about a problem?**\nYes: mine.\n\n## Version\n\nAlternatives\n---\nNone that work"
     )
     form = find_form(TEMPLATES, "x", body)
-    assert form is not None and form.name == "Feature request"
-    assert answers(form) == {
-        "Is it about a problem?": "given",
-        "Version": "empty",
-        "Alternatives": "given",
-    }
-    assert [each.description for each in form.fields][:2] == [
-        "A clear and concise description.",
-        "Which one do you use?",
-    ]
+    assert form is not None and form.path == f"{FOLDER}/feature.md"
+    assert "<!-- Which one\ndo you use? -->" in form.text
 
 
-def test_a_heading_of_the_writers_own_is_part_of_the_answer() -> None:
+def test_headings_of_the_writers_own_are_ignored() -> None:
     body = WRITTEN.replace("It adds wrong.", "#### Steps\n1. add")
-    assert answers(find_form(TEMPLATES, "x", body))["What happened?"] == "given"
+    assert path_of(TEMPLATES, "x", body) == f"{FOLDER}/bug.yml"
 
 
-def test_a_heading_above_all_others_is_not_a_field() -> None:
-    template = {"a.md": b"# Bug report\n\n## Steps\n...\n## Expected\n"}
-    body = "# Bug report\n## Steps\n1\n## Expected\n"
-    assert answers(find_form(template, "x", body)) == {"Steps": "given", "Expected": "empty"}
+def test_front_matter_is_not_a_heading() -> None:
+    template = {"a.md": b"---\nname: Bug\nassignees: ''\n---\n# Steps\n"}
+    assert path_of(template, "x", "# Steps\n1") == "a.md"
 
 
-def test_a_prompt_that_was_left_is_not_an_answer() -> None:
-    body = "**Is it about a problem?**\nA clear and concise  description.\n\n## Version\n3"
-    found = answers(find_form(TEMPLATES, "x", body))
-    assert found["Is it about a problem?"] == "empty" and found["Version"] == "given"
-    assert found["Alternatives"] == "missing"
+@pytest.mark.parametrize(
+    "label",
+    ["What happened, exactly?", '"What happened, exactly?"', "'What happened, exactly?'"],
+)
+def test_labels_are_compared_without_quotes(label: str) -> None:
+    template = {"a.yml": f"body:\n- type: input\n  attributes:\n    label: {label}\n".encode()}
+    assert path_of(template, "x", "### What happened, exactly?\nIt adds.") == "a.yml"
 
 
 @pytest.mark.parametrize(
@@ -127,9 +111,9 @@ def test_one_heading_of_several_does_not_identify_a_form(body: str) -> None:
 
 
 def test_a_template_with_one_heading_needs_that_one() -> None:
-    one = {"ISSUE_TEMPLATE.md": b"# What is wrong\n"}
-    form = find_form(one, "x", "# what is wrong:\nall")
-    assert form is not None and form.name == "ISSUE_TEMPLATE"
+    templates = {"ISSUE_TEMPLATE.md": b"# What is wrong\n"}
+    form = find_form(templates, "x", "# what is wrong:\nall")
+    assert form is not None and form.path == "ISSUE_TEMPLATE.md"
 
 
 def test_the_best_form_is_chosen_and_the_title_decides_ties() -> None:
@@ -147,35 +131,18 @@ def test_the_best_form_is_chosen_and_the_title_decides_ties() -> None:
         b"",
         b"\xff\xfe",
         b"name: x\nbody: [",
-        b"body: {a: b}",
         b"- 1\n- 2\n",
-        b"body:\n  - type: input\n  - 3\n  - attributes: {label: What happened?}\n",
-        b"body:\n  - type: input\n    attributes: {label: [Version]}\n",
-        b"a: &a [*a, x]\nbody:\n  - type: input\n    attributes: {label: Version, x: *a}\n",
-        b"body: " + b"[" * 40 + b"]" * 40,
-        b'body:\n  - type: input\n    attributes: {label: "\\UFFFFFFFF"}\n',
-        b"? [a]\n: 1\n",
-        b"#" * (MAX_TEMPLATE_BYTES + 1),
+        b"label:\nlabel: \nlabel: ''\n",
+        b"label: What happened?\n" + b"#" * MAX_TEMPLATE_BYTES,
     ],
 )
 def test_an_invalid_form_is_ignored(content: bytes) -> None:
     assert find_form({f"{FOLDER}/a.yml": content}, "x", WRITTEN) is None
 
 
-def test_a_yaml_tag_constructs_nothing() -> None:
-    content = BUG.replace(b"label: Version", b"label: !!python/name:os.system Version")
-    assert answers(find_form({"a.yml": content}, "x", WRITTEN))["What happened?"] == "given"
-
-
-def test_a_form_of_many_fields_is_bounded() -> None:
-    fields = "".join(
-        f"  - type: input\n    attributes: {{label: Field {n}, description: {'x ' * 300}}}\n"
-        for n in range(60)
-    )
-    body = "\n".join(f"### Field {n}\n{n}" for n in range(60))
-    form = find_form({"a.yml": f"body:\n{fields}".encode()}, "x", body)
-    assert form is not None and len(form.fields) == MAX_FIELDS
-    assert all(len(each.description) <= 400 for each in form.fields)
+def test_a_long_form_is_shortened() -> None:
+    form = find_form({"a.yml": BUG + b"# x\n" * 10_000}, "x", WRITTEN)
+    assert form is not None and len(form.text) <= MAX_TEXT and form.text.endswith("…")
 
 
 @pytest.mark.deep
@@ -202,10 +169,7 @@ pieces = st.sampled_from(
 @given(st.lists(pieces).map("".join), st.lists(pieces).map("".join), st.sampled_from(["md", "yml"]))
 def test_any_text_is_a_form_or_none(template: str, body: str, suffix: str) -> None:
     form = find_form({f"a.{suffix}": template.encode()}, "t", body)
-    if form is not None:
-        found = [each for each in form.fields if each.answer != "missing"]
-        assert len(found) >= min(2, len(form.fields))
-        assert all(each.label.strip() for each in form.fields)
+    assert form is None or len(form.text) <= MAX_TEXT
 
 
 HEADINGS = [" ", "\t", "#", "# ", " #", "x", "x" * 500, "*", "_", "**", "=", "-", "<!--", "-->"]
@@ -231,8 +195,7 @@ def test_a_text_four_times_as_long_takes_about_four_times_as_long(piece: str) ->
 def test_a_long_line_is_not_a_heading_and_does_not_hide_the_next() -> None:
     filler = "x" * 70_000
     body = f"# {filler}\n{filler}\n---\n{filler}\n# What happened? ##  \nThis\n# Version #\n1"
-    found = answers(find_form(TEMPLATES, "x", body))
-    assert found == {"What happened?": "given", "Version": "given", "Contact": "missing"}
+    assert path_of(TEMPLATES, "x", body) == f"{FOLDER}/bug.yml"
 
 
 def test_without_templates_nothing_is_read() -> None:
@@ -248,5 +211,4 @@ def test_any_bytes_are_a_form_or_none(content: bytes) -> None:
 def test_a_text_that_github_makes_from_a_form_matches_it(labels: list[str]) -> None:
     fields = "".join(f"  - type: input\n    attributes:\n      label: '{n}'\n" for n in labels[:9])
     body = "\n\n".join(f"### {n}\n\n_No response_" for n in labels[:9])
-    form = find_form({"a.yml": f"name: F\nbody:\n{fields}".encode()}, "t", body)
-    assert set(answers(form).values()) == {"empty"}
+    assert path_of({"a.yml": f"name: F\nbody:\n{fields}".encode()}, "t", body) == "a.yml"

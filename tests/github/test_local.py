@@ -39,10 +39,10 @@ def test_the_first_line_is_the_title(tmp_path: Path, text: str, title: str, body
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "holds no title"),
-        (b" \n\n\t", "holds no title"),
-        (b"#\n", "holds no title"),
-        (b"<!-- only hidden -->", "holds no title"),
+        (b"", "has no title"),
+        (b" \n\n\t", "has no title"),
+        (b"#\n", "has no title"),
+        (b"<!-- only hidden -->", "has no title"),
         (b"\x89PNG\r\n\x1a\n\x00", "is not UTF-8"),
         (b"title\x00body", "is a binary file"),
         (b"x" * 1_000_001, "is larger"),
@@ -79,14 +79,14 @@ def test_the_local_pull_request_is_only_text(tmp_path: Path) -> None:
     file = tmp_path / "issue.md"
     file.write_text("# It breaks\n")
     forge: Forge = LocalForge(file, "main", ("main", "agent/1"))
-    asked: Trigger = TRIGGER
-    task = forge.read(asked)
-    report = reports.report(trigger=asked, task=task, outcome=reports.outcome(""))
+    trigger: Trigger = TRIGGER
+    task = forge.read(trigger)
+    report = reports.report(trigger=trigger, task=task, outcome=reports.outcome(""))
     pull = forge.open_pull_request(report, "agent/it-breaks")
     assert (pull.title, pull.number, pull.url) == ("It breaks", None, None)
     assert "Fixes" not in pull.body
     assert forge.branches("agent/") == {"agent/1"}
-    assert forge.find_publication(asked) is None
+    assert forge.find_publication(trigger) is None
     assert forge.comment(report) == ""
 
 

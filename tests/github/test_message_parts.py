@@ -2,8 +2,8 @@
 
 import pytest
 
-from resolver.github.comments.message_parts import move_labelled_parts
 from resolver.github.comments.pull_request_text import commit_message, pull_request_body
+from resolver.github.comments.report import move_labelled_parts
 from tests.github import reports
 
 MESSAGE = """Make shares add up

@@ -18,7 +18,7 @@ def taken(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize(
-    ("text", "told", "url", "alt"),
+    ("text", "expected", "url", "alt"),
     [
         ("see ![shot](http://h/a.png) here", "see [picture 1] here", "http://h/a.png", "shot"),
         ("![a [b] c](u 'title')", "[picture 1]", "u", "a [b] c"),
@@ -32,8 +32,8 @@ def taken(text: str) -> tuple[str, list[tuple[str, str]]]:
         ("![x](data:image/png;base64,AAAA)", "[picture 1]", "data:image/png;base64,AAAA", "x"),
     ],
 )
-def test_a_picture_is_replaced_by_its_number(text: str, told: str, url: str, alt: str) -> None:
-    assert taken(text) == (told, [(url, alt)])
+def test_a_picture_is_replaced_by_its_number(text: str, expected: str, url: str, alt: str) -> None:
+    assert taken(text) == (expected, [(url, alt)])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_no_picture_is_left_in_any_text(text: str) -> None:
     cleaned = strip_hidden(text).text
     links = PictureLinks()
     result = links.take(cleaned, text, "here", "/1", "x")
-    before, after = (_pictures(each) for each in (cleaned, result))
+    before, after = (_pictures(version) for version in (cleaned, result))
     assert after == 0 or before > after, (cleaned, result)
 
 

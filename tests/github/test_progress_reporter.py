@@ -22,29 +22,32 @@ from tests.parts.waiting import until
 
 
 class Board:
-    """A forge that keeps what it is told. gone: after so many writes somebody has deleted it.
-    answers: set while it answers; until then whoever tells it something waits."""
+    """A forge that records the progress that is reported to it.
+
+    gone: number of writes after which somebody has deleted the comment.
+    answers: set while it answers; until then, whoever reports to it waits.
+    """
 
     def __init__(self, fails: int = 0, gone: int = 1000) -> None:
         self.fails, self.gone = fails, gone
         self.answers = threading.Event()
         self.answers.set()
         self.written: list[RunProgress] = []
-        self.asked = 0
+        self.write_count = 0
         self.threads: set[int] = set()
 
-    def write_progress(self, progress: RunProgress, told: int | None) -> int | None:
-        self.asked += 1
+    def write_progress(self, progress: RunProgress, comment_id: int | None) -> int | None:
+        self.write_count += 1
         self.threads.add(threading.get_ident())
         assert self.answers.wait(60)
-        if self.asked <= self.fails:
+        if self.write_count <= self.fails:
             raise ForgeError("GitHub is away")
         if len(self.written) >= self.gone:
             return None
         self.written.append(progress)
-        return told or 7
+        return comment_id or 7
 
-    def close_dead(self, progress: RunProgress) -> None:
+    def close_killed_runs(self, progress: RunProgress) -> None:
         """Nobody has died."""
 
 
@@ -66,9 +69,9 @@ def telling(board: Board, interval: float = 0.01) -> ProgressReporter:
 class Log:
     """Feeds events as the stream does: the state first."""
 
-    def __init__(self, told: ProgressReporter) -> None:
+    def __init__(self, reporter: ProgressReporter) -> None:
         self.state = State()
-        self._take = told.follow(self.state)
+        self._take = reporter.follow(self.state)
 
     def add(self, event: Event) -> None:
         numbered = event.model_copy(update={"id": len(self.state.events)})
@@ -136,15 +139,15 @@ def test_a_slow_server_does_not_block_and_nothing_is_written_after_close() -> No
     board.answers.clear()
     reporter = telling(board)
     reporter.start()
-    until(lambda: board.asked)
+    until(lambda: board.write_count)
     for number in range(100):
         reporter.show(iterations=number)
     assert board.written == []
     board.answers.set()
     reporter.close()
-    written = board.asked
+    written = board.write_count
     reporter.show(iterations=1000)
-    assert board.asked == written
+    assert board.write_count == written
     [writer] = board.threads
     assert writer not in {thread.ident for thread in threading.enumerate()}
 
@@ -166,9 +169,9 @@ def test_an_edit_is_retried_a_limited_number_of_times() -> None:
     away = Board(fails=1000)
     reporter = telling(away)
     reporter.start()
-    until(lambda: away.asked == MAX_FAILURES)
+    until(lambda: away.write_count == MAX_FAILURES)
     reporter.close()
-    assert away.asked == MAX_FAILURES and reporter.comment_id is None
+    assert away.write_count == MAX_FAILURES and reporter.comment_id is None
 
 
 def test_a_deleted_comment_ends_the_progress_updates() -> None:
@@ -177,10 +180,10 @@ def test_a_deleted_comment_ends_the_progress_updates() -> None:
     reporter.start()
     until(lambda: board.written)
     reporter.show(iterations=1)
-    until(lambda: board.asked == 2)
+    until(lambda: board.write_count == 2)
     reporter.show(iterations=2)
     reporter.close()
-    assert board.asked == 2 and reporter.comment_id is None
+    assert board.write_count == 2 and reporter.comment_id is None
 
 
 def test_a_pending_approval_stays_in_the_comment_until_it_is_decided() -> None:

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.text.links import Named, references_in
+from resolver.github.text.links import IssueReference, references_in
 from resolver.github.text.raw_html import code_regions
 
 HOST = "github.com"
 
 
-def found(text: str) -> list[Named]:
+def found(text: str) -> list[IssueReference]:
     return list(references_in(text, HOST))
 
 
@@ -30,7 +30,7 @@ def found(text: str) -> list[Named]:
     ],
 )
 def test_references_that_github_links_are_found(text: str, named: tuple[str, int]) -> None:
-    assert found(text) == [Named(*named)]
+    assert found(text) == [IssueReference(*named)]
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,16 @@ from markdown_it import MarkdownIt
 from playwright.sync_api import Browser
 
 from resolver.github.comments.markers import is_review
-from resolver.github.comments.review import can_be_taken, remark_body, review_body, suggestion_block
+from resolver.github.comments.review import (
+    is_applicable_suggestion,
+    remark_body,
+    review_body,
+    suggestion_block,
+)
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import visible
 from resolver.models.pull_request import Remark, Review
-from resolver.trace.markdown import utf16_length
+from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 
 PAGE = "https://github.com/octo/demo/blob/" + "a" * 40
@@ -28,9 +33,9 @@ def remark(**more: Any) -> Remark:
     return Remark(**{"path": "src/a.py", "line": 12, "body": "It rounds.", **more})
 
 
-def body(*beside: Remark, message: str = "It halves.", **more: Any) -> str:
+def body(*body_comments: Remark, message: str = "It halves.", **more: Any) -> str:
     report = reports.report(outcome=reports.outcome(message, **more))
-    return review_body(report, Review(commit="a" * 40, body_comments=beside), PAGE)
+    return review_body(report, Review(commit="a" * 40, body_comments=body_comments), PAGE)
 
 
 def fences(markdown: str) -> list[tuple[str, str]]:
@@ -63,7 +68,7 @@ def test_a_suggestion_is_unchanged(text: str) -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
 def test_any_suggestion_is_exact_or_omitted(text: str) -> None:
     made = remark(suggestion=text)
-    if not can_be_taken(made):
+    if not is_applicable_suggestion(made):
         assert visible(text) != text
         assert suggestion_block(made) == ""
     else:

@@ -8,8 +8,8 @@ import pytest
 from resolver.github.comments.markers import (
     DASHBOARD,
     ActiveRunMarker,
+    active_run_marker,
     answer_marker,
-    at_work_marker,
     check_marker,
     refusal_marker,
     review_marker,
@@ -41,7 +41,7 @@ def forge_markers(github: GitHubServer, issue: Issue, other: Issue, forged: Trig
     for marker in (
         run_marker(forged.key, Ending.WAITING, other.number, active.run),
         run_marker(forged.key, Ending.PULL_REQUEST),
-        at_work_marker("another request", active),
+        active_run_marker("another request", active),
         answer_marker(forged.key),
         refusal_marker("alice"),
         review_marker(forged.key),
@@ -70,16 +70,16 @@ def test_markers_that_another_program_forges_with_our_account_write_nowhere_else
 
     done = forge.find_publication(forged)
     assert done is not None and done.repeated
-    another = trigger_on(issue, key="another mention", at=datetime(2040, 1, 1, tzinfo=UTC))
-    assert forge.find_publication(another) is None
+    other_trigger = trigger_on(issue, key="another mention", at=datetime(2040, 1, 1, tzinfo=UTC))
+    assert forge.find_publication(other_trigger) is None
 
-    words = " ".join(comment.body for comment in forge.read(another).comments)
+    words = " ".join(comment.body for comment in forge.read(other_trigger).comments)
     assert "shall I?" in words
     for hidden in ("\U000e0070", "\u202e", "print the token", "approve it", "evil.example"):
         assert hidden not in words
 
     forge.run_comments.close_comments_of_killed_runs(issue.number, forged.at, "@agent")
-    forge.comment(report_on(issue, trigger=another))
+    forge.comment(report_on(issue, trigger=other_trigger))
     assert other.comments == []
     ids = {f"/issues/comments/{comment.id}" for comment in issue.comments}
     for written in github.writes():

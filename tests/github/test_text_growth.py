@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from resolver.github.text.comment_markdown import fit, safe_markdown
+from resolver.github.text.comment_markdown import safe_markdown, shorten_markdown
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import without_pictures
 from resolver.github.text.markdown import (
     code_span,
     escape,
+    format_title,
     make_inert,
-    title,
     without_notifications,
 )
 
@@ -38,12 +38,12 @@ REPEATED = [
 READERS: dict[str, Callable[[str], object]] = {
     "code_span": code_span,
     "escape": escape,
-    "fit": lambda text: fit(text, 30_000),
+    "fit": lambda text: shorten_markdown(text, 30_000),
     "inert": make_inert,
     "without_notifications": without_notifications,
     "safe_markdown": safe_markdown,
     "strip_hidden": strip_hidden,
-    "title": title,
+    "title": format_title,
     "without_pictures": without_pictures,
 }
 

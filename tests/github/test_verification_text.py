@@ -19,12 +19,12 @@ from resolver.models.verification import (
     Verification,
     VerificationReason,
 )
-from resolver.trace.markdown import utf16_length
+from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 
 PULL = PullRequest(title="Fix it", body="", number=13, url="https://github.com/o/r/pull/13")
 UNPREPARED = UnpreparedEnvironment(paths=("package.json",), cause="no_setup")
-REASONS = [each for each in get_args(VerificationReason) if each not in {"", "disabled"}]
+REASONS = [reason for reason in get_args(VerificationReason) if reason not in {"", "disabled"}]
 KINDS = get_args(TamperingKind)
 
 
@@ -41,7 +41,7 @@ def test_a_verified_change_begins_with_its_verdict_and_has_the_evidence_below() 
     verdict = "**Verified:** 1 test fails without the change and passes with it"
     row = "| `pytest` | 1 passed | 2 passed (1 fixed, 1 new) | 1.5 s |"
     places = [
-        text.index(each) for each in (verdict, "### What changed", row, "What the agent checked")
+        text.index(part) for part in (verdict, "### What changed", row, "What the agent checked")
     ]
     assert places == sorted(places)
     page = "https://github.com/o/r/commit"
@@ -58,10 +58,14 @@ def test_a_checked_change_states_what_is_missing() -> None:
 @pytest.mark.parametrize("reason", [r for r in REASONS if r != "no_change"])
 def test_each_reason_has_its_own_text(reason: str) -> None:
     texts = {}
-    for each in REASONS:
-        needs = {"unprepared": UNPREPARED} if each == "environment" else {}
-        found = reports.verification(verdict="not_verified", reason=each, reproduction=(), **needs)
-        texts[each] = next((x for x in body(found).splitlines() if "**Not verified:**" in x), "")
+    for candidate in REASONS:
+        needs = {"unprepared": UNPREPARED} if candidate == "environment" else {}
+        found = reports.verification(
+            verdict="not_verified", reason=candidate, reproduction=(), **needs
+        )
+        texts[candidate] = next(
+            (x for x in body(found).splitlines() if "**Not verified:**" in x), ""
+        )
     assert texts[reason].endswith(".") and texts[reason].count("**") == 2
     assert list(texts.values()).count(texts[reason]) == 1
 
@@ -73,11 +77,11 @@ def test_what_prevents_an_environment_that_fits_the_change_is_said() -> None:
         found = reports.verification(
             verdict="not_verified", reason="environment", reproduction=(), unprepared=unprepared
         )
-        said = next(x for x in body(found).splitlines() if "**Not verified:**" in x)
-        assert "the change alters `package.json`, and " in said
-        texts.add(said)
+        verdict = next(x for x in body(found).splitlines() if "**Not verified:**" in x)
+        assert "the change alters `package.json`, and " in verdict
+        texts.add(verdict)
     assert len(texts) == 6
-    assert sum("`` `two` ``" in said for said in texts) == 2
+    assert sum("`` `two` ``" in verdict for verdict in texts) == 2
 
 
 def test_without_verification_the_agents_commands_are_shown() -> None:
@@ -90,7 +94,7 @@ def test_without_verification_the_agents_commands_are_shown() -> None:
 def test_a_suspicious_part_of_the_change_is_named(kind: str) -> None:
     finding = TamperingFinding.model_validate({"kind": kind, "path": "tests/a.py", "line": 4})
     text = body(reports.verification(tampering=(finding,)))
-    [line] = [each for each in text.splitlines() if "`tests/a.py:4`" in each]
+    [line] = [line for line in text.splitlines() if "`tests/a.py:4`" in line]
     assert not line.startswith("- Changes tests:")
 
 

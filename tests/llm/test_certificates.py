@@ -13,8 +13,8 @@ def test_clients_share_what_was_loaded() -> None:
 
 def test_the_environment_names_a_file_or_a_directory(tmp_path: Path) -> None:
     file = tmp_path / "one.pem"
-    one = trusted_certificates({}).get_ca_certs(binary_form=True)[0]
-    file.write_text(ssl.DER_cert_to_PEM_cert(one))
+    certificate = trusted_certificates({}).get_ca_certs(binary_form=True)[0]
+    file.write_text(ssl.DER_cert_to_PEM_cert(certificate))
     found = trusted_certificates({"SSL_CERT_FILE": str(file)})
     assert found.cert_store_stats()["x509_ca"] == 1
     # Those in a directory are looked up when a server is verified.

@@ -16,7 +16,7 @@ from resolver.errors import ModelError
 from resolver.events.actions import Recall
 from resolver.llm.base import ModelConfig
 from resolver.llm.embeddings import Embedder, cosine_similarity
-from resolver.memory.skills.lookup import MEANING_REASON, Index, RecordedIndex
+from resolver.memory.skills.lookup import MEANING_REASON, RecordedSkillIndex, SkillIndex
 from resolver.memory.skills.skill import Origin, Skill
 from resolver.models.run import Completion
 
@@ -90,12 +90,15 @@ def test_texts_become_vectors_in_order_with_one_request_each(
     endpoint: Endpoint, tmp_path: Path
 ) -> None:
     paid: list[Completion] = []
-    one, other = embedder(endpoint, tmp_path, paid).vectors(["a clock", "a database"])
-    assert cosine_similarity(one, one) == pytest.approx(1) and cosine_similarity(one, other) < 0.1
+    first, second = embedder(endpoint, tmp_path, paid).vectors(["a clock", "a database"])
+    assert (
+        cosine_similarity(first, first) == pytest.approx(1)
+        and cosine_similarity(first, second) < 0.1
+    )
     again = embedder(endpoint, tmp_path, paid).vectors(["a database", "some colour"])
-    assert again[0] == pytest.approx(other, abs=1e-5)
+    assert again[0] == pytest.approx(second, abs=1e-5)
     assert endpoint.asked == [["a clock", "a database"], ["some colour"]]
-    assert [each.tokens.input for each in paid] == [14, 7]
+    assert [usage.tokens.input for usage in paid] == [14, 7]
     assert endpoint.headers[0]["Authorization"] == "Bearer sk-of-the-tests"
 
 
@@ -152,7 +155,7 @@ def test_the_matching_skill_is_found_with_its_similarity(
     endpoint: Endpoint, tmp_path: Path
 ) -> None:
     result: list[str] = []
-    index = Index(embedder(endpoint, tmp_path, []), result.append)
+    index = SkillIndex(embedder(endpoint, tmp_path, []), result.append)
     [(found, why)] = index.nearest("The clock shows the wrong time.", SKILLS)
     assert found.name == "zones" and why.startswith(MEANING_REASON) and result == []
     assert index.nearest("", SKILLS) == [] == index.nearest("clock", ())
@@ -163,7 +166,9 @@ def test_an_unavailable_model_is_reported_and_nothing_is_found(
 ) -> None:
     endpoint.status, endpoint.answer = 500, b"{}"
     result: list[str] = []
-    assert Index(embedder(endpoint, tmp_path, []), result.append).nearest("clock", SKILLS) == []
+    assert (
+        SkillIndex(embedder(endpoint, tmp_path, []), result.append).nearest("clock", SKILLS) == []
+    )
     assert len(result) == 1 and "could not be called" in result[0]
 
 
@@ -172,4 +177,6 @@ def test_a_replayed_run_uses_the_recorded_results() -> None:
         Recall(query="zones", why=f"{MEANING_REASON} (0.91)"),
         Recall(query="art", why="“art” said"),
     ]
-    assert RecordedIndex(events).nearest("x", SKILLS) == [(SKILLS[0], f"{MEANING_REASON} (0.91)")]
+    assert RecordedSkillIndex(events).nearest("x", SKILLS) == [
+        (SKILLS[0], f"{MEANING_REASON} (0.91)")
+    ]

@@ -19,8 +19,8 @@ def check(
 ) -> str:
     result = [] if retries is None else retries
 
-    def ask(one: ModelConfig) -> Model:
-        return make_model(one, on_retry=lambda *_: None, sleep=lambda _: None)
+    def ask(config: ModelConfig) -> Model:
+        return make_model(config, on_retry=lambda *_: None, sleep=lambda _: None)
 
     return check_model(
         config,

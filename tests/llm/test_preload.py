@@ -85,6 +85,16 @@ def test_the_tokenizer_is_loaded_when_tokens_are_counted() -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
+def test_claudes_tokenizer_works_without_its_parsed_file() -> None:
+    package = litellm()
+    assert not hasattr(package.utils, "json_data")
+    model = next(filter(package.utils.uses_anthropic_tokenizer, package.anthropic_models))
+    text = "Fix it, please."
+    tokens = package.encode(model=model, text=text)
+    assert package.utils._select_tokenizer(model)["type"] == "huggingface_tokenizer"
+    assert package.decode(model=model, tokens=tokens) == text
+
+
 def test_an_unknown_model_is_rehearsed_too() -> None:
     rehearse(ModelConfig(model="some-model", base_url="http://127.0.0.1:9/v1"))
 

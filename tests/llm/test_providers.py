@@ -49,7 +49,7 @@ every_provider = pytest.mark.parametrize("name", ALL)
 
 
 def history(completion: Completion, *results: str) -> list[dict[str, Any]]:
-    """What follows a reply, as the conversation is kept."""
+    """Return the conversation after a reply."""
     calls = [
         {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
         for c in completion.tool_calls

@@ -38,7 +38,7 @@ said = messages.map(lambda m: json.dumps(m).encode()) | st.binary(max_size=60)
 
 
 def open_and_call(way: Launch | Address) -> list[str]:
-    """What is noted."""
+    """Open the server, call its tool, and return the warnings."""
     notes: list[str] = []
     endpoint = Endpoint("t", way, lambda _: True, 0.5)
     with McpServers([endpoint], str, lambda text: None, notes.append, start_seconds=0.5) as servers:

@@ -30,7 +30,7 @@ def call(name: str, **arguments: object) -> McpCall:
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Path:
-    """What the tool `wait` waits for."""
+    """The pipe that the tool `wait` reads from."""
     os.mkfifo(tmp_path / "pipe")
     return tmp_path / "pipe"
 
@@ -345,7 +345,10 @@ def test_an_address_that_disappears_is_lost_and_then_gone(scenario: Scenario) ->
 
 def test_servers_that_read_nothing_do_not_block(scenario: Scenario) -> None:
     deaf = [scenario.process("reads-nothing", timeout=1) for _ in range(2)]
-    named = [Endpoint(f"deaf{n}", each.transport, each.allows, 1) for n, each in enumerate(deaf)]
+    named = [
+        Endpoint(f"deaf{n}", endpoint.transport, endpoint.allows, 1)
+        for n, endpoint in enumerate(deaf)
+    ]
     servers = scenario.open(*named, scenario.process("good"), start_seconds=10)
     long = "x" * 300_000
     for n in range(2):

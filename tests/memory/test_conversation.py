@@ -29,7 +29,7 @@ def roles(messages: list[dict[str, Any]]) -> list[str]:
 
 
 def assert_pairs_are_complete(messages: list[dict[str, Any]]) -> None:
-    """What providers refuse a conversation for."""
+    """Check that each tool call has its result, without which providers refuse a conversation."""
     waiting: list[str] = []
     for message in messages:
         if message["role"] == "tool":
@@ -282,10 +282,10 @@ def test_any_log_gives_complete_pairs(
 
 def test_another_state_is_detected() -> None:
     memory = ConversationMemory()
-    one, other = Log(task("one"), task("more")), Log(task("other"), task("x"), task("y"))
-    memory.messages(one.state)
-    assert memory.messages(other.state) == ConversationMemory().messages(other.state)
-    assert memory.messages(one.state) == ConversationMemory().messages(one.state)
+    first, second = Log(task("one"), task("more")), Log(task("other"), task("x"), task("y"))
+    memory.messages(first.state)
+    assert memory.messages(second.state) == ConversationMemory().messages(second.state)
+    assert memory.messages(first.state) == ConversationMemory().messages(first.state)
 
 
 def test_state_changes_and_requests_are_not_shown() -> None:

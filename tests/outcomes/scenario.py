@@ -7,7 +7,7 @@ from resolver.git.git import Credential
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.report import Ending
 from resolver.github.events.quota_ledger import LedgerPullRequest, QuotaLedger
-from resolver.runs.quotas.ledger_ref import LedgerRef
+from resolver.storage.ledger_ref import LedgerRef
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
@@ -88,7 +88,7 @@ class Scenario:
         self.ledger_ref.change(change)
 
     def entry(self, name: str, cost: float, verdict: str = "verified") -> LedgerPullRequest:
-        """What a run records when it opens the pull request."""
+        """Return the entry that a run records when it opens the pull request."""
         pull = self.pulls[name]
         assert pull.pull is not None
         head = self.github.repository(REPOSITORY).git.tip(pull.pull.head)

@@ -1,4 +1,4 @@
-"""What became of a pull request, by facts alone."""
+"""Tests of how the outcome of a pull request is classified."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -75,11 +75,11 @@ def test_an_outcome_is_final_when_nothing_can_change_it() -> None:
 def test_a_replacement_was_merged_later_and_is_best_resolvers_own() -> None:
     pull = facts("closed")
     earlier = Replacement(1, False, pull.created_at - HOUR)
-    own, theirs = Replacement(8, True, NOW - HOUR), Replacement(9, False, NOW)
+    own, foreign = Replacement(8, True, NOW - HOUR), Replacement(9, False, NOW)
     itself = Replacement(pull.number, True, NOW)
     assert choose_replacement(pull, [earlier, itself]) is None
-    assert choose_replacement(pull, [earlier, theirs]) == theirs
-    assert choose_replacement(pull, [theirs, own, earlier]) == own
+    assert choose_replacement(pull, [earlier, foreign]) == foreign
+    assert choose_replacement(pull, [foreign, own, earlier]) == own
 
 
 def said(ago: timedelta, by_person: bool) -> PullRequestActivity:

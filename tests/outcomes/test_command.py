@@ -10,7 +10,7 @@ import pytest
 from resolver.cli.main import run
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.report import Ending
-from resolver.runs.quotas.ledger_ref import REF
+from resolver.storage.ledger_ref import REF
 from tests.outcomes.scenario import BOT, DAYS, PERSON, REPOSITORY, Scenario, source
 from tests.parts.github import GitHubServer
 
@@ -71,11 +71,11 @@ def later(scenario: Scenario) -> None:
     scenario.commit("main", "merge", "long after the window", by=PERSON)
     scenario.open("new")
     # strangers: our marker in a person's text, and a bot's branch that is not ours
-    ours = scenario.pulls["closed"].body
+    body = scenario.pulls["closed"].body
     scenario.commit("agent/issue-1-mine", "mine", "x", by="eve")
-    github.create_pull(REPOSITORY, "agent/issue-1-mine", "Eve's", ours, author="eve")
+    github.create_pull(REPOSITORY, "agent/issue-1-mine", "Eve's", body, author="eve")
     scenario.commit("chore/bump", "bump", "x")
-    github.create_pull(REPOSITORY, "chore/bump", "Bump", ours, author=BOT)
+    github.create_pull(REPOSITORY, "chore/bump", "Bump", body, author=BOT)
     scenario.commit("agent/unmarked", "unmarked", "x")
     github.create_pull(REPOSITORY, "agent/unmarked", "Unmarked", "", author=BOT)
 
@@ -92,7 +92,7 @@ def test_each_pull_request_has_its_outcome(
     populate(scenario)
     before = len(github.requests)
     data = outcomes(scenario, capsys, "--save")
-    requests = Counter(each.kind for each in github.requests[before:])
+    requests = Counter(request.kind for request in github.requests[before:])
     by_number = {pull["number"]: pull for pull in data["pull_requests"]}
     found = {
         name: (pull["outcome"], pull["survived"], pull["durability"])
@@ -121,7 +121,7 @@ def test_each_pull_request_has_its_outcome(
     assert summary["acceptance"]["count"] == 8 and summary["acceptance"]["total"] == 10
     assert summary["held"] == {**summary["held"], "count": 6, "total": 8}
     assert summary["cost_per_merged"] == pytest.approx(1.0)
-    verdicts = {each["name"]: each["acceptance"]["share"] for each in data["by_verdict"]}
+    verdicts = {row["name"]: row["acceptance"]["share"] for row in data["by_verdict"]}
     assert verdicts["verified"] == 1.0 and verdicts["not_verified"] == 0.0
     assert requests["rest"] == 1 and requests["graphql"] == 2
     assert requests["git"] <= 20
@@ -176,7 +176,9 @@ def test_final_outcomes_are_not_looked_up_again(
     first = outcomes(scenario, capsys, "--save")
     before = len(github.requests)
     assert outcomes(scenario, capsys) == first
-    assert [each.kind for each in github.requests[before:] if each.kind != "git"] == ["rest"]
+    assert [request.kind for request in github.requests[before:] if request.kind != "git"] == [
+        "rest"
+    ]
 
 
 @pytest.mark.attack

@@ -138,10 +138,10 @@ class Events:
     def status_failed(self, branch: str, sender: str) -> Payload:
         """A commit `status` of the branch's newest commit."""
         tip = self.repository.git.tip(branch)
-        said = {"sha": tip, "state": "failure", "context": "ci/jenkins"}
+        payload = {"sha": tip, "state": "failure", "context": "ci/jenkins"}
         at = {"updated_at": core.stamp(self.github.world.now())}
         heads = [{"name": branch, "commit": {"sha": tip}}]
-        return example("status") | self._around(sender) | said | at | {"branches": heads}
+        return example("status") | self._around(sender) | payload | at | {"branches": heads}
 
     def _around(self, sender: str) -> Payload:
         with self.github.world.lock:

@@ -23,6 +23,7 @@ class Forwarder:
         self.cutter = cutter
         self.cuts = 0
         self.connections = 0
+        self._port = 0
         self._open: set[_Connection] = set()
         self._lock = threading.Lock()
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -34,6 +35,24 @@ class Forwarder:
         port: int = self._listening.getsockname()[1]
         return port
 
+    def refuse(self) -> None:
+        """Cut what is open, and refuse new connections until `listen`."""
+        self._port = self.port
+        self._stop_listening()
+        self.cut_all()
+
+    def listen(self) -> None:
+        """Listen again on the same port after `refuse`."""
+        self._listening = socket.create_server(("127.0.0.1", self._port), backlog=64)
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    def _stop_listening(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._thread.join(60)
+        self._listening.close()
+
     def cut_all(self) -> None:
         """Cut what is open now."""
         with self._lock:
@@ -41,15 +60,12 @@ class Forwarder:
                 connection.cut()
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
-        self._thread.join(10)
-        self._listening.close()
+        self._stop_listening()
         self.cut_all()
         with self._lock:
             threads = [t for c in self._open for t in c.threads]
         for thread in threads:
-            thread.join(10)
+            thread.join(60)
 
     def _accept(self) -> None:
         while True:
@@ -89,9 +105,9 @@ class _Connection:
         self._lock = threading.Lock()
         self._running = 2
         self._was_cut = False
-        for one in (near, far):
-            if one.family != socket.AF_UNIX:
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for connection in (near, far):
+            if connection.family != socket.AF_UNIX:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.threads = [
             threading.Thread(target=self._copy, args=ends, daemon=True)
             for ends in ((near, far), (far, near))
@@ -102,11 +118,11 @@ class _Connection:
     def cut(self) -> None:
         """End it without a word: what is on its way is lost, as with a pulled cable."""
         self._was_cut = True
-        for one in (self._near, self._far):
+        for connection in (self._near, self._far):
             with contextlib.suppress(OSError):
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _copy(self, source: socket.socket, target: socket.socket) -> None:
         try:

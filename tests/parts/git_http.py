@@ -26,7 +26,7 @@ REQUEST_PATH = re.compile(
 
 @dataclass(frozen=True)
 class GitAccess:
-    """What a git client wants. `token` is "" when it sent none."""
+    """The access that a git client asks for. `token` is "" when it sent none."""
 
     repository: str
     push: bool
@@ -203,5 +203,5 @@ class _Body:
     def close(self) -> None:
         self._stream.close()
         if self._feeder is not None:
-            self._feeder.join(timeout=10)
+            self._feeder.join(timeout=60)
         self._child.wait()

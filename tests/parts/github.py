@@ -67,10 +67,10 @@ class GitHubServer(Stage):
     def writes(self) -> list[Exchange]:
         """Requests that change something: all REST ones but GET, and pushes."""
         return [
-            each
-            for each in self.requests
-            if (each.kind == "rest" and each.method != "GET")
-            or (each.kind == "git" and each.path.endswith("/git-receive-pack"))
+            request
+            for request in self.requests
+            if (request.kind == "rest" and request.method != "GET")
+            or (request.kind == "git" and request.path.endswith("/git-receive-pack"))
         ]
 
     # Events: full payloads. `app`: as delivered to that App, with its installation.
@@ -172,13 +172,17 @@ class GitHubServer(Stage):
         fault = Fault(method, re.compile(path_regex), delay=seconds, times=times)
         self.app.faults.order(fault)
 
-    def hold_next(self, method: str, path_regex: str, *, after: bool = False) -> Hold:
+    def hold_next(
+        self, method: str, path_regex: str, *, after: bool = False, lost: bool = False
+    ) -> Hold:
         """The next matching request is answered rightly when the test releases it.
 
-        after: it is carried out at once, and only its answer is held.
+        after: it is carried out at once, and only its answer is held. lost: it is not answered, and
+        without `after` not carried out either.
         """
         hold = Hold()
-        self.app.faults.order(Fault(method, re.compile(path_regex), hold=hold, after=after))
+        path = re.compile(path_regex)
+        self.app.faults.order(Fault(method, path, hold=hold, after=after, cut=lost))
         return hold
 
     # Validation
@@ -206,7 +210,7 @@ class GitHubServer(Stage):
         queries = {
             str(exchange.json.get("query", ""))
             for exchange in fresh
-            if exchange.kind == "graphql" and "data" in exchange.said
+            if exchange.kind == "graphql" and "data" in exchange.answer_document
         }
         for query in queries:
             problems.extend(graphql_schema.query_problems(schema, query))

@@ -69,7 +69,7 @@ calls = 0
 
 
 def result_of(message: Message, mode: str) -> Iterator[Message]:
-    """What is answered to a request: notifications, then a response, or nothing at all."""
+    """Return the answer to a request: notifications and a response, or nothing."""
     method, params = message["method"], message.get("params") or {}
     answer: Message = {"jsonrpc": "2.0", "id": message["id"]}
     if method == "initialize":

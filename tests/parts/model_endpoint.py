@@ -166,7 +166,7 @@ class ModelEndpoint:
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(5)
+        self._thread.join(60)
 
     def __enter__(self) -> "ModelEndpoint":
         return self

@@ -37,10 +37,10 @@ def plain_http_port(target: int) -> Iterator[int]:
         started.set()
         await stopping.wait()
         server.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=lambda: loop.run_until_complete(listen()), daemon=True)
@@ -60,7 +60,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.write(data)
             await writer.drain()
     except OSError:
-        pass  # one side has gone; the other is told by the close
+        pass  # one side has gone; closing the connection ends the other
     finally:
         with contextlib.suppress(OSError):
             writer.close()

@@ -5,28 +5,32 @@ library alone, because its own start is what it is there to save. Where a fork c
 process (a session or a variable that Python or OpenSSL read when they start), it becomes RESOLVER.
 """
 
+# Only modules that import no others: `signal`, `socket` and `json` would double the time of its
+# start.
+import _signal
+import _socket
 import array
 import fcntl
-import json
+import marshal
 import os
-import signal
-import socket
-import subprocess
 import sys
 
 UNLIKE = ("PYTHON", "SSL_", "REQUESTS_CA", "CURL_CA", "LITELLM_", "MALLOC_")
 """Beginnings of variables that are read before `main` is called."""
 
+LIKE = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables among them that are only read when a client is made. So are those of proxies."""
+
 
 def main() -> None:
     folder, resolver, owner, *arguments = sys.argv[1:]
     variables = [name.upper() for name in os.environ]
-    plain = not any(name.startswith(UNLIKE) or name.endswith("_PROXY") for name in variables)
+    plain = not any(name.startswith(UNLIKE) and name not in LIKE for name in variables)
     if os.getpid() == os.getsid(0) or not plain:
+        if arguments[:1] == ["-m"]:
+            resolver = os.path.join(os.path.dirname(resolver), "python")
         os.execv(resolver, [resolver, *arguments])
     connection = connect(folder, resolver, int(owner))
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, lambda number, _: connection.send(bytes([number])))
     umask = os.umask(0o077)
     os.umask(umask)
     request = {
@@ -35,35 +39,51 @@ def main() -> None:
         "folder": os.getcwd(),
         "umask": umask,
     }
-    streams = array.array("i", [0, 1, 2])
-    data = json.dumps(request).encode() + b"\n"
-    sent = connection.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
-    connection.sendall(data[sent:])
-    for stream in streams:
+    send_request(connection, request, [0, 1, 2])
+    # Not earlier: a signal's number between the parts of a request would be read as one of them.
+    for number in (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT):
+        _signal.signal(number, lambda number, _: connection.send(bytes([number])))
+    for stream in range(3):
         os.close(stream)  # only the fork holds the ends of its pipes
     end(int(connection.recv(16) or b"1"))
 
 
-def connect(folder: str, resolver: str, owner: int) -> socket.socket:
-    """A connection to the server, which the first client starts."""
+def send_request(
+    connection: _socket.socket, request: dict[str, object], streams: list[int]
+) -> None:
+    """Send a request as the server's `receive` reads it; streams: the fork's standard streams."""
+    descriptors = array.array("i", streams)
+    body = marshal.dumps(request)
+    data = len(body).to_bytes(4, "big") + body
+    sent = connection.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)])
+    connection.sendall(data[sent:])
+
+
+def connect(folder: str, resolver: str, owner: int) -> _socket.socket:
+    """A connection to the server, which the first client starts, and the first one after its end
+    starts again."""
     path = os.path.join(folder, "socket")
+    connection = _socket.socket(_socket.AF_UNIX)
     with open(os.path.join(folder, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.exists(path):
+        try:
+            connection.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
             start(folder, resolver, owner)
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(path)
+            connection.connect(path)
     return connection
 
 
 def start(folder: str, resolver: str, owner: int) -> None:
     """Start the server and wait until it listens, which it says by closing a pipe."""
+    import subprocess
+
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     python = os.path.join(os.path.dirname(resolver), "python")
     reading, writing = os.pipe()
     path = os.path.join(folder, "socket")
     with open(os.path.join(folder, "log"), "ab") as log:
-        subprocess.Popen(
+        server = subprocess.Popen(
             [python, "-m", "tests.parts.prefork_server", path, str(owner), str(writing)],
             cwd=root,
             env={name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
@@ -73,6 +93,7 @@ def start(folder: str, resolver: str, owner: int) -> None:
             start_new_session=True,
             pass_fds=(writing,),
         )
+    server.returncode = 0  # nobody waits for it: it ends after the process that it serves
     os.close(writing)
     os.read(reading, 1)
     os.close(reading)
@@ -80,7 +101,7 @@ def start(folder: str, resolver: str, owner: int) -> None:
 
 def end(code: int) -> None:
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        _signal.signal(-code, _signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 

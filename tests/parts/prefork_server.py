@@ -4,7 +4,8 @@ Importing the package and litellm takes seconds of processor time, and hundreds 
 real command line. `python -m tests.parts.prefork_server SOCKET PID FD` listens on SOCKET until the
 process PID has ended, and closes the pipe FD as soon as it listens. For each connection it forks;
 the child takes over the client's arguments, environment, folder, and standard streams, and calls
-the entry point of the `resolver` script. The client (`prefork_client.py`) stands for the child: it
+the entry point of the `resolver` script, or that of the process in which `resolver serve` executes
+its runs. The client (`prefork_client.py`) stands for the child: it
 forwards signals, ends as the child ended, and when it is killed, the child is killed.
 """
 
@@ -13,6 +14,7 @@ import gc
 import importlib
 import io
 import json
+import marshal
 import os
 import select
 import signal
@@ -23,14 +25,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pydantic import BaseModel
+
+from resolver.config import templates
+from tests.parts import killing_moments
+
+BUILT = ("resolver.", "litellm.types.utils", "openai.types.chat")
+"""Beginnings of the modules whose models are built before the first fork."""
+
 CHECK_SECONDS = 1.0
 """How often it looks whether the process that it serves is still there."""
+
+REQUEST_SECONDS = 10.0
+"""How long a client may take to send its request: all others wait for it."""
 
 
 def load() -> None:
     """Import what a run imports, and start no thread: a fork would not have it."""
     from resolver.cli.main import COMMANDS
-    from resolver.config.lazy_module import import_lazy_modules
+    from resolver.config.startup import import_lazy_modules
     from resolver.llm import library
 
     for command in COMMANDS:
@@ -43,6 +56,20 @@ def load() -> None:
         except ImportError:
             continue
     library._load_litellm.cache_clear()  # it is configured again in each child
+    library.trusted_certificates({})
+    templates.compile_templates()
+    build_models()
+
+
+def build_models() -> None:
+    """Build the models of which pydantic leaves that to their first use: ours, and those of a call
+    of litellm."""
+    pending = BaseModel.__subclasses__()
+    while pending:
+        model = pending.pop()
+        pending += model.__subclasses__()
+        if model.__module__.startswith(BUILT) and not model.__pydantic_complete__:
+            model.model_rebuild(raise_errors=False)
 
 
 def imported_by_a_rehearsal() -> list[str]:
@@ -92,7 +119,12 @@ def serve(path: str, owner: int, starting: int) -> None:
 
 def accept(listening: socket.socket, clients: dict[socket.socket, int]) -> None:
     connection, _ = listening.accept()
-    request, streams = receive(connection)
+    try:
+        request, streams = receive(connection)
+    except (OSError, EOFError, ValueError, TypeError) as error:
+        print(f"a client was lost before its request was read: {error!r}", flush=True)
+        connection.close()
+        return
     child = os.fork()
     if child == 0:
         for other in (listening, connection, *clients):
@@ -104,18 +136,29 @@ def accept(listening: socket.socket, clients: dict[socket.socket, int]) -> None:
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The client's request, a line of JSON, and its three standard streams."""
+    """The client's request, marshalled behind its length, and its three standard streams."""
+    connection.settimeout(REQUEST_SECONDS)
     descriptors = array.array("i")
+    try:
+        return receive_request(connection, descriptors), list(descriptors)
+    except BaseException:
+        for stream in descriptors:
+            os.close(stream)
+        raise
+
+
+def receive_request(connection: socket.socket, descriptors: "array.array[int]") -> dict[str, Any]:
     data = b""
-    while not data.endswith(b"\n"):
+    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
         part, ancillary, _, _ = connection.recvmsg(1 << 20, socket.CMSG_SPACE(3 * 4))
         for _, _, passed in ancillary:
             descriptors.frombytes(passed)
         if not part:
-            break
+            raise EOFError(f"{len(data)} bytes of a request")
         data += part
-    request: dict[str, Any] = json.loads(data)
-    return request, list(descriptors)
+    connection.settimeout(None)
+    request: dict[str, Any] = marshal.loads(data[4:])
+    return request
 
 
 def become(request: dict[str, Any], streams: list[int]) -> NoReturn:
@@ -139,8 +182,12 @@ def become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     sys.stdout = text_stream(1, "surrogateescape", os.isatty(1))
     sys.stderr = text_stream(2, "backslashreplace", True)
     from resolver.cli.main import main
+    from resolver.entrypoints.webhook import worker_child
 
     try:
+        killing_moments.arm(request.get("moment", {}))
+        if sys.argv[1:] == ["-m", worker_child.__name__]:
+            worker_child.main()
         main()
     finally:
         os._exit(1)  # `main` leaves by itself; an exception has been printed by then

@@ -2,9 +2,13 @@
 
 import os
 import select
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.parts.waiting import until
 
 
 @pytest.fixture(scope="session")
@@ -14,8 +18,20 @@ def programs() -> None:
 
 
 def count_running(command: str) -> int:
-    """How many processes have exactly this command line, zombies not counted."""
+    """Return the number of processes with exactly this command line, without zombies."""
     return sum(_command(folder) == command for folder in Path("/proc").glob("[0-9]*"))
+
+
+def act_on_start(command: str, act: Callable[[], object]) -> threading.Thread:
+    """Start a thread that calls `act` as soon as a process with this command line is running."""
+
+    def wait_and_act() -> None:
+        until(lambda: count_running(command), pause=0.01)
+        act()
+
+    thread = threading.Thread(target=wait_and_act, daemon=True)
+    thread.start()
+    return thread
 
 
 def is_alive(pid: int) -> bool:

@@ -39,7 +39,7 @@ class PublishedFile:
     member: str
 
     def place(self, cache: Path) -> Path:
-        """Where it is kept in that cache."""
+        """Return the path of the file in the cache."""
         folder = f"{self.package.replace('/', '-').lstrip('@')}-{self.version}"
         return cache / folder / Path(self.member).name
 

@@ -113,7 +113,7 @@ def run_action(
         mounts = _mounts(folder, workspace, job)
         container = engine.containers.create(
             image or build_image(engine, action, runs["image"]),
-            command=[expand(str(each), contexts) for each in runs.get("args", ())],
+            command=[expand(str(argument), contexts) for argument in runs.get("args", ())],
             entrypoint=runs.get("entrypoint"),
             working_dir="/github/workspace",
             environment={
@@ -283,7 +283,7 @@ def _mounts(folder: Path, workspace: Path, job: Job) -> dict[str, dict[str, str]
     where = {
         "/var/run/docker.sock": "/var/run/docker.sock",
         str(workspace): "/github/workspace",
-        **{str(each): f"/github/{each.name}" for each in sorted(folder.iterdir())},
+        **{str(entry): f"/github/{entry.name}" for entry in sorted(folder.iterdir())},
     }
     return {host: {"bind": inside, "mode": "rw"} for host, inside in where.items()}
 

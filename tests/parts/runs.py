@@ -70,9 +70,10 @@ def bash(command: str, **more: Any) -> Answer:
     return tool_call("execute_bash", {"command": command, **more})
 
 
-def finish(message: str = "Fix it", completed: bool = True) -> Answer:
-    """Return a reply in which the model finishes."""
-    return tool_call("finish", {"message": message, "task_completed": str(completed).lower()})
+def finish(message: str = "Fix it", completed: bool = True, **more: str) -> Answer:
+    """Return a reply in which the model finishes. `more` are other arguments of the tool."""
+    arguments = {"message": message, "task_completed": str(completed).lower()}
+    return tool_call("finish", arguments | more)
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class SandboxServer:
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, wait for the end, and return the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(40)
+        return self.process.wait(120)
 
     def close(self) -> None:
         """End it, unless it has ended already."""

@@ -54,9 +54,9 @@ def kinds(*names: str) -> list[Any]:
 def shared_kinds(suite: str, *names: str) -> pytest.MarkDecorator:
     """Parametrises `sandbox_kind` for `shared_sandbox`: a worker has the tests of a kind."""
     values = [
-        pytest.param(*each.values, marks=[*each.marks, pytest.mark.xdist_group(f"{suite}-{name}")],
+        pytest.param(*kind.values, marks=[*kind.marks, pytest.mark.xdist_group(f"{suite}-{name}")],
                      id=name)
-        for name, each in zip(names, kinds(*names), strict=True)
+        for name, kind in zip(names, kinds(*names), strict=True)
     ]  # fmt: skip
     return pytest.mark.parametrize("sandbox_kind", values, scope="module")
 
@@ -106,9 +106,9 @@ def shared_sandbox(kept_sandbox: Runtime) -> Runtime:
     tests that neither end their sandbox nor need it untouched."""
     root = kept_sandbox.root
     clear = (
-        f"import os, shutil\nos.chdir({root!r})\nfor each in list(os.scandir()):\n"
-        "    is_folder = each.is_dir(follow_symlinks=False)\n"
-        "    shutil.rmtree(each) if is_folder else os.remove(each)\nos.listdir()"
+        f"import os, shutil\nos.chdir({root!r})\nfor entry in list(os.scandir()):\n"
+        "    is_folder = entry.is_dir(follow_symlinks=False)\n"
+        "    shutil.rmtree(entry) if is_folder else os.remove(entry)\nos.listdir()"
     )
     cleared = kept_sandbox.execute(IPythonRunCell(code=clear))
     assert isinstance(cleared, IPythonOutput) and "[]" in cleared.content, cleared

@@ -1,5 +1,8 @@
-"""Waiting for a condition that something else brings about. The only place of the tests that
-sleeps: a fixed pause hopes that something has happened by then, and fails on a slow machine."""
+"""Waits for a condition that something else brings about.
+
+This is the only module of the tests that sleeps: a fixed pause assumes that something has happened
+by its end, and fails on a slow machine.
+"""
 
 import sys
 import threading
@@ -37,7 +40,7 @@ def becomes_true(condition: Callable[[], object], seconds: float, pause: float =
 
 
 def is_inside(thread: threading.Thread, function: str) -> bool:
-    """Whether a thread is in a call of a function of this name, for example blocked in `wait`."""
+    """Return True if a thread is in a call of a function of this name, such as `wait`."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
         if frame.f_code.co_name == function:

@@ -20,7 +20,7 @@ ConnectionCut = ClientDisconnected
 
 @dataclass(frozen=True)
 class Address:
-    """Where the application listens. `host` is what clients on this machine should use."""
+    """The address of the application. `host` is the one that clients on this machine use."""
 
     host: str
     port: int
@@ -60,7 +60,7 @@ def serve(app: WsgiApp, bind: str = "127.0.0.1", threads: int = 8) -> Iterator[A
         stopping.set()
         with suppress(OSError):  # the loop may have seen it already and closed its trigger
             server.pull_trigger()
-        loop.join(timeout=10)
+        loop.join(timeout=60)
 
 
 def _run(server: Any, sockets: dict[int, Any], stopping: threading.Event) -> None:

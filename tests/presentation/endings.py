@@ -132,9 +132,9 @@ _COMMANDS = (
 )
 
 
-def _task(asked: Trigger, **changes: Any) -> Task:
-    url = f"https://github.com/octo/tally/issues/{asked.number}"
-    return reports.task(asked, title="Splitting a bill loses a cent", url=url, **changes)
+def _task(trigger: Trigger, **changes: Any) -> Task:
+    url = f"https://github.com/octo/tally/issues/{trigger.number}"
+    return reports.task(trigger, title="Splitting a bill loses a cent", url=url, **changes)
 
 
 @cache
@@ -195,7 +195,7 @@ def _on_pull_request(**publication: Any) -> Report:
         head="d" * 40,
         head_branch="fix-shares",
         base_branch="main",
-        conflicts=tuple(each.path for each in publication.get("conflicts", ())),
+        conflicts=tuple(conflict.path for conflict in publication.get("conflicts", ())),
     )
     return report(
         trigger=where,
@@ -298,7 +298,7 @@ def _reports() -> dict[str, Report]:
                 ResolvedConflict(path="CHANGES.md", kept="ours"),
             ),
         ),
-        "beside": _on_pull_request(how="beside", why="the branch belongs to a fork"),
+        "separate": _on_pull_request(how="separate", why="the branch belongs to a fork"),
         "patch": _on_pull_request(
             how="patch", why="the branch belongs to a fork", patch="From e9c9859\n---\n+ fixed\n"
         ),
@@ -405,8 +405,8 @@ def _reports() -> dict[str, Report]:
 
 def pull_requests() -> Mapping[str, str]:
     """Return the texts of pull requests that Resolver opens, by the name of the case."""
-    opened = {name: each for name, each in _reports().items() if name.startswith("opened")}
-    return {name: pull_request_body(each) for name, each in opened.items()}
+    opened = {name: report for name, report in _reports().items() if name.startswith("opened")}
+    return {name: pull_request_body(report) for name, report in opened.items()}
 
 
 def comments() -> Mapping[str, str]:
@@ -438,17 +438,23 @@ def comments() -> Mapping[str, str]:
                 update={"waits": "another run is in progress", "base": "", "changed_files": 0}
             )
         ),
-        **{name: comment_body(each) for name, each in _reports().items()},
+        **{name: comment_body(report) for name, report in _reports().items()},
     }
 
 
 def comment_with_trace(events: Sequence[Event]) -> str:
     """Return the final comment of a run that opened a pull request, with the trace of a log."""
     trace = render_comment_trace(events, 60_000)
+    # The demo's, as its pull request names them.
+    fails_without = (
+        "tests.test_ledger.LedgerTest.test_balances_add_up_to_zero",
+        "tests.test_money.MoneyTest.test_odd_cents_go_to_the_first_shares",
+        NEW_TEST,
+    )
     return comment_body(
         report(
             pull_request=PULL,
-            verification=_verification(),
+            verification=_verification(reproduction=fails_without),
             trace_markdown=trace,
             render_trace=lambda limit: render_comment_trace(events, limit),
         )

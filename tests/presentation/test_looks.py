@@ -1,7 +1,7 @@
-"""Looks at what people see in a browser: comments and pull requests as on GitHub, and the trace.
+"""Tests of pages in a browser: comments and pull requests as GitHub shows them, and the trace.
 
 Each page is opened once, at the width of a laptop and of a phone, in light and dark colors. Pixels
-are not compared: a page fits into its window, its words can be read, and its blocks are in order.
+are not compared: a page fits into its window, its text can be read, and its blocks are in order.
 """
 
 from pathlib import Path
@@ -10,9 +10,9 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, Page
 
-from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.run_index import RunFilter, RunIndex
 from resolver.entrypoints.webhook.run_list_pages import RunLists, SiteLinks
+from resolver.storage.database import parse_database_url
+from resolver.storage.run_index import RunFilter, RunIndex
 from resolver.trace.html import LiveStream, RunControls, render_html
 from tests.parts.github_markdown import STYLESHEET, github_page
 from tests.parts.published import require
@@ -61,12 +61,12 @@ LOW_CONTRAST = """() => {
 
 WIDER_THAN_THE_WINDOW = """() => {
   return [...document.querySelectorAll("html, article")]
-    .filter((each) => each.scrollWidth > each.clientWidth)
-    .map((each) => `${each.scrollWidth} > ${each.clientWidth} ${each.innerText.slice(0, 80)}`);
+    .filter((block) => block.scrollWidth > block.clientWidth)
+    .map((block) => `${block.scrollWidth} > ${block.clientWidth} ${block.innerText.slice(0, 80)}`);
 }"""
 
 BLOCKS = """() => [...document.querySelectorAll("h1, h2, h3, p strong:first-child, summary, table")]
-  .map((each) => each.tagName === "TABLE" ? "table" : each.textContent.trim())"""
+  .map((block) => block.tagName === "TABLE" ? "table" : block.textContent.trim())"""
 
 
 def problems(page: Page, html: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which branches of pull requests are pushed to."""
+"""Tests of which branches of pull requests are pushed to."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is said in the conversations that a request was about."""
+"""Tests of the replies in the review threads that a request asks about."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def said(
     replies = compose_replies(
         ASKED[:asked], answers, reports.outcome("Closing words.", **outcome), public
     )
-    return [(each.thread.label, each.is_addressed, each.text) for each in replies]
+    return [(reply.thread.label, reply.is_addressed, reply.text) for reply in replies]
 
 
 def answer(id: str, words: str = "", addressed: bool = True) -> ThreadAnswer:
@@ -32,7 +32,7 @@ def test_only_what_the_agent_names_is_answered_in_the_order_of_the_review() -> N
     assert named == [("T1", False, "No."), ("T3", True, "Split.")]
 
 
-def test_what_was_done_needs_no_words_and_what_was_not_does() -> None:
+def test_a_reply_without_text_is_valid_only_for_an_addressed_thread() -> None:
     assert said(answer("T1"), answer("T2", "  ", addressed=False)) == [("T1", True, "")]
 
 

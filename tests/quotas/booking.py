@@ -12,7 +12,7 @@ from resolver.github.events.quota_decision import (
     decide_quota,
 )
 from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
-from resolver.runs.quotas.ledger_ref import LedgerRef
+from resolver.storage.ledger_ref import LedgerRef
 
 NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""The dashboard: what a person sees, made once, and nothing in it that is anybody else's."""
+"""Tests of the dashboard: it is created once, and contains nothing of other repositories."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 from resolver.errors import WorkspaceError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.markers import DASHBOARD
-from resolver.github.comments.run_comments import GitHubBoard
+from resolver.github.comments.run_comments import GitHubDashboards
 from resolver.github.events.dashboard_boxes import newly_ticked
 from resolver.github.events.quota_ledger import LedgerDay, LedgerPlace, QuotaLedger, read_ledger
 from resolver.github.forge import DashboardForge
@@ -43,20 +43,20 @@ def at(github: GitHubServer) -> At:
 
 def dashboard(github: GitHubServer, at: At, number: int = 1) -> Dashboard:
     access = GitHubAccess(at.token, github.api_url, at.server, github.graphql_url)
-    board: DashboardForge = GitHubBoard(access, REPOSITORY, "bot")
+    board: DashboardForge = GitHubDashboards(access, REPOSITORY, "bot")
     return Dashboard(board, at.ledger(), run_id(number), "@agent")
 
 
 def made(github: GitHubServer) -> list[Issue]:
     issues = github.repository(REPOSITORY).issues.values()
-    return [each for each in issues if (each.body or "").startswith(DASHBOARD)]
+    return [issue for issue in issues if (issue.body or "").startswith(DASHBOARD)]
 
 
 def body(known: QuotaLedger) -> str:
     return dashboard_body(known, "@agent", NOW)
 
 
-def test_it_is_made_once_when_two_runs_begin_at_once(github: GitHubServer, at: At) -> None:
+def test_concurrent_runs_create_one_dashboard(github: GitHubServer, at: At) -> None:
     def begin(number: int) -> None:
         dashboard(github, at, number).show(at.ledger().read())
 
@@ -68,9 +68,7 @@ def test_it_is_made_once_when_two_runs_begin_at_once(github: GitHubServer, at: A
     assert place.number == issue.number
 
 
-def test_who_has_claimed_it_and_died_is_waited_for_no_longer_than_that(
-    github: GitHubServer, at: At
-) -> None:
+def test_the_claim_of_a_process_that_died_expires(github: GitHubServer, at: At) -> None:
     claimed = QuotaLedger(place=LedgerPlace(claimed_by=run_id(9), until=NOW + CLAIM_DURATION))
     at.ledger().change(lambda _: (claimed, None))
     dashboard(github, at).show(at.ledger().read())
@@ -81,32 +79,32 @@ def test_who_has_claimed_it_and_died_is_waited_for_no_longer_than_that(
     assert len(made(github)) == 1
 
 
-def test_a_dashboard_that_the_ledger_has_forgotten_is_found_again(
-    github: GitHubServer, at: At
-) -> None:
+def test_a_dashboard_that_the_ledger_does_not_name_is_found(github: GitHubServer, at: At) -> None:
     dashboard(github, at).show(QuotaLedger())
     at.ledger().change(lambda _: (QuotaLedger(), None))
     dashboard(github, at).show(QuotaLedger())
     assert len(made(github)) == 1
 
 
-def test_an_issue_of_somebody_else_that_begins_like_it_is_not_it(
+def test_an_issue_of_somebody_else_is_not_taken_for_the_dashboard(
     github: GitHubServer, at: At
 ) -> None:
-    theirs = github.create_issue(REPOSITORY, "Mine", f"{DASHBOARD}\n\nmine", author="eve")
-    dashboard(github, at).show(QuotaLedger(place=LedgerPlace(number=theirs.number, until=NOW)))
-    assert theirs.body == f"{DASHBOARD}\n\nmine"
-    assert [each.author.login for each in made(github)] == ["eve", "bot"]
+    persons_issue = github.create_issue(REPOSITORY, "Mine", f"{DASHBOARD}\n\nmine", author="eve")
+    dashboard(github, at).show(
+        QuotaLedger(place=LedgerPlace(number=persons_issue.number, until=NOW))
+    )
+    assert persons_issue.body == f"{DASHBOARD}\n\nmine"
+    assert [issue.author.login for issue in made(github)] == ["eve", "bot"]
 
 
-def test_a_dashboard_that_was_deleted_is_made_anew(github: GitHubServer, at: At) -> None:
+def test_a_deleted_dashboard_is_created_again(github: GitHubServer, at: At) -> None:
     gone = QuotaLedger(place=LedgerPlace(number=77, until=NOW))
     at.ledger().change(lambda _: (gone, None))
     dashboard(github, at).show(gone)
     assert len(made(github)) == 1
 
 
-def test_what_was_booked_while_it_was_written_is_shown_in_the_end(
+def test_a_reservation_made_during_an_update_is_shown_in_the_end(
     github: GitHubServer, at: At
 ) -> None:
     shown = dashboard(github, at)
@@ -127,7 +125,7 @@ def test_a_ledger_that_can_not_be_written_leaves_the_dashboard(
     assert len(made(github)) == 1
 
 
-def test_what_goes_wrong_is_a_warning(
+def test_an_error_of_the_dashboard_is_a_warning(
     github: GitHubServer, at: At, caplog: pytest.LogCaptureFixture
 ) -> None:
     github.fail_next("*", "issues", 404, times=9)
@@ -135,7 +133,7 @@ def test_what_goes_wrong_is_a_warning(
     assert "the dashboard could not be written" in caplog.text
 
 
-def test_it_says_what_is_at_work_what_ended_and_what_was_refused() -> None:
+def test_the_dashboard_shows_active_ended_and_refused_runs() -> None:
     known = QuotaLedger(
         runs=(
             ended(1, ending="pull_request", opened=40, job=77, seconds=3000),
@@ -176,17 +174,17 @@ def test_an_empty_ledger_has_a_dashboard_too() -> None:
     assert "None in the last few days." in body(QuotaLedger())
 
 
-def test_its_boxes_are_those_that_are_read() -> None:
+def test_the_boxes_of_the_dashboard_can_be_read_back() -> None:
     before = body(ledger(a_run(1), ended(2, thread=13, ending="error")))
     ticked = newly_ticked(before, before.replace("- [ ]", "- [x]"))
-    assert [(each.action, each.run) for each in ticked] == [
+    assert [(tick.action, tick.run) for tick in ticked] == [
         ("stop", run_id(1)),
         ("retry", run_id(2)),
     ]
 
 
 @given(st.binary(max_size=300), st.text(max_size=50))
-def test_whatever_the_ledger_holds_nobody_is_mentioned(data: bytes, login: str) -> None:
+def test_no_content_of_the_ledger_mentions_anybody(data: bytes, login: str) -> None:
     hostile = f'{{"kind":"run","user":"{login}"}}\n'.encode("utf-8", "replace")
     known = read_ledger(data + b"\n" + hostile, NOW)
     assert "@" not in body(known).replace("`@agent`", "")

@@ -1,4 +1,4 @@
-"""The ledger's entries of pull requests: what runs and outcomes leave there."""
+"""Tests of the ledger's entries of pull requests, which runs and outcomes write."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -105,7 +105,7 @@ def test_bytes_read_again_after_a_cut_are_the_same(data: bytes, lost: list[int],
         def write() -> None:
             for at in range(0, len(data), size):
                 outgoing.write(data[at : at + size])
-            outgoing.end(StreamEnd(words="over"))
+            outgoing.end(StreamEnd(stderr_tail="over"))
 
         thread = threading.Thread(target=write)
         thread.start()
@@ -118,10 +118,16 @@ def test_bytes_read_again_after_a_cut_are_the_same(data: bytes, lost: list[int],
             part = await outgoing.read(len(got), 5)
             got += part[: next(cuts, len(part))]
         await asyncio.to_thread(thread.join)
-        assert outgoing.end_at(len(got)) == StreamEnd(words="over")
+        assert outgoing.end_at(len(got)) == StreamEnd(stderr_tail="over")
         return got
 
     assert run(read()) == data
+
+
+def test_the_end_of_a_stream_survives_its_way_as_json() -> None:
+    sent = StreamEnd(stderr_tail="over").model_dump_json()
+    assert sent == '{"stderr_tail":"over","failure":null}'
+    assert StreamEnd.model_validate_json(sent) == StreamEnd(stderr_tail="over")
 
 
 def test_released_and_nonexistent_offsets_are_refused() -> None:

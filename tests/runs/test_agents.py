@@ -1,5 +1,7 @@
-"""Agents that a repository brings, and the slash that calls them: from the comment to what comes
-of it."""
+"""Whole runs of agents that a repository defines and a slash command calls.
+
+Whole runs, because a definition decides about prompt, tools, sandbox and publication of its run.
+"""
 
 import json
 from collections.abc import Iterator
@@ -44,17 +46,25 @@ def scenario(
 
 
 def asked(scenario: Scenario, text: str) -> dict[str, Any]:
+    scenario.github.advance(5)  # nobody asks twice within the second of a whole run
     return scenario.github.event_issue_comment(scenario.mention(text=text))
 
 
 def test_an_agent_of_the_repository_does_what_a_slash_calls_it_for(scenario: Scenario) -> None:
-    bad = {".agents/agents/bad.md": "---\ndescription: x\ntools: execute_bsh\n---\nDo it.\n"}
-    scenario.github.commit(REPOSITORY, "main", bad, "Break one")
+    """A whole run: the story of such an agent. Another definition has a mistake, and the model that
+    this one asks for is not among those that the operator has named."""
+    agents = {
+        ".agents/agents/bad.md": "---\ndescription: x\ntools: execute_bsh\n---\nDo it.\n",
+        ".agents/agents/notes.md": NOTES.replace("tools:", "model: openai/small\ntools:"),
+    }
+    scenario.github.commit(REPOSITORY, "main", agents, "Break one, and ask for another model")
     scenario.endpoint.script(FIX, finish(SUMMARY))
     done = scenario.action(asked(scenario, "@agent /release-notes for v1.2"))
     assert done.exit_code == 0, done.stdout + done.stderr
     [comment] = scenario.bot_comments()
     assert ".agents/agents/bad.md:3" in comment and "execute_bash" in comment, "it is left out"
+    assert "asks for the model" in comment and done.outcome["model"] == "openai/scripted"
+    assert {request.body["model"] for request in scenario.endpoint.requests} == {"scripted"}
     [pull] = scenario.pulls()
     assert pull.title == "Make add add"
     body = scenario.endpoint.requests[0].body
@@ -89,7 +99,7 @@ def test_an_unknown_name_gets_one_comment_that_lists_what_there_is(scenario: Sce
     assert not scenario.work_done()
 
 
-def test_going_on_after_a_question_goes_on_with_the_question(scenario: Scenario) -> None:
+def test_continuing_after_a_question_continues_the_question(scenario: Scenario) -> None:
     scenario.endpoint.script(bash("grep -n def calc.py"), finish("It is `calc.py:1`."))
     assert scenario.action(asked(scenario, "@agent where is add()?")).exit_code == 0
     body = scenario.endpoint.requests[0].body
@@ -111,7 +121,9 @@ def test_going_on_after_a_question_goes_on_with_the_question(scenario: Scenario)
     assert "the line that subtracts" in request and "summary of the whole change" not in request
 
 
-def test_going_on_after_an_agent_of_the_repository_goes_on_with_it(scenario: Scenario) -> None:
+def test_continuing_after_an_agent_of_the_repository_continues_with_that_agent(
+    scenario: Scenario,
+) -> None:
     scenario.endpoint.script(finish("There is one."))
     assert scenario.action(asked(scenario, "@agent /counter")).exit_code == 0
     scenario.endpoint.script(finish("And no other."))
@@ -129,7 +141,8 @@ def test_an_option_names_the_agent_on_the_command_line(
     model_endpoint.script(bash("rm README.md"), finish("There is one."))
     done = command_line.call_resolve(checkout, "--agent", "counter", issue="# How many?")
     assert done.exit_code == 0, done.stderr
-    assert done.outcome["message"] == "There is one."
+    assert done.outcome["message"] == "There is one." and "There is one." in done.stderr
+    assert done.outcome["branch"] is None
     assert git(checkout, "branch", "--list", "agent/*") == ""
     refused = command_line.call_resolve(checkout, "--agent", "nobody", issue="# How many?")
     assert refused.exit_code == 2
@@ -179,27 +192,20 @@ def test_the_main_agent_hands_work_to_each_kind_of_agent(
     assert [f["path"] for f in done.outcome["files"]] == ["calc.py", "new.py"]
 
 
-@pytest.mark.parametrize("allowed", [True, False])
-def test_an_agents_model_is_asked_only_where_the_operator_named_it(
-    scenario: Scenario, allowed: bool
-) -> None:
-    small = {".agents/agents/small.md": NOTES.replace("tools:", "model: openai/small\ntools:")}
-    scenario.github.commit(
-        REPOSITORY, "main", {**small, ".agents/agents/notes.md": None}, "Ask another model"
-    )
-    if allowed:
-        scenario.line.environment["RESOLVER_FALLBACK_MODELS"] = "openai/small"
+def test_an_agents_model_is_asked_where_the_operator_has_named_it(scenario: Scenario) -> None:
+    """A whole run, because calls, outcome and comment have to agree."""
+    small = {".agents/agents/notes.md": NOTES.replace("tools:", "model: openai/small\ntools:")}
+    scenario.github.commit(REPOSITORY, "main", small, "Ask another model")
+    scenario.line.environment["RESOLVER_FALLBACK_MODELS"] = "openai/small"
     scenario.endpoint.script(FIX, finish(SUMMARY))
     done = scenario.action(asked(scenario, "@agent /release-notes"))
     assert done.exit_code == 0, done.stdout + done.stderr
-    models = {request.body["model"] for request in scenario.endpoint.requests}
-    assert models == {"small" if allowed else "scripted"}
-    comments = "\n".join(scenario.bot_comments())
-    assert ("asks for the model" in comments) == (not allowed)
-    assert done.outcome["model"] == ("openai/small" if allowed else "openai/scripted")
+    assert {request.body["model"] for request in scenario.endpoint.requests} == {"small"}
+    assert "asks for the model" not in "\n".join(scenario.bot_comments())
+    assert done.outcome["model"] == "openai/small"
 
 
-def test_a_run_of_such_an_agent_that_was_cut_off_goes_on_as_it(
+def test_an_interrupted_run_of_such_an_agent_continues_with_it(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     checkout = make_checkout(tmp_path / "calc", {**FILES, **AGENTS})

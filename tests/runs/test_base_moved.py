@@ -60,7 +60,7 @@ def test_what_came_is_merged_in_by_setting(scenario: Moving) -> None:
     assert scenario.moved in {first, second}
 
 
-def test_what_is_in_conflict_is_left_and_told(scenario: Moving) -> None:
+def test_conflicts_are_left_and_reported(scenario: Moving) -> None:
     files = {"calc.py": "def add(a, b):\n    return a ^ b\n"}
     assert scenario.run(files, RESOLVER_BASE_MOVED="rebase").exit_code == 0
     assert scenario.parents() == [scenario.start]

@@ -56,7 +56,6 @@ def test_a_bug_seen_in_the_browser_is_fixed(
     [
         ("VisualBrowsingAgent", "openai/gpt-4o", True),
         ("VisualBrowsingAgent", "openai/scripted", False),
-        ("BrowsingAgent", "openai/gpt-4o", False),
     ],
 )
 def test_a_browsing_agent_sees_the_page_as_its_model_can(

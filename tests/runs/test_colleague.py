@@ -1,4 +1,7 @@
-"""A pull request as a colleague would write it, from the request to what people see of it."""
+"""Whole runs whose pull request reads as a colleague would have written it.
+
+Whole runs, because title and text are made from the repository, the agent's words and the change.
+"""
 
 import json
 from collections.abc import Iterator
@@ -64,7 +67,7 @@ def test_the_pull_request_follows_the_house_rules(scenario: Scenario) -> None:
     [pull] = scenario.pulls()
     assert pull.title == "fix: make add add"
     assert pull.pull.base == "develop" and not pull.pull.draft
-    assert {each.login for each in pull.pull.reviewers} == {"ann", "mona"}
+    assert {reviewer.login for reviewer in pull.pull.reviewers} == {"ann", "mona"}
     assert pull.labels == ["agent-made"]
     assert "## What and why\n\n`add` subtracted; it adds now." in pull.body
     assert "- [ ] All tests pass" in pull.body and "CONTRIBUTING" not in pull.body
@@ -88,7 +91,7 @@ def test_without_verification_it_is_a_draft_that_nobody_is_asked_about(scenario:
     assert "**Not verified:** verification is disabled in the settings" in pull.body
 
 
-def test_a_rule_that_forbids_signed_commits_is_told_and_they_can_be_published_later(
+def test_a_rule_that_forbids_signed_commits_is_reported_and_they_can_be_published_later(
     scenario: Scenario,
 ) -> None:
     scenario.line.environment["RESOLVER_SIGNED_COMMITS"] = "true"
@@ -107,7 +110,7 @@ def test_a_rule_that_forbids_signed_commits_is_told_and_they_can_be_published_la
     assert "did not sign them" in comments, "a person's token"
 
 
-def test_a_base_branch_that_is_not_there_is_told(scenario: Scenario) -> None:
+def test_a_missing_base_branch_is_reported(scenario: Scenario) -> None:
     settings = {".github/resolver.yml": "base_branch: nowhere\n"}
     scenario.github.commit(REPOSITORY, "main", settings, "chore: set")
     done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
@@ -116,7 +119,7 @@ def test_a_base_branch_that_is_not_there_is_told(scenario: Scenario) -> None:
     assert "there is no branch nowhere" in comment and "base_branch" in comment
 
 
-def test_going_on_reads_the_settings_of_the_default_branch_and_of_no_other(
+def test_continuing_reads_the_settings_of_the_default_branch_only(
     scenario: Scenario,
 ) -> None:
     scenario.line.environment["RESOLVER_BASE_BRANCH"] = "develop"

@@ -1,5 +1,4 @@
-"""Each condenser by its name, in a whole run: the work is done all the same, and what is sent stays
-within bounds."""
+"""A whole run with each condenser: the work is done, and the requests stay within bounds."""
 
 import json
 import re

@@ -1,10 +1,12 @@
 """Runs whose conversation is condensed: killed and gone on with, replayed, and with a condenser's
-model that fails."""
+model that fails.
+
+Whole runs, because the condensed conversation has to be the same after a kill and in a replay.
+"""
 
 import json
 import re
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import Condensation, ServiceReplied, Warned
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
 from resolver.events.observations import AgentStateChanged
-from resolver.events.stream import JsonlStore
+from resolver.events.stores import JsonlStore
 from tests.parts.killer import Killer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
@@ -49,13 +51,12 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def killer(
-    killer_program: Popen[str],
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
     tmp_path: Path,
 ) -> Killer:
     model_endpoint.answer_with(work)
-    return Killer(killer_program, tmp_path, {**command_line.environment, **ENVIRONMENT})
+    return Killer(tmp_path, {**command_line.environment, **ENVIRONMENT})
 
 
 def read(output: Path) -> list[Event]:
@@ -66,7 +67,7 @@ def read(output: Path) -> list[Event]:
 
 
 def recorded_content(events: list[Event]) -> list[tuple[str, str]]:
-    """What was done, seen, forgotten and noted, without times, ids and the sandbox's folder."""
+    """Return the content of the events, without times, ids and the sandbox's folder."""
     kept = (*ACTION_TYPES, *OBSERVATION_TYPES, Condensation, ServiceReplied)
     found: list[tuple[str, str]] = []
     for event in events:
@@ -109,7 +110,7 @@ def of(events: list[Event], kind: type[EventBase]) -> list[Any]:
         pytest.param((0, 3), id="further from it", marks=pytest.mark.deep),
     ],
 )
-def test_a_condensed_run_goes_on_exactly_from_around_each_condensation(
+def test_a_condensed_run_resumes_exactly_around_each_condensation(
     killer: Killer,
     model_endpoint: ModelEndpoint,
     checkout: Path,
@@ -129,7 +130,7 @@ def test_a_condensed_run_goes_on_exactly_from_around_each_condensation(
     asked = len(model_endpoint.requests)
     first, second = of(events, ServiceReplied)[:2]
     moments = (first.id - 1, first.id, first.id + 1, second.id)
-    for number in (moments[each] for each in chosen):
+    for number in (moments[index] for index in chosen):
         git(checkout, "branch", "-D", branch)
         before = len(model_endpoint.requests)
         output = tmp_path / f"killed-{number}"

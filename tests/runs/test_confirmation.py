@@ -1,4 +1,7 @@
-"""Actions that wait for a person, in jobs of the Action: told in the thread, approved, denied."""
+"""Actions that wait for approval, in jobs of the Action: asked for, approved and denied.
+
+Whole runs, because the approval comes in another job than the question.
+"""
 
 import re
 import threading
@@ -49,7 +52,9 @@ def test_a_run_that_nobody_answers_ends_with_what_waits_in_its_one_comment(
     assert not kinds(events, "cmd_output")
 
 
-def test_a_later_approval_goes_on_from_the_log_and_does_just_that(scenario: Continuing) -> None:
+def test_a_later_approval_continues_from_the_log_and_executes_only_the_approved_action(
+    scenario: Continuing,
+) -> None:
     """Whole runs, because the approved action is that of the earlier run's log."""
     waiting(scenario)
     [named] = re.findall(r"`(@agent approve [0-9]{6})`", scenario.last_comment())
@@ -126,7 +131,7 @@ def test_a_decision_reaches_the_run_that_waits(scenario: Continuing, word: str) 
     assert [r.content for r in comment.reactions] == ["+1"]
 
 
-def test_on_a_local_checkout_nobody_is_asked_and_the_way_on_is_said(
+def test_on_a_local_checkout_nobody_is_asked_and_the_command_to_continue_is_shown(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     command_line.environment |= WAITS

@@ -1,4 +1,4 @@
-"""How a run continues from the log of an earlier one, which a stranger can have written."""
+"""Tests of continuing from the log of an earlier run, which a stranger may have written."""
 
 import json
 from collections.abc import Callable
@@ -12,14 +12,13 @@ from resolver.events.log import dump_line
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.models.run import Extension, RunLimits, RunState, Trigger
-from resolver.runs.output import BUNDLE, CHANGE, EVENTS, OUTCOME
-from resolver.runs.resuming.archive import KEPT_RUNS, obsolete_logs, runs_of_issue
 from resolver.runs.resuming.continuation import (
-    EarlierRun,
     continue_from_log,
     find_unpublished_run,
     remaining_allowance,
 )
+from resolver.storage.run_refs import KEPT_RUNS, obsolete_logs, runs_of_issue
+from resolver.storage.run_store import BUNDLE, CHANGE, EVENTS, OUTCOME, EarlierRun
 from tests.trace import sample
 
 OPENING = sample.started()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resolver.runs.resuming.archive import RUNS
+from resolver.storage.run_refs import RUNS
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.exchange import Exchange
 from tests.parts.github_server.state import Comment, Issue
@@ -46,14 +46,18 @@ class Continuing(Scenario):
 
     def last_comment(self, on: Issue | None = None) -> str:
         """The last comment of ours."""
-        ours = [c.body for c in (on or self.issue).comments if c.author.login == "resolver-bot"]
-        return ours[-1] if ours else ""
+        texts = [c.body for c in (on or self.issue).comments if c.author.login == "resolver-bot"]
+        return texts[-1] if texts else ""
 
     def looks(self) -> list[Exchange]:
         """The requests with which runs looked for new comments on the issue."""
         path = f"/issues/{self.issue.number}/comments"
         found = self.github.requests
-        return [each for each in found if each.path.endswith(path) and each.query.get("since")]
+        return [
+            request
+            for request in found
+            if request.path.endswith(path) and request.query.get("since")
+        ]
 
     def wait_for_look(self) -> None:
         """Wait until the run has looked for new comments again, from its beginning to its end."""
@@ -107,7 +111,9 @@ def published(scenario: Continuing, **environment: str) -> Issue:
     return pull  # type: ignore[no-any-return]
 
 
-def test_a_run_goes_on_after_its_limit_from_the_log_in_the_repository(scenario: Continuing) -> None:
+def test_a_run_continues_after_its_limit_from_the_log_in_the_repository(
+    scenario: Continuing,
+) -> None:
     """Whole runs, because the second one rebuilds its work from the archived log of the first."""
     first = limited(scenario)
     assert scenario.kept() == [first.outcome["run"]]
@@ -174,11 +180,11 @@ def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scenario: Con
     pull = published(scenario)
     [branch] = scenario.branches()
     scenario.github.commit(REPOSITORY, branch, {"README.md": "# another word\n"}, "mine")
-    theirs = scenario.git("rev-parse", f"refs/heads/{branch}")
+    pushed_commit = scenario.git("rev-parse", f"refs/heads/{branch}")
     scenario.endpoint.script(DOCS, finish("Say so in the README"))
     done = scenario.ask("@agent continue, and say so in the README", on=pull)
     assert done.exit_code == 0, done.stdout + done.stderr
-    assert scenario.git("rev-parse", f"refs/heads/{branch}") == theirs
+    assert scenario.git("rev-parse", f"refs/heads/{branch}") == pushed_commit
     assert len(scenario.pulls()) == 2
     assert "got new commits during the run" in scenario.last_comment(on=pull)
     new = done.outcome["branch"]
@@ -201,7 +207,7 @@ def test_without_a_log_a_pull_request_of_ours_is_worked_on_as_any(scenario: Cont
     assert "no log of an earlier run" in scenario.last_comment(on=pull)
 
 
-def test_a_fix_on_a_pull_request_of_ours_is_a_commit_there_and_is_gone_on_from(
+def test_a_fix_on_a_pull_request_of_ours_is_a_commit_there_and_can_be_continued(
     scenario: Continuing,
 ) -> None:
     pull = published(scenario)

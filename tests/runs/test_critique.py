@@ -95,7 +95,7 @@ def test_unrelated_files_are_those_that_the_change_contains() -> None:
     ]
     text = json.dumps({"addresses_issue": "partly", "reason": "", "unrelated": named})
     found = opinion(f"```json\n{text}\n```", "a.py", "b.py")
-    assert [(each.path, each.reason) for each in found.unrelated] == [
+    assert [(file.path, file.reason) for file in found.unrelated] == [
         ("b.py", "renames a variable")
     ]
 

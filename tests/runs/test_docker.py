@@ -1,14 +1,22 @@
-"""The main job in containers: an ordinary image, and one that holds a static busybox only."""
+"""The main job in containers: an ordinary image, and one that holds a static busybox only.
+
+Whole runs, because every stage that uses the sandbox has to work in any image.
+"""
 
 import json
+import threading
 from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
 
+from resolver.events.lifecycle import Warned
 from resolver.runtime.engine import RUN_LABEL
-from tests.parts.model_endpoint import ModelEndpoint, tool_call, tool_calls
+from resolver.runtime.toolbox import BASH
+from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call, tool_calls
 from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
+from tests.parts.waiting import until
 
 pytestmark = pytest.mark.engine
 
@@ -88,3 +96,67 @@ def test_no_engine_is_a_clear_error(command_line: CommandLine, tmp_path: Path) -
     done = command_line.call_resolve(checkout, "--runtime", "docker")
     assert done.exit_code == 1
     assert "--runtime local" in done.stderr
+
+
+def test_a_sandbox_that_hangs_is_replaced_but_not_one_that_pauses_for_a_short_time(
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    engine: docker.DockerClient,
+    python_image: str,
+    tmp_path: Path,
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    script = [
+        bash("export TIMES=once; echo one >> count.txt"),
+        bash('echo "two $TIMES" >> count.txt'),  # the container is paused shortly
+        bash('echo "three $TIMES" >> count.txt', timeout=5),  # it is paused for good
+        bash('echo "four $TIMES" >> count.txt', timeout=5),  # its processes are stopped
+        finish("Count to four"),
+    ]
+    hung: list[str] = []
+    resuming = threading.Thread()
+
+    def logged() -> list[dict[str, Any]]:
+        [log] = command_line.folder.glob("output-*/events.jsonl")
+        lines = log.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def answer(body: dict[str, Any]) -> Answer:
+        nonlocal resuming
+        said = sum(message["role"] == "assistant" for message in body["messages"])
+        if said in (1, 2, 3):
+            [run] = [event["run"] for event in logged() if event["kind"] == "run_started"]
+            [container] = engine.containers.list(filters={"label": f"{RUN_LABEL}={run}"})
+            hung.append(container.id or "")
+            if said == 3:
+                container.exec_run([BASH, "-c", "kill -STOP -1"])
+            else:
+                container.pause()
+            if said == 1:
+                resuming = threading.Thread(target=resume_during_command, args=(container,))
+                resuming.start()
+        return script[said]
+
+    def resume_during_command(container: Any) -> None:
+        until(lambda: sum(event["kind"] == "cmd_run" for event in logged()) == 2)
+        container.unpause()
+
+    model_endpoint.answer_with(answer)
+    done = command_line.call_resolve(
+        checkout, "--runtime", "docker", "--image", python_image,
+        RESOLVER_TIMEOUT_SECONDS="{answer: 2}",
+    )  # fmt: skip
+    resuming.join()
+    assert done.exit_code == 0, done.stderr
+    assert hung[0] == hung[1] != hung[2], "a short pause does not lose it"
+    branch = done.outcome["branch"]
+    expected = ["one", "two once", "three once", "four once"]
+    assert git(checkout, "show", f"{branch}:count.txt").splitlines() == expected
+    assert len(model_endpoint.requests) == len(script), "the log answers what was asked before"
+    lost = "the sandbox was lost: the action server did not answer `run_command` in 7 seconds"
+    warnings = [e.message for e in done.events if isinstance(e, Warned)]
+    assert warnings == [lost, lost]
+    assert done.stderr.count("it is rebuilt") == 2
+    assert (done.output / "trace.md").read_text().count("did not answer") == 2
+    labels = {"label": f"{RUN_LABEL}={done.outcome['run']}"}
+    assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == []

@@ -1,4 +1,7 @@
-"""Each ending has its own clear comment, and says what to do next."""
+"""Each ending has its own clear comment, and says what to do next.
+
+Whole runs, because comment, outputs, summary, log and exit code of each ending have to agree.
+"""
 
 import json
 import re
@@ -57,7 +60,7 @@ def test_a_provider_that_does_not_serve_has_its_own_comment(scenario: Scenario) 
     assert done.outcome["next_step"].lower().startswith(what_next.lower())
 
 
-def test_a_model_that_is_not_known_is_told_before_anything_is_set_up(scenario: Scenario) -> None:
+def test_an_unknown_model_is_reported_before_anything_is_set_up(scenario: Scenario) -> None:
     scenario.endpoint.models = ["another"]
     scenario.endpoint.answer_with(lambda body: error(404, "The model `scripted` does not exist"))
     done, body = asked(scenario, RESOLVER_SETUP="touch set-up")
@@ -67,7 +70,7 @@ def test_a_model_that_is_not_known_is_told_before_anything_is_set_up(scenario: S
     assert "LLM_MODEL" in body
 
 
-def test_a_provider_that_is_down_again_when_the_run_goes_on_says_so_again(
+def test_a_provider_that_is_down_again_when_the_run_continues_is_reported_again(
     scenario: Scenario,
 ) -> None:
     """Whole runs, because the second continues the log of one that failed."""
@@ -116,7 +119,7 @@ def test_each_reason_to_change_nothing_has_its_own_comment(
     assert not scenario.pulls()
 
 
-def test_a_run_that_needs_an_answer_asks_once_and_goes_on_with_it(scenario: Scenario) -> None:
+def test_a_run_that_needs_an_answer_asks_once_and_continues_with_it(scenario: Scenario) -> None:
     """Whole runs, because the answer continues the log of the first."""
     scenario.endpoint.script(declined("needs_answer", "Which one?"), FIX, finish(SUMMARY))
     done, _ = asked(scenario)
@@ -129,7 +132,7 @@ def test_a_run_that_needs_an_answer_asks_once_and_goes_on_with_it(scenario: Scen
     assert len(scenario.pulls()) == 1
 
 
-def test_a_reason_beside_a_change_leaves_the_change_as_a_draft(scenario: Scenario) -> None:
+def test_a_change_with_a_reason_against_it_becomes_a_draft(scenario: Scenario) -> None:
     scenario.endpoint.script(FIX, declined("cannot_reproduce", "Make add add"))
     done, body = asked(scenario)
     assert done.exit_code == 0, done.stderr
@@ -137,16 +140,15 @@ def test_a_reason_beside_a_change_leaves_the_change_as_a_draft(scenario: Scenari
     assert pull.pull.draft and "may not be complete" in body
 
 
-def test_nothing_to_change_and_not_done_are_told_apart(scenario: Scenario) -> None:
-    scenario.endpoint.script(finish("All is well", completed=True))
-    _, body = asked(scenario)
-    assert "nothing to change" in first_line(body)
+def test_what_was_not_done_is_no_answer_that_there_is_nothing_to_change(
+    scenario: Scenario,
+) -> None:
     scenario.endpoint.script(finish("I found no way", completed=False))
-    scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert "could not do this" in first_line(scenario.bot_comments()[-1])
+    _, body = asked(scenario)
+    assert "could not do this" in first_line(body)
 
 
-def test_a_wrong_input_is_told_on_the_thread(scenario: Scenario) -> None:
+def test_a_wrong_input_is_reported_in_the_conversation(scenario: Scenario) -> None:
     done, body = asked(scenario, **{"INPUT_MAX-BUDGET": "five"})
     assert done.exit_code == 2
     assert "INPUT_MAX-BUDGET: Input should be a valid number" in body
@@ -158,7 +160,7 @@ def test_a_wrong_input_is_told_on_the_thread(scenario: Scenario) -> None:
     assert "Traceback" not in done.stderr and not scenario.work_done()
 
 
-def test_a_wrong_input_is_not_told_to_who_may_not_ask(scenario: Scenario) -> None:
+def test_a_wrong_input_is_not_reported_to_a_person_who_may_not_ask(scenario: Scenario) -> None:
     event = scenario.github.event_issue_comment(scenario.mention("zoe"))
     done = scenario.action(event, **{"INPUT_MAX-BUDGET": "five"})
     assert (done.exit_code, scenario.bot_comments()) == (2, [])
@@ -168,7 +170,7 @@ def test_a_wrong_input_is_not_told_to_who_may_not_ask(scenario: Scenario) -> Non
     assert scenario.bot_comments() == [] and scenario.outputs()["state"] == "error"
 
 
-def test_a_wrong_settings_file_is_told_on_the_thread(scenario: Scenario) -> None:
+def test_a_wrong_settings_file_is_reported_in_the_conversation(scenario: Scenario) -> None:
     bad = {".github/resolver.yml": "max_iterations: [\n"}
     scenario.github.commit(REPOSITORY, "main", bad, "x")
     done, body = asked(scenario)
@@ -183,7 +185,7 @@ def test_a_wrong_settings_file_is_told_on_the_thread(scenario: Scenario) -> None
 @pytest.mark.parametrize(
     ("link", "target"), [("resolver-output", "/tmp"), ("resolver-output/outcome.json", "/e")]
 )
-def test_a_link_in_the_place_of_the_output_is_told_on_the_thread(
+def test_a_link_in_the_place_of_the_output_is_reported_in_the_conversation(
     scenario: Scenario, link: str, target: str
 ) -> None:
     """The checkout contains a link where the Action writes: it is not followed."""
@@ -210,7 +212,7 @@ def test_a_link_in_the_place_of_the_output_is_told_on_the_thread(
     assert not scenario.endpoint.requests
 
 
-def test_a_refused_model_key_is_told_without_the_key(scenario: Scenario) -> None:
+def test_a_refused_model_key_is_reported_without_the_key(scenario: Scenario) -> None:
     """A whole run, because the key must be in none of the places that a job writes to."""
     scenario.endpoint.script(*[error(401, f"Incorrect API key provided: {MODEL_KEY}")] * 9)
     done, comment = asked(scenario)
@@ -223,7 +225,7 @@ def test_a_refused_model_key_is_told_without_the_key(scenario: Scenario) -> None
     assert leaks(data, (MODEL_KEY, scenario.token)) == []
 
 
-def test_a_repository_that_lets_no_action_open_pull_requests_is_told_where_to_allow_it(
+def test_a_repository_where_actions_may_not_open_pull_requests_gets_the_place_to_allow_it(
     scenario: Scenario,
 ) -> None:
     """A whole run, because the branch is pushed before GitHub refuses the pull request."""
@@ -249,6 +251,9 @@ def test_an_answer_without_a_change_is_given_once(scenario: Scenario) -> None:
     assert first.exit_code == 3, first.stderr
     assert "::error title=Resolver::Finished without a change" in first.stdout
     assert "it subtracts on purpose" in scenario.summary()
+    assert not scenario.pulls()
+    [body] = scenario.bot_comments()
+    assert "it subtracts on purpose" in body and "nothing to change" in first_line(body)
     second = scenario.action(event)
     assert second.exit_code == 0, second.stderr
     [comment] = [c for c in scenario.issue.comments if c.author.login == "resolver-bot"]
@@ -268,7 +273,7 @@ def test_a_missing_engine_never_means_less_isolation(scenario: Scenario) -> None
 
 
 @pytest.mark.engine
-def test_an_image_that_cannot_be_had_is_told(scenario: Scenario, engine: object) -> None:
+def test_an_image_that_cannot_be_pulled_is_reported(scenario: Scenario, engine: object) -> None:
     image = "127.0.0.1:1/no/such:image"
     done, body = asked(scenario, RESOLVER_RUNTIME="docker", INPUT_IMAGE=image)
     assert done.exit_code == 1, done.stderr
@@ -292,7 +297,7 @@ def test_the_repository_sets_what_the_workflow_leaves_out(
 @pytest.mark.parametrize(
     "full", [[".trace.md.new"], [".outcome.json.new", ".patch.diff.new", ".trace.md.new"]]
 )
-def test_a_disk_that_is_full_at_the_end_is_told_and_no_traceback(
+def test_a_disk_that_is_full_at_the_end_is_reported_without_a_traceback(
     scenario: Scenario, full: list[str]
 ) -> None:
     folder = scenario.line.folder / "workspace-1" / "resolver-output"
@@ -318,7 +323,7 @@ def test_a_disk_that_is_full_at_the_end_is_told_and_no_traceback(
         assert "disk" in done.outcome["reason"]
 
 
-def test_a_disk_that_is_full_in_the_middle_is_told(scenario: Scenario) -> None:
+def test_a_disk_that_is_full_in_the_middle_is_reported(scenario: Scenario) -> None:
     """A whole run, because the disk has to be full between two stages."""
     folder = scenario.line.folder / "workspace-1" / "resolver-output"
 
@@ -347,7 +352,7 @@ def no_writing(scenario: Scenario, times: int) -> None:
     scenario.endpoint.answer_with(answer)
 
 
-def test_the_last_word_is_tried_again_until_it_is_taken(scenario: Scenario) -> None:
+def test_the_final_comment_is_retried_until_it_is_accepted(scenario: Scenario) -> None:
     """A whole run, because GitHub has to fail from the middle of it on."""
     no_writing(scenario, times=3)
     done, body = asked(scenario)
@@ -355,7 +360,9 @@ def test_the_last_word_is_tried_again_until_it_is_taken(scenario: Scenario) -> N
     assert ending(body) == "pull_request" and scenario.outputs()["state"] == "finished"
 
 
-def test_a_last_word_that_is_never_taken_is_left_to_the_closing_step(scenario: Scenario) -> None:
+def test_a_final_comment_that_is_never_accepted_is_left_to_the_closing_step(
+    scenario: Scenario,
+) -> None:
     """Whole runs, because the closing step reads what the run has left."""
     no_writing(scenario, times=999)
     done, body = asked(scenario, RESOLVER_RETRY_SECONDS="{final_comment: 0}")

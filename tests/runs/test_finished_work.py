@@ -1,4 +1,4 @@
-"""What a run takes over from earlier work on the same request."""
+"""Tests of what a run uses of earlier work on the same request."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_a_resumed_run_looks_for_a_commit_on_an_existing_branch_again_when_it_pu
     assert find_finished_work(resumed(request_on_issue), added) is None
 
 
-def test_a_dry_run_and_a_first_run_have_nothing_to_take_over(
+def test_a_dry_run_and_a_first_run_use_no_earlier_work(
     request_on_issue: RunRequest, tmp_path: Path
 ) -> None:
     dry = replace(request_on_issue, publish=False)

@@ -1,4 +1,4 @@
-"""What a run on a local checkout imports before its first model request, and what only later."""
+"""What a run imports before its first model request, only later, and never."""
 
 import json
 import subprocess
@@ -11,6 +11,7 @@ RUN = """
 import json, os, sys
 from pathlib import Path
 from resolver.cli import resolve
+from resolver.config.startup import import_lazy_modules
 from resolver.config.settings import load_settings
 from resolver.events.lifecycle import ModelReplied
 from resolver.events.stream import utc_now
@@ -26,6 +27,9 @@ def note(event):
     if isinstance(event, ModelReplied) and not before:
         before.update(sys.modules)
 
+if sys.argv[2] == "server":
+    from resolver.cli import worker
+    import_lazy_modules()
 environment = {
     "HOME": str(folder),
     "PATH": os.environ["PATH"],
@@ -40,8 +44,11 @@ request = RunRequest(
     host=open_host(environment),
     progress=note,
 )
+start = set(sys.modules)
 result = run_pipeline(request, LocalForge(folder / "issue.md", "main"))
-found = {"exit_code": result.exit_code, "before": sorted(before), "all": sorted(sys.modules)}
+found = {"start": start, "before": before, "all": set(sys.modules)}
+found = {name: sorted(modules) for name, modules in found.items()}
+found["exit_code"] = result.exit_code
 (folder / "found.json").write_text(json.dumps(found))
 """
 
@@ -64,26 +71,56 @@ ONLY_ON_GITHUB = {
     "resolver.github.client.app",
     "resolver.github.events.parse",
     "resolver.runs.quotas.dashboard",
-    "github",  # PyGithub, which takes as long as 70 modules of Resolver
+    "github",  # PyGithub, which takes as long as 70 modules of Resolver, and 5 MB
 }
 
+WEB = {"fastapi", "starlette"}
+"""What only `resolver serve` needs, not `resolver worker`: 10 MB."""
 
-def test_what_follows_the_work_or_needs_github_is_not_imported_before_the_first_request(
-    tmp_path: Path,
-) -> None:
-    make_checkout(tmp_path / "calc", {"calc.py": "def add(a, b):\n    return a - b\n"})
-    (tmp_path / "issue.md").write_text("# add() subtracts\n")
-    (tmp_path / "script.yml").write_text(
+
+def imported_by_a_run(folder: Path, where: str) -> dict[str, set[str]]:
+    """The modules that a process has imported at the start of a run, before its first request to
+    the model, and in the end. where: "command line" or "server"."""
+    make_checkout(folder / "calc", {"calc.py": "def add(a, b):\n    return a - b\n"})
+    (folder / "issue.md").write_text("# add() subtracts\n")
+    (folder / "script.yml").write_text(
         "- calls: [{execute_bash: {command: \"sed -i 's/a - b/a + b/' calc.py\"}}]\n"
         "- calls: [{finish: {message: Make add add, task_completed: 'true'}}]\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", RUN, str(tmp_path)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", RUN, str(folder), where], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads((tmp_path / "found.json").read_text())
-    before = set(found["before"])
-    assert found["exit_code"] == 0
-    assert "resolver.controller.controller" in before
-    assert before & (LATER | ONLY_ON_GITHUB) == set()
-    assert set(found["all"]) >= LATER
+    found = json.loads((folder / "found.json").read_text())
+    assert found.pop("exit_code") == 0
+    return {name: set(modules) for name, modules in found.items()}
+
+
+def test_what_follows_the_work_is_imported_after_the_first_request_and_pygithub_never(
+    tmp_path: Path,
+) -> None:
+    found = imported_by_a_run(tmp_path, "command line")
+    assert "resolver.controller.controller" in found["before"]
+    assert found["before"] & LATER == set()
+    assert found["all"] >= LATER
+    assert found["all"] & ONLY_ON_GITHUB == set()
+
+
+def test_a_run_on_a_server_imports_nothing_before_its_first_request(tmp_path: Path) -> None:
+    found = imported_by_a_run(tmp_path, "server")
+    assert found["start"] >= LATER | ONLY_ON_GITHUB | {"docker"}
+    # Python imports a codec when a text is first read in it.
+    imported = found["before"] - found["start"]
+    assert {name for name in imported if not name.startswith("encodings.")} == set()
+    assert found["all"] & WEB == set()
+
+
+def test_the_action_does_not_import_what_follows_the_work_at_its_start() -> None:
+    code = (
+        "import json, sys, resolver.cli.action, resolver.github.github_forge;"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported = set(json.loads(done.stdout))
+    assert "resolver.runs.pipeline" in imported
+    assert imported & {*LATER, "resolver.entrypoints.sweep_job"} == set()

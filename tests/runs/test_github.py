@@ -1,4 +1,7 @@
-"""The main job on GitHub, from the command line and from the Action's events, over real sockets."""
+"""The main job on GitHub, from the command line and from the Action's events, over real sockets.
+
+Whole runs: the stories that all others vary.
+"""
 
 import json
 import re
@@ -21,6 +24,9 @@ SUMMARY = "Make add add\n\n`add` subtracted; it adds now."
 WATCHED = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 0.2, writes: 0}"}
 """For the job of a comment such as `@agent continue`: it waits one and a half times as long for a
 run at work that takes the command."""
+
+SELDOM = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 600, progress: 600, writes: 0}"}
+"""Polls for comments and edits of progress are as many as the run is long: there are none here."""
 
 
 class Scenario:
@@ -74,6 +80,8 @@ class Scenario:
             GITHUB_RUN_ID="77",
             **environment,
         )
+        # No real run is so short that the next event has the same second.
+        self.github.advance(1)
         return Ended(done.exit_code, done.stdout, done.stderr, workspace / "resolver-output")
 
     def outputs(self) -> dict[str, str]:
@@ -115,6 +123,9 @@ def scenario(
 
 
 def test_an_issue_becomes_a_pull_request_and_one_comment(scenario: Scenario) -> None:
+    """A whole run: the story of the command line. Failures of GitHub are waited out meanwhile."""
+    scenario.github.fail_next("GET", r"/issues/\d+$", 502)
+    scenario.github.fail_next("POST", r"/pulls$", 403, headers={"Retry-After": "1"})
     scenario.mention("zoe", "It is in calc.py, I think.")
     scenario.endpoint.script(bash("cat calc.py"), FIX, finish(SUMMARY))
     done = scenario.resolve()
@@ -145,23 +156,13 @@ def test_an_issue_becomes_a_pull_request_and_one_comment(scenario: Scenario) -> 
     assert "It is in calc.py, I think." in prompt
 
 
-def test_the_commit_names_bot_issue_run_and_requester(scenario: Scenario) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 0, done.stdout + done.stderr
-    message = scenario.repository.git.text(
-        "log", "-1", "--format=%an%n%B", f"refs/heads/{done.outcome['branch']}"
-    )
-    assert message.startswith("resolver-bot\nMake add add\n")
-    assert f"Fixes #{scenario.issue.number}" in message
-    assert f"Resolver-Run: {done.outcome['run']}" in message
-    assert re.search(r"Co-authored-by: mona <\d+\+mona@users.noreply.127.0.0.1>", message)
-
-
 def test_a_mention_is_seen_at_once_and_answered(scenario: Scenario) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
+    """A whole run: the story of a request, from the reaction to the outputs of the job. The agent's
+    words are hostile, but the commit mentions nobody, closes no other issue and skips no check."""
+    said = "Make add add\n\nFixes #7, as @zoe and octo/other#8 say. [skip ci]\n\nskip-checks: true"
+    scenario.endpoint.script(FIX, finish(said))
     comment = scenario.mention(text="@agent please fix this, and keep it small")
-    done = scenario.action(scenario.github.event_issue_comment(comment))
+    done = scenario.action(scenario.github.event_issue_comment(comment), **SELDOM)
     assert done.exit_code == 0, done.stdout + done.stderr
     assert [r.content for r in comment.reactions] == ["eyes"]
     first_write = next(w for w in scenario.github.writes() if w.kind == "rest")
@@ -181,15 +182,15 @@ def test_a_mention_is_seen_at_once_and_answered(scenario: Scenario) -> None:
     }
     assert "<details>" in scenario.summary()
     assert "actions/runs/77" in scenario.bot_comments()[0]
-
-
-def test_a_label_starts_the_same_work(scenario: Scenario) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    event = scenario.github.event_issue_labeled(scenario.issue, "agent", sender="mona")
-    done = scenario.action(event, name="issues")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert len(scenario.pulls()) == 1
-    assert [r.content for r in scenario.issue.reactions] == ["eyes"]
+    message = scenario.repository.git.text(
+        "log", "-1", "--format=%an%n%B", f"refs/heads/{done.outcome['branch']}"
+    )
+    assert message.startswith("resolver-bot\nMake add add\n")
+    assert f"Fixes #{scenario.issue.number}\n" in message
+    assert f"Resolver-Run: {done.outcome['run']}" in message
+    assert re.search(r"Co-authored-by: mona <\d+\+mona@users.noreply.127.0.0.1>", message)
+    loud = ("#7", "@zoe", "#8", "[skip ci]", "skip-checks:")
+    assert not any(words in message for words in loud), message
 
 
 @pytest.mark.attack
@@ -274,28 +275,7 @@ def test_what_was_changed_after_the_request_is_not_used(scenario: Scenario) -> N
     assert "delete the tests" not in prompt
 
 
-def test_finishing_without_a_change_answers_in_the_thread(scenario: Scenario) -> None:
-    scenario.endpoint.script(finish("add is fine: it subtracts on purpose."))
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 3
-    assert not scenario.pulls()
-    [comment] = scenario.bot_comments()
-    assert "it subtracts on purpose" in comment
-
-
-def test_a_limit_is_told_and_nothing_is_published(scenario: Scenario) -> None:
-    scenario.endpoint.script(FIX, bash("echo one"), bash("echo two"))
-    done = scenario.action(
-        scenario.github.event_issue_comment(scenario.mention()), **{"INPUT_MAX-ITERATIONS": "2"}
-    )
-    assert done.exit_code == 4
-    assert not scenario.branches()
-    [comment] = scenario.bot_comments()
-    assert "limit" in comment.lower()
-    assert b"a + b" in (done.output / "patch.diff").read_bytes()
-
-
-def test_a_model_without_a_key_is_told_on_the_issue(scenario: Scenario) -> None:
+def test_a_model_without_a_key_is_reported_on_the_issue(scenario: Scenario) -> None:
     scenario.endpoint.script()
     scenario.line.environment.pop("LLM_MODEL")
     done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
@@ -304,34 +284,16 @@ def test_a_model_without_a_key_is_told_on_the_issue(scenario: Scenario) -> None:
     assert "LLM_MODEL" in comment
 
 
-def test_a_refused_push_is_told_and_the_patch_is_kept(scenario: Scenario) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    scenario.github.fail_next("*", r"git-receive-pack", 403, times=9)
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 1
-    assert not scenario.pulls()
-    [comment] = scenario.bot_comments()
-    assert "push" in comment
-    assert scenario.token not in comment
-    assert b"a + b" in (done.output / "patch.diff").read_bytes()
-
-
-def test_trouble_of_the_forge_is_waited_out(scenario: Scenario) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    scenario.github.fail_next("GET", r"/issues/\d+$", 502)
-    scenario.github.fail_next("POST", r"/pulls$", 403, headers={"Retry-After": "1"})
-    done = scenario.resolve()
-    assert done.exit_code == 0, done.stderr
-    assert (len(scenario.pulls()), len(scenario.bot_comments())) == (1, 1)
-
-
 def test_a_repository_sets_its_own_limits_and_only_what_it_may(scenario: Scenario) -> None:
     limits = "max_iterations: 1\ncommand_timeout: 60\nreview_max_comments: 3\n"
     scenario.github.commit(REPOSITORY, "main", {".github/resolver.yml": limits}, "x")
     scenario.endpoint.script(FIX, bash("echo more"))
     limited = scenario.resolve()
     assert limited.exit_code == 4
+    assert not scenario.branches()
+    assert b"a + b" in (limited.output / "patch.diff").read_bytes()
     [comment] = scenario.bot_comments()
+    assert "limit" in comment.lower()
     assert comment.count("command_timeout is deprecated; write") == 1
     assert comment.count("review_max_comments no longer exists and is ignored") == 1
     scenario.github.commit(
@@ -378,17 +340,3 @@ def test_a_broken_event_is_a_clear_error(scenario: Scenario, tmp_path: Path) -> 
     assert done.exit_code == 2
     assert "can't be read" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_commit_mentions_nobody_closes_no_other_issue_and_skips_no_check(
-    scenario: Scenario,
-) -> None:
-    said = "Make add add\n\nFixes #7, as @zoe and octo/other#8 say. [skip ci]\n\nskip-checks: true"
-    scenario.endpoint.script(FIX, finish(said))
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 0, done.stdout + done.stderr
-    branch = f"refs/heads/{done.outcome['branch']}"
-    message = scenario.repository.git.text("log", "-1", "--format=%B", branch)
-    assert f"Fixes #{scenario.issue.number}\n" in message
-    loud = ("#7", "@zoe", "#8", "[skip ci]", "skip-checks:")
-    assert not any(words in message for words in loud), message

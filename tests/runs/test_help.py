@@ -32,7 +32,7 @@ def test_help_says_what_can_be_asked_and_starts_no_run(scenario: Scenario) -> No
     scenario.github.commit(REPOSITORY, "main", files, "Bring agents")
     event = scenario.github.event_issue_comment(scenario.mention(text="@agent help"))
     done = [scenario.action(event) for _ in range(2)]
-    assert [each.exit_code for each in done] == [0, 0], done[0].stderr
+    assert [run.exit_code for run in done] == [0, 0], done[0].stderr
     [comment] = scenario.bot_comments()
     for words in (
         "`@agent please fix this`", "`@agent stop`", "`@agent review`", "Adding the label `agent`",

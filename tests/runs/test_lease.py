@@ -11,10 +11,11 @@ from resolver.errors import LeaseLost
 from resolver.github.comments.report import Report
 from resolver.github.local_forge import LocalForge
 from resolver.runs.common import command_line_trigger, open_host
-from resolver.runs.output import OUTCOME, Output
+from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import ForgeTokens
+from resolver.storage.run_store import OUTCOME
 
 
 class RecordingForge(LocalForge):

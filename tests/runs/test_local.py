@@ -1,16 +1,25 @@
-"""The main job on a local checkout, from the command line to the branch."""
+"""The main job on a local checkout, from the command line to the branch.
+
+Whole runs, because checkout, output folder, exit code and printed lines have to agree.
+"""
 
 import hashlib
 import json
+import os
 import shlex
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from resolver.events.observations import ErrorObservation
+from resolver.runtime.local import process_descendants
 from tests.parts.model_endpoint import Answer, ModelEndpoint, reply, tool_call, tool_calls
 from tests.parts.runs import (
-    INSTALLED_RESOLVER,
+    RESOLVER,
     CommandLine,
     Ended,
     bash,
@@ -50,7 +59,7 @@ def fingerprint(checkout: Path) -> dict[str, str]:
 
 def resume_command_in(done: Ended) -> list[str]:
     """The words of the command that a run's last lines offer."""
-    [line] = [each for each in done.stderr.splitlines() if each.startswith("  Continue ")]
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("  Continue ")]
     return shlex.split(line.removeprefix("  Continue "))
 
 
@@ -215,7 +224,7 @@ def test_a_limit_is_exit_code_4_and_the_patch_is_kept(
     assert command_line.call(*command[1:]).exit_code == 0
 
 
-def test_the_command_that_goes_on_has_the_options_of_the_first_and_raises_what_ran_out(
+def test_the_command_to_resume_repeats_the_options_and_raises_the_limit_that_was_reached(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:
     model_endpoint.answer_with(lambda _: bash("echo one"))
@@ -286,7 +295,7 @@ def test_a_missing_model_is_said_before_anything_is_done(
     assert not done.output.exists()
 
 
-def test_an_earlier_output_is_kept_beside(
+def test_an_earlier_output_is_kept_in_a_folder_of_its_own(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "issue.md").write_text("# Fix it")
@@ -311,7 +320,7 @@ def test_output_goes_to_the_persons_state_folder_unless_told_otherwise(
     model_endpoint.script(FIX, finish())
     command_line.environment["XDG_STATE_HOME"] = str(tmp_path / "state")
     done = subprocess.run(
-        [INSTALLED_RESOLVER, "resolve", ".", "--issue", tmp_path / "issue.md"],
+        [RESOLVER, "resolve", ".", "--issue", tmp_path / "issue.md"],
         env=command_line.environment,
         cwd=checkout,
         capture_output=True,
@@ -323,3 +332,40 @@ def test_output_goes_to_the_persons_state_folder_unless_told_otherwise(
     assert str(folder) in done.stderr
     assert (folder / "outcome.json").exists()
     assert fingerprint(checkout) == before
+
+
+def test_a_run_continues_in_a_new_sandbox_when_its_sandbox_is_killed(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    """Once from outside, and then by a command of the agent, which is not repeated forever."""
+    kill_all = "kill -9 $PPID; for p in /proc/[0-9]*; do kill -9 ${p#/proc/}; done"
+    script = [
+        bash("export TIMES=once; echo one >> count.txt"),
+        bash('echo "two $TIMES" >> count.txt'),
+        bash(f"echo three >> count.txt; {kill_all}"),
+        FIX,
+        finish("Make add add"),
+    ]
+    of_other_tests = set(process_descendants(os.getpid()))
+    killed: list[int] = []
+
+    def answer(body: dict[str, Any]) -> Answer:
+        said = sum(message["role"] == "assistant" for message in body["messages"])
+        if said == 1:
+            killed.extend(set(process_descendants(os.getpid())) - of_other_tests)
+            for pid in killed:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        return script[said]
+
+    model_endpoint.answer_with(answer)
+    done = command_line.call_resolve(checkout)
+    assert killed
+    assert done.exit_code == 0, done.stderr
+    assert len(model_endpoint.requests) == len(script), "the log answers what was asked before"
+    branch = done.outcome["branch"]
+    assert git(checkout, "show", f"{branch}:count.txt").splitlines() == ["one", "two once"]
+    assert "a + b" in git(checkout, "show", f"{branch}:calc.py")
+    errors = [event for event in done.events if isinstance(event, ErrorObservation)]
+    assert [error.code for error in errors] == ["sandbox_lost"]
+    assert done.stderr.count("it is rebuilt") == 3

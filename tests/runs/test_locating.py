@@ -1,4 +1,7 @@
-"""The agent that finds places, from an issue to its answer, and as a delegate."""
+"""The agent that finds places, from an issue to its answer, and as a delegate.
+
+Whole runs, because the index is of the clone on the host, and the answers are in the log.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +65,9 @@ def test_an_issue_is_answered_with_places_and_no_branch(
         "2. `shop/price.py:90-99`: was made up *(not found in the commit" in done.outcome["message"]
     )
     assert git(checkout, "branch", "--list", "agent/*") == ""
+    trace = (done.output / "trace.md").read_text()
+    assert "Search the code for" in trace and "Explore the code from" in trace
+    assert "- shop/price.py:2 total" in trace
 
 
 def test_the_index_is_of_the_base_and_says_so(
@@ -132,13 +138,21 @@ def test_in_tags_the_same_work_gives_the_same_places(
     assert done.outcome["places"][0]["symbol"] == "total"
 
 
-def test_a_question_that_a_kill_left_unanswered_is_asked_again_and_no_other(
+def test_a_replay_asks_the_index_again_and_a_continued_run_only_what_was_not_answered(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
+    """Whole runs, because both start from the log of another one."""
     checkout = make_checkout(tmp_path / "shop", FILES)
     model_endpoint.script(SEARCH, EXPLORE, report())
     whole = command_line.call_resolve(checkout, "--agent", "LocAgent", issue=ISSUE)
     log = whole.output / "events.jsonl"
+    replayed = command_line.call_resolve(
+        checkout, "--agent", "LocAgent", "--model", f"replay:{log}", issue=ISSUE
+    )
+    assert replayed.exit_code == 0, replayed.stderr
+    assert replayed.outcome["divergences"] == []
+    assert results(replayed) == results(whole)
+
     [explored] = [e.id for e in whole.events if isinstance(e, CodeExplore)]
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join(lines[: explored + 1]))
@@ -150,30 +164,6 @@ def test_a_question_that_a_kill_left_unanswered_is_asked_again_and_no_other(
     assert results(done) == results(whole)
     assert len(results(done)) == 2
     assert done.outcome["places"][0]["path"] == "shop/price.py"
-
-
-def test_a_replay_asks_the_index_again_and_gets_the_same(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    checkout = make_checkout(tmp_path / "shop", FILES)
-    model_endpoint.script(SEARCH, EXPLORE, report())
-    recorded = command_line.call_resolve(checkout, "--agent", "LocAgent", issue=ISSUE)
-    model = f"replay:{recorded.output / 'events.jsonl'}"
-    done = command_line.call_resolve(checkout, "--agent", "LocAgent", "--model", model, issue=ISSUE)
-    assert done.exit_code == 0, done.stderr
-    assert done.outcome["divergences"] == []
-    assert results(done) == results(recorded)
-
-
-def test_the_trace_shows_questions_and_places(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    checkout = make_checkout(tmp_path / "shop", FILES)
-    model_endpoint.script(SEARCH, EXPLORE, report())
-    done = command_line.call_resolve(checkout, "--agent", "LocAgent", issue=ISSUE)
-    trace = (done.output / "trace.md").read_text()
-    assert "Search the code for" in trace and "Explore the code from" in trace
-    assert "- shop/price.py:2 total" in trace
 
 
 @pytest.fixture

@@ -1,5 +1,8 @@
 """Runs whose model calls tools of MCP servers: the operator's on the host, and the repository's in
-the sandbox."""
+the sandbox.
+
+Whole runs, because servers of both sides have to live as long as the run, in each runtime.
+"""
 
 import json
 import signal
@@ -69,13 +72,18 @@ CALLS = (
 )
 
 
-def test_tools_of_both_sides_are_called(
+def test_tools_of_both_sides_are_called_and_a_long_result_is_kept_in_the_sandbox(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     operator(command_line)
-    model_endpoint.script(*CALLS)
+    *calls, fix, end = CALLS
+    read = "find /tmp ${TMPDIR:-/tmp} -name mcp-0001.txt -exec sed -n 4500p {} +"
+    model_endpoint.script(*calls, tool_call("docs__long", {"count": 9000}), bash(read), fix, end)
     done = command_line.call_resolve(checkout(tmp_path))
     both_are_called(command_line, model_endpoint, done)
+    result = [e for e in done.events if isinstance(e, McpResult)][3]
+    assert result.output_file and result.output_file.endswith("mcp-0001.txt")
+    assert any("line 4499" in getattr(e, "content", "") for e in done.events[result.id + 1 :])
 
 
 @pytest.mark.engine
@@ -129,7 +137,7 @@ def test_a_repository_can_narrow_and_leave_out_servers_of_the_operator(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     operator(command_line, tools=["add", "where"])
-    model_endpoint.script(FIX, finish(), FIX, finish())
+    model_endpoint.script(finish("Nothing to do"), finish("Nothing to do"))
     command_line.call_resolve(checkout(tmp_path, "mcp:\n  docs: {tools: [add, environment]}\n"))
     assert [n for n in offered(model_endpoint) if "__" in n] == ["docs__add"]
     model_endpoint.requests.clear()
@@ -137,7 +145,7 @@ def test_a_repository_can_narrow_and_leave_out_servers_of_the_operator(
     assert [n for n in offered(model_endpoint) if "__" in n] == []
 
 
-def test_a_server_that_does_not_start_is_told_and_the_run_goes_on(
+def test_a_server_that_does_not_start_is_reported_and_the_run_continues(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     operator(command_line, mode="dies-at-once")
@@ -149,22 +157,6 @@ def test_a_server_that_does_not_start_is_told_and_the_run_goes_on(
     assert any("docs" in w and "no licence found" in w for w in warned)
     assert any("project" in w and "no-such-program" in w for w in warned)
     assert "no licence found" in (done.output / "pull_request.md").read_text() + done.stderr
-
-
-def test_a_long_result_is_kept_in_the_sandbox(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    operator(command_line)
-    model_endpoint.script(
-        tool_call("docs__long", {"count": 9000}),
-        bash("find /tmp ${TMPDIR:-/tmp} -name mcp-0001.txt -exec sed -n 4500p {} +"),
-        FIX,
-        finish(),
-    )
-    done = command_line.call_resolve(checkout(tmp_path))
-    result = next(e for e in done.events if isinstance(e, McpResult))
-    assert result.output_file and result.output_file.endswith("mcp-0001.txt")
-    assert any("line 4499" in getattr(e, "content", "") for e in done.events[result.id + 1 :])
 
 
 def test_a_replayed_run_calls_nothing_and_gets_the_recorded_answers(
@@ -203,7 +195,6 @@ def test_a_lost_server_is_an_observation_and_a_warning(
 
 @pytest.mark.parametrize("made", [False, True])
 def test_a_run_that_was_killed_in_a_call_does_not_repeat_it(
-    killer_program: subprocess.Popen[str],
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
     tmp_path: Path,
@@ -218,7 +209,7 @@ def test_a_run_that_was_killed_in_a_call_does_not_repeat_it(
     repository, issue = checkout(tmp_path), tmp_path / "issue.md"
     issue.write_text("# Fix it")
     start = ("resolve", repository, "--issue", issue, "--output")
-    killer = Killer(killer_program, tmp_path, command_line.environment)
+    killer = Killer(tmp_path, command_line.environment)
     output = tmp_path / "killed"
     whole = command_line.call_resolve(repository)
     assert whole.exit_code == 0, whole.stderr

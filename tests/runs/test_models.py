@@ -1,4 +1,8 @@
-"""Runs that change their model on the way, and runs that their money ends."""
+"""Runs that change their model on the way, and runs that their money ends.
+
+Whole runs, because calls, money, log and outcome have to agree, or nothing may be set up before the
+model is checked.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +23,7 @@ def checkout(tmp_path: Path) -> Path:
     return make_checkout(tmp_path / "calc", FILES)
 
 
-def test_a_run_whose_model_goes_down_in_the_middle_goes_on_with_another(
+def test_a_run_whose_model_fails_in_the_middle_continues_with_another(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     work = iter([bash("cat calc.py"), bash("sed -i 's/a - b/a + b/' calc.py"), finish("Make add")])
@@ -59,7 +63,7 @@ def test_a_run_stops_before_the_call_that_would_pass_its_budget(
         ),
         "RESOLVER_MAX_BUDGET": "0.005",
     }
-    done = command_line.resolve(checkout, issue=ISSUE)
+    done = command_line.call_resolve(checkout, issue=ISSUE)
     assert done.exit_code == 4
     assert done.outcome["cost"] <= 0.005
     assert "of the budget is left" in done.outcome["reason"]
@@ -74,23 +78,10 @@ def test_a_script_in_a_file_is_a_model(command_line: CommandLine, checkout: Path
         "- calls: [{finish: {message: Make add add, task_completed: 'true'}}]\n"
     )
     command_line.environment |= {"LLM_MODEL": f"scripted:{script}", "LLM_BASE_URL": ""}
-    done = command_line.resolve(checkout, issue=ISSUE)
+    done = command_line.call_resolve(checkout, issue=ISSUE)
     assert done.exit_code == 0, done.stderr
     assert git(checkout, "show", "agent/add-subtracts:calc.py").endswith("return a + b")
     assert str(command_line.folder).encode() not in (done.output / "outcome.json").read_bytes()
-
-
-def test_every_call_is_kept_in_a_folder_without_secrets(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    model_endpoint.script(bash(f"echo {MODEL_KEY}"), finish("Nothing to do"))
-    folder = command_line.folder / "calls"
-    command_line.environment |= {"RESOLVER_COMPLETIONS_DIR": str(folder)}
-    done = command_line.resolve(checkout, issue=ISSUE)
-    files = sorted(folder.rglob("*.json"))
-    assert [p.name for p in files] == ["00001.json", "00002.json"]
-    assert files[0].parent.name == done.outcome["run"]
-    assert not [p for p in files if MODEL_KEY in p.read_text()]
 
 
 def test_a_busy_endpoint_is_waited_for_and_the_log_says_so(
@@ -98,7 +89,7 @@ def test_a_busy_endpoint_is_waited_for_and_the_log_says_so(
 ) -> None:
     busy = error(429, "too many", retry_after=0.01)
     model_endpoint.script(busy, bash("true"), busy, empty(), finish("Nothing to do"))
-    done = command_line.resolve(checkout, issue=ISSUE)
+    done = command_line.call_resolve(checkout, issue=ISSUE)
     assert done.exit_code == 3, done.stderr
     retries = [event for event in done.events if isinstance(event, ModelRetried)]
     assert [(r.attempt, r.wait, r.service) for r in retries] == [
@@ -109,14 +100,14 @@ def test_a_busy_endpoint_is_waited_for_and_the_log_says_so(
     assert "The model call was retried" in (done.output / "trace.md").read_text()
 
 
-def test_a_conversation_that_is_too_long_is_condensed_and_the_run_goes_on(
+def test_a_conversation_that_is_too_long_is_condensed_and_the_run_continues(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     too_long = error(400, "too long", code="context_length_exceeded")
     steps = [bash(f"echo {number}") for number in range(6)]
     repair = bash("sed -i 's/a - b/a + b/' calc.py")
     model_endpoint.script(*steps, too_long, repair, finish("Make add"))
-    done = command_line.resolve(checkout, issue=ISSUE)
+    done = command_line.call_resolve(checkout, issue=ISSUE)
     assert done.exit_code == 0, done.stderr
     assert any(isinstance(event, CondensationRequest) for event in done.events)
     [condensation] = [event for event in done.events if isinstance(event, Condensation)]
@@ -129,7 +120,7 @@ def test_a_key_that_is_not_accepted_ends_the_run_at_once_with_its_variable(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     model_endpoint.script(error(401, f"bad key {MODEL_KEY}"))
-    done = command_line.resolve(checkout, issue=ISSUE)
+    done = command_line.call_resolve(checkout, issue=ISSUE)
     assert done.exit_code == 1
     assert len(model_endpoint.requests) == 1
     assert "LLM_API_KEY" in done.stdout + done.stderr
@@ -193,7 +184,7 @@ def test_a_fallback_stands_in_for_a_model_that_is_not_known_but_not_for_a_wrong_
     assert [event.kind for event in refused.events] == ["run_started"]
 
 
-def test_a_delegate_asks_the_model_of_its_own_and_the_costs_are_told_apart(
+def test_a_delegate_asks_its_own_model_and_the_costs_are_distinguished(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     hand_on = tool_call("delegate", {"agent": "ReadOnlyAgent", "task": "What does add() do?"})
@@ -206,7 +197,7 @@ def test_a_delegate_asks_the_model_of_its_own_and_the_costs_are_told_apart(
         "RESOLVER_SERVICES": "{ReadOnlyAgent: {model: openai/small, temperature: 0}}",
         "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.000001, output_cost_per_token: 0}",
     }
-    done = command_line.resolve(checkout, issue=ISSUE)
+    done = command_line.call_resolve(checkout, issue=ISSUE)
     assert done.exit_code == 3, done.stderr
     models = done.outcome["models"]
     assert models["openai/scripted"]["calls"] == 2
@@ -220,18 +211,26 @@ def test_a_delegate_asks_the_model_of_its_own_and_the_costs_are_told_apart(
 def test_the_key_of_a_service_is_in_no_sandbox_and_in_nothing_that_is_written(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
+    """A whole run, because the keys must be in none of the files, with those of every call."""
     key = "sk-service-canary-51d0c2"
     model_endpoint.script(
-        bash("env; cat /proc/*/environ | tr '\\0' '\\n'"), bash(f"echo {key}"), finish("Nothing")
+        bash("env; cat /proc/*/environ | tr '\\0' '\\n'"),
+        bash(f"echo {key} {MODEL_KEY}"),
+        finish("Nothing"),
     )
+    folder = command_line.folder / "calls"
     command_line.environment |= {
         "RESOLVER_SERVICES": f"{{condenser: {{api_key: {key}}}, agent: {{api_key: {key}}}}}",
-        "RESOLVER_COMPLETIONS_DIR": str(command_line.folder / "calls"),
+        "RESOLVER_COMPLETIONS_DIR": str(folder),
     }
     done = command_line.resolve(checkout, issue=ISSUE)
     assert {r.headers["authorization"] for r in model_endpoint.requests} == {f"Bearer {key}"}
-    assert key.encode() not in done.everything
-    assert not [p for p in command_line.folder.rglob("*.json") if key in p.read_text()]
+    files = sorted(folder.rglob("*.json"))
+    assert [path.name for path in files] == ["00001.json", "00002.json", "00003.json"]
+    assert files[0].parent.name == done.outcome["run"]
+    for secret in (key, MODEL_KEY):
+        assert secret.encode() not in done.everything
+        assert not [p for p in command_line.folder.rglob("*.json") if secret in p.read_text()]
     request = model_endpoint.requests[1].body["messages"][-1]["content"]
     assert "PATH=" in request
     assert key not in request

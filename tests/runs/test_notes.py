@@ -1,4 +1,7 @@
-"""Notes for later runs: proposed in the pull request or kept by the program, and always loaded."""
+"""Notes for later runs: proposed in the pull request or kept by the program, and always loaded.
+
+Whole runs, because notes go from the agent through change, policy and pull request to the next run.
+"""
 
 import json
 from pathlib import Path
@@ -7,7 +10,7 @@ import pytest
 
 from resolver.events.actions import Remember
 from resolver.events.observations import ErrorObservation, RecallResult
-from resolver.memory.skills.recalling import NOTES
+from resolver.memory.skills.recaller import NOTES
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call, tool_calls
 from tests.parts.runs import MODEL_KEY, CommandLine, Ended, finish, git, make_checkout
 from tests.runs.test_github import FILES, FIX, SUMMARY
@@ -130,7 +133,7 @@ def test_notes_alone_are_no_change(place: Place) -> None:
     assert done.outcome["files"] == []
 
 
-def test_kept_notes_are_told_to_later_runs_as_what_they_are(place: Place) -> None:
+def test_later_runs_get_kept_notes_labeled_as_notes(place: Place) -> None:
     place.begin()
     first = place.resolve("store", note(FIRST), FIX, finish(SUMMARY))
     assert FIRST in place.pull_request_text(first) and len(first.outcome["files"]) == 1

@@ -62,7 +62,7 @@ def is_draft(pull: Issue) -> bool:
 
 def reviewers(pull: Issue) -> set[str]:
     assert pull.pull is not None
-    return {each.login for each in pull.pull.reviewers}
+    return {reviewer.login for reviewer in pull.pull.reviewers}
 
 
 def test_the_text_and_the_draft_status_follow_the_verification_of_each_run(
@@ -85,7 +85,7 @@ def test_the_text_and_the_draft_status_follow_the_verification_of_each_run(
     assert "**The newest commit is not verified:** verification is disabled" in comment
 
 
-def test_a_merge_that_went_beside_leaves_the_text_of_the_pull_request(
+def test_a_merge_in_a_separate_pull_request_leaves_the_text_of_the_first(
     scenario: OwnScenario,
 ) -> None:
     """A whole run, because the branch has to move while the agent works."""

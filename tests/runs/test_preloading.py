@@ -39,7 +39,7 @@ def job(tmp_path: Path) -> RunRequest:
 def test_a_run_that_may_start_loads_its_model(job: RunRequest, tmp_path: Path) -> None:
     loaded: list[Settings] = []
     run_pipeline(job, LocalForge(tmp_path / "issue.md", "main"), loaded.append)
-    assert [each.model for each in loaded] == ["gpt-4o"]
+    assert [model.model for model in loaded] == ["gpt-4o"]
 
 
 def test_a_refused_run_loads_nothing(job: RunRequest, tmp_path: Path) -> None:

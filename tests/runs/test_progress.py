@@ -1,5 +1,9 @@
-"""The one comment of a request: made at once, edited while the run is at work, and the same one
-that says at the end what came of it."""
+"""Tests of the progress comment of a request.
+
+It is created at once, edited while the run works, and says at the end how the run ended.
+
+Whole runs, because the comment has to follow the work, and to outlive a process that is killed.
+"""
 
 import json
 import re
@@ -70,7 +74,7 @@ class Begun:
 
 
 def at_work(scenario: Scenario) -> bool:
-    """Whether the comment says that the model was asked for a command, which is running."""
+    """Return True if the comment says that the model's command is running."""
     return any("Work: 1 of at most" in body for body in scenario.bot_comments())
 
 
@@ -99,7 +103,7 @@ class Seen:
         self.bodies: list[str] = []
 
     def shows(self, *words: str) -> Callable[[], bool]:
-        """Whether the comment has these words; then it is kept."""
+        """Return True if the comment has this text, and keep the comment then."""
 
         def look() -> bool:
             for body in self._scenario.bot_comments():
@@ -112,10 +116,10 @@ class Seen:
 
 
 def edits(scenario: Scenario) -> int:
-    """How many times a comment was to be edited."""
+    """Return the number of requests to edit a comment."""
     return sum(
-        each.method == "PATCH" and "/issues/comments/" in each.path
-        for each in scenario.github.requests
+        request.method == "PATCH" and "/issues/comments/" in request.path
+        for request in scenario.github.requests
     )
 
 
@@ -190,7 +194,7 @@ def test_a_comment_that_a_person_deletes_is_made_anew_once_at_the_end(scenario: 
     assert "Resolver opened" in result
 
 
-def test_a_run_that_is_told_to_end_says_so_in_the_same_comment(scenario: Scenario) -> None:
+def test_a_run_ended_by_a_signal_says_so_in_the_same_comment(scenario: Scenario) -> None:
     scenario.endpoint.script(bash("sleep 600"))
     begun = Begun(scenario, scenario.github.event_issue_comment(scenario.mention()))
     until(lambda: at_work(scenario))
@@ -210,38 +214,32 @@ def killed(scenario: Scenario, **more: str) -> Begun:
     return begun
 
 
-def test_a_step_after_a_killed_run_says_that_it_died(scenario: Scenario) -> None:
-    begun = killed(scenario)
-    kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
-    done = scenario.line.call("close", **{**kept, "GITHUB_RUN_ID": "124"})
-    assert "Nothing to close" in done.stdout, "another job's"
-    assert "ending=progress" in scenario.bot_comments()[0]
-    done = scenario.line.call("close", **kept)
-    assert (done.exit_code, "Nothing to close" in done.stdout) == (0, False), done.stderr
-    [comment] = scenario.bot_comments()
-    assert (
-        "**ended unexpectedly**" in comment
-        and "ending=died -->" in comment
-        and "/actions/runs/123" in comment
-    )
-    again = scenario.line.call("action", **kept, INPUT_CLOSE="true")
-    assert (again.exit_code, "Nothing to close" in again.stdout) == (0, True), again.stderr
-
-
-def test_of_a_matrix_each_job_closes_its_own_run_alone(scenario: Scenario) -> None:
+def test_a_step_after_a_killed_run_says_that_it_died_and_other_jobs_do_not(
+    scenario: Scenario,
+) -> None:
+    """Whole runs, because the closing step reads what a killed run has left."""
     job = {"GITHUB_JOB": "resolve", "RUNNER_NAME": "GitHub Actions 7"}
     begun = killed(scenario, **job)
     kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
-    done = scenario.line.call("close", **kept, RUNNER_NAME="GitHub Actions 8")
-    assert "Nothing to close" in done.stdout
-    other = scenario.github.event_issue_comment(scenario.mention())
     event = scenario.line.folder / "other.json"
-    event.write_text(json.dumps(other))
-    done = scenario.line.call("close", **{**kept, **job, "GITHUB_EVENT_PATH": str(event)})
-    assert "Nothing to close" in done.stdout, "another request's"
+    event.write_text(json.dumps(scenario.github.event_issue_comment(scenario.mention())))
+    others = [
+        {"GITHUB_RUN_ID": "124", "RUNNER_NAME": job["RUNNER_NAME"]},
+        {"RUNNER_NAME": "GitHub Actions 8"},  # of the same matrix
+        {"GITHUB_EVENT_PATH": str(event), "RUNNER_NAME": job["RUNNER_NAME"]},
+    ]
+    for other in others:
+        assert "Nothing to close" in scenario.line.call("close", **{**kept, **other}).stdout
+    assert "ending=progress" in scenario.bot_comments()[0]
+
     waited = {"GITHUB_JOB": "close", "RUNNER_NAME": "GitHub Actions 9"}
     done = scenario.line.call("close", **{**kept, **waited})
-    assert "Nothing to close" not in done.stdout and "ending=died" in scenario.bot_comments()[0]
+    assert (done.exit_code, "Nothing to close" in done.stdout) == (0, False), done.stderr
+    [comment] = scenario.bot_comments()
+    for words in ("**ended unexpectedly**", "ending=died -->", "/actions/runs/123"):
+        assert words in comment
+    again = scenario.line.call("action", **kept, INPUT_CLOSE="true")
+    assert (again.exit_code, "Nothing to close" in again.stdout) == (0, True), again.stderr
 
 
 def words_after(scenario: Scenario, begun: Begun, number: int | None = None) -> list[str]:
@@ -303,7 +301,7 @@ def test_the_next_request_closes_what_a_lost_job_has_left(scenario: Scenario) ->
     assert "**ended unexpectedly**" in first and "Resolver opened" in second
 
 
-def test_a_killed_run_that_is_started_again_goes_on_in_its_comment(scenario: Scenario) -> None:
+def test_a_killed_run_that_is_started_again_continues_in_its_comment(scenario: Scenario) -> None:
     begun = killed(scenario)
     event = json.loads(Path(begun.environment["GITHUB_EVENT_PATH"]).read_text())
     scenario.endpoint.script(FIX, finish(SUMMARY))
@@ -320,6 +318,8 @@ def test_a_refused_push_is_kept_and_published_by_a_comment(scenario: Scenario) -
     assert done.exit_code == 1
     [comment] = scenario.bot_comments()
     assert "its token is **not allowed to push** it" in comment and "contents: write" in comment
+    assert not scenario.pulls() and scenario.token not in comment
+    assert b"a + b" in (done.output / "patch.diff").read_bytes()
     asked = len(scenario.endpoint.requests)
     done = scenario.action(
         scenario.github.event_issue_comment(scenario.mention(text="@agent publish"))
@@ -343,7 +343,7 @@ def test_publish_without_an_earlier_run_starts_none(scenario: Scenario) -> None:
     assert "nothing to publish" in comment and not scenario.work_done()
 
 
-def test_a_locked_issue_is_told_of_in_the_summary(scenario: Scenario) -> None:
+def test_a_locked_issue_is_reported_in_the_summary(scenario: Scenario) -> None:
     locked = {"message": "Unable to create comment because issue is locked."}
     scenario.github.fail_next("POST", r"/issues/\d+/comments", 403, body=locked, times=20)
     scenario.endpoint.script(FIX, finish(SUMMARY))

@@ -1,4 +1,7 @@
-"""`resolver publish`: what a run has made becomes public later, without a model or a sandbox."""
+"""`resolver publish`: what a run has made becomes public later, without a model or a sandbox.
+
+Whole runs, because another process publishes what the first has left.
+"""
 
 import subprocess
 from collections.abc import Iterator
@@ -61,7 +64,7 @@ def test_a_change_that_is_refused_is_not_offered_for_publishing(
     checkout = make_checkout(tmp_path / "calc", FILES)
     key = bash("echo \"KEY = 'AKIA${X}ABCDEFGHIJKLMNOP'\" >> calc.py")
     model_endpoint.script(key, finish("Add the key to calc"))
-    refused = command_line.resolve(checkout)
+    refused = command_line.call_resolve(checkout)
     assert refused.exit_code == 5 and "credential" in refused.stderr
     assert "resolver publish" not in refused.stderr
 
@@ -71,10 +74,10 @@ def test_a_run_that_is_not_finished_is_not_published(
 ) -> None:
     checkout = make_checkout(tmp_path / "calc", FILES)
     model_endpoint.script(bash("sed -i 's/a - b/a + b/' calc.py"))
-    made = command_line.resolve(checkout, "--max-iterations", "1")
+    made = command_line.call_resolve(checkout, "--max-iterations", "1")
     done = command_line.call("publish", made.output, **NOWHERE)
     assert done.exit_code == 2 and "is not finished" in done.stderr
-    assert "--resume" in done.stderr
+    assert f"resolver resolve --resume {made.output}" in done.stderr
     assert git(checkout, "branch", "--list", "agent/*") == ""
 
 
@@ -85,7 +88,7 @@ def test_a_bundle_that_was_tampered_with_is_refused(
     """The kept change of a run is damaged before it is published: refused."""
     checkout = make_checkout(tmp_path / "calc", FILES)
     model_endpoint.script(bash("sed -i 's/a - b/a + b/' calc.py"), finish("Make add add"))
-    made = command_line.resolve(checkout, "--no-publish")
+    made = command_line.call_resolve(checkout, "--no-publish")
     subprocess.run(["truncate", "-s", "-20", made.output / "change.bundle"], check=True)
     done = command_line.call("publish", made.output, **NOWHERE)
     assert done.exit_code == 1
@@ -99,6 +102,6 @@ def test_a_change_that_holds_a_secret_is_not_kept(
     key = command_line.environment["LLM_API_KEY"]
     turned = f"print('{key[::-1]}'[::-1])"
     model_endpoint.script(bash(f'python3 -c "{turned}" > leak.txt'), finish("Leak"))
-    made = command_line.resolve(checkout, "--no-publish")
+    made = command_line.call_resolve(checkout, "--no-publish")
     assert made.exit_code == 5
     assert not (made.output / "change.bundle").exists()

@@ -1,5 +1,7 @@
-"""Comments, reviews, labels, assignments and checks through the Action's door, told of by GitHub's
-published payloads; the rest of them are in `test_starting.py`.
+"""Runs started by GitHub's published payloads, through the entry point of the Action.
+
+These are comments, reviews, labels, assignments and checks; the other events are in
+`test_starting.py`.
 """
 
 import pytest
@@ -10,8 +12,8 @@ from resolver.runs.common import trigger_for_target
 from tests.parts.events import Events
 from tests.parts.github_server.state import Issue
 from tests.parts.runs import Ended, bash, finish
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
-from tests.runs.test_starting import BOT, events, ignored, is_done, scenario
+from tests.runs.test_github import REPOSITORY, SUMMARY, Scenario
+from tests.runs.test_starting import BOT, events, ignored, scenario
 
 __all__ = ["events", "scenario"]
 
@@ -33,8 +35,8 @@ def is_on_its_branch(scenario: Scenario, pull: Issue, done: Ended, before: str) 
     assert done.exit_code == 0, done.stdout + done.stderr
     assert scenario.repository.git.tip("topic") != before
     assert scenario.pulls() == [pull]
-    ours = [c for c in pull.comments if c.author.login == BOT]
-    assert len(ours) == 1
+    own_comments = [c for c in pull.comments if c.author.login == BOT]
+    assert len(own_comments) == 1
 
 
 def test_each_published_event_is_a_request_about_its_subject(
@@ -57,9 +59,12 @@ def test_each_published_event_is_a_request_about_its_subject(
         assert isinstance(found, Trigger), (name, found)
         assert (found.number, found.actor.login) == (subject.number, "mona"), name
         assert found.is_pull_request is (subject is pull), name
-    failed = events.check_run_failed("main", "mona")
-    found = trigger_for_target(Settings(fix_failing_checks="all"), "check_run", failed)
-    assert isinstance(found, Trigger) and "ci/circleci" in str(found.check)
+    for name, payload, check in (
+        ("check_run", events.check_run_failed("main", "mona"), "ci/circleci"),
+        ("status", events.status_failed("main", "mona"), "ci/jenkins"),
+    ):
+        found = trigger_for_target(Settings(fix_failing_checks="all"), name, payload)
+        assert isinstance(found, Trigger) and check in str(found.check), name
 
 
 def test_a_comment_of_a_stranger_is_refused(scenario: Scenario, events: Events) -> None:
@@ -87,18 +92,6 @@ def test_a_pull_request_with_another_label_is_not(
     assert done.exit_code == 0
     assert "the label isn't agent" in " ".join(done.stdout.split())
     assert not scenario.endpoint.requests
-
-
-def test_a_commit_status_that_fails_becomes_an_issue_and_its_fix(
-    scenario: Scenario, events: Events
-) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    payload = events.status_failed("main", "mona")
-    done = scenario.action(payload, "status", RESOLVER_FIX_FAILING_CHECKS="all")
-    [issue] = [
-        i for i in scenario.repository.issues.values() if i.title == "ci/jenkins fails on main"
-    ]
-    is_done(scenario, issue, done)
 
 
 def test_a_check_whose_suite_is_not_through_is_waited_for(

@@ -1,4 +1,8 @@
-"""Work on the branches of pull requests: of people, of forks, of our own, over real sockets."""
+"""Work on the branches of pull requests: of people, of forks, of our own, over real sockets.
+
+Whole runs, because what a run does with a branch depends on what others push while it works, and on
+what GitHub allows the token.
+"""
 
 import json
 from collections.abc import Iterator
@@ -94,11 +98,18 @@ def right(done: Ended) -> None:
 
 
 def test_a_fix_becomes_one_commit_on_the_branch_of_the_pull_request(scenario: PullScenario) -> None:
+    """A whole run: the story of a pull request, which changes a workflow itself. The same request
+    again pushes nothing more."""
+    scenario.head = scenario.github.commit(
+        UPSTREAM, "half", {".github/workflows/ci.yml": "on: push\n"}, "ci", "mona"
+    )
     scenario.endpoint.script(HALF, finish(DONE))
-    done = scenario.ask()
+    event = scenario.event()
+    done = scenario.action(event)
     right(done)
     tip = scenario.tip()
     assert scenario.git("rev-parse", f"{tip}^") == scenario.head
+    assert scenario.git("diff", "--name-only", f"{tip}^", tip) == "half.py"
     assert scenario.git("show", f"{tip}:half.py").endswith("x / 2")
     assert "Co-authored-by: mona" in scenario.git("log", "-1", "--format=%B", tip)
     assert len(scenario.pulls()) == 1 and scenario.branches() == []
@@ -108,21 +119,12 @@ def test_a_fix_becomes_one_commit_on_the_branch_of_the_pull_request(scenario: Pu
     assert done.outcome["branch"] == "half" and done.outcome["commit"] == tip
     assert "return x // 2" in scenario.prompt and "make it divide" in scenario.prompt
     assert scenario.pull.title == "Add half()"
-
-
-def test_the_same_request_again_pushes_nothing_more(scenario: PullScenario) -> None:
-    scenario.endpoint.script(HALF, finish(DONE))
-    event = scenario.event()
-    right(scenario.action(event))
-    tip, asked = scenario.tip(), len(scenario.endpoint.requests)
+    requests = len(scenario.endpoint.requests)
     again = scenario.action(event)
     right(again)
     assert again.outcome["repeated"] is True
-    assert (scenario.tip(), len(scenario.endpoint.requests), len(scenario.own_comments())) == (
-        tip,
-        asked,
-        1,
-    )
+    assert (scenario.tip(), len(scenario.own_comments())) == (tip, 1)
+    assert len(scenario.endpoint.requests) == requests
 
 
 def test_a_run_that_died_after_its_push_finds_its_commit(scenario: PullScenario) -> None:
@@ -156,33 +158,35 @@ def test_a_commit_that_only_says_it_is_ours_is_not_taken_for_it(scenario: PullSc
 
 def test_what_was_pushed_meanwhile_stays_and_the_commit_goes_on_top(scenario: PullScenario) -> None:
     event = scenario.event()
-    theirs = scenario.github.commit(UPSTREAM, "half", {"more.py": "x = 1\n"}, "more", "mona")
+    pushed_commit = scenario.github.commit(UPSTREAM, "half", {"more.py": "x = 1\n"}, "more", "mona")
     scenario.endpoint.script(HALF, finish(DONE))
     right(scenario.action(event))
     tip = scenario.tip()
-    assert scenario.git("rev-parse", f"{tip}^") == theirs
-    assert scenario.git("diff", "--name-only", theirs, tip) == "half.py"
+    assert scenario.git("rev-parse", f"{tip}^") == pushed_commit
+    assert scenario.git("diff", "--name-only", pushed_commit, tip) == "half.py"
     assert "more.py" not in json.dumps([r.body for r in scenario.endpoint.requests])
 
 
 def test_what_was_pushed_meanwhile_can_be_merged_with_by_setting(scenario: PullScenario) -> None:
     event = scenario.event()
-    theirs = scenario.github.commit(UPSTREAM, "half", {"more.py": "x = 1\n"}, "more", "mona")
+    pushed_commit = scenario.github.commit(UPSTREAM, "half", {"more.py": "x = 1\n"}, "more", "mona")
     scenario.endpoint.script(HALF, finish(DONE))
     right(scenario.action(event, RESOLVER_BASE_MOVED="merge"))
     parents = scenario.git("log", "-1", "--format=%P", scenario.tip()).split()
-    assert parents[0] == theirs and len(parents) == 2
+    assert parents[0] == pushed_commit and len(parents) == 2
     assert scenario.git("rev-parse", f"{parents[1]}^") == scenario.head
 
 
-def test_a_push_that_is_in_conflict_leads_to_a_pull_request_beside(scenario: PullScenario) -> None:
+def test_a_push_that_is_in_conflict_leads_to_a_separate_pull_request(
+    scenario: PullScenario,
+) -> None:
     event = scenario.event()
-    theirs = scenario.github.commit(
+    pushed_commit = scenario.github.commit(
         UPSTREAM, "half", {"half.py": "def half(x):\n    return x >> 1\n"}
     )
     scenario.endpoint.script(HALF, finish(DONE))
     right(scenario.action(event))
-    assert scenario.tip() == theirs
+    assert scenario.tip() == pushed_commit
     beside = scenario.pulls()[-1]
     assert beside.pull.base == "half" and beside.pull.head.startswith("agent/")
     assert f"#{scenario.pull.number}" in beside.body and "somebody pushed" in beside.body
@@ -193,10 +197,10 @@ def test_a_rewritten_branch_is_left_alone(scenario: PullScenario) -> None:
     event = scenario.event()
     start = scenario.tip("main")
     scenario.github.force_push(UPSTREAM, "half", start)
-    theirs = scenario.github.commit(UPSTREAM, "half", {"other.py": "1\n"}, "anew", "mona")
+    pushed_commit = scenario.github.commit(UPSTREAM, "half", {"other.py": "1\n"}, "anew", "mona")
     scenario.endpoint.script(HALF, finish(DONE))
     right(scenario.action(event))
-    assert scenario.tip() == theirs
+    assert scenario.tip() == pushed_commit
     assert scenario.pulls()[-1].pull.base == "half"
 
 
@@ -303,13 +307,13 @@ def test_a_fork_can_not_bring_its_workflows_into_this_repository(
         upstream = scenario.github.repository(UPSTREAM).git_dir
         git.git("fetch", "-q", str(upstream), "main:theirs")
         tree = git.text("merge-tree", "--write-tree", "half", "theirs")
-        both = ("-p", "half", "-p", "theirs")
+        parents = ("-p", "half", "-p", "theirs")
         env = {
             f"GIT_{who}_{what}": "zoe"
             for who in ("AUTHOR", "COMMITTER")
             for what in ("NAME", "EMAIL")
         }
-        made = git.git("commit-tree", tree, *both, "-m", "Merge main", env=env).decode().strip()
+        made = git.git("commit-tree", tree, *parents, "-m", "Merge main", env=env).decode().strip()
         git.git("update-ref", "refs/heads/half", made)
     else:
         scenario.github.commit(FORK, "half", flow, "ci", "zoe")
@@ -329,23 +333,14 @@ def test_a_fork_can_not_bring_its_workflows_into_this_repository(
 
 
 def test_a_protected_branch_gets_a_pull_request_instead_of_a_push(scenario: PullScenario) -> None:
+    """A whole run: the story of a pull request that is named on the command line."""
     scenario.github.protect_branch(UPSTREAM, "half")
     scenario.endpoint.script(HALF, finish(DONE))
-    right(scenario.ask())
+    right(scenario.line.call("resolve", f"{UPSTREAM}#{scenario.pull.number}"))
+    assert "pull request #" in scenario.prompt
     assert scenario.tip() == scenario.head
     assert scenario.pulls()[-1].pull.base == "half"
     assert "is protected" in scenario.own_comments()[-1]
-
-
-def test_a_pull_request_that_touches_workflows_itself_can_be_worked_on(
-    scenario: PullScenario,
-) -> None:
-    scenario.github.commit(
-        UPSTREAM, "half", {".github/workflows/ci.yml": "on: push\n"}, "ci", "mona"
-    )
-    scenario.endpoint.script(HALF, finish(DONE))
-    right(scenario.ask())
-    assert scenario.git("diff", "--name-only", "half^", "half") == "half.py"
 
 
 def test_a_change_of_a_workflow_is_refused_there_as_anywhere(scenario: PullScenario) -> None:
@@ -366,23 +361,15 @@ def test_a_rename_that_was_pushed_meanwhile_can_not_carry_a_change_into_a_workfl
     scenario.github.commit(
         UPSTREAM, "half", {"ci.txt": None, ".github/workflows/ci.yml": LINES}, "move", "mona"
     )
-    theirs = scenario.tip()
+    pushed_commit = scenario.tip()
     scenario.endpoint.script(bash("sed -i 's/line 3$/line three/' ci.txt"), finish(DONE))
     done = scenario.action(event)
     assert done.exit_code == 5, done.stdout
-    assert scenario.tip() == theirs
+    assert scenario.tip() == pushed_commit
     assert "on top of the commits pushed during the run" in scenario.own_comments()[-1]
 
 
-def test_the_command_line_works_on_a_pull_request_by_its_number(scenario: PullScenario) -> None:
-    scenario.endpoint.script(HALF, finish(DONE))
-    done = scenario.line.call("resolve", f"{UPSTREAM}#{scenario.pull.number}")
-    right(done)
-    assert scenario.git("rev-parse", "half^") == scenario.head
-    assert "pull request #" in scenario.prompt
-
-
-def test_a_token_that_may_not_change_workflows_is_told_of(scenario: PullScenario) -> None:
+def test_a_token_that_may_not_change_workflows_is_reported(scenario: PullScenario) -> None:
     bot = scenario.github.add_user("app[bot]", "Bot")
     scenario.token = scenario.github.token_for(bot.login, UPSTREAM)
     scenario.endpoint.script(
@@ -395,14 +382,16 @@ def test_a_token_that_may_not_change_workflows_is_told_of(scenario: PullScenario
     assert "workflow file" in comments[-1] and "workflows: write" in comments[-1]
 
 
-def test_a_change_that_somebody_else_has_made_meanwhile_is_theirs(scenario: PullScenario) -> None:
+def test_a_change_that_somebody_else_made_meanwhile_is_not_called_ours(
+    scenario: PullScenario,
+) -> None:
     event = scenario.event()
     divides = {"half.py": "def half(x):\n    return x / 2\n"}
-    theirs = scenario.github.commit(UPSTREAM, "half", divides, "divide", "mona")
+    pushed_commit = scenario.github.commit(UPSTREAM, "half", divides, "divide", "mona")
     scenario.endpoint.script(HALF, finish(DONE))
     done = scenario.action(event)
     assert done.exit_code == 3, done.stdout
-    assert scenario.tip() == theirs
+    assert scenario.tip() == pushed_commit
     assert (
         "nothing more to change" in scenario.own_comments()[-1]
         and "Resolver pushed" not in scenario.own_comments()[-1]
@@ -432,7 +421,7 @@ def test_what_a_forks_owner_pushes_after_the_request_never_reaches_the_model(
     scenario.endpoint.script(bash("cat evil.py"), finish("Nothing"))
     done = scenario.action(event)
     assert done.outcome["base"] == seen
-    assert "EVIL" not in str([each.body for each in scenario.endpoint.requests])
+    assert "EVIL" not in str([request.body for request in scenario.endpoint.requests])
 
 
 def test_where_a_forks_pushes_can_not_be_seen_the_answer_is_one_refusal(

@@ -1,7 +1,6 @@
-"""Runs on branches of pull requests that are killed (SIGKILL) and go on: one commit, one word."""
+"""Runs on pull requests that are killed (SIGKILL) and resumed: one commit, one comment."""
 
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ def next_answer(body: dict[str, Any]) -> Answer:
 
 @pytest.fixture
 def killer(
-    killer_program: Popen[str],
     command_line: CommandLine,
     github: GitHubServer,
     model_endpoint: ModelEndpoint,
@@ -34,7 +32,6 @@ def killer(
     github.add_user("resolver-bot")
     github.grant("resolver-bot", REPOSITORY, "write")
     return Killer(
-        killer_program,
         tmp_path,
         {
             **command_line.environment,

@@ -1,4 +1,7 @@
-"""The main job with its sandbox elsewhere: on a server of sandboxes, and on an engine over TCP."""
+"""The main job with its sandbox elsewhere: on a server of sandboxes, and on an engine over TCP.
+
+Whole runs, because every stage that uses the sandbox has to work over the network.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""`--model replay:FILE`: a run repeated without a model, and what is said if it goes otherwise."""
+"""Tests of `--model replay:FILE`: a run repeated without a model, and reports of differences.
+
+Whole runs, because the second executes the log of the first.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""`resolver replay`: a log's actions done again, the first difference, and forks."""
+"""Tests of `resolver replay`: a log's actions executed again, the first difference, and forks.
+
+Whole runs, because the replay executes the log of one.
+"""
 
 import json
 from pathlib import Path
@@ -61,7 +64,7 @@ def test_the_first_difference_is_named(command_line: CommandLine, recorded: Ende
     assert "a - b" in done.stdout
 
 
-def test_a_fork_goes_on_live_from_a_step(
+def test_a_fork_continues_live_from_a_step(
     command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
 ) -> None:
     second = [e.id for e in recorded.events if isinstance(e, ModelReplied)][1]
@@ -84,7 +87,7 @@ def test_a_fork_goes_on_live_from_a_step(
     assert git(tmp_path / "calc", "branch", "--list", "agent/*") == "agent/fix-it"
 
 
-def test_a_fork_from_the_end_goes_on_after_finish_and_can_be_published(
+def test_a_fork_from_the_end_continues_after_finish_and_can_be_published(
     command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
 ) -> None:
     model_endpoint.script(bash("echo more > more.txt"), finish("Say more"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resolver.github.comments.report import Ending, RunFailure
-from resolver.models.run import Publication, ResolvedConflict, RunState, Unverified
+from resolver.models.run import Publication, ResolvedConflict, RunState, UnverifiedReason
 from resolver.publishing.commit_builder import PublishRequest, PushedChange
 from resolver.runs.reporting import (
     build_report,
@@ -56,7 +56,7 @@ def test_only_complete_and_verified_work_lacks_nothing(
     state: RunState,
     task_completed: bool,
     has_verification: bool,
-    expected: Unverified,
+    expected: UnverifiedReason,
 ) -> None:
     outcome = reports.outcome(state=state, task_completed=task_completed)
     values = values.with_value(ExecutedRun(outcome, reports.patch()))
@@ -69,7 +69,7 @@ def test_a_conflict_that_nobody_edited_counts_more_than_passed_checks(values: St
     conflicts = (ResolvedConflict(path="a.py", kept="ours", untouched=True),)
     values = values.with_value(reports.verification())
     values = values.with_value(PublishedRun(Publication(how="updated", conflicts=conflicts)))
-    assert find_missing_verification(values) == "untouched"
+    assert find_missing_verification(values) == "unedited_conflict"
 
 
 def test_an_outage_is_found_in_the_failure_the_outcome_and_the_comment(

@@ -1,18 +1,18 @@
-"""What one run asks of GitHub, request by request."""
+"""Tests of the number and purpose of a run's requests to GitHub."""
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 from scripts.structure import ProcessRecorder
 from tests.git.scenario import plain_git
 from tests.parts.github_server.exchange import Exchange
+from tests.parts.model_endpoint import Answer
 from tests.parts.runs import bash, finish
-from tests.runs.test_github import FIX, SUMMARY, Scenario, scenario
+from tests.runs.test_github import FIX, SELDOM, SUMMARY, Scenario, scenario
 
 __all__ = ["scenario"]
-
-SELDOM = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 600, progress: 600, writes: 0}"}
-"""Looks for comments and reports of progress are as many as the run is long: none are counted."""
 
 API = (
     (r"GET /user$", "who we are", 1),
@@ -30,9 +30,6 @@ API = (
     (r"POST /graphql", "refs and the owner's repositories; references; the request again", 3),
     (r"POST .*/issues/1/comments$", "the run's comment", 1),
     (r"GET .*/matching-refs/heads/agent/issue-1-$", "open work on the issue", 1),
-    (r"GET .*/matching-refs/heads/agent/issue-1-add-", "names of branches that are taken", 1),
-    (r"GET /repos/octo/.github$", "the owner's pull request template", 1),
-    (r"GET .*/pulls\?.*head=", "a pull request of the branch", 1),
     (r"POST .*/pulls$", "the pull request", 1),
     (r"PATCH .*/issues/comments/\d+$", "how the run ended", 1),
 )
@@ -42,6 +39,9 @@ GIT = (
     (r"calc\.git/info/refs\?service=git-receive-pack", "ledger, branch, ledger with log", 3),
     (r"calc\.git/git-receive-pack", "what is pushed", 3),
 )
+MOST_API_REQUESTS = 20 - 3
+"""A run of a quarter of a minute looks for comments and edits the progress comment three times."""
+
 MOST_PROCESSES = 35
 """Processes on the host. One is the action execution server, the others are git."""
 
@@ -55,10 +55,10 @@ def shown(made: Exchange) -> str:
 
 
 def purposes(made: list[str], table: Table) -> Counter[str]:
-    """How many requests are for what; one that is for nothing known stands for itself."""
+    """Return the number of requests for each purpose; an unknown request is its own purpose."""
     return Counter(
-        next((what for pattern, what, _ in table if re.search(pattern, each)), each)
-        for each in made
+        next((what for pattern, what, _ in table if re.search(pattern, request)), request)
+        for request in made
     )
 
 
@@ -71,11 +71,15 @@ def test_a_mention_becomes_a_pull_request_with_few_requests_and_processes(
     done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
     recorder.stop()
     assert done.exit_code == 0, done.stdout + done.stderr
-    api = [shown(each) for each in scenario.github.requests if each.kind in {"rest", "graphql"}]
-    git = [shown(each) for each in scenario.github.requests if each.kind == "git"]
+    api = [
+        shown(request)
+        for request in scenario.github.requests
+        if request.kind in {"rest", "graphql"}
+    ]
+    git = [shown(request) for request in scenario.github.requests if request.kind == "git"]
     assert purposes(api, API) == {what: many for _, what, many in API}
     assert purposes(git, GIT) == {what: many for _, what, many in GIT}
-    assert len(api) <= 20
+    assert len(api) <= MOST_API_REQUESTS
     assert len(git) <= 10
     programs = Counter(recorder.processes)
     assert programs["git"] > 0
@@ -106,7 +110,25 @@ def test_later_runs_of_a_repository_take_as_few_requests_of_git(scenario: Scenar
         before = len(scenario.github.requests)
         done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
         assert done.exit_code == 0, done.stdout + done.stderr
-    git = [shown(each) for each in scenario.github.requests[before:] if each.kind == "git"]
+    git = [shown(request) for request in scenario.github.requests[before:] if request.kind == "git"]
     assert purposes(git, GIT) == {what: many for _, what, many in GIT}
     refs = scenario.github.repository("octo/calc").git.refs("refs/resolver/")
     assert len([name for name in refs if name.startswith("refs/resolver/runs/")]) == 2
+
+
+def test_a_branch_that_somebody_creates_during_the_run_is_left_alone(scenario: Scenario) -> None:
+    """A whole run, because the names of branches are listed when it starts."""
+    preferred = "agent/issue-1-add-subtracts"
+
+    def finish_late(_: dict[str, Any]) -> Answer:
+        created.append(scenario.github.commit("octo/calc", preferred, {"a.py": "1\n"}, "x", "mona"))
+        return finish(SUMMARY)
+
+    created: list[str] = []
+    answers: list[Callable[[dict[str, Any]], Answer]] = [lambda _: FIX, finish_late]
+    scenario.endpoint.answer_with(lambda body: answers.pop(0)(body))
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    [pull] = scenario.pulls()
+    assert pull.pull.head == f"{preferred}-2"
+    assert scenario.repository.git.tip(preferred) == created[0]

@@ -1,4 +1,7 @@
-"""`resolver resolve --resume`: what can be gone on with, what can't, and how each is told."""
+"""Tests of `resolver resolve --resume`: which runs can be resumed, and why others can't.
+
+Whole runs, because a resumed run starts from the files that another one left.
+"""
 
 import json
 import signal
@@ -34,12 +37,22 @@ def resume(line: CommandLine, output: Path, *options: str) -> Ended:
     return Ended(done.exit_code, done.stdout, done.stderr, output)
 
 
-def test_a_failed_run_goes_on_where_it_was(
+def test_a_failed_run_continues_where_it_was_and_only_once(
     command_line: CommandLine, model_endpoint: ModelEndpoint, cut_off: Ended, checkout: Path
 ) -> None:
+    """Whole runs: the story of a run that failed. While another process works in its folder nobody
+    continues it, and commits on its branch do not matter to it."""
     assert cut_off.exit_code == 1, cut_off.stderr
     assert cut_off.outcome["state"] == "error"
     asked = len(model_endpoint.requests)
+    held = Output(cut_off.output, resume=True)
+    refused = resume(command_line, cut_off.output)
+    held.close()
+    assert refused.exit_code == 2
+    assert "another process is already using" in refused.stderr
+    (checkout / "new.txt").write_text("new")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-qm", "Go on")
     model_endpoint.script(finish("Make add add"))
     done = resume(command_line, cut_off.output)
     assert done.exit_code == 0, done.stderr
@@ -50,9 +63,16 @@ def test_a_failed_run_goes_on_where_it_was(
     assert resumed.run == cut_off.outcome["run"]
     assert not list(cut_off.output.glob("earlier-*"))
     assert not any(isinstance(e, LimitsExtended) for e in done.events)
+    assert git(checkout, "rev-parse", "agent/fix-it^") == git(checkout, "rev-parse", "main^")
+
+    before = {p.name: p.read_bytes() for p in done.output.iterdir()}
+    again = resume(command_line, done.output)
+    assert again.exit_code == 0
+    assert "already finished" in again.stderr
+    assert {p.name: p.read_bytes() for p in done.output.iterdir()} == before
 
 
-def test_a_run_that_sigterm_stopped_goes_on(
+def test_a_run_stopped_by_sigterm_continues(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     model_endpoint.script(FIX, slow(60))
@@ -107,7 +127,7 @@ def test_a_run_killed_before_its_first_event_starts_under_the_same_id(
     assert git(checkout, "branch", "--list", "agent/*") == "agent/fix-it"
 
 
-def test_a_change_that_comes_out_otherwise_is_told(
+def test_a_rebuilt_change_that_differs_is_reported(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     model_endpoint.script(bash("echo evening; sed -i 's/a - b/a + b/' calc.py"), finish())
@@ -129,73 +149,33 @@ def test_a_change_that_comes_out_otherwise_is_told(
     assert git(checkout, "branch", "--list", "agent/*") == "", "the run was not to publish"
 
 
-def test_a_run_that_is_done_is_left_alone(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    model_endpoint.script(FIX, finish("Make add add"))
-    done = command_line.call_resolve(checkout)
-    before = {p.name: p.read_bytes() for p in done.output.iterdir()}
-    again = resume(command_line, done.output)
-    assert again.exit_code == 0
-    assert "already finished" in again.stderr
-    assert {p.name: p.read_bytes() for p in done.output.iterdir()} == before
-
-
-def test_a_folder_that_another_process_works_in_is_refused(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, cut_off: Ended
-) -> None:
-    held = Output(cut_off.output, resume=True)
-    done = resume(command_line, cut_off.output)
-    held.close()
-    assert done.exit_code == 2
-    assert "another process is already using" in done.stderr
-    model_endpoint.script(finish("Make add add"))
-    assert resume(command_line, cut_off.output).exit_code == 0
-
-
-def test_a_base_that_is_gone_from_the_repository_is_a_clear_error(
+def test_a_log_that_can_not_be_continued_says_why(
     command_line: CommandLine, cut_off: Ended, checkout: Path, tmp_path: Path
 ) -> None:
+    log = cut_off.output / "events.jsonl"
+    recorded = log.read_text()
+    first, rest = recorded.split("\n", 1)
+    for changed, says in (
+        (first.replace('"schema_version":1', '"schema_version":9'), "version"),
+        (first[:-19], "line 1"),
+        (first.replace('"id":0', '"id":3'), "line 1"),
+    ):
+        assert changed != first
+        log.write_text(f"{changed}\n{rest}")
+        before = log.read_bytes()
+        done = resume(command_line, cut_off.output)
+        assert done.exit_code == 1, done.stderr
+        assert says in done.stderr
+        assert "Traceback" not in done.stderr
+        assert log.read_bytes() == before
+
+    log.write_text(recorded)
     other = make_checkout(tmp_path / "other", {"a": "a"})
     (checkout / ".git").rename(tmp_path / "gone")
     (other / ".git").rename(checkout / ".git")
     done = resume(command_line, cut_off.output)
     assert done.exit_code == 1
-    assert "has no commit" in done.stderr
-
-
-def test_a_branch_that_moved_on_does_not_matter(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, cut_off: Ended, checkout: Path
-) -> None:
-    (checkout / "new.txt").write_text("new")
-    git(checkout, "add", "-A")
-    git(checkout, "commit", "-qm", "Go on")
-    model_endpoint.script(finish("Make add add"))
-    done = resume(command_line, cut_off.output)
-    assert done.exit_code == 0, done.stderr
-    assert git(checkout, "rev-parse", "agent/fix-it^") == git(checkout, "rev-parse", "main^")
-
-
-@pytest.mark.parametrize(
-    ("change", "code", "says"),
-    [
-        (lambda line: line.replace('"schema_version":1', '"schema_version":9'), 1, "version"),
-        (lambda line: line[:-20] + "\n", 1, "line 1"),
-        (lambda line: line.replace('"id":0', '"id":3'), 1, "line 1"),
-    ],
-)
-def test_a_log_that_can_not_be_gone_on_with_says_why(
-    command_line: CommandLine, cut_off: Ended, change: object, code: int, says: str
-) -> None:
-    log = cut_off.output / "events.jsonl"
-    first, rest = log.read_text().split("\n", 1)
-    log.write_text(change(first + "\n") + rest)  # type: ignore[operator]
-    before = log.read_bytes()
-    done = resume(command_line, cut_off.output)
-    assert done.exit_code == code, done.stderr
-    assert says in done.stderr
-    assert "Traceback" not in done.stderr
-    assert log.read_bytes() == before
+    assert "has no commit" in done.stderr, "the base is gone from the repository"
 
 
 def test_a_folder_without_a_run_and_a_second_target_are_refused(

@@ -1,15 +1,14 @@
-"""Runs that are killed (SIGKILL) at every instant and go on: nothing is done twice."""
+"""Runs that are killed (SIGKILL) at any moment and resumed: nothing is done twice."""
 
 import json
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import docker
 import pytest
 
 from resolver.events.lifecycle import CheckExecuted, ModelReplied, Resumed
-from resolver.events.stream import JsonlStore
+from resolver.events.stores import JsonlStore
 from resolver.runtime.engine import RUN_LABEL
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
@@ -61,13 +60,12 @@ def next_answer(body: dict[str, Any]) -> Answer:
 
 @pytest.fixture
 def killer(
-    killer_program: Popen[str],
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
     tmp_path: Path,
 ) -> Killer:
     model_endpoint.answer_with(next_answer)
-    return Killer(killer_program, tmp_path, command_line.environment)
+    return Killer(tmp_path, command_line.environment)
 
 
 def read(output: Path) -> tuple[list[Any], dict[str, Any]]:
@@ -179,7 +177,7 @@ class OnGitHub:
         return made
 
     def published(self, issue: Issue) -> tuple[int, int, int]:
-        """How many branches, pull requests and comments there are for the issue."""
+        """Return the numbers of branches, pull requests and comments for the issue."""
         repository = self.github.repository(REPOSITORY)
         slug = issue.title.lower().replace(" ", "-")
         branches = repository.git.text(
@@ -280,7 +278,7 @@ def test_a_run_killed_during_its_verification_leaves_no_container(
         assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == [], name
 
 
-def test_a_run_killed_during_its_verification_goes_on_on_a_server_of_sandboxes(
+def test_a_run_killed_during_its_verification_continues_on_a_server_of_sandboxes(
     on_github: OnGitHub, local_sandbox_server: SandboxServer
 ) -> None:
     """Whole runs, because the sandboxes of the killed ones are on another machine."""

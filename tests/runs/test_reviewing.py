@@ -1,4 +1,4 @@
-"""From noted comments to a review: what stands on a line, what is said already, what is kept."""
+"""Tests of building a review: comments on lines, repeated comments, and comments left out."""
 
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ def review(
         (remark(5, path="b.py"), False),
     ],
 )
-def test_a_comment_stands_on_its_lines_only_within_one_hunk(made: Remark, placed: bool) -> None:
+def test_a_comment_is_on_its_lines_only_within_one_hunk(made: Remark, placed: bool) -> None:
     found = review(made)
     assert bool(found.inline_comments) == placed
     assert bool(found.body_comments) != placed
@@ -111,7 +111,7 @@ GONE = DiffFile(
         (remark(2, path="gone.py"), ("gone.py", "LEFT")),
     ],
 )
-def test_a_comment_on_a_moved_or_deleted_file_stands_where_the_diff_has_it(
+def test_a_comment_on_a_moved_or_deleted_file_is_where_the_diff_has_it(
     made: Remark, place: tuple[str, str]
 ) -> None:
     diff = PullRequestContext(number=7, head="a" * 40, base_branch="main", files=(MOVED, GONE))

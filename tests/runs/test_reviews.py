@@ -1,4 +1,8 @@
-"""A review of a pull request, from the request to the review and the comment, over real sockets."""
+"""A review of a pull request, from the request to the review and the comment, over real sockets.
+
+Whole runs, because the review is of one commit from the request to GitHub's page, whatever is
+pushed meanwhile.
+"""
 
 import json
 from collections.abc import Iterator
@@ -109,10 +113,21 @@ def test_a_review_is_one_review_with_comments_on_its_lines_and_one_comment(
     assert "return x / 2" in (done.output / "review.md").read_text()
 
 
-def test_the_agent_is_shown_the_pull_request_at_its_head(scenario: ReviewScenario) -> None:
-    scenario.github.add_review_comment(scenario.pull, "half.py", 10, "What of odd ones?", "eve")
+def test_the_agent_is_shown_the_pull_request_at_its_head_and_what_was_said_of_it(
+    scenario: ReviewScenario,
+) -> None:
+    """A whole run: the story of a review of what others have reviewed. What an open conversation
+    says is not said again."""
+    scenario.github.add_review_comment(
+        scenario.pull, "half.py", 10, "half is a poor name here", "eve"
+    )
     scenario.github.add_review(scenario.pull, "Nice start.", "mona", "APPROVED")
-    scenario.endpoint.script(bash("head -n 11 half.py | tail -n 1; ls later.py"), submit())
+    scenario.endpoint.script(
+        bash("head -n 11 half.py | tail -n 1; ls later.py"),
+        comment(10, "The name half is poor: a better name says what it is half of."),
+        comment(11, "This rounds down."),
+        submit(),
+    )
     done = scenario.action(scenario.ask("@agent review, mostly for rounding"))
     assert done.exit_code == 0, done.stdout + done.stderr
     assert "You review a change" in scenario.prompt
@@ -122,7 +137,7 @@ def test_the_agent_is_shown_the_pull_request_at_its_head(scenario: ReviewScenari
         "     9  # line 9",
         "=== half.py: modified, +2 -1",
         "zoe/calc, a fork",
-        "What of odd ones?",
+        "half is a poor name here",
         "open conversation on half.py:10",
         "review by mona (COLLABORATOR): APPROVED",
         "which it closes",
@@ -135,6 +150,9 @@ def test_the_agent_is_shown_the_pull_request_at_its_head(scenario: ReviewScenari
     seen = json.dumps(scenario.endpoint.requests[1].body)
     assert "return x // 2" in seen
     assert "No such file" in seen
+    [review] = scenario.reviews
+    assert [c.body for c in review.comments] == ["This rounds down."]
+    assert "open review threads already say the same" in review.body
 
 
 def test_a_run_that_died_before_its_comment_tells_of_the_review_that_is_there(
@@ -167,10 +185,10 @@ def test_a_push_after_the_request_is_not_reviewed_and_it_is_said(scenario: Revie
     assert review.commit == scenario.head
     assert len(review.comments) == 1
     [result] = scenario.own_comments()
-    assert f"It was pushed to after the request; what came after {scenario.head[:12]}" in result
+    assert f"It was pushed to after the request; commits after {scenario.head[:12]}" in result
 
 
-def test_a_head_that_was_forced_away_after_the_request_is_reviewed_all_the_same(
+def test_a_head_that_was_replaced_by_force_after_the_request_is_still_reviewed(
     scenario: ReviewScenario,
 ) -> None:
     event = scenario.ask()
@@ -219,7 +237,7 @@ def test_a_comment_on_the_code_pins_what_its_event_names(scenario: ReviewScenari
     assert len(scenario.own_comments()) == 1 and [r.state for r in scenario.reviews] == ["APPROVED"]
 
 
-def test_comments_beside_the_diff_and_refused_ones_stand_in_the_text(
+def test_comments_outside_the_diff_and_refused_ones_are_in_the_text(
     scenario: ReviewScenario,
 ) -> None:
     assert scenario.pull.pull is not None
@@ -242,23 +260,8 @@ def test_comments_beside_the_diff_and_refused_ones_stand_in_the_text(
     assert "1 of these was meant for a line on which GitHub did not accept a comment" in review.body
     assert [r.state for r in scenario.pull.reviews] == ["COMMENTED"], "a draft was left"
     noted = [m.get("content") for m in scenario.endpoint.requests[-1].body["messages"]]
-    assert any("its parts on that side: 7-14" in str(each) for each in noted)
-    assert any("other.py is not a file of the diff" in str(each) for each in noted)
-
-
-def test_what_an_open_conversation_says_is_not_said_again(scenario: ReviewScenario) -> None:
-    scenario.github.add_review_comment(
-        scenario.pull, "half.py", 10, "half is a poor name here", "eve"
-    )
-    scenario.endpoint.script(
-        comment(10, "The name half is poor: a better name says what it is half of."),
-        comment(11, "This rounds down."),
-        submit(),
-    )
-    assert scenario.action(scenario.ask()).exit_code == 0
-    [review] = scenario.reviews
-    assert [c.body for c in review.comments] == ["This rounds down."]
-    assert "open review threads already say the same" in review.body
+    assert any("its parts on that side: 7-14" in str(note) for note in noted)
+    assert any("other.py is not a file of the diff" in str(note) for note in noted)
 
 
 def test_a_question_about_a_pull_request_is_answered_at_its_head(scenario: ReviewScenario) -> None:
@@ -272,22 +275,17 @@ def test_a_question_about_a_pull_request_is_answered_at_its_head(scenario: Revie
     assert scenario.pull.reviews == []
 
 
-def test_who_has_opened_a_pull_request_gets_no_work_on_it_for_that(
+def test_who_has_opened_a_pull_request_gets_no_review_or_work_on_it_for_that(
     scenario: ReviewScenario,
 ) -> None:
+    assert scenario.action(scenario.ask(author="zoe")).exit_code == 5
     head = scenario.github.repository(FORK).git.tip("half")
     done = scenario.action(scenario.ask("@agent please fix the rounding", author="zoe"))
     assert done.exit_code == 5
     assert not scenario.endpoint.requests
     assert scenario.github.repository(FORK).git.tip("half") == head
-    assert "no write access" in scenario.own_comments()[0]
-
-
-def test_a_stranger_gets_no_review(scenario: ReviewScenario) -> None:
-    done = scenario.action(scenario.ask(author="zoe"))
-    assert done.exit_code == 5
-    assert not scenario.endpoint.requests
     assert scenario.pull.reviews == []
+    assert "no write access" in scenario.own_comments()[0]
 
 
 def test_the_tags_do_the_same(scenario: ReviewScenario) -> None:
@@ -326,7 +324,7 @@ def test_the_command_line_reviews_and_publishes_only_where_it_is_wanted(
     assert f"pullrequestreview-{scenario.reviews[0].id}" in done.stderr
 
 
-def test_a_review_that_was_cut_off_goes_on_from_its_log(scenario: ReviewScenario) -> None:
+def test_an_interrupted_review_continues_from_its_log(scenario: ReviewScenario) -> None:
     scenario.endpoint.script(comment(11, "This rounds down."), submit())
     target = f"{UPSTREAM}#{scenario.pull.number}"
     scenario.github.fail_next("POST", r"/reviews$", 403, body={"message": "Forbidden"})
@@ -342,7 +340,7 @@ def test_a_review_that_was_cut_off_goes_on_from_its_log(scenario: ReviewScenario
     assert (review.commit, len(review.comments)) == (scenario.head, 1)
 
 
-def test_a_review_that_a_limit_cut_off_goes_on_when_asked_and_is_published_once(
+def test_a_review_cut_off_by_a_limit_continues_when_asked_and_is_published_once(
     scenario: ReviewScenario,
 ) -> None:
     scenario.endpoint.script(comment(11, "This rounds down."), bash("true"))

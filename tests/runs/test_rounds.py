@@ -1,5 +1,8 @@
-"""Rounds of review: one submitted review is one run, and each conversation that it asks about is
-answered where it stands. Over real sockets.
+"""Rounds of review over real sockets.
+
+A submitted review is one run, and each thread that it asks about is answered in that thread.
+
+Whole runs, because a reply has to name the commit that was pushed for its conversation.
 """
 
 from collections.abc import Iterator
@@ -146,8 +149,8 @@ def test_a_review_is_one_run_and_each_conversation_is_answered_in_it(
     assert "as the issue wants" in second.body
     assert "Done in" not in second.body
     assert "Now `2 * x`." in third.body
-    ours = [c for c in scenario.pull.review_comments if c.author.login == BOT]
-    assert len(ours) == 3, "another conversation was touched"
+    answers = [c for c in scenario.pull.review_comments if c.author.login == BOT]
+    assert len(answers) == 3, "another conversation was touched"
     assert not any(c.resolved for c in scenario.pull.review_comments)
     assert len(scenario.own_comments()) == 1
     for words in (
@@ -283,7 +286,7 @@ def test_a_review_of_a_pull_request_of_our_own_adds_a_commit_to_it(scenario: Rou
     scenario.endpoint.script(FIX, finish(SUMMARY))
     made = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
     assert made.exit_code == 0, made.stdout + made.stderr
-    pull = next(each for each in scenario.pulls() if each.author.login == BOT)
+    pull = next(pull for pull in scenario.pulls() if pull.author.login == BOT)
     branch = pull.pull.head
     before = scenario.repository.git.tip(branch)
     scenario.github.advance(5)
@@ -304,7 +307,7 @@ def test_a_review_of_a_pull_request_of_our_own_adds_a_commit_to_it(scenario: Rou
     assert answer.in_reply_to == review.comments[0].id
 
 
-def test_a_question_that_could_not_be_answered_is_told_in_the_one_comment(
+def test_a_question_that_could_not_be_answered_is_reported_in_the_one_comment(
     scenario: RoundScenario,
 ) -> None:
     root = scenario.github.add_review_comment(scenario.pull, "half.py", 11, "@agent why?", "mona")

@@ -9,7 +9,8 @@ from resolver.config.settings import Settings, load_settings
 from resolver.errors import ModelAuthError, ReplayExhausted, UsageError
 from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
 from resolver.events.state import State
-from resolver.events.stream import EventStream, MemoryStore, utc_now
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream, utc_now
 from resolver.runs.wiring.models import ModelOpener, open_models, service_config
 from resolver.security.redaction import Redactor
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
@@ -60,10 +61,10 @@ def test_each_service_asks_its_own_model_and_the_log_says_who_asked(
     assert len(scenario.events_of(ModelReplied)) == 1
     assert [event.service for event in scenario.events_of(ServiceReplied)] == ["condenser", "judge"]
     assert scenario.state.iterations == 1
-    assert {name: one.calls for name, one in scenario.state.services.items()} == {
+    assert {name: usage.calls for name, usage in scenario.state.services.items()} == {
         "agent": 1, "condenser": 1, "judge": 1,
     }  # fmt: skip
-    assert {name: one.calls for name, one in scenario.state.metrics.items()} == {
+    assert {name: usage.calls for name, usage in scenario.state.metrics.items()} == {
         "main": 2,
         "small": 1,
     }
@@ -107,7 +108,7 @@ def test_a_service_of_another_provider_has_that_providers_own_key() -> None:
     assert "AWS_ACCESS_KEY_ID" in cloud.set_by.api_key
 
 
-def test_a_key_that_is_not_accepted_is_told_with_the_services_setting(
+def test_a_refused_key_is_reported_with_the_setting_of_its_service(
     model_endpoint: ModelEndpoint,
 ) -> None:
     model_endpoint.answer_with(lambda _: error(401, "bad key"))
@@ -172,7 +173,7 @@ def test_a_rule_on_who_asks_chooses_the_model_without_a_switch(
     assert (switch.service, switch.from_model, switch.to_model) == ("condenser", "small", "eyes")
 
 
-def test_a_rule_of_a_service_that_there_is_not_is_told() -> None:
+def test_a_rule_for_an_unknown_service_is_reported() -> None:
     given = settings(RESOLVER_MODEL_RULES="service:condensr=small")
     with pytest.raises(UsageError, match="service:condensr=small") as raised:
         service_config(given, "agent")
@@ -192,7 +193,7 @@ def test_a_fallback_of_a_service_has_the_key_of_the_runs_own_provider() -> None:
         "{judge: anthropic/x}", LLM_MODEL="openai/main", RESOLVER_FALLBACK_MODELS="openai/spare"
     )
     config, others = service_config(given, "judge")
-    spare = others.beside(config, "openai/spare")
+    spare = others.config_of(config, "openai/spare")
     assert spare.api_key is not None
     assert spare.api_key.get_secret_value() == KEY
 
@@ -206,7 +207,7 @@ def test_the_runs_own_model_stands_in_for_a_service_with_its_own_price() -> None
     )
     config, others = service_config(given, "judge")
     assert config.input_cost_per_token is None
-    assert others.beside(config, "openai/main").input_cost_per_token == 0.001
+    assert others.config_of(config, "openai/main").input_cost_per_token == 0.001
 
 
 def test_all_services_share_the_money(model_endpoint: ModelEndpoint) -> None:
@@ -242,7 +243,7 @@ def test_a_mistake_in_the_services_names_the_service_and_the_field(
     assert says in raised.value.what
 
 
-def test_a_mistake_beside_a_key_does_not_show_the_key() -> None:
+def test_a_mistake_next_to_a_key_does_not_show_the_key() -> None:
     with pytest.raises(UsageError) as raised:
         settings(f"{{condenser: {{api_key: {OTHER_KEY}, retries: many}}}}")
     assert OTHER_KEY not in str(raised.value.what) + raised.value.next_step
@@ -285,7 +286,7 @@ def test_a_plain_script_is_the_agents_whoever_asks_first(tmp_path: Path) -> None
     assert scenario.open_model(scenario.stream).complete(HELLO).text == "one"
 
 
-def test_a_service_may_be_scripted_beside_a_live_model(
+def test_a_service_may_be_scripted_while_the_model_is_live(
     model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     answer_by_name(model_endpoint)

@@ -1,4 +1,8 @@
-"""The main job in a project's own environment: its setup, its devcontainer, its Dockerfile."""
+"""The main job in a project's own environment: its setup, its devcontainer, its Dockerfile.
+
+Whole runs, because the environment is made before the agent's first command, and is not in its
+change.
+"""
 
 import json
 from pathlib import Path
@@ -53,7 +57,7 @@ def test_a_setup_is_run_once_and_its_environment_kept_for_the_next_run(
     assert "kept from an earlier run" in (second.output / "events.jsonl").read_text()
 
 
-def test_a_failing_setup_is_told_to_the_agent_and_in_the_pull_request(
+def test_a_failing_setup_is_reported_to_the_agent_and_in_the_pull_request(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     files = {"run.sh": BUG, ".openhands/setup.sh": "echo no such package >&2; exit 3\n"}

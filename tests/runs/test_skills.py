@@ -1,4 +1,8 @@
-"""Instructions and skills: what of which commit reaches the model, when, and with what reason."""
+"""Tests of instructions and skills: which of them reach the model, when, and why.
+
+Whole runs, because skills come from the clone, from other repositories and from what the agent
+touches; those that only look at the first request end there.
+"""
 
 import json
 from collections.abc import Iterator
@@ -50,7 +54,7 @@ def scenario(
 
 
 def loaded_skills(events: list[Event]) -> dict[str, RecallResult]:
-    """What the run loaded by itself, by name."""
+    """Return the skills that the run loaded by itself, by name."""
     asked = {e.id for e in events if isinstance(e, Recall) and e.source is Source.ENVIRONMENT}
     return {e.name: e for e in events if isinstance(e, RecallResult) and e.cause in asked}
 
@@ -164,9 +168,9 @@ def test_skills_of_the_organisation_are_read_and_the_nearest_wins(scenario: Scen
         "octo/.agents",
         {"skills/sums/SKILL.md": "---\nname: sums\ntriggers: [subtracts]\n---\nSUMS-WORD"},
     )
-    scenario.endpoint.script(FIX, finish(SUMMARY))
+    scenario.endpoint.script(finish("There is nothing to do."))
     done = scenario.resolve()
-    assert done.exit_code == 0, done.stderr
+    assert done.exit_code == 3, done.stderr
     loaded = loaded_skills(done.events)
     assert loaded["house"].sources == ("octo/.github: .agents/skills/house.md",)
     assert loaded["sums"].content == "SUMS-WORD"
@@ -180,15 +184,17 @@ def test_an_organisations_skills_can_be_turned_off_and_its_absence_is_no_error(
     scenario.github.create_repository(
         "octo/.github", {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"}
     )
-    scenario.endpoint.script(FIX, finish(SUMMARY))
+    scenario.endpoint.script(finish("There is nothing to do."))
     done = scenario.line.call(
         "resolve", scenario.target, RESOLVER_ENABLE_ORGANIZATION_SKILLS="false"
     )
-    assert done.exit_code == 0, done.stderr
+    assert done.exit_code == 3, done.stderr
     assert "ORG-WORD" not in prompts(scenario)[0]
     asked = {r.path for r in scenario.github.requests if "octo/.github" in r.path}
-    its = "/repos/octo/.github"
-    assert asked <= {its, f"{its}/contents/"}, "for a template, and nothing else"
+    skills_repository = "/repos/octo/.github"
+    assert asked <= {skills_repository, f"{skills_repository}/contents/"}, (
+        "for a template, and nothing else"
+    )
 
 
 def test_a_repository_that_the_token_cannot_read_gives_no_skills(scenario: Scenario) -> None:
@@ -197,9 +203,9 @@ def test_a_repository_that_the_token_cannot_read_gives_no_skills(scenario: Scena
         {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"},
         private=True,
     )
-    scenario.endpoint.script(FIX, finish(SUMMARY))
+    scenario.endpoint.script(finish("There is nothing to do."))
     done = scenario.resolve()
-    assert done.exit_code == 0, done.stderr
+    assert done.exit_code == 3, done.stderr
     assert "ORG-WORD" not in prompts(scenario)[0]
 
 
@@ -215,9 +221,9 @@ def test_private_skills_are_for_private_repositories(
     scenario.github.grant("resolver-bot", "octo/.github", "read")
     scenario.github.repository(REPOSITORY).private = target_is_private
     token = scenario.github.token_for("resolver-bot", REPOSITORY, "octo/.github")
-    scenario.endpoint.script(FIX, finish(SUMMARY))
+    scenario.endpoint.script(finish("There is nothing to do."))
     done = scenario.line.call("resolve", scenario.target, GITHUB_TOKEN=token)
-    assert done.exit_code == 0, done.stderr
+    assert done.exit_code == 3, done.stderr
     assert ("ORG-WORD" in prompts(scenario)[0]) is target_is_private
 
 
@@ -232,7 +238,7 @@ EVIL = {
 }
 
 
-def test_nothing_of_a_pull_requests_head_is_told_as_a_skill(scenario: Scenario) -> None:
+def test_nothing_of_a_pull_requests_head_is_used_as_a_skill(scenario: Scenario) -> None:
     github = scenario.github
     github.create_repository("eve/calc", parent=REPOSITORY)
     github.commit("eve/calc", "evil", EVIL, "Bring evil")
@@ -251,7 +257,7 @@ def test_nothing_of_a_pull_requests_head_is_told_as_a_skill(scenario: Scenario) 
     assert loaded["python"].why == "calc.py was changed"
     assert loaded["web/AGENTS.md"].content == "WEB-WORD: no frameworks."
     assert set(loaded) == {"AGENTS.md", "adding", "python", "web/AGENTS.md"}
-    assert "EVIL" not in "".join(one.content for one in loaded.values())
+    assert "EVIL" not in "".join(skill.content for skill in loaded.values())
 
 
 def test_links_are_not_followed(
@@ -268,9 +274,9 @@ def test_links_are_not_followed(
     (checkout / ".openhands/skills/a.md").symlink_to(secret)
     git(checkout, "add", "-A")
     git(checkout, "commit", "-q", "-m", "Link")
-    model_endpoint.script(FIX, finish(SUMMARY))
+    model_endpoint.script(finish("There is nothing to do."))
     done = command_line.call_resolve(checkout)
-    assert done.exit_code == 0, done.stderr
+    assert done.exit_code == 3, done.stderr
     assert loaded_skills(done.events) == {}
     assert "LINKED-WORD" not in "".join(prompts(command_line))
 
@@ -279,7 +285,7 @@ def _without_times(done: Ended) -> list[tuple[str, str, str]]:
     return [(e.name, e.why, e.content) for e in done.events if isinstance(e, RecallResult)]
 
 
-def test_a_replayed_run_is_told_the_same(
+def test_a_replayed_run_gets_the_same_skills(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     checkout = make_checkout(tmp_path / "calc", {**FILES, **SKILLS})
@@ -297,18 +303,17 @@ def test_a_replayed_run_is_told_the_same(
     assert _without_times(done) == _without_times(again) != []
 
 
-def test_a_delegate_is_told_the_house_rules_as_well(
+def test_a_delegate_gets_the_repositorys_instructions_too(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     checkout = make_checkout(tmp_path / "calc", {**FILES, **SKILLS})
     model_endpoint.script(
         tool_call("delegate", {"agent": "CodeActAgent", "task": "say why it subtracts"}),
         finish("Because."),
-        FIX,
-        finish(SUMMARY),
+        finish("There is nothing to do."),
     )
     done = command_line.call_resolve(checkout)
-    assert done.exit_code == 0, done.stderr
+    assert done.exit_code == 3, done.stderr
     delegated = prompts(command_line)[1]
     assert "HOUSE-WORD" in delegated and "ADDING-WORD" in delegated
     assert "ADDING-WORD" not in prompts(command_line)[0]

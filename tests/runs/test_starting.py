@@ -1,5 +1,9 @@
-"""Everything that can start work, through the Action's door: GitHub's payloads, a GitHub over real
-sockets, and what a person sees in the end.
+"""Every event that can start work, through the entry point of the Action.
+
+GitHub's payloads, a GitHub over real sockets, and what people see in the end.
+
+Whole runs, because the payload of each event decides what is read, where the answer goes and what a
+redelivery finds; `tests/github/events` has everything that the payload alone decides.
 """
 
 from collections.abc import Iterator
@@ -7,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.events import Events, Payload
+from tests.parts.events import Events
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
@@ -50,15 +54,20 @@ def ignored(scenario: Scenario, done: Ended, why: str) -> None:
     assert not [e for e in scenario.github.writes() if "comments" in e.path]
 
 
-def test_an_issue_that_mentions_us_is_worked_on(scenario: Scenario, events: Events) -> None:
-    issue = opened(scenario, "2 + 2 is 0. @agent please fix this")
+def test_an_issue_of_a_member_of_an_allowed_team_that_mentions_us_is_worked_on(
+    scenario: Scenario, events: Events
+) -> None:
+    """A whole run, because who may ask is asked of GitHub, and a redelivery has to find it."""
+    scenario.github.add_member("octo/core", "carol")
+    issue = opened(scenario, "2 + 2 is 0. @agent please fix this", author="carol")
     scenario.endpoint.script(FIX, finish(SUMMARY))
-    payload = events.subject(issue, "opened", "mona")
-    is_done(scenario, issue, scenario.action(payload, "issues"))
+    payload = events.subject(issue, "opened", "carol")
+    allowed = {"RESOLVER_ALLOWED_TEAMS": "octo/core"}
+    is_done(scenario, issue, scenario.action(payload, "issues", **allowed))
     asked = str(scenario.endpoint.requests[0].body)
     assert "2 + 2 is 0." in asked
     assert [r.content for r in issue.reactions] == ["eyes"]
-    again = scenario.action(payload, "issues")
+    again = scenario.action(payload, "issues", **allowed)
     assert again.exit_code == 0
     assert len(scenario.pulls()) == 1, "a redelivery did it again"
 
@@ -112,12 +121,6 @@ def test_what_is_written_while_a_dispatch_waits_for_its_job_was_not_asked_for(
     assert "a comment of zoe that was written after the request" in pull.body
 
 
-def test_a_dispatch_by_a_program_is_worked_on(scenario: Scenario, events: Events) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    payload = events.by_program("mona", issue=scenario.issue.number)
-    is_done(scenario, scenario.issue, scenario.action(payload, "repository_dispatch"))
-
-
 def test_a_dispatch_by_somebody_who_may_not_is_refused(scenario: Scenario, events: Events) -> None:
     payload = events.by_program("zoe", issue=scenario.issue.number)
     done = scenario.action(payload, "repository_dispatch")
@@ -126,22 +129,19 @@ def test_a_dispatch_by_somebody_who_may_not_is_refused(scenario: Scenario, event
     assert "::error title=Resolver::zoe has no write access" in done.stdout
     assert "zoe has no write access" in scenario.summary()
     assert not scenario.work_done()
-    assert not [each for each in scenario.github.requests if each.kind == "git"]
+    assert not [request for request in scenario.github.requests if request.kind == "git"]
     [comment] = scenario.bot_comments()
     assert "zoe has no write access" in comment
 
 
-@pytest.mark.parametrize(
-    ("name", "given"), [("schedule", {}), ("workflow_dispatch", {"issue": ""})]
-)
-def test_a_schedule_and_a_dispatch_that_names_nothing_sweep(
-    scenario: Scenario, events: Events, name: str, given: dict[str, str]
-) -> None:
+def test_a_dispatch_that_names_nothing_sweeps(scenario: Scenario, events: Events) -> None:
+    """A whole run, because a sweep has its own outputs; test_dispatch.py has the schedule."""
     scenario.github.add_label(scenario.issue, "agent", "mona")
     scenario.endpoint.script(FIX, finish(SUMMARY))
-    payload = events.by_hand("mona", **given) if given else {"schedule": "17 3 * * *"}
+    payload = events.by_hand("mona", issue="")
     named = {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_ACTIONS": "true"}
-    is_done(scenario, scenario.issue, scenario.action(payload, name, **named))
+    done = scenario.action(payload, "workflow_dispatch", **named)
+    is_done(scenario, scenario.issue, done)
     assert scenario.outputs()["state"] == "finished"
     assert f"#{scenario.issue.number}" in scenario.summary()
 
@@ -181,22 +181,11 @@ def pull(scenario: Scenario) -> Issue:
     )
 
 
-def asked_for_review(events: Events, pull: Issue) -> Payload:
-    requested = {"requested_reviewer": events.account(BOT)}
-    return events.subject(pull, "review_requested", "mona", **requested)
-
-
-@pytest.mark.parametrize("way", ["opened", "review_requested"])
 def test_a_pull_request_is_reviewed_that_asks_for_it(
-    scenario: Scenario, events: Events, pull: Issue, way: str
+    scenario: Scenario, events: Events, pull: Issue
 ) -> None:
     scenario.endpoint.script(comment(6, "Name it."), submit())
-    payload = (
-        events.subject(pull, "opened", "mona")
-        if way == "opened"
-        else asked_for_review(events, pull)
-    )
-    done = scenario.action(payload, "pull_request")
+    done = scenario.action(events.subject(pull, "opened", "mona"), "pull_request")
     assert done.exit_code == 0, done.stdout + done.stderr
     assert len([r for r in pull.reviews if r.author.login == BOT]) == 1
 
@@ -213,7 +202,7 @@ def test_a_pull_request_is_reviewed_whose_review_a_team_of_ours_is_asked_for(
     assert len([r for r in pull.reviews if r.author.login == BOT]) == 1
 
 
-def test_a_review_that_was_told_of_is_not_done_again_for_its_other_comments(
+def test_a_review_with_a_comment_of_ours_is_not_handled_again_for_its_other_comments(
     scenario: Scenario, events: Events, pull: Issue
 ) -> None:
     """Each comment of a review is an event, which starts a job; the first one failed here."""
@@ -242,15 +231,6 @@ def test_a_refusal_can_be_silent(scenario: Scenario, events: Events) -> None:
     assert issue.comments == []
     assert issue.reactions == []
     assert not scenario.work_done()
-
-
-def test_a_member_of_an_allowed_team_starts_work(scenario: Scenario, events: Events) -> None:
-    scenario.github.add_member("octo/core", "carol")
-    issue = opened(scenario, "@agent please fix this", author="carol")
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    payload = events.subject(issue, "opened", "carol")
-    done = scenario.action(payload, "issues", RESOLVER_ALLOWED_TEAMS="octo/core")
-    is_done(scenario, issue, done)
 
 
 def test_a_failing_check_starts_nothing_unless_it_is_wanted(

@@ -1,4 +1,8 @@
-"""`resolver sweep` on the test GitHub: what it does, in which order, within which bounds."""
+"""`resolver sweep` on the test GitHub: what it does, in which order, within which bounds.
+
+Whole sweeps, because which issue is next, and what is left of the money, follows from the runs
+before it and from what they left on GitHub.
+"""
 
 import json
 import os
@@ -98,7 +102,9 @@ def test_of_thirty_issues_the_oldest_are_done_up_to_the_bound(scenario: Scenario
     assert scenario.summary.read_text().count("| not started |") == 28
 
 
-def test_a_second_sweep_goes_on_with_the_rest_and_repeats_nothing(scenario: Scenario) -> None:
+def test_a_second_sweep_continues_with_the_remaining_issues_and_repeats_nothing(
+    scenario: Scenario,
+) -> None:
     first, second = scenario.issue("One"), scenario.issue("Two")
     assert scenario.sweep("--max-issues", "1").exit_code == 0
     done = scenario.sweep("--max-issues", "1")
@@ -118,17 +124,17 @@ def test_an_issue_that_a_persons_open_pull_request_closes_is_left_to_it(scenario
     scenario.github.commit(REPOSITORY, "carls", {"calc.py": "2\n"})
     scenario.github.add_user("carl")
     text = f"Fixes #{taken.number}"
-    theirs = scenario.github.create_pull(REPOSITORY, "carls", "Fix it", text, author="carl")
+    persons_pull = scenario.github.create_pull(REPOSITORY, "carls", "Fix it", text, author="carl")
     done = scenario.sweep()
     assert done.exit_code == 0, done.stdout + done.stderr
     why = f"#{taken.number}  skipped: an open pull request of carl closes it"
     assert why in done.stdout
-    assert f"/pull/{theirs.number}" in done.stdout
+    assert f"/pull/{persons_pull.number}" in done.stdout
     assert "an open pull request of carl closes it" in scenario.summary.read_text()
     assert f"#{free.number}  done" in done.stdout
     assert scenario.own_comments(taken) == []
-    theirs.state = "closed"
-    assert f"#{taken.number}  done" in scenario.sweep().stdout
+    persons_pull.state = "closed"
+    assert f"#{taken.number}  would start" in scenario.sweep("--dry-run").stdout
 
 
 def test_a_label_can_have_a_comma(scenario: Scenario) -> None:
@@ -136,8 +142,8 @@ def test_a_label_can_have_a_comma(scenario: Scenario) -> None:
     issue = scenario.github.create_issue(REPOSITORY, "Mine", "It is wrong.", author="zoe")
     scenario.github.add_label(issue, "agent, please", "mona")
     scenario.github.advance(2)
-    done = scenario.sweep(RESOLVER_LABEL="agent, please")
-    assert f"#{issue.number}  done" in done.stdout
+    done = scenario.sweep("--dry-run", RESOLVER_LABEL="agent, please")
+    assert f"#{issue.number}  would start" in done.stdout
     assert f"#{other.number}  " not in done.stdout
 
 
@@ -188,7 +194,7 @@ def test_an_issue_that_was_edited_or_renamed_after_its_label_waits_for_a_new_one
     scenario.github.remove_label(edited, "agent")
     scenario.github.advance(5)
     scenario.github.add_label(edited, "agent", "mona")
-    assert f"#{edited.number}  done  " in scenario.sweep().stdout
+    assert f"#{edited.number}  would start" in scenario.sweep("--dry-run").stdout
 
 
 def test_a_label_of_somebody_without_write_access_starts_nothing(scenario: Scenario) -> None:
@@ -273,7 +279,7 @@ def test_a_sweep_that_is_stopped_says_what_was_not_begun(scenario: Scenario) -> 
     assert not scenario.own_comments(second)
 
 
-def test_words_of_others_stay_in_their_cell_of_the_summary(scenario: Scenario) -> None:
+def test_text_from_outside_stays_in_its_cell_of_the_summary(scenario: Scenario) -> None:
     scenario.issue("a | b ](x) @octo #1 <img src=x> \x1b[31m" + scenario.token)
     done = scenario.sweep("--dry-run")
     assert done.exit_code == 0
@@ -342,6 +348,6 @@ def test_an_issue_that_a_run_is_at_work_on_is_left_to_it(scenario: Scenario) -> 
 
 
 def see(scenario: Scenario, issue: Issue) -> None:
-    """What a run does first."""
+    """React with eyes, as a run does first."""
     world = scenario.github.world
     react(world, issue.reactions, world.account("resolver-bot"), "eyes")

@@ -1,11 +1,15 @@
-"""`@agent update`: a pull request is brought up to date with its base, over real sockets."""
+"""`@agent update`: a pull request is brought up to date with its base, over real sockets.
+
+Whole runs, because the merge that is begun on the host, resolved in the sandbox and judged on the
+host again has to be one merge on the branch.
+"""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish
 from tests.runs.test_pulls import FORK, LINES, UPSTREAM, PullScenario, right
 
@@ -51,13 +55,9 @@ def test_a_clean_merge_is_done_without_a_model(scenario: UpdateScenario) -> None
     [comment] = scenario.own_comments()
     assert "Resolver merged `main` into `half`" in comment and "no conflict" in comment
     assert scenario.git("log", "-1", "--format=%s", "half") == "Merge branch 'main' into half"
-
-
-def test_what_is_up_to_date_stays_as_it_is(scenario: UpdateScenario) -> None:
-    scenario.ask("@agent update")
     tip = scenario.tip()
-    done = scenario.ask("@agent update")
-    assert done.exit_code == 3
+    again = scenario.ask("@agent update")
+    assert again.exit_code == 3
     assert scenario.tip() == tip and "nothing to merge" in scenario.own_comments()[-1]
 
 
@@ -78,10 +78,10 @@ def test_a_clean_update_of_what_was_pushed_meanwhile_holds_that_too(
     scenario: UpdateScenario,
 ) -> None:
     event = scenario.event("@agent update")
-    theirs = scenario.github.commit(UPSTREAM, "half", {"more.py": "1\n"}, "more", "mona")
+    pushed_commit = scenario.github.commit(UPSTREAM, "half", {"more.py": "1\n"}, "more", "mona")
     main = scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
     right(scenario.action(event))
-    assert scenario.parents() == [theirs, main]
+    assert scenario.parents() == [pushed_commit, main]
 
 
 def test_conflicts_are_resolved_and_become_a_merge_commit(scenario: UpdateScenario) -> None:
@@ -115,7 +115,7 @@ def test_a_marker_that_is_left_stops_the_merge(scenario: UpdateScenario) -> None
     assert "unresolved conflicts are left in lines.py" in scenario.own_comments()[-1]
 
 
-def test_a_binary_conflict_that_nobody_touched_is_told_so(scenario: UpdateScenario) -> None:
+def test_an_untouched_binary_conflict_is_reported(scenario: UpdateScenario) -> None:
     scenario.github.commit(UPSTREAM, "half", {"logo.bin": b"\x00ours\xff"}, "logo", "mona")
     scenario.github.commit(UPSTREAM, "main", {"logo.bin": b"\x00theirs\xfe"}, "logo of main")
     scenario.endpoint.script(finish("Take it\n\nDone."))
@@ -146,41 +146,22 @@ def test_the_resolution_of_a_conflict_can_be_to_leave_what_is_there(
     assert len(scenario.parents()) == 2 and "as the pull" in scenario.git("show", "half:lines.py")
 
 
-def smuggled(scenario: UpdateScenario, *answers: Answer) -> str:
+def test_a_merge_does_not_carry_an_edit_of_a_workflow_whatever_the_sandboxs_history_says(
+    scenario: UpdateScenario,
+) -> None:
+    """A whole run, because the sandbox's history is rewritten; tests/git/test_policy.py has the
+    other ways to change a workflow."""
     head, _ = scenario.conflict()
-    scenario.endpoint.script(bash(BOTH), *answers, RESOLVED)
+    amend = (
+        f"echo 'run: evil' >> {WORKFLOW}; git -c user.name=x -c user.email=x@x commit -qam evil; "
+        "git update-ref HEAD HEAD^1; rm -rf .git/hooks"
+    )
+    scenario.endpoint.script(bash(BOTH), bash(amend), RESOLVED)
     done = scenario.ask("@agent update")
     assert done.exit_code == 5, done.stdout
     assert scenario.tip() == head
-    return scenario.own_comments()[-1]
-
-
-def test_a_merge_does_not_carry_an_edit_of_a_workflow(scenario: UpdateScenario) -> None:
-    result = smuggled(scenario, bash(f"echo 'run: evil' >> {WORKFLOW}"))
-    assert WORKFLOW in result and "protected" in result
-
-
-def test_a_merge_does_not_take_a_workflow_of_the_base_away(scenario: UpdateScenario) -> None:
-    assert WORKFLOW in smuggled(scenario, bash(f"rm {WORKFLOW}"))
-
-
-def test_a_merge_does_not_put_a_link_in_the_place_of_the_workflows(
-    scenario: UpdateScenario,
-) -> None:
-    link = (
-        "mkdir w; mv .github/workflows/* w; rmdir .github/workflows; ln -s ../w .github/workflows"
-    )
-    assert "protected" in smuggled(scenario, bash(link))
-
-
-def test_rewriting_the_sandboxs_history_does_not_change_what_is_judged(
-    scenario: UpdateScenario,
-) -> None:
-    amend = (
-        f"echo evil >> {WORKFLOW}; git -c user.name=x -c user.email=x@x commit -qam evil; "
-        "git update-ref HEAD HEAD^1; rm -rf .git/hooks"
-    )
-    assert WORKFLOW in smuggled(scenario, bash(amend))
+    comment = scenario.own_comments()[-1]
+    assert WORKFLOW in comment and "protected" in comment
 
 
 def in_workflow(scenario: UpdateScenario) -> tuple[str, str]:
@@ -210,7 +191,7 @@ def test_a_conflict_in_a_workflow_is_ended_no_other_way(scenario: UpdateScenario
     assert scenario.tip() == head and WORKFLOW in scenario.own_comments()[-1]
 
 
-def test_a_change_beside_the_conflicts_is_told(scenario: UpdateScenario) -> None:
+def test_a_change_outside_the_conflicts_is_reported(scenario: UpdateScenario) -> None:
     scenario.conflict()
     scenario.endpoint.script(bash(f"{BOTH}; echo '# more' >> half.py"), RESOLVED)
     right(scenario.ask("@agent update"))
@@ -225,10 +206,10 @@ def test_a_push_during_the_resolution_leads_to_a_pull_request_into_the_branch(
 ) -> None:
     scenario.conflict()
     event = scenario.event("@agent update")
-    theirs = scenario.github.commit(UPSTREAM, "half", {"more.py": "1\n"}, "more", "mona")
+    pushed_commit = scenario.github.commit(UPSTREAM, "half", {"more.py": "1\n"}, "more", "mona")
     scenario.endpoint.script(bash(BOTH), RESOLVED)
     right(scenario.action(event))
-    assert scenario.tip() == theirs
+    assert scenario.tip() == pushed_commit
     beside = scenario.pulls()[-1]
     assert beside.pull.base == "half"
     assert len(scenario.parents(beside.pull.head)) == 2
@@ -292,7 +273,7 @@ def test_a_signed_merge_whose_answer_was_lost_is_recognized(scenario: UpdateScen
     assert not any(branch.startswith("agent/") for branch in scenario.git("branch").split())
 
 
-def test_an_update_that_ended_at_a_limit_goes_on_from_its_log(scenario: UpdateScenario) -> None:
+def test_an_update_that_ended_at_a_limit_continues_from_its_log(scenario: UpdateScenario) -> None:
     head, main = scenario.conflict()
     scenario.endpoint.script(bash("echo looked"))
     limit = scenario.ask("@agent update", **{"INPUT_MAX-ITERATIONS": "1"})
@@ -314,16 +295,18 @@ def test_a_fork_that_the_token_can_not_push_to_costs_no_work(scenario: UpdateSce
     assert "the token may not push there" in scenario.own_comments(pull)[-1]
 
 
-def test_what_somebody_else_has_merged_meanwhile_is_not_told_as_ours(
+def test_a_merge_that_somebody_else_made_meanwhile_is_not_reported_as_ours(
     scenario: UpdateScenario,
 ) -> None:
     event = scenario.event("@agent update")
     main = scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
     scenario.github.force_push(UPSTREAM, "half", main)
-    theirs = scenario.github.commit(UPSTREAM, "half", {"half.py": "x = 1\n"}, "on main", "mona")
+    merged_commit = scenario.github.commit(
+        UPSTREAM, "half", {"half.py": "x = 1\n"}, "on main", "mona"
+    )
     done = scenario.action(event)
     assert done.exit_code == 3, done.stdout
-    assert scenario.tip() == theirs and "Resolver merged" not in scenario.own_comments()[-1]
+    assert scenario.tip() == merged_commit and "Resolver merged" not in scenario.own_comments()[-1]
 
 
 def test_a_merge_notifies_nobody_whom_a_branch_is_named_for(scenario: UpdateScenario) -> None:

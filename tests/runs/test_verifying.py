@@ -54,7 +54,7 @@ def run(
 ) -> Ended:
     """Run with a checkout of FILES; a command stands for the model's request to execute it."""
     checkout = make_checkout(line.folder / "calc", FILES)
-    endpoint.script(*(bash(each) if isinstance(each, str) else each for each in answers))
+    endpoint.script(*(bash(answer) if isinstance(answer, str) else answer for answer in answers))
     done = line.call_resolve(checkout, RESOLVER_VERIFY="true", **environment)
     assert done.exit_code == 0, done.stdout + done.stderr
     return done
@@ -105,7 +105,7 @@ def test_a_regression_goes_back_to_the_agent(
     assert OLD in str(asked) and "9 != 6" in str(asked)
 
 
-def test_a_regression_that_stays_is_published_as_what_it_is(
+def test_a_remaining_regression_is_published_and_named(
     command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> None:
     done = run(
@@ -140,7 +140,7 @@ def test_an_opinion_is_asked_for_once_and_shown_as_one(
     critique = done.outcome["critique"]
     assert (critique["addresses_issue"], critique["reason"]) == ("no", "It subtracts.")
     assert done.outcome["services"]["critic"]["calls"] == 1 and critique["cost"] > 0
-    assert done.outcome["cost"] == pytest.approx(sum(each["cost"] for each in costs(done)))
+    assert done.outcome["cost"] == pytest.approx(sum(cost["cost"] for cost in costs(done)))
     assert "A model's opinion: the change does not do what the issue asks" in text_of(done)
     assert "thinks that the change does not do" in (done.output / "trace.html").read_text()
     prompt = str(model_endpoint.requests[-1].body["messages"])
@@ -205,4 +205,6 @@ def test_a_changed_dependency_is_verified_in_an_environment_prepared_from_the_ch
         checkout, *options, RESOLVER_VERIFY="true", RESOLVER_VERIFICATION_ROUNDS="1"
     )
     assert broken.outcome["evidence"]["reason"] == "environment"
-    assert "the change alters `requirements.txt`, and the set-up fails with it" in text_of(broken)
+    assert "the change alters `requirements.txt`, and the set-up fails with the change" in text_of(
+        broken
+    )

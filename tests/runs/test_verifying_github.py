@@ -1,4 +1,4 @@
-"""Whole run whose verification GitHub shows beside the published commit."""
+"""Whole runs whose verification GitHub shows at the published commit."""
 
 from resolver.github.comments import check_run
 from tests.parts.github import GitHubServer

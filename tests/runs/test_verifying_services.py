@@ -1,4 +1,4 @@
-"""Whole runs whose checks use a real database or cache beside the sandbox."""
+"""Whole runs whose checks use a real database or cache."""
 
 import docker
 import pytest

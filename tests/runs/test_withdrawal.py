@@ -1,4 +1,4 @@
-"""A request that is taken back while its run works, and one whose delivery arrives late."""
+"""Tests of a request that is withdrawn while its run works, and of one that is delivered late."""
 
 import threading
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from resolver.github.context.request_status import (
     RequestText,
     read_request_status,
 )
-from resolver.github.events.listening import ListeningPolicy
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.conversation.watch import (
@@ -23,13 +23,12 @@ from resolver.runs.conversation.watch import (
     find_change_since_delivery,
     find_withdrawal,
 )
-from tests.parts.events import Events, Payload
+from tests.parts.events import Payload
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.model_endpoint import Answer
 from tests.parts.runs import finish
 from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario, scenario
 from tests.runs.test_request_counts import SELDOM
-from tests.runs.test_starting import BOT
 
 __all__ = ["scenario"]
 
@@ -79,7 +78,7 @@ COMMENT, LABEL, OPENED, ASSIGNED, REVIEW = (
         ),
     ],
 )
-def test_a_request_stands_until_it_is_taken_back(
+def test_a_request_is_valid_until_it_is_withdrawn(
     kind: TriggerKind, status: RequestStatus, withdrawal: str
 ) -> None:
     policy = ListeningPolicy(
@@ -95,7 +94,7 @@ def test_an_old_delivery_has_to_be_what_the_comment_says() -> None:
         RequestStatus(comment=RequestText(ASKED.body, at), has_comment=True) for at in edits
     ]
     policy = ListeningPolicy(mention="@agent", label="agent")
-    found = [find_change_since_delivery(asked(), each, policy) for each in statuses]
+    found = [find_change_since_delivery(asked(), status, policy) for status in statuses]
     assert found == ["", "", "the comment that asked for it was edited since"]
 
 
@@ -151,9 +150,7 @@ def test_who_is_assigned_or_asked_for_a_review_is_read(scenario: Scenario) -> No
     assert forge.request_status(asked(LABEL)).requested_accounts == ()
 
 
-def withdraw(
-    scenario: Scenario, payload: Payload, how: Callable[[], object], event: str = "issue_comment"
-) -> list[str]:
+def withdraw(scenario: Scenario, payload: Payload, how: Callable[[], object]) -> list[str]:
     """Run with `how` called before the agent's last reply; return the bot's comments."""
 
     def ended(_: dict[str, Any]) -> Answer:
@@ -162,7 +159,7 @@ def withdraw(
 
     answers: list[Callable[[dict[str, Any]], Answer]] = [lambda _: FIX, ended]
     scenario.endpoint.answer_with(lambda body: answers.pop(0)(body))
-    done = scenario.action(payload, event, **SELDOM)
+    done = scenario.action(payload, **SELDOM)
     assert done.exit_code == 1, done.stdout + done.stderr
     assert not scenario.branches() and not scenario.pulls()
     return scenario.bot_comments()
@@ -226,7 +223,9 @@ def test_the_poll_of_comments_stops_the_run_of_a_deleted_request(scenario: Scena
     assert control.take() == Stop(reason="the comment that asked for it was deleted")
 
 
-def test_the_poll_of_comments_lets_a_reworded_request_go_on(scenario: Scenario) -> None:
+def test_the_poll_of_comments_does_not_end_the_run_of_a_reworded_request(
+    scenario: Scenario,
+) -> None:
     control = watch(scenario, lambda c: scenario.github.edit_comment(c, "@agent please fix this!"))
     assert control.is_empty
 
@@ -240,10 +239,3 @@ def test_an_old_delivery_of_a_deleted_comment_starts_nothing(scenario: Scenario)
     assert done.exit_code == 5, done.stdout + done.stderr
     assert "the comment that asked for it was deleted" in done.stderr
     assert not scenario.work_done() and not scenario.bot_comments()
-
-
-def test_the_result_for_an_issue_that_was_unassigned_is_not_published(scenario: Scenario) -> None:
-    events = Events(scenario.github, REPOSITORY)
-    payload = events.subject(scenario.issue, "assigned", "mona", assignee=events.account(BOT))
-    [result] = withdraw(scenario, payload, scenario.issue.assignees.clear, "issues")
-    assert "the assignment of " in result and "was removed while the run was working" in result

@@ -95,15 +95,15 @@ def serving_outside() -> Iterator[Outside]:
 
 
 def names(known: Mapping[str, Sequence[str]]) -> Any:
-    """A name resolver that knows only these names. `asked` holds the requested names."""
+    """A name resolver that knows only these names. `requested_hosts` has the requested names."""
 
     def resolve(host: str, port: int) -> Sequence[str]:
-        resolve.asked.append(host)  # type: ignore[attr-defined]
+        resolve.requested_hosts.append(host)  # type: ignore[attr-defined]
         if host not in known:
             raise OSError("Name or service not known")
         return known[host]
 
-    resolve.asked = []  # type: ignore[attr-defined]
+    resolve.requested_hosts = []  # type: ignore[attr-defined]
     return resolve
 
 

@@ -57,7 +57,7 @@ class AnsweringMachine:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._thread.join(10)
+        self._thread.join(60)
 
     def connect(self) -> SocketChannel:
         return self._channel

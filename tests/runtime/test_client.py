@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.errors import SandboxError
+from resolver.errors import SandboxError, SandboxLost
 from resolver.runtime.channel import DockerChannel, SocketChannel
 from resolver.runtime.client import MAX_FIELD, WireClient
 from resolver.sandbox import wire
@@ -48,7 +48,7 @@ class Serving:
     def __exit__(self, *exc: object) -> None:
         self.client.close()
         self.theirs.close()
-        self.thread.join(10)
+        self.thread.join(60)
         assert not self.thread.is_alive()
 
 
@@ -81,8 +81,8 @@ def answering(*replies: bytes, stay: bool = True) -> Server:
 
 def test_answers_are_matched_by_id_in_any_order() -> None:
     def serve(connection: socket.socket) -> None:
-        asked = requests(connection)
-        first, second = next(asked), next(asked)
+        received = requests(connection)
+        first, second = next(received), next(received)
         for request in (second, first):
             reply(
                 connection, request["id"], result={"output": str(request["method"]), "images": []}
@@ -151,6 +151,17 @@ def test_a_server_that_breaks_the_contract_ends_the_sandbox(sent: bytes) -> None
             hello(client)
         assert second.value.what == first.value.what
         assert first.value.next_step
+
+
+def test_a_server_that_has_ended_or_hangs_can_be_replaced() -> None:
+    """A hostile one would behave in the same way again."""
+    with Serving(answering(stay=False)) as client, pytest.raises(SandboxLost):
+        hello(client)
+    with Serving(answering(b"no JSON\n")) as client, pytest.raises(SandboxError) as broken:
+        hello(client)
+    assert not isinstance(broken.value, SandboxLost)
+    with Serving(answering()) as client, pytest.raises(SandboxLost, match="did not answer"):
+        hello(client, seconds=0.01)
 
 
 def test_a_second_answer_to_the_same_request_ends_the_sandbox() -> None:
@@ -222,15 +233,15 @@ def received(channel: DockerChannel) -> bytes:
     parts=st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(max_size=50)), max_size=8),
     cut=st.integers(1, 40),
 )
-def test_stdout_and_stderr_are_told_apart_however_the_stream_is_cut(
+def test_stdout_and_stderr_are_distinguished_however_the_stream_is_cut(
     parts: list[tuple[int, bytes]], cut: int
 ) -> None:
-    ours, theirs = socket.socketpair()
-    channel = DockerChannel(ours)
+    near, far = socket.socketpair()
+    channel = DockerChannel(near)
     stream = frames(*parts)
-    with theirs:
+    with far:
         for start in range(0, len(stream), cut):
-            theirs.sendall(stream[start : start + cut])
+            far.sendall(stream[start : start + cut])
     assert received(channel) == b"".join(data for kind, data in parts if kind == 1)
     errors = b"".join(data for kind, data in parts if kind == 2)
     assert channel.exit_details() == errors.decode(errors="replace").strip()
@@ -238,19 +249,19 @@ def test_stdout_and_stderr_are_told_apart_however_the_stream_is_cut(
 
 
 def test_a_torn_docker_frame_is_the_end_of_the_stream() -> None:
-    ours, theirs = socket.socketpair()
-    channel = DockerChannel(ours)
-    with theirs:
-        theirs.sendall(frames((1, b"whole")) + b"\x01\0\0")
+    near, far = socket.socketpair()
+    channel = DockerChannel(near)
+    with far:
+        far.sendall(frames((1, b"whole")) + b"\x01\0\0")
     assert received(channel) == b"whole"
     channel.close()
 
 
 def test_a_flood_of_stderr_is_kept_only_in_part() -> None:
-    ours, theirs = socket.socketpair()
-    channel = DockerChannel(ours)
-    with theirs:
-        theirs.sendall(frames(*[(2, b"e" * 1000)] * 50, (2, b"the end")))
+    near, far = socket.socketpair()
+    channel = DockerChannel(near)
+    with far:
+        far.sendall(frames(*[(2, b"e" * 1000)] * 50, (2, b"the end")))
     assert received(channel) == b""
     assert len(channel.exit_details()) <= 4000
     assert channel.exit_details().endswith("the end")
@@ -258,9 +269,9 @@ def test_a_flood_of_stderr_is_kept_only_in_part() -> None:
 
 
 def test_writing_to_a_server_that_went_away_is_a_clear_error() -> None:
-    ours, theirs = socket.socketpair()
-    channel = SocketChannel(ours)
-    theirs.close()
+    near, far = socket.socketpair()
+    channel = SocketChannel(near)
+    far.close()
     with pytest.raises(SandboxError, match="written to"):
         channel.send(b"x")
     channel.close()
@@ -285,11 +296,11 @@ def test_output_is_shown_while_a_command_runs() -> None:
     assert receive_output(*notices, times=count(0.0)) == ["a", "a\nb\x1b[2J"]
 
 
-def test_a_flood_of_output_is_not_shown_and_ends_the_sandbox_if_it_goes_on() -> None:
+def test_a_flood_of_output_is_not_shown_and_ends_the_sandbox_if_it_continues() -> None:
     flood = [output(1, str(number)) for number in range(30)]
     assert receive_output(*flood, times=repeat(5.0)) == ["0"]
     assert receive_output(*flood, times=count(0.0, 0.125)) == [str(n) for n in range(0, 30, 2)]
-    with pytest.raises(SandboxError, match="more output notifications than were asked for"):
+    with pytest.raises(SandboxError, match="more output notifications than were requested"):
         receive_output(*flood, output(1, "31"), times=repeat(5.0))
 
 
@@ -324,6 +335,6 @@ def test_reported_output_that_breaks_the_contract_ends_the_sandbox(notice: bytes
 def test_output_that_was_not_asked_for_ends_the_sandbox() -> None:
     with (
         Serving(answering(output(1, "x"))) as client,
-        pytest.raises(SandboxError, match="than were asked for"),
+        pytest.raises(SandboxError, match="than were requested"),
     ):
         hello(client)

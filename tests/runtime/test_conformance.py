@@ -1,9 +1,9 @@
 """The conformance suite of all kinds of sandboxes."""
 
 import hashlib
+import os
 import random
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from resolver.events.observations import (
 from resolver.runtime.base import Machine
 from resolver.runtime.client import wrap_file
 from resolver.runtime.runtime import Runtime
+from tests.parts.processes import act_on_start
 from tests.parts.sandboxes import EVERY_KIND, git_dir_tar, shared_kinds
 from tests.parts.waiting import until
 
@@ -71,7 +72,7 @@ def test_exit_code_and_merged_output_are_returned(sandbox: Runtime) -> None:
 
 @every_sandbox
 def test_a_command_that_takes_too_long_gets_a_result(sandbox: Runtime) -> None:
-    found = run(sandbox, "printf '    indented code\\n'; sleep 30", timeout=0.5)
+    found = run(sandbox, "printf '    indented code\\n'; sleep 30", timeout=3)
     assert found.timed_out
     assert found.content.startswith("    indented code\n["), "the notice changed the output"
     assert run(sandbox, "echo alive").content.splitlines()[-1].strip("[]")
@@ -221,9 +222,10 @@ def test_orphans_are_reaped(own_sandbox: Runtime) -> None:
 @every_sandbox
 def test_closing_during_a_command_ends_it(sandbox_kind: str, new_machine: NewMachine) -> None:
     with Runtime(new_machine(sandbox_kind), command_timeout=60) as sandbox:
-        threading.Timer(0.5, sandbox.close).start()
+        sleep = f"sleep 50.25{os.getpid()}"
+        act_on_start(sleep, sandbox.close)
         with pytest.raises(SandboxError):
-            run(sandbox, "sleep 50")
+            run(sandbox, sleep)
     sandbox.close()
 
 
@@ -239,21 +241,22 @@ def test_a_command_gets_its_input(sandbox: Runtime) -> None:
 @every_sandbox
 def test_an_interrupt_ends_the_command_and_keeps_the_shell(sandbox: Runtime) -> None:
     run(sandbox, "cd /; NAME=kept")
-    timer = threading.Timer(0.4, sandbox.interrupt)
-    timer.start()
-    assert run(sandbox, "sleep 25").exit_code == 130
-    timer.join()
+    sleep = f"sleep 60.5{os.getpid()}"
+    interrupting = act_on_start(sleep, sandbox.interrupt)
+    assert run(sandbox, sleep).exit_code == 130
+    interrupting.join()
     assert run(sandbox, "echo $NAME; pwd").content.split() == ["kept", "/"]
 
 
 @every_sandbox
 def test_a_cell_ends_by_an_interrupt_and_by_its_timeout_and_state_is_kept(sandbox: Runtime) -> None:
-    sandbox.execute(IPythonRunCell(code="x = 41; import time"))
-    timer = threading.Timer(0.4, sandbox.interrupt)
-    timer.start()
-    for timeout in (None, 0.5):
-        found = sandbox.execute(IPythonRunCell(code="time.sleep(25)", timeout=timeout))
-        timer.join()
+    sandbox.execute(IPythonRunCell(code="x = 41; import subprocess, time"))
+    sleep = f"sleep 60.75{os.getpid()}"
+    interrupting = act_on_start(sleep, sandbox.interrupt)
+    code = f"subprocess.Popen({sleep!r}.split()); time.sleep(60)"
+    for cell in (IPythonRunCell(code=code), IPythonRunCell(code="time.sleep(25)", timeout=0.5)):
+        found = sandbox.execute(cell)
+        interrupting.join()
         assert isinstance(found, IPythonOutput)
         assert found.error
     again = sandbox.execute(IPythonRunCell(code="x + 1"))

@@ -210,16 +210,16 @@ def test_a_name_is_resolved_once_and_that_address_is_used() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         answers = iter([["127.0.0.1"], ["127.0.0.2"], ["169.254.169.254"]])
-        asked = []
+        resolved_hosts = []
 
         def turning(host: str, port: int) -> list[str]:
-            asked.append(host)
+            resolved_hosts.append(host)
             return next(answers)
 
         policy = EgressPolicy(AllowList.parse([f"private:turning.test:{port}"]), 10, turning)
         with policy.dial("turning.test", port) as made:
             assert made.getpeername() == ("127.0.0.1", port)
-    assert asked == ["turning.test"]
+    assert resolved_hosts == ["turning.test"]
 
 
 def test_an_unlisted_name_is_not_resolved() -> None:
@@ -227,7 +227,7 @@ def test_an_unlisted_name_is_not_resolved() -> None:
     policy = EgressPolicy(AllowList.parse(["example.org"]), 10, resolve)
     with pytest.raises(EgressRefusal, match="not on the allow-list") as refused:
         policy.dial("data-in-a-name.evil.example", 443)
-    assert resolve.asked == []
+    assert resolve.requested_hosts == []
     assert "example.org" in refused.value.hint
 
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import docker
 import pytest
 
-from resolver.errors import SandboxError
+from resolver.errors import SandboxError, SandboxLost
 from resolver.events.actions import CmdRun
 from resolver.events.observations import CmdOutput
 from resolver.runtime.base import Machine, SandboxSpec
+from resolver.runtime.client import wrap_folder
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.engine import (
+    RUN_LABEL,
     connect_engine,
     engine_answers,
     image_settings,
@@ -45,6 +47,22 @@ def test_an_unavailable_image_is_named(engine: docker.DockerClient) -> None:
         image_settings(engine, image)
     assert image in error.value.what
     assert "--image" in error.value.next_step
+
+
+@pytest.mark.engine
+def test_a_container_that_is_killed_before_its_server_starts_is_a_lost_sandbox(
+    engine: docker.DockerClient, new_machine: Callable[..., Machine]
+) -> None:
+    with new_machine(DOCKER_PYTHON, run="killed") as machine:
+        with pytest.raises(SandboxError) as refused:
+            machine.put_archive("/no/such/folder", wrap_folder("a"))
+        assert not isinstance(refused.value, SandboxLost)
+        [container] = engine.containers.list(filters={"label": f"{RUN_LABEL}=killed"})
+        container.kill()
+        with pytest.raises(SandboxLost):
+            machine.put_archive("/tmp", wrap_folder("a"))
+        with pytest.raises(SandboxLost):
+            machine.connect()
 
 
 @pytest.mark.engine
@@ -81,12 +99,12 @@ def tcp_engine(engine: docker.DockerClient) -> Iterator[str]:
         threads = [threading.Thread(target=accept, args=(listening, path, open_sockets))]
         threads[0].start()
         yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
-        for one in open_sockets:
+        for open_socket in open_sockets:
             try:
-                one.shutdown(socket.SHUT_RDWR)
+                open_socket.shutdown(socket.SHUT_RDWR)
             except OSError:
                 continue
-        threads[0].join(5)
+        threads[0].join(60)
 
 
 def accept(listening: socket.socket, path: str, open_sockets: list[socket.socket]) -> None:
@@ -103,9 +121,9 @@ def accept(listening: socket.socket, path: str, open_sockets: list[socket.socket
         for thread in copies[-2:]:
             thread.start()
     for thread in copies:
-        thread.join(5)
-    for one in open_sockets[1:]:
-        one.close()
+        thread.join(60)
+    for open_socket in open_sockets[1:]:
+        open_socket.close()
 
 
 def copy(source: socket.socket, target: socket.socket) -> None:

@@ -60,7 +60,7 @@ def test_closing_the_sandbox_ends_its_programs(sandbox: Runtime) -> None:
     reader.start()
     until(lambda: is_inside(reader, "wait"))
     sandbox.close()
-    reader.join(20)
+    reader.join(60)
     assert found == [b""]
     with pytest.raises(SandboxError):
         program.write(b"x")

@@ -220,39 +220,39 @@ def test_unreadable_certificates_are_named(tmp_path: Path) -> None:
 # What is given
 
 
-def asked(**fields: Any) -> SandboxRequest:
+def sandbox_request(**fields: Any) -> SandboxRequest:
     return SandboxRequest.model_validate_json(json.dumps({**ASKED, **fields}))
 
 
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"memory": "1025m"}, "1g of memory at most, 1025m"),
-        ({"memory": "2G"}, "1g of memory at most, 2G"),
-        ({"cpus": 1.5}, "1 of cpus at most, 1.5"),
-        ({"pids": 101}, "100 of pids at most, 101"),
-        ({"disk": 3 * 10**9}, "2 GB of disk at most, 3 GB"),
-        ({"environment": {"LD_PRELOAD": "x.so"}}, "takes no variables"),
+        ({"memory": "1025m"}, "limit for memory is 1g, but 1025m was"),
+        ({"memory": "2G"}, "limit for memory is 1g, but 2G was"),
+        ({"cpus": 1.5}, "limit for cpus is 1, but 1.5 was"),
+        ({"pids": 101}, "limit for pids is 100, but 101 was"),
+        ({"disk": 3 * 10**9}, "limit for disk is 2 GB, but 3 GB was"),
+        ({"environment": {"LD_PRELOAD": "x.so"}}, "accepts no environment variables"),
     ],
 )
 def test_a_request_beyond_the_operators_limits_is_refused(
     fields: dict[str, Any], says: str
 ) -> None:
     bounds = ServiceBounds("local", memory="1g", cpus=1.0, pids=100, disk=2 * 10**9)
-    bounds.check(asked())
+    bounds.check(sandbox_request())
     with pytest.raises(Refused, match=says):
-        bounds.check(asked(**fields))
+        bounds.check(sandbox_request(**fields))
 
 
 @pytest.mark.parametrize("memory", ["", "0", "-1g", "1t", "1 g", "lots"])
 def test_an_invalid_memory_size_is_refused(memory: str) -> None:
     with pytest.raises(UsageError, match="not an amount of memory"):
-        ServiceBounds("local").check(asked(memory=memory))
+        ServiceBounds("local").check(sandbox_request(memory=memory))
 
 
 def test_a_client_can_read_the_limits(new_server: NewServer) -> None:
     server = new_server("--max-memory", "1g", "--max-pids", "100")
-    with pytest.raises(SandboxError, match="100 of pids at most, 1024") as refused:
+    with pytest.raises(SandboxError, match="limit for pids is 100, but 1024 was") as refused:
         server.machine(memory="1g").__enter__()
     assert refused.value.next_step == (
         "set `pids` in RESOLVER_SANDBOX_LIMITS to 100 or less, or ask its operator"
@@ -271,10 +271,10 @@ def test_a_client_can_read_the_limits(new_server: NewServer) -> None:
 def test_only_listed_images_are_allowed(image: str, may: bool) -> None:
     bounds = ServiceBounds("docker", images=("ghcr.io/us/*", "debian:*"))
     if may:
-        bounds.check(asked(image=image))
+        bounds.check(sandbox_request(image=image))
     else:
         with pytest.raises(Refused, match="offers no sandbox with the image"):
-            bounds.check(asked(image=image))
+            bounds.check(sandbox_request(image=image))
 
 
 def test_a_request_names_every_property_of_the_sandbox_that_clients_decide() -> None:
@@ -466,8 +466,8 @@ def test_no_container_is_left_by_a_server_that_ends(
     name = f"ends-by-{number.value}-{os.getpid()}"
     server = new_server("--runtime", "docker", "--name", name)
     with client(server) as ask:
-        one = {**ASKED, "image": busybox_image}
-        while (answer := ask.put("/v1/sandboxes/not-connected", json=one)).status_code == 202:
+        request = {**ASKED, "image": busybox_image}
+        while (answer := ask.put("/v1/sandboxes/not-connected", json=request)).status_code == 202:
             continue
         assert answer.status_code == 200
     sandbox = Runtime(server.machine(image=busybox_image, memory="512m"), 30)

@@ -53,10 +53,10 @@ def test_two_hundred_actions_are_each_done_exactly_once(hostile: Forwarder) -> N
     hostile.cutter = lambda: chance.choice((chance.randint(1, 900), chance.randint(1, 6_000)))
     with sandbox_by(hostile) as sandbox:
         for number in range(200):
-            said = run(
+            result = run(
                 sandbox, f"echo {number} >> done; echo said {number}; printf %0200d {number}"
             )
-            assert said.startswith(f"said {number}\n")
+            assert result.startswith(f"said {number}\n")
         done = run(sandbox, "cat done")
         hostile.cutter = lambda: None
     assert done.split() == [str(number) for number in range(200)]
@@ -173,6 +173,6 @@ def test_a_restarted_server_reports_the_lost_sandbox(
         with pytest.raises(SandboxError) as lost:
             run(sandbox, "true")
     was_told = number == signal.SIGTERM
-    says = "the server of the sandbox was stopped" if was_told else "the server has no such sandbox"
+    says = "the sandbox server was stopped" if was_told else "the server has no such sandbox"
     assert says in lost.value.what
     assert not list(own_server.folder.glob("sandboxes-*/tmp/resolver-*"))

@@ -1,13 +1,15 @@
 """Tests that a container leaves nothing behind."""
 
+import os
 from collections.abc import Callable
 
 import docker
 import pytest
 
-from resolver.errors import SandboxError
+from resolver.errors import SandboxError, SandboxLost
 from resolver.events.actions import CmdRun
-from resolver.runtime.base import Machine
+from resolver.runtime.base import Machine, SandboxSpec
+from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import Runtime
 from tests.parts.sandboxes import DOCKER_PYTHON, kinds
 from tests.parts.waiting import becomes_true
@@ -45,3 +47,27 @@ def containers(engine: docker.DockerClient, run: str) -> int:
 
 def gone(engine: docker.DockerClient, run: str) -> bool:
     return becomes_true(lambda: containers(engine, run) == 0, 60)
+
+
+class UnremovableMachine(LocalMachine):
+    """A machine whose engine hangs when the sandbox is to be removed."""
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        raise SandboxError("the container could not be removed", "remove it")
+
+
+def test_a_sandbox_that_can_not_be_removed_does_not_hide_that_it_was_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def machine() -> UnremovableMachine:
+        return UnremovableMachine(SandboxSpec(image="", run="test"), os.environ)
+
+    with pytest.raises(SandboxLost), Runtime(machine(), command_timeout=30):
+        raise SandboxLost("the sandbox was lost: the action server did not answer")
+    assert "could not be removed" in caplog.text
+    with (
+        pytest.raises(SandboxError, match="could not be removed"),
+        Runtime(machine(), command_timeout=30),
+    ):
+        pass

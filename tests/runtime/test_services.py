@@ -1,4 +1,4 @@
-"""Services beside a Docker sandbox: reachable at localhost, without a network, gone afterwards."""
+"""Services next to a Docker sandbox: reachable at localhost, without a network, gone afterwards."""
 
 import docker
 import pytest
@@ -36,8 +36,8 @@ def run(sandbox: Runtime, command: str) -> str:
 def containers(engine: docker.DockerClient, run: str) -> list[str]:
     filters = {"label": [f"{RUN_LABEL}={run}", SERVICE_LABEL]}
     return [
-        each.short_id
-        for each in engine.containers.list(all=True, ignore_removed=True, filters=filters)
+        container.short_id
+        for container in engine.containers.list(all=True, ignore_removed=True, filters=filters)
     ]
 
 

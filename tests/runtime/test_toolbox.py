@@ -1,5 +1,6 @@
 """Tests of the toolbox archive: its content, and when it is built."""
 
+import fcntl
 import os
 import tarfile
 import threading
@@ -9,6 +10,7 @@ import pytest
 
 from resolver.errors import SandboxError
 from resolver.runtime.toolbox import ENTRY, PREFIX, Toolbox, find_patchelf, loader_of
+from tests.parts.waiting import is_inside, until
 
 
 @pytest.fixture(scope="module")
@@ -71,22 +73,40 @@ def test_the_toolbox_is_built_once_and_reused(toolbox: Toolbox, archive: Path) -
     assert again.stat().st_mtime_ns == made.st_mtime_ns
 
 
-def test_concurrent_builds_succeed_and_old_ones_are_removed(tmp_path: Path) -> None:
-    sizes = []
+def test_of_concurrent_builds_one_is_made_and_old_ones_are_removed(tmp_path: Path) -> None:
     cache = tmp_path / "deep" / "cache"
     cache.mkdir(parents=True)
     (cache / "toolbox-old.tar").touch()
     os.utime(cache / "toolbox-old.tar", (0, 0))
+    builds: list[Path] = []
+    may_end, archives = threading.Event(), []
+
+    def build(file: Path) -> None:
+        builds.append(file)
+        assert may_end.wait(60)
+        file.write_text("built")
+
+    toolbox = Toolbox(cache, build=build)
     threads = [
-        threading.Thread(target=lambda: sizes.append(Toolbox(cache).archive().stat().st_size))
+        threading.Thread(target=lambda: archives.append(toolbox.archive().read_text()))
         for _ in range(2)
     ]
     for thread in threads:
         thread.start()
+    until(lambda: builds and any(is_inside(thread, "_build_lock") for thread in threads))
+    may_end.set()
     for thread in threads:
         thread.join()
-    assert len(sizes) == 2
-    assert [path.name for path in cache.iterdir()] == [f"toolbox-{Toolbox(cache).key}.tar"]
+    assert archives == ["built"] * 2 and len(builds) == 1
+    assert [path.name for path in cache.iterdir()] == [f"toolbox-{toolbox.key}.tar"]
+
+
+def test_a_build_that_does_not_end_holds_nobody_up(tmp_path: Path) -> None:
+    other = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    toolbox = Toolbox(tmp_path, build=lambda file: file.touch(), wait_seconds=0)
+    assert toolbox.archive().is_file()
+    os.close(other)
 
 
 def test_without_git_the_error_says_what_to_install(tmp_path: Path) -> None:

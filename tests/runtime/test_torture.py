@@ -96,7 +96,7 @@ def test_after_a_fork_bomb_the_sandbox_is_usable(narrow: Runtime, bomb: str) -> 
 
 
 @in_python_container
-def test_a_shell_that_takes_all_memory_is_replaced_and_the_agent_told(sandbox: Runtime) -> None:
+def test_a_shell_that_takes_all_memory_is_replaced_and_the_agent_informed(sandbox: Runtime) -> None:
     run(sandbox, "cd /usr; export KEPT=yes")
     found = run(sandbox, "x=$(head -c 900M /dev/zero | tr '\\0' x); echo no", 60)
     assert found.exit_code == 137 and "memory limit" in found.content
@@ -104,7 +104,7 @@ def test_a_shell_that_takes_all_memory_is_replaced_and_the_agent_told(sandbox: R
 
 
 @in_python_container
-def test_a_program_that_takes_all_memory_is_killed_and_the_agent_told(sandbox: Runtime) -> None:
+def test_a_program_that_takes_all_memory_is_killed_and_the_agent_informed(sandbox: Runtime) -> None:
     run(sandbox, "KEPT=yes")
     found = run(sandbox, "python3 -c 'x = b\"x\" * (900 << 20)'", 60)
     assert found.exit_code == 137 and "memory limit" in found.content
@@ -113,7 +113,7 @@ def test_a_program_that_takes_all_memory_is_killed_and_the_agent_told(sandbox: R
 
 
 @in_python_container
-def test_a_cell_that_takes_all_memory_is_ended_and_the_agent_told(sandbox: Runtime) -> None:
+def test_a_cell_that_takes_all_memory_is_ended_and_the_agent_informed(sandbox: Runtime) -> None:
     found = cell(sandbox, "x = b'x' * (900 << 20)")
     assert found.error and "died" in found.content and "memory limit" in found.content
     assert cell(sandbox, "6 * 7").content == "42"

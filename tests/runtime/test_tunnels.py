@@ -82,7 +82,7 @@ class Inside:
             taken.extend(self.ledger.take())
             return len(taken) >= count
 
-        becomes_true(are_all, 10, pause=0.01)
+        becomes_true(are_all, 60, pause=0.01)
         return taken
 
     def close(self) -> None:
@@ -113,8 +113,8 @@ def request(path: str, port: int) -> bytes:
 def test_a_connection_is_carried_and_counted(outside: Outside) -> None:
     with inside(let_out(outside.entry)) as box:
         assert box.open(1, NAME, outside.port).method == "tunnel_opened"
-        asked = request("/x", outside.port)
-        box.say("tunnel_data", 1, data=asked)
+        sent_request = request("/x", outside.port)
+        box.say("tunnel_data", 1, data=sent_request)
         data, closed = box.until_close(1)
         assert data.endswith(f"/x {NAME}:{outside.port}\n".encode())
         assert (closed.status, closed.reason) == (200, "")
@@ -125,7 +125,10 @@ def test_a_connection_is_carried_and_counted(outside: Outside) -> None:
             True,
             "",
         )
-        assert (connections.bytes_sent, connections.bytes_received) == (len(asked), len(data))
+        assert (connections.bytes_sent, connections.bytes_received) == (
+            len(sent_request),
+            len(data),
+        )
         assert 0 <= connections.seconds < 10 and connections.id == -1
 
 
@@ -271,13 +274,13 @@ def test_open_connections_are_logged_when_the_sandbox_ends(outside: Outside) -> 
 
 
 def test_without_a_policy_a_tunnel_frame_is_an_error() -> None:
-    ours, theirs = socket.socketpair()
-    client = WireClient(SocketChannel(ours))
-    theirs.sendall(wire.tunnel_notice(wire.TunnelFrame("tunnel_open", 1, host="x", port=1)))
+    near, far = socket.socketpair()
+    client = WireClient(SocketChannel(near))
+    far.sendall(wire.tunnel_notice(wire.TunnelFrame("tunnel_open", 1, host="x", port=1)))
     with pytest.raises(SandboxError, match="an unexpected"):
         client.call("interrupt", {}, wire.InterruptResult, 10)
     client.close()
-    theirs.close()
+    far.close()
 
 
 def frame(method: str, **params: object) -> bytes:
@@ -334,7 +337,7 @@ def test_a_hostile_frame_ends_the_sandbox_with_a_clear_error(sent: bytes) -> Non
     release = threading.Event()
 
     def resolve(host: str, port: int) -> list[str]:
-        release.wait(20)
+        release.wait(60)
         return []
 
     policy = let_out(f"private:{NAME}:1", "private:slow.test:1")
@@ -354,7 +357,7 @@ def test_the_number_of_threads_is_limited_in_a_flood() -> None:
     def resolve(host: str, port: int) -> list[str]:
         nonlocal most
         most = max(most, threading.active_count())
-        release.wait(20)
+        release.wait(60)
         return []
 
     before = threading.active_count()
@@ -404,7 +407,7 @@ def test_any_frames_end_in_an_error_or_are_carried_and_never_hang(sent: list[byt
             box.socket.shutdown(socket.SHUT_WR)
         assert box.lost().startswith("the sandbox was lost: ")
         box.client.close()
-        draining.join(5)
+        draining.join(60)
         assert not draining.is_alive()
 
 

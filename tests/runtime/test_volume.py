@@ -1,7 +1,12 @@
 """Tests of filling the toolbox's volume."""
 
 import io
+import math
+import random
 import re
+import signal
+import subprocess
+import sys
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -15,7 +20,14 @@ import pytest
 from resolver.runtime.base import SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.toolbox import ENTRY, PREFIX, Toolbox
-from resolver.runtime.volume import fill_volume, remove_other_versions, toolbox_mount, volume_name
+from resolver.runtime.volume import (
+    LOCK_LABEL,
+    fill_volume,
+    remove_other_versions,
+    toolbox_mount,
+    volume_name,
+)
+from tests.parts.waiting import becomes_true, until
 
 pytestmark = pytest.mark.engine
 
@@ -105,6 +117,78 @@ def test_an_interrupted_filling_is_repeated(
         pass
     names = [c.name for c in engine.containers.list(all=True, ignore_removed=True)]
     assert f"{volume_name(own_toolbox)}-fill" not in names
+
+
+FILL = """
+import os, sys
+from pathlib import Path
+from resolver.runtime.engine import connect_engine
+from resolver.runtime.toolbox import Toolbox
+from resolver.runtime.volume import fill_volume
+toolbox = Toolbox(Path(sys.argv[1]))
+toolbox.key = sys.argv[2]
+fill_volume(connect_engine(os.environ), toolbox, sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_killed_filling_is_repeated_at_once(
+    engine: docker.DockerClient,
+    own_toolbox: Toolbox,
+    small_archive: Path,
+    busybox_image: str,
+    attempt: int,
+) -> None:
+    arguments = [str(small_archive.parent / f"{attempt}"), own_toolbox.key, busybox_image]
+    cache = Path(arguments[0])
+    cache.mkdir()
+    (cache / f"toolbox-{own_toolbox.key}.tar").symlink_to(small_archive)
+    filler = subprocess.Popen([sys.executable, "-c", FILL, *arguments])
+    helper = {"name": f"^/{volume_name(own_toolbox)}-fill$"}
+    until(lambda: engine.api.containers(all=True, filters=helper) or filler.poll() is not None)
+    becomes_true(lambda: filler.poll() is not None, random.uniform(0, 0.4))
+    filler.kill()
+    was_killed = filler.wait() == -signal.SIGKILL
+    left = [each["Labels"] for each in engine.api.containers(all=True, filters=helper)]
+    assert was_killed or not left
+    # Without an end of the wait for a helper, the test would never end.
+    fill_volume(engine, own_toolbox, busybox_image, lock_seconds=math.inf)
+    assert not engine.api.containers(all=True, filters=helper)
+    with tarfile.open(small_archive) as whole:
+        files = {member.name: member.size for member in whole if member.isfile()}
+    assert files_of(engine, own_toolbox, busybox_image) == files
+    with machine(engine, own_toolbox, busybox_image):
+        pass
+
+
+def test_the_helper_of_another_machine_is_not_removed_before_the_deadline(
+    engine: docker.DockerClient, own_toolbox: Toolbox, busybox_image: str
+) -> None:
+    name = f"{volume_name(own_toolbox)}-fill"
+    labels = {LOCK_LABEL: "another-machine"}
+    helper = engine.containers.create(busybox_image, "x", name=name, labels=labels)
+    waiting = threading.Thread(target=fill_volume, args=(engine, own_toolbox, busybox_image))
+    waiting.start()
+    try:
+        waiting.join(timeout=2)
+        helper.reload()
+        assert waiting.is_alive()
+    finally:
+        helper.remove()
+        waiting.join()
+    assert holds(engine, own_toolbox, busybox_image, ENTRY)
+
+
+def files_of(engine: docker.DockerClient, toolbox: Toolbox, image: str) -> dict[str, int]:
+    """Each file of the volume, with its size."""
+    looking = engine.containers.create(image, "x", mounts=[toolbox_mount(toolbox, read_only=True)])
+    try:
+        stream, _ = looking.get_archive(PREFIX)
+        packed = io.BytesIO(b"".join(stream))
+    finally:
+        looking.remove()
+    with tarfile.open(fileobj=packed) as tar:
+        return {m.name.partition("/")[2]: m.size for m in tar if m.isfile()}
 
 
 def test_an_image_can_not_put_files_into_the_toolbox(

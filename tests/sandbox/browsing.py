@@ -27,7 +27,7 @@ def pids_with(words: str) -> list[int]:
     return found
 
 
-def are_gone(words: str, seconds: float = 10) -> bool:
+def are_gone(words: str, seconds: float = 60) -> bool:
     """No process has these words; those that were killed just now may take their time to end."""
     return becomes_true(lambda: not pids_with(words), seconds)
 
@@ -53,8 +53,7 @@ class Browsing:
         return str(self.shown["output"])
 
     def open(self, path: str, timeout: float = 60) -> str:
-        """A page of the site, in the one tab that there is then."""
-        self.run("new_tab()\ntab_focus(0)\ntab_close()\ntab_focus(0)")
+        """A page of the site, in the active tab."""
         return self.run(f"goto('{self.site}{path}')", timeout)
 
     def bid(self, words: str) -> str:

@@ -59,7 +59,7 @@ class Connection:
 
     def end_of_input(self) -> int:
         self._stdin.close()
-        return self.process.wait(20)
+        return self.process.wait(120)
 
     def kill(self) -> None:
         self.process.kill()

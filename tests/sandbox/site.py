@@ -64,15 +64,18 @@ PAGES = {
     "</script><button onclick=window.close()>Close me</button>",
     "/loop": "<title>Loop</title>before<script>while(true){}</script>",
     "/alerts": "<title>Alerts</title><script>while(true) alert('again')</script>",
+    "/waiting": "<title>Waiting</title><script>fetch('/silent')</script><button>Over</button>",
     "/popups": "<title>Popups</title>"
     "<button onclick=\"for(let i=0;i<30;i++)window.open('/welcome')\">"
     "All</button>",
     "/fork": "<title>Fork</title><script>history.pushState(0,0,'/else')</script>Forked",
     "/outward": "<a href='file:///etc/hostname'>file</a><iframe src='file:///etc/hostname'></iframe>",
-    "/shadows": "<title>Shadows</title><script>for(let i=0;i<3000;i++){const d=document."
+    "/shadows": "<title>Shadows</title><body><script>for(let i=0;i<1000;i++){const d=document."
     "createElement('div');d.attachShadow({mode:'closed'}).innerHTML='<b>x</b>'.repeat(10);"
     "document.body.append(d)}</script>",
-    "/deep": "<title>Deep</title><script>let e=document.body;for(let i=0;i<3000;i++)"
+    "/deep": f"<title>Deep</title>{'<div>' * 500}bottom",
+    # More than Chromium's layout survives.
+    "/abyss": "<title>Abyss</title><body><script>let e=document.body;for(let i=0;i<3000;i++)"
     "{const d=document.createElement('div');e.append(d);e=d}e.textContent='bottom'</script>",
     "/name": "<title>" + "T" * 5_000_000 + "</title><button aria-label='"
     + "n" * 5_000_000 + "'>b</button>",
@@ -91,7 +94,7 @@ class _Site(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Pages)
-        self.asked: list[str] = []
+        self.requested_paths: list[str] = []
         self.closing = threading.Event()
 
 
@@ -103,7 +106,7 @@ class _Pages(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        self.server.asked.append(self.path)
+        self.server.requested_paths.append(self.path)
         try:
             if path == "/moved":
                 self.send_response(302)
@@ -121,9 +124,9 @@ class _Pages(BaseHTTPRequestHandler):
             if path == "/endless":
                 for _ in range(1024):
                     self.wfile.write(b"<p>endless</p>" * 75_000)
-            asked = "\n".join(self.server.asked)
+            requested_paths = "\n".join(self.server.requested_paths)
             self.wfile.write(
-                PAGES.get(path, asked if path == "/asked" else "a slow answer").encode()
+                PAGES.get(path, requested_paths if path == "/asked" else "a slow answer").encode()
             )
         except OSError:
             pass  # the browser had enough

@@ -237,7 +237,7 @@ def test_a_url_can_be_opened_directly(browsing: Browsing) -> None:
     assert "Title: Sign up" in result["output"]
 
 
-def asked(site: str) -> list[str]:
+def requested_paths(site: str) -> list[str]:
     """The paths that the site was asked for."""
     with urlopen(f"{site}/asked") as answer:
         return str(answer.read().decode()).split("\n")
@@ -247,11 +247,11 @@ def test_ping_and_interrupt_are_answered_while_a_page_loads(browsing: Browsing) 
     browsing.open("/doings")
     connection = browsing.connection
     code = f"click('{browsing.bid('Fetch')}')\nnoop(20000)"
-    before = asked(browsing.site).count("/slow")
+    before = requested_paths(browsing.site).count("/slow")
     waiting = connection.send("browse", code=code, timeout=60)
     ping = connection.send("ping")
     assert connection.receive()["id"] == ping
-    until(lambda: asked(browsing.site).count("/slow") > before)
+    until(lambda: requested_paths(browsing.site).count("/slow") > before)
     interrupt = connection.send("interrupt")
     answers = {answer["id"]: answer for answer in (connection.receive(), connection.receive())}
     assert answers[interrupt]["result"] == {"interrupted": True}
@@ -274,21 +274,18 @@ def test_the_browser_ends_with_the_server_and_writes_nothing_to_the_workspace(
     assert list(live.root.iterdir()) == []
 
 
-def test_a_browser_that_died_is_started_again(
-    chromium_program: str, tmp_path_factory: pytest.TempPathFactory, site: str
-) -> None:
-    folder = tmp_path_factory.mktemp("e")
-    live = start_browsing(folder, site)
-    live.open("/form")
-    for pid in pids_with(f"--user-data-dir={folder}/scratch/browser"):
+def test_a_browser_that_died_is_started_again(browsing: Browsing) -> None:
+    browsing.open("/form")
+    pids = pids_with(f"--user-data-dir={browsing.root.parent}/scratch/browser")
+    assert pids
+    for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    shown = live.run(f"goto('{site}/form')")
-    if live.shown["error"]:
+    shown = browsing.run(f"goto('{browsing.site}/form')")
+    if browsing.shown["error"]:
         assert "the next action starts a new one" in shown
-        shown = live.run(f"goto('{site}/form')")
+        shown = browsing.run(f"goto('{browsing.site}/form')")
     assert "Title: Sign up" in shown
-    live.end()
 
 
 def test_without_chromium_browsing_is_refused_with_a_hint(tmp_path: Path, site: str) -> None:

@@ -153,8 +153,8 @@ def test_undo_does_not_overwrite_changes_of_others(editor: Editor, root: Path) -
 
 def test_an_ambiguous_text_is_refused_with_its_lines(editor: Editor, root: Path) -> None:
     (root / "f").write_text("x = 1\ny\nx = 1\n\nx = 1\n")
-    said = _refused(editor.str_replace, "f", "x = 1", "x = 2")
-    assert "3 times" in said and "lines 1, 3, 5" in said
+    message = _refused(editor.str_replace, "f", "x = 1", "x = 2")
+    assert "3 times" in message and "lines 1, 3, 5" in message
 
 
 def test_overlapping_matches_are_ambiguous(editor: Editor, root: Path) -> None:
@@ -164,10 +164,10 @@ def test_overlapping_matches_are_ambiguous(editor: Editor, root: Path) -> None:
 
 def test_a_near_miss_is_shown(editor: Editor, root: Path) -> None:
     (root / "f").write_text("def f(a):\n    return a + 1\n\n\ndef g():\n    pass\n")
-    said = _refused(editor.str_replace, "f", "def f(a):\n  return a + 1\n", "x")
-    assert "white space only" in said and "     2\t    return a + 1" in said
-    said = _refused(editor.str_replace, "f", "    retrun a + 1", "x")
-    assert "nearest" in said and "     2\t    return a + 1" in said
+    message = _refused(editor.str_replace, "f", "def f(a):\n  return a + 1\n", "x")
+    assert "white space only" in message and "     2\t    return a + 1" in message
+    message = _refused(editor.str_replace, "f", "    retrun a + 1", "x")
+    assert "nearest" in message and "     2\t    return a + 1" in message
     assert "No lines in it" in _refused(editor.str_replace, "f", "zzzzzz qqqq", "x")
 
 

@@ -2,7 +2,6 @@
 
 import base64
 import os
-import threading
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 
 from resolver.sandbox.ipython import IPython
 from resolver.sandbox.wire import MAX_TEXT
-from tests.parts.processes import count_running, is_alive
+from tests.parts.processes import act_on_start, count_running, is_alive
 from tests.parts.waiting import until
 
 
@@ -78,9 +77,9 @@ def test_an_error_is_explained_without_colours(
 
 def test_a_cell_that_takes_too_long_is_interrupted_and_state_kept(ipython: IPython) -> None:
     _run(ipython, "kept = 7")
-    result = _run(ipython, "print('begun')\nwhile True: pass", 0.5)
+    result = _run(ipython, "import time\nprint('begun')\nwhile True: time.sleep(1)", 4)
     assert result["error"] and result["output"].startswith("begun\n")
-    assert "KeyboardInterrupt" in result["output"] and "after 0.5 s" in result["output"]
+    assert "KeyboardInterrupt" in result["output"] and "after 4 s" in result["output"]
     assert _run(ipython, "kept")["output"] == "7"
 
 
@@ -119,9 +118,10 @@ def test_a_session_that_dies_between_cells_is_reported_at_the_next(ipython: IPyt
 
 
 def test_an_interrupt_from_another_thread_ends_the_cell(ipython: IPython) -> None:
-    _run(ipython, "import time")
-    threading.Timer(0.4, until, [ipython.interrupt]).start()
-    assert "KeyboardInterrupt" in _run(ipython, "time.sleep(60)")["output"]
+    sleep = f"sleep 60.75{os.getpid()}"
+    act_on_start(sleep, ipython.interrupt)
+    code = f"import subprocess, time; subprocess.Popen({sleep!r}.split()); time.sleep(60)"
+    assert "KeyboardInterrupt" in _run(ipython, code, 60)["output"]
     assert not ipython.interrupt()
 
 
@@ -143,15 +143,15 @@ def _wheel(folder: Path) -> None:
 
 def test_a_package_is_installed_for_the_session_alone(ipython: IPython, tmp_path: Path) -> None:
     _wheel(tmp_path)
-    said = _run(ipython, f"%pip install --no-index --find-links {tmp_path} greeting", 120)
-    assert "for this IPython session alone" in said["output"], said
+    result = _run(ipython, f"%pip install --no-index --find-links {tmp_path} greeting", 120)
+    assert "for this IPython session alone" in result["output"], result
     assert _run(ipython, "import greeting; greeting.word")["output"] == "'hello'"
     assert "No module named" in _run(ipython, "!python3 -c 'import greeting'")["output"]
 
 
 def test_a_failed_installation_says_why(ipython: IPython) -> None:
-    said = _run(ipython, "pip install --no-index no-such-package", 120)["output"]
-    assert "No matching distribution" in said and "Installed" not in said
+    output = _run(ipython, "pip install --no-index no-such-package", 120)["output"]
+    assert "No matching distribution" in output and "Installed" not in output
 
 
 def test_other_installers_are_refused_with_a_hint(ipython: IPython) -> None:
@@ -212,8 +212,8 @@ def test_the_edit_functions_change_files(ipython: IPython) -> None:
         "is created"
         in _run(ipython, "create_file('calc.py', 'def f():\\n    return 1\\n')")["output"]
     )
-    said = _run(ipython, "edit_file_by_replace('calc.py', 'return 1', 'return 2')")["output"]
-    assert "     2\t    return 2" in said
+    output = _run(ipython, "edit_file_by_replace('calc.py', 'return 1', 'return 2')")["output"]
+    assert "     2\t    return 2" in output
     _run(ipython, "insert_content_at_line('calc.py', 1, '# first')")
     _run(ipython, "append_file('calc.py', 'x = f()')")
     assert _run(ipython, "print(open('calc.py').read())")["output"] == (
@@ -224,9 +224,9 @@ def test_the_edit_functions_change_files(ipython: IPython) -> None:
 def test_an_edit_function_refuses_a_broken_edit_and_shows_it(ipython: IPython) -> None:
     _run(ipython, "_ = open('whole.py', 'w').write('x = (1)\\n')")
     result = _run(ipython, "edit_file_by_replace('whole.py', '(1)', '(1')")
-    said = result["output"]
-    assert "was not made" in said and "was never closed" in said and not result["error"]
-    assert "     1\tx = (1\n" in said and "     1\tx = (1)\n" in said
+    output = result["output"]
+    assert "was not made" in output and "was never closed" in output and not result["error"]
+    assert "     1\tx = (1\n" in output and "     1\tx = (1)\n" in output
     assert _run(ipython, "open('whole.py').read()")["output"] == "'x = (1)\\n'"
 
 

@@ -103,7 +103,7 @@ def test_ending_a_program_wakes_its_reader(live: Programs) -> None:
     reader.start()
     until(lambda: is_inside(reader, "read"))
     live.end(number)
-    reader.join(5)
+    reader.join(60)
     assert found == [(b"", True, "")]
 
 

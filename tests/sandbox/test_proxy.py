@@ -396,9 +396,9 @@ def test_a_frame_is_decoded_unchanged(
 
 
 def test_two_proxies_on_one_machine_have_two_ports(hosts: Callable[..., Host]) -> None:
-    one, other = hosts(echo), hosts(echo)
-    assert one.proxy.port != other.proxy.port
-    assert PORT in (one.proxy.port, other.proxy.port) or one.proxy.port > 1024
+    first, second = hosts(echo), hosts(echo)
+    assert first.proxy.port != second.proxy.port
+    assert PORT in (first.proxy.port, second.proxy.port) or first.proxy.port > 1024
 
 
 def test_proxy_variables_name_the_proxy_without_a_credential() -> None:
@@ -437,14 +437,14 @@ def test_a_tunnel_notification_is_not_a_request(let_out: Connection) -> None:
 
 
 def test_programs_of_a_server_with_a_proxy_find_it(let_out: Connection) -> None:
-    said = let_out.shell("echo $http_proxy $HTTPS_PROXY")["output"].split()
+    variables = let_out.shell("echo $http_proxy $HTTPS_PROXY")["output"].split()
     code = "import os; print(os.environ['https_proxy'])"
-    assert said == [let_out.call("run_cell", code=code, timeout=30)["output"].strip()] * 2
-    port = int(said[0].rpartition(":")[2])
+    assert variables == [let_out.call("run_cell", code=code, timeout=30)["output"].strip()] * 2
+    port = int(variables[0].rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), 5) as connection:
         connection.sendall(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n")
-        asked = let_out.receive()
-        assert asked["method"] == "tunnel_open" and asked["params"]["host"] == "a.example"
+        frame = let_out.receive()
+        assert frame["method"] == "tunnel_open" and frame["params"]["host"] == "a.example"
         close = wire.TunnelFrame("tunnel_close", 1, status=403, reason="no")
         let_out.raw(wire.tunnel_notice(close))
         assert connection.recv(1000).startswith(b"HTTP/1.1 403 Forbidden: no\r\n")

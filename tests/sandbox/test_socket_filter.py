@@ -65,5 +65,5 @@ def test_the_filter_can_not_be_removed() -> None:
         "print(libc.prctl(22, 0, 0, 0, 0) != 0, libc.prctl(38, 0, 0, 0, 0) != 0)\n"
         "socket.socket(socket.AF_VSOCK)\n"
     )
-    said = _behind(code)
-    assert said.startswith("True True") and "Address family not supported" in said
+    output = _behind(code)
+    assert output.startswith("True True") and "Address family not supported" in output

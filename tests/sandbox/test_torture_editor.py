@@ -186,8 +186,8 @@ def test_an_edit_that_breaks_the_syntax_is_made_with_a_note(
     editor: Editor, root: Path, name: str, text: str, old: str, new: str, word: str
 ) -> None:
     (root / name).write_text(text)
-    said = editor.str_replace(name, old, new)["output"]
-    assert "can't be parsed: " in said and word in said
+    output = editor.str_replace(name, old, new)["output"]
+    assert "can't be parsed: " in output and word in output
     assert (root / name).read_text() == text.replace(old, new)
 
 
@@ -199,10 +199,10 @@ def test_a_file_that_was_broken_before_gets_no_note(editor: Editor, root: Path) 
 def test_a_strict_editor_shows_the_refused_edit(root: Path, tmp_path: Path) -> None:
     editor = Editor(str(root), str(tmp_path / "scratch"), strict=True)
     (root / "f.py").write_text("a = 1\n\ndef f():\n    return a\n")
-    said = _refused(editor.str_replace, "f.py", "def f():", "def f(:")
-    assert "line 3: invalid syntax" in said
-    assert said.index("     3\tdef f(:") < said.index("     3\tdef f():")
-    assert "Nothing has changed" in said
+    message = _refused(editor.str_replace, "f.py", "def f():", "def f(:")
+    assert "line 3: invalid syntax" in message
+    assert message.index("     3\tdef f(:") < message.index("     3\tdef f():")
+    assert "Nothing has changed" in message
     assert (root / "f.py").read_text() == "a = 1\n\ndef f():\n    return a\n"
     assert "No edit" in _refused(editor.undo_edit, "f.py")
 

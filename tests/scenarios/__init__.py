@@ -1,1 +1,1 @@
-"""Whole stories on one repository, and what a person sees at their end, comment by comment."""
+"""Whole stories on one repository, and the comments that people see at their end."""

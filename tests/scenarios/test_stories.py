@@ -1,4 +1,4 @@
-"""Stories of a maintainer's day, from the first word to what stands on the pages at the end."""
+"""Stories of a maintainer's day: the requests, and the comments on the pages at their end."""
 
 import pytest
 
@@ -133,7 +133,7 @@ def test_what_others_pushed_meanwhile_stays(town: Town) -> None:
     assert len(town.commits(pull)) >= 3
 
 
-def test_a_fresh_request_on_the_issue_goes_on_with_its_open_pull_request(town: Town) -> None:
+def test_a_fresh_request_on_the_issue_continues_with_its_open_pull_request(town: Town) -> None:
     issue = town.opens("zoe", "add subtracts", "2 + 2 gives 0.")
     town.script(FIX, FIXED)
     town.says("mona", issue, "@agent please fix this")
@@ -141,7 +141,9 @@ def test_a_fresh_request_on_the_issue_goes_on_with_its_open_pull_request(town: T
     town.answered(issue)
     assert pull.pull is not None
     branch = pull.pull.head
-    theirs = town.github.commit(NAME, branch, {"README.md": "# calc, by mona\n"}, "Say who", "mona")
+    pushed_commit = town.github.commit(
+        NAME, branch, {"README.md": "# calc, by mona\n"}, "Say who", "mona"
+    )
     town.script(
         bash("cat README.md; echo 'assert add(-1, -2) == -3' >>test_calc.py"),
         finish("Test negative numbers\n\nThey add up."),
@@ -151,7 +153,7 @@ def test_a_fresh_request_on_the_issue_goes_on_with_its_open_pull_request(town: T
     assert "by mona" in str(town.endpoint.requests[-1].body)
     assert town.pulls() == [pull] and town.forge.branches(town.repository) == [branch]
     assert town.commits(pull) == ["Make add add", "Say who", "Test negative numbers"]
-    assert town.repository.git.text("rev-parse", f"refs/heads/{branch}^") == theirs
+    assert town.repository.git.text("rev-parse", f"refs/heads/{branch}^") == pushed_commit
     assert f"Fixes #{issue.number}" in (pull.body or "") and "They add up." in (pull.body or "")
     assert town.page(issue) == [
         ("mona", "@agent please fix this"),

@@ -46,7 +46,7 @@ class Town:
         self.server.check()
 
     def script(self, *answers: Answer) -> None:
-        """What the model answers next, whoever asks."""
+        """Set the next answers of the model, for any request."""
         self.endpoint.script(*answers)
 
     # What people do
@@ -117,7 +117,7 @@ class Town:
         return self.ended(thread)
 
     def ended(self, thread: Issue) -> list[str]:
-        """What our comments on the thread say of work that has ended."""
+        """Return Resolver's comments in the conversation about work that has ended."""
         comments = (c.body for c in self.forge.final_comments(thread))
         return [seen(body) for body in comments if " ending=progress" not in body.split("\n")[0]]
 
@@ -129,8 +129,8 @@ class Town:
     def replies(self, pull: Issue, review: Review) -> list[str]:
         """Our answers in the review's conversations."""
         asked = {comment.id for comment in review.comments}
-        ours = (c for c in pull.review_comments if c.author.login == BOT)
-        return [seen(c.body) for c in ours if c.in_reply_to in asked]
+        answers = (c for c in pull.review_comments if c.author.login == BOT)
+        return [seen(c.body) for c in answers if c.in_reply_to in asked]
 
     def content(self, pull: Issue, path: str) -> str:
         """A file as the pull request's branch has it."""
@@ -149,7 +149,7 @@ class Town:
 
 
 def seen(body: str) -> str:
-    """What a person sees of a comment's source."""
+    """Return the visible part of a comment's source."""
     return _HIDDEN.sub("", body).strip()
 
 

@@ -17,7 +17,7 @@ def commands(name: str) -> list[str]:
 
 
 def is_held_back(command: str) -> bool:
-    """Whether the command is of the half that was not looked at while the rules were written."""
+    """Return True if the command is in the half that was held back while the rules were written."""
     return hashlib.sha256(command.encode()).digest()[0] % 2 == 1
 
 

@@ -54,9 +54,9 @@ def test_a_name_without_a_tag_gets_one(name: str) -> None:
 
 
 @pytest.mark.parametrize(("image", "why"), [
-    *((each, "made by Resolver") for each in OWN),
-    *((each, "its id on the engine") for each in IDS),
-    *((each, "not the name of an image") for each in NONE),
+    *((image, "made by Resolver") for image in OWN),
+    *((image, "its id on the engine") for image in IDS),
+    *((image, "not the name of an image") for image in NONE),
 ])  # fmt: skip
 def test_an_image_of_the_engine_is_refused_with_a_reason(image: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as caught:

@@ -34,11 +34,11 @@ redactor = Redactor(SECRETS)
 def unchanging_base64(data: bytes, offset: int) -> str:
     """The characters of the secret's base64 that don't depend on what stands around it."""
     after = 3 + -(offset + len(data)) % 3  # no padding, which would be the same in both
-    one, other = (
+    first, second = (
         base64.b64encode(byte * offset + data + byte * after).decode() for byte in (b"\0", b"\xff")
     )
-    same = [i for i, pair in enumerate(zip(one, other, strict=True)) if pair[0] == pair[1]]
-    return one[same[0] : same[-1] + 1]
+    same = [i for i, pair in enumerate(zip(first, second, strict=True)) if pair[0] == pair[1]]
+    return first[same[0] : same[-1] + 1]
 
 
 def forms(secret: str) -> list[str]:

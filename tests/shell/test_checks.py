@@ -148,13 +148,13 @@ NO_CHECKS = [
 @pytest.mark.parametrize("command", PASSES)
 def test_the_exit_code_is_that_of_the_check(command: str) -> None:
     read = read_checks(command)
-    assert read.checks and read.vouched
+    assert read.checks and read.is_conclusive
 
 
 @pytest.mark.parametrize("command", HIDDEN)
 def test_the_exit_code_is_not_that_of_the_check(command: str) -> None:
     read = read_checks(command)
-    assert read.checks and not read.vouched
+    assert read.checks and not read.is_conclusive
 
 
 @pytest.mark.parametrize("command", NO_CHECKS)
@@ -174,7 +174,7 @@ PIECES = (
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60).map("".join))
 def test_any_text_is_parsed(text: str) -> None:
     read = read_checks(text)
-    assert bool(read.checks) or not read.vouched
+    assert bool(read.checks) or not read.is_conclusive
 
 
 @pytest.mark.deep
@@ -196,5 +196,5 @@ def test_twice_the_text_takes_about_twice_the_time(piece: str) -> None:
 def test_a_long_chain_is_read_in_linear_time() -> None:
     text = "pytest&&" * (MAX_READ_CHARACTERS // 8 - 1) + "ls"
     began = time.process_time()
-    assert read_checks(text).vouched
+    assert read_checks(text).is_conclusive
     assert time.process_time() - began < 2.5

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from resolver.events.log import Event
-from resolver.events.stream import EventStream, MemoryStore
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream
 from resolver.telemetry.span import Attributes, SpanRole
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -14,7 +15,7 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class MemorySpan:
-    """A `RunSpan` that keeps what it is told."""
+    """A `RunSpan` that keeps its attributes, events and end in memory."""
 
     name: str
     start: datetime

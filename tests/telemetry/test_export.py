@@ -1,4 +1,4 @@
-"""Tests of the export: what a collector gets, what it never gets, and a collector that is gone."""
+"""Tests of the export: its content, what is never exported, and an unreachable collector."""
 
 import json
 import logging

@@ -41,7 +41,7 @@ def opened() -> tuple[RunSpans, MemorySpan, MemoryExport, Timed]:
 
 def test_each_phase_begins_where_the_one_before_it_ends() -> None:
     spans, root, export, timed = opened()
-    for at, value in enumerate(("accepted", "reported", "run_task", "cloned"), start=1):
+    for at, value in enumerate(("accepted", "announced", "run_task", "cloned"), start=1):
         timed.at = at
         spans.reach(value)
     timed.at = 9.0

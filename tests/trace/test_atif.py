@@ -29,7 +29,10 @@ def check(trajectory: dict[str, Any]) -> None:
     assert [step["step_id"] for step in trajectory["steps"]] == list(
         range(1, len(trajectory["steps"]) + 1)
     )
-    nested = {each["trajectory_id"] for each in trajectory.get("subagent_trajectories", [])}
+    nested = {
+        subtrajectory["trajectory_id"]
+        for subtrajectory in trajectory.get("subagent_trajectories", [])
+    }
     for step in trajectory["steps"]:
         if "timestamp" in step:
             datetime.fromisoformat(step["timestamp"])
@@ -40,8 +43,8 @@ def check(trajectory: dict[str, Any]) -> None:
             assert result.get("source_call_id") in {None, *calls}
             for reference in result.get("subagent_trajectory_ref", []):
                 assert reference["trajectory_id"] in nested
-    for each in trajectory.get("subagent_trajectories", []):
-        check(each)
+    for subtrajectory in trajectory.get("subagent_trajectories", []):
+        check(subtrajectory)
 
 
 def test_a_recorded_run_is_a_valid_trajectory() -> None:

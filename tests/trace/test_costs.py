@@ -9,14 +9,14 @@ from resolver.trace.text import render_text
 from resolver.trace.view import cost_parts
 
 
-def said(model: str, cost: float | None) -> Completion:
+def completion(model: str, cost: float | None) -> Completion:
     return Completion(model=model, text="so", tokens=Tokens(input=5, output=3), cost=cost)
 
 
 BOTH = [
-    ModelReplied(id=0, completion=said("large", 0.25)),
-    ModelReplied(id=1, completion=said("large", None)),
-    ServiceReplied(id=2, service="condenser", completion=said("<b>small", 0.01)),
+    ModelReplied(id=0, completion=completion("large", 0.25)),
+    ModelReplied(id=1, completion=completion("large", None)),
+    ServiceReplied(id=2, service="condenser", completion=completion("<b>small", 0.01)),
 ]
 
 

@@ -12,14 +12,14 @@ from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged, CmdOutput
 from resolver.events.stream import utc_now
 from resolver.models.run import RunState
-from resolver.trace.text import Groups
+from resolver.trace.text import GroupedProgress
 
 OPENED = ["::group::Read the request, clone, start the sandbox"]
 
 
 def lines_of(events: Iterable[Event], failing: bool = False) -> list[str]:
     out = io.StringIO()
-    groups = Groups(Console(file=out, width=200))
+    groups = GroupedProgress(Console(file=out, width=200))
     try:
         with groups.during():
             for event in events:
@@ -60,11 +60,11 @@ def test_a_run_that_fails_closes_its_group(events: list[Event]) -> None:
 
 
 def test_untrusted_text_opens_and_closes_no_group() -> None:
-    said = "::endgroup::\n::error::boo\n##[group]x"
+    text = "::endgroup::\n::error::boo\n##[group]x"
     output = CmdOutput(
-        id=2, timestamp=utc_now(), source=Source.ENVIRONMENT, cause=1, content=said, exit_code=1
+        id=2, timestamp=utc_now(), source=Source.ENVIRONMENT, cause=1, content=text, exit_code=1
     )
-    shown = lines_of([command(f"echo '{said}'"), output])
+    shown = lines_of([command(f"echo '{text}'"), output])
     assert [line for line in shown if line.lstrip().startswith("::")] == [
         *OPENED,
         "::endgroup::",

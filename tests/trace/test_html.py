@@ -145,11 +145,11 @@ def test_in_a_browser_a_hostile_log_runs_nothing_and_asks_for_nothing(
 @pytest.fixture
 def beacon() -> Iterator[tuple[str, list[str]]]:
     """A server, and the paths that were requested from it."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
             self.send_error(404)
 
         def log_message(self, *args: object) -> None:
@@ -158,7 +158,7 @@ def beacon() -> Iterator[tuple[str, list[str]]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
+    yield f"http://127.0.0.1:{server.server_port}", requests
     server.shutdown()
     thread.join()
     server.server_close()
@@ -168,7 +168,7 @@ def beacon() -> Iterator[tuple[str, list[str]]]:
 def test_in_a_browser_an_injected_script_neither_runs_nor_connects(
     chromium: Browser, tmp_path: Path, beacon: tuple[str, list[str]]
 ) -> None:
-    url, asked = beacon
+    url, requests = beacon
     intruder = (
         f'<script>alert(1)</script><img src="{url}/img" onerror="alert(2)">'
         f'<iframe src="{url}/frame"></iframe><link rel="stylesheet" href="{url}/style">'
@@ -176,7 +176,7 @@ def test_in_a_browser_an_injected_script_neither_runs_nor_connects(
     )
     html = render_html(realistic()).replace("</main>", f"{intruder}</main>")
     page, _, events = opened(chromium, tmp_path / "trace.html", html)
-    assert asked == []
+    assert requests == []
     assert len(events) >= 4
     assert all("Content Security Policy" in event for event in events), events
     page.context.close()
@@ -269,7 +269,7 @@ def test_keys_search_and_filter_find_steps_and_everything_is_there_without_scrip
     page, _, problems = opened(chromium, tmp_path / "trace.html", render_html(realistic()))
     steps, count = page.locator("main .timeline > li:visible"), page.locator("#count")
     everything = page.locator("main .timeline > li").count()
-    # A browser counts list items anew for each one that is hidden: 10,000 events took 20 seconds.
+    # A browser recounts the list items for each one that is hidden: 10,000 events took 20 seconds.
     assert steps.first.evaluate("step => getComputedStyle(step).display") == "block"
     page.keyboard.press("f")
     failed = page.locator("li.current")

@@ -13,15 +13,9 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import Source
 from resolver.models.run import PlanItem
-from resolver.trace.markdown import (
-    fenced,
-    inline_code,
-    plain_prose,
-    render_comment_trace,
-    render_markdown,
-    utf16_length,
-)
+from resolver.trace.markdown import render_comment_trace, render_markdown
 from resolver.trace.plain import clean
+from resolver.trace.untrusted_text import fenced, inline_code, plain_prose, utf16_length
 from tests.trace.events import any_events, text
 from tests.trace.sample import HOSTILE, hostile, numbered, realistic, started
 

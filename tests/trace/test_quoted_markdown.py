@@ -4,12 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.trace.markdown import quoted
+from resolver.trace.untrusted_text import quote_markdown
 from tests.trace.test_markdown import read
 
 
 def test_code_bold_text_and_lists_are_kept() -> None:
-    page = read(quoted("**Next:** run `a_b` and\n- `x`\n- see `y`\n\n```py\nf(1)\n```\nend"))
+    page = read(
+        quote_markdown("**Next:** run `a_b` and\n- `x`\n- see `y`\n\n```py\nf(1)\n```\nend")
+    )
     assert page.code == ["a_b", "x", "y", "f(1)\n"]
     assert {"strong", "ul", "li", "pre", "blockquote"} <= set(page.tags)
 
@@ -31,10 +33,10 @@ def test_code_bold_text_and_lists_are_kept() -> None:
     ],
 )
 def test_all_other_markup_is_inert(text: str) -> None:
-    page = read(quoted(text))
+    page = read(quote_markdown(text))
     assert not {"a", "img", "h1", "h2", "h3", "b", "ol"} & set(page.tags)
 
 
 @given(st.text(alphabet="`~*-_ \n\\@#:ab1.$<>[](){}!&", max_size=120))
 def test_any_text_is_closed_and_inert(text: str) -> None:
-    read(f"{quoted(text)}\n\nafter")
+    read(f"{quote_markdown(text)}\n\nafter")

@@ -159,7 +159,7 @@ def test_an_edit_shows_its_result_or_else_its_request() -> None:
 def test_messages_of_people_are_notes_and_of_the_agent_steps() -> None:
     events = (a.Message(content="hi", source="user"), a.Message(content="hello"))
     assert [note.detail for note in notes_of(*events)] == ["hi"]
-    assert [step.words for step in steps_of(*events)] == ["hello"]
+    assert [step.prose for step in steps_of(*events)] == ["hello"]
 
 
 def test_only_raster_images_are_shown() -> None:
@@ -180,7 +180,7 @@ def test_a_connection_is_a_quiet_line_and_a_refused_one_a_warning() -> None:
         life.Egress(host="evil.test", port=80, allowed=False, reason="not on the list"),
         life.Egress(host="slow.test", port=443, allowed=True, reason="timed out", connections=3),
     ]))  # fmt: skip
-    assert [(note.sort, note.text) for note in view.entries if isinstance(note, TraceNote)] == [
+    assert [(note.category, note.text) for note in view.entries if isinstance(note, TraceNote)] == [
         ("network", "Connection to pypi.org:443 (10 bytes out, 2,000 in, 0.5 s)"),
         ("warning", "Connection to evil.test:80 refused: not on the list"),
         ("network", "3 connections to slow.test:443 (0 bytes out, 0 in): timed out"),
@@ -195,7 +195,7 @@ def test_stages_warnings_and_states_are_notes() -> None:
         o.AgentStateChanged(state=RunState.LIMIT, reason="budget"),
         life.Condensation(forgotten=(1, 2), summary="s"),
     )
-    assert [(note.sort, note.text) for note in notes] == [
+    assert [(note.category, note.text) for note in notes] == [
         ("stage", "cloned (1.5 s)"),
         ("warning", "near"),
         ("state", "limit: budget"),
@@ -204,8 +204,8 @@ def test_stages_warnings_and_states_are_notes() -> None:
 
 
 def test_a_condensation_shows_what_was_removed_and_the_models_notes() -> None:
-    both = life.Condensation(forgotten=(1, 2), masked=(3,), summary="s", notes="n")
-    first, second = notes_of(both, life.Condensation(forgotten=(), masked=(3, 4)))
+    condensation = life.Condensation(forgotten=(1, 2), masked=(3,), summary="s", notes="n")
+    first, second = notes_of(condensation, life.Condensation(forgotten=(), masked=(3, 4)))
     assert first.text == (
         "The conversation was shortened: 2 events removed, only the end of 1 output shown from "
         "here on"

@@ -167,21 +167,21 @@ def test_emoji_and_scripts_stay_readable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [(0.03, "30 ms"), (1.34, "1.3 s"), (59.4, "59 s"), (64, "1 min 4 s"), (7_800, "2 h 10 min"),
      (float("nan"), "unknown"), (-1, "unknown")],
 )  # fmt: skip
-def test_durations_are_human_readable(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+def test_durations_are_human_readable(seconds: float, expected: str) -> None:
+    assert duration(seconds) == expected
 
 
 @pytest.mark.parametrize(
-    ("cost", "said"),
+    ("cost", "expected"),
     [(None, "unknown"), (0, "$0.00"), (0.0041, "$0.0041"), (0.25, "$0.25"), (12.345, "$12.35"),
      (float("inf"), "unknown")],
 )  # fmt: skip
-def test_small_amounts_have_enough_digits(cost: float | None, said: str) -> None:
-    assert money(cost) == said
+def test_small_amounts_have_enough_digits(cost: float | None, expected: str) -> None:
+    assert money(cost) == expected
 
 
 def test_a_title_is_one_short_line() -> None:

@@ -38,14 +38,14 @@ def result(*, exit_code: int | None = None, **tests: CaseStatus) -> CheckExecuti
 TIMED_OUT = CheckExecution(exit_code=None, seconds=9.0)
 """What an execution that was ended at its time limit gives."""
 
-Answer = CheckExecution | SandboxError
+HardCodedResult = CheckExecution | SandboxError
 
 
 @dataclass
 class ScriptedSandboxes:
     """Answers executions by tree and command, the last answer again and again."""
 
-    answers: Mapping[tuple[TreeName, str], Sequence[Answer]]
+    answers: Mapping[tuple[TreeName, str], Sequence[HardCodedResult]]
     executed: list[tuple[TreeName, str]] = field(default_factory=list)
     opened: list[TreeName] = field(default_factory=list)
     limits: list[float] = field(default_factory=list)

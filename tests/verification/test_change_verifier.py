@@ -86,25 +86,25 @@ def completed(log: RunLog) -> list[VerificationCompleted]:
     return [e for e in log.state.events if isinstance(e, VerificationCompleted)]
 
 
-def test_the_agent_is_told_as_often_as_the_settings_allow(log: RunLog) -> None:
+def test_the_agent_is_informed_as_often_as_the_settings_allow(log: RunLog) -> None:
     made = verifier(log, Script(REGRESSION), verify={"rounds": 2})
-    words = [made.send_back(patch(number)) for number in (1, 2, 3)]
-    assert ["test_a.py::old" in each for each in words] == [True, True, False]
+    words = [made.feedback(patch(number)) for number in (1, 2, 3)]
+    assert ["test_a.py::old" in message for message in words] == [True, True, False]
     assert "assert 1 == 2" in words[0]
     assert made.conclude(patch(3)).reason == "regression"
     assert [e.sent_to_agent for e in completed(log)] == [True, True, False]
 
 
-def test_another_process_goes_on_counting(log: RunLog) -> None:
+def test_another_process_continues_counting(log: RunLog) -> None:
     once = {"rounds": 1}
-    assert verifier(log, Script(REGRESSION), verify=once).send_back(patch(1))
-    assert not verifier(log, Script(REGRESSION), verify=once).send_back(patch(2))
+    assert verifier(log, Script(REGRESSION), verify=once).feedback(patch(1))
+    assert not verifier(log, Script(REGRESSION), verify=once).feedback(patch(2))
 
 
-def test_a_good_change_goes_back_to_nobody_and_is_verified_once(log: RunLog) -> None:
+def test_a_good_change_is_not_sent_back_and_is_verified_once(log: RunLog) -> None:
     script = Script(CHECKED)
     made = verifier(log, script)
-    assert made.send_back(patch()) == ""
+    assert made.feedback(patch()) == ""
     assert made.conclude(patch()) == CHECKED
     assert script.count == 1
     # A resumed run concludes again, which adds nothing to the log.
@@ -129,16 +129,16 @@ def test_a_set_up_that_fails_with_the_change_goes_back_to_the_agent(
     )
     found = Verification(verdict="not_verified", reason="environment", unprepared=unprepared)
     made = verifier(log, Script(found), verify={"rounds": 1})
-    told = made.send_back(patch(1))
-    assert words in told and ("no matching distribution" in told) == bool(words)
-    assert made.send_back(patch(2)) == ""
+    feedback = made.feedback(patch(1))
+    assert words in feedback and ("no matching distribution" in feedback) == bool(words)
+    assert made.feedback(patch(2)) == ""
     assert made.conclude(patch(2)).reason == "environment"
 
 
 @pytest.mark.parametrize("reason", ["no_checks", "tampering", "sandbox_error", "failed_at_both"])
-def test_what_the_agent_cannot_correct_goes_back_to_nobody(log: RunLog, reason: str) -> None:
+def test_what_the_agent_cannot_correct_is_not_sent_back(log: RunLog, reason: str) -> None:
     found = Verification.model_validate({"verdict": "not_verified", "reason": reason})
-    assert verifier(log, Script(found)).send_back(patch()) == ""
+    assert verifier(log, Script(found)).feedback(patch()) == ""
 
 
 def test_a_stop_ends_the_run_and_nothing_is_verified_after_it(log: RunLog) -> None:
@@ -146,7 +146,7 @@ def test_a_stop_ends_the_run_and_nothing_is_verified_after_it(log: RunLog) -> No
     made = verifier(log, script, control)
     control.send(MessageToAgent("look at b.py too"))
     control.send(Stop(by="ada"))
-    assert made.send_back(patch()) == ""
+    assert made.feedback(patch()) == ""
     with pytest.raises(RunStopped, match="stopped by ada while its change was verified"):
         made.conclude(patch(2))
     assert script.count == 1

@@ -173,6 +173,6 @@ def test_a_test_has_at_most_one_result(
 ) -> None:
     found = compare(base, head)
     assert not set(found.fixed) & set(found.broken)
-    assert not {each.id for each in found.flaky} & set(found.fixed)
+    assert not {case.id for case in found.flaky} & set(found.fixed)
     assert not set(found.added) & set(found.missing)
     assert found == compare(base, head)

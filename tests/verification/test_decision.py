@@ -247,10 +247,10 @@ def test_another_failing_test_at_head_never_makes_a_verdict_better(
     checks: list[tuple[CheckExecution, CheckExecution, CheckExecution | None]], name: str
 ) -> None:
     base, head, tests = checks[0]
-    known = {each.id for each in base.cases if each.status in ("failed", "error")}
+    known = {case.id for case in base.cases if case.status in ("failed", "error")}
     failing = CaseResult(id=name, status="failed", message="assert 1 == 2")
     worse = head.model_copy(update={"cases": (*head.cases, failing)})
-    if name in known and name not in {each.id for each in head.cases}:
+    if name in known and name not in {case.id for case in head.cases}:
         return  # the test failed at base and was gone: now it is known to fail as before
     before, after = decided(checks), decided([(base, worse, tests), *checks[1:]])
     assert RANK[after.verdict] <= RANK[before.verdict]

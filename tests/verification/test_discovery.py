@@ -141,7 +141,7 @@ def test_package_scripts_are_found(files: dict[str, str], expected: list[tuple[s
     assert discovered(files) == expected
 
 
-def test_scripts_are_told_that_nobody_watches() -> None:
+def test_scripts_learn_that_nobody_watches() -> None:
     (check,) = discover(package(test="jest")).checks
     assert check.environment == {"CI": "true"}
     assert check.origin == "`scripts.test` in package.json"
@@ -208,8 +208,8 @@ def test_what_cannot_run_is_named_with_the_reason(run: str, job: str, reason: st
 def test_a_script_that_package_json_does_not_have_is_named(run: str, expected: str) -> None:
     files = {**package(lint="eslint .", smoke="./smoke.sh"), "web/package.json": "{}"}
     omitted = discover({**files, **workflow(run)}).omitted
-    assert [each.command for each in omitted] == ([run] if expected else [])
-    assert all(expected in each.reason for each in omitted)
+    assert [omission.command for omission in omitted] == ([run] if expected else [])
+    assert all(expected in omission.reason for omission in omitted)
 
 
 def test_jobs_for_other_systems_only_are_named_with_the_reason() -> None:

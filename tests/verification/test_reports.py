@@ -190,7 +190,7 @@ def test_durations_are_in_seconds() -> None:
         assert read_text(case.format(text), "junit").cases[0].seconds is None
 
 
-def test_the_modules_of_a_maven_build_are_told_apart() -> None:
+def test_the_modules_of_a_maven_build_are_distinguished() -> None:
     reading = read_reports(
         "junit",
         {f"{m}/target/surefire-reports/TEST-shop.BillTest.xml": GRADLE.encode() for m in "ab"},
@@ -290,9 +290,9 @@ def test_the_cases_before_the_cut_of_a_report_are_read() -> None:
 
 
 def test_bytes_and_cases_and_faults_are_bounded() -> None:
-    one = b'<testsuite><testcase name="%d"/></testsuite>'
-    files = {f"{n:03}.xml": one % n for n in range(100)}
-    reading = read_reports("junit", files, "", "/repo", max_bytes=len(one) * 3)
+    report = b'<testsuite><testcase name="%d"/></testsuite>'
+    files = {f"{n:03}.xml": report % n for n in range(100)}
+    reading = read_reports("junit", files, "", "/repo", max_bytes=len(report) * 3)
     assert len(reading.cases) == 3
     assert len(reading.faults) == MAX_FAULTS + 1
     assert "further faults" in reading.faults[-1]

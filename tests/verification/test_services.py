@@ -15,7 +15,7 @@ from resolver.verification.discovery import discover_checks
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.services import (
     MAX_SERVICES,
-    FoundServices,
+    CheckServices,
     ServicePolicy,
     UnavailableService,
     read_compose_services,
@@ -54,11 +54,11 @@ def plain(text: str) -> str:
     return text.replace("${{ matrix.redis }}", "7.2")
 
 
-def in_job(text: str, policy: ServicePolicy = ALLOWED) -> FoundServices:
+def in_job(text: str, policy: ServicePolicy = ALLOWED) -> CheckServices:
     return read_job_services(yaml.safe_load(text), plain, policy)
 
 
-def in_compose(*names: str, text: str = COMPOSE) -> FoundServices:
+def in_compose(*names: str, text: str = COMPOSE) -> CheckServices:
     tree = ProjectTree.from_files({"docker-compose.yml": text})
     return read_compose_services(tree, names, ALLOWED)
 
@@ -162,12 +162,12 @@ def test_whatever_the_files_contain_the_result_is_bounded(services: dict[str, An
     compose = read_compose_services(tree, tuple(services), ALLOWED)
     for found in (read_job_services({"services": services}, plain, ALLOWED), compose):
         assert len(found) <= MAX_SERVICES
-        for each in found:
-            if isinstance(each, CheckService):
-                assert each.image == "postgres:latest" and len(each.ports) <= 10
-                assert all("\0" not in value for value in each.environment.values())
+        for service in found:
+            if isinstance(service, CheckService):
+                assert service.image == "postgres:latest" and len(service.ports) <= 10
+                assert all("\0" not in value for value in service.environment.values())
             else:
-                assert each.describe().isprintable()
+                assert service.describe().isprintable()
 
 
 WORKFLOW = """
@@ -186,7 +186,7 @@ jobs:
 def test_a_job_whose_services_are_allowed_becomes_a_check() -> None:
     tree = ProjectTree.from_files({".github/workflows/ci.yml": WORKFLOW})
     [check] = discover_checks(tree, services=ALLOWED).checks
-    assert [each.name for each in check.services] == ["postgres"]
+    assert [service.name for service in check.services] == ["postgres"]
     assert check.environment == {"PORT": "5432"}
     # A check that is found without the workflow and executes the same tests gets them, too.
     tests = {"pytest.ini": "[pytest]\n", "tests/test_a.py": "def test_a(): pass\n"}

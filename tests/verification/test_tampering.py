@@ -1,4 +1,4 @@
-"""What a change may do to make checks pass is found; an honest change has no finding."""
+"""Changes that make checks pass without a fix are found; honest changes have no finding."""
 
 import pytest
 from hypothesis import given
@@ -77,7 +77,7 @@ def test_an_honest_change_has_no_finding(name: str) -> None:
 def test_a_cheating_change_has_its_finding(name: str) -> None:
     kind, changes = CHEATING[name]
     found = find_tampering(changes)
-    assert kind in {each.kind for each in found}, found
+    assert kind in {sign.kind for sign in found}, found
 
 
 def test_the_value_that_an_unchanged_test_expects_is_hard_coded_too() -> None:
@@ -91,7 +91,7 @@ def test_the_value_that_an_unchanged_test_expects_is_hard_coded_too() -> None:
     )
     tests = unchanged_tests(["bill.py"], tree)
     assert [path for path, _ in tests] == ["tests/test_bill.py"]
-    assert [each.kind for each in find_tampering([change], tests)] == ["hard_coded_result"]
+    assert [sign.kind for sign in find_tampering([change], tests)] == ["hard_coded_result"]
     assert find_tampering([change]) == ()
 
 
@@ -113,7 +113,7 @@ def test_a_file_that_stays_the_same_has_no_finding(path: str, text: str | None) 
 @pytest.mark.parametrize("path", ["tests/test_a.py", "tests/a.c", "a.test.js", "ATest.java"])
 def test_long_hostile_text_is_read_to_its_end(path: str, piece: str) -> None:
     blocks = read_blocks(path, piece * 20_000 + "\nlast")
-    texts = [each.text for block in blocks for each in (*block.marks, *block.statements)]
+    texts = [mark.text for block in blocks for mark in (*block.marks, *block.statements)]
     assert sum(map(len, texts)) >= 1
     find_tampering([(path, piece * 20_000, piece * 19_000)])
 

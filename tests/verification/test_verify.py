@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.errors import SandboxError, SetupFailed
+from resolver.errors import SandboxError, SandboxLost, SetupFailed
 from resolver.events.lifecycle import CheckExecuted
 from resolver.models.verification import (
     CaseStatus,
@@ -25,7 +25,7 @@ from resolver.verification.verify import MAX_SHARE, REPETITIONS, VerificationReq
 from tests.verification.scripted import (
     CHECK,
     TIMED_OUT,
-    Answer,
+    HardCodedResult,
     ScriptedSandboxes,
     result,
     runner_options,
@@ -33,7 +33,7 @@ from tests.verification.scripted import (
 
 WHOLE, PART, AGAIN = "run-tests", "run-tests test_a.py", "run-tests test_a.py::old"
 NEW = "run-tests test_a.py::new"
-Answers = Mapping[tuple[TreeName, str], Sequence[Answer]]
+Answers = Mapping[tuple[TreeName, str], Sequence[HardCodedResult]]
 
 
 def affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck:
@@ -185,8 +185,8 @@ def test_a_regression_is_repeated_at_both_commits_before_it_counts() -> None:
 def as_in(path: str, execution: CheckExecution) -> CheckExecution:
     """The execution with its tests in another file."""
     cases = tuple(
-        each.model_copy(update={"id": each.id.replace("test_a.py", path), "file": path})
-        for each in execution.cases
+        case.model_copy(update={"id": case.id.replace("test_a.py", path), "file": path})
+        for case in execution.cases
     )
     return execution.model_copy(update={"cases": cases})
 
@@ -297,6 +297,17 @@ def test_a_lost_sandbox_is_said(parallel: bool) -> None:
     lost = SandboxError("the sandbox was lost", "start the run again")
     verified = verify(ScriptedSandboxes({**HONEST, ("head", WHOLE): [lost]}), parallel=parallel)
     assert (verified.verdict, verified.reason) == ("not_verified", "sandbox_error")
+
+
+def test_a_check_whose_sandbox_was_killed_is_executed_again_in_a_new_one_once() -> None:
+    lost = SandboxLost("the sandbox was lost: the action server ended")
+    survived = ScriptedSandboxes({**HONEST, ("head", WHOLE): [lost, *HONEST["head", WHOLE]]})
+    assert verify(survived).verdict == verify(ScriptedSandboxes(HONEST)).verdict != "not_verified"
+    assert survived.opened.count("head") == 2
+    fatal = ScriptedSandboxes({**HONEST, ("head", WHOLE): [lost]})
+    verified = verify(fatal)
+    assert (verified.verdict, verified.reason) == ("not_verified", "sandbox_error")
+    assert fatal.opened.count("head") == 2
 
 
 def test_no_check_is_executed_in_an_environment_that_does_not_fit_the_change() -> None:

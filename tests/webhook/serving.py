@@ -21,11 +21,12 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, StartedRequest
+from resolver.entrypoints.webhook.worker_supervisor import CHILD_VARIABLE
 from resolver.models.run import Trigger
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue, Repository
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error
-from tests.parts.runs import MODEL_KEY, RESOLVER, bash, finish
+from tests.parts.runs import INSTALLED_RESOLVER, MODEL_KEY, RESOLVER, bash, finish
 from tests.parts.waiting import until
 
 SECRET = "webhook-canary-8d1f5b3a7c9e2046"
@@ -48,7 +49,7 @@ def series_of(text: bytes) -> dict[str, float]:
 
 
 class Plans:
-    """What the model does, by a word that the issue's title holds: `plan-NAME`.
+    """The model's answers, by the word `plan-NAME` in the issue's title.
 
     The next answer follows from the conversation, so that a run that starts over gets the same.
     `calls` has the name and the moment of each request.
@@ -72,9 +73,13 @@ class Plans:
         name = found[1] if found else ""
         with self._lock:
             self.calls.append((name, time.monotonic()))
-        said = sum(m["role"] == "assistant" for m in body["messages"])
+        reply_count = sum(m["role"] == "assistant" for m in body["messages"])
         plan = self._plans.get(name, ())
-        return plan[said] if said < len(plan) else error(400, f"plan {name!r} has no more")
+        return (
+            plan[reply_count]
+            if reply_count < len(plan)
+            else error(400, f"plan {name!r} has no more")
+        )
 
 
 class Forge:
@@ -122,21 +127,25 @@ class Forge:
         return [c for c in Forge.own_comments(issue) if " ending=progress " not in c.body]
 
     def done_once(self, issue: Issue) -> bool:
-        """One branch, one pull request, one comment: and not more, which fails."""
-        repository = issue.repository
-        found = (
-            len(self.branches(repository)),
-            len(self.pulls(repository)),
-            len(self.own_comments(issue)),
-        )
-        assert max(found) <= 1, (found, [c.body for c in issue.comments])
-        return found == (1, 1, 1) and len(self.final_comments(issue)) == 1
+        """One branch, one pull request, one comment: and not more, which fails.
+
+        The branches come last: reading them starts a git, and this is called until it is true.
+        """
+        pulls, comments = self.pulls(issue.repository), self.own_comments(issue)
+        assert max(len(pulls), len(comments)) <= 1, [c.body for c in issue.comments]
+        if not (len(pulls) == len(comments) == len(self.final_comments(issue)) == 1):
+            return False
+        branches = self.branches(issue.repository)
+        assert len(branches) == 1, (branches, [c.body for c in issue.comments])
+        return True
 
 
 class Server:
     """`resolver serve` in `folder`, started and ended as often as wanted."""
 
     program = RESOLVER
+    starts_session = False
+    starts_group = False
 
     def __init__(self, folder: Path, forge: Forge, endpoint: ModelEndpoint, **more: str) -> None:
         self.folder = folder
@@ -157,11 +166,13 @@ class Server:
             "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
             **more,
         }
+        if self.program == RESOLVER:  # its child is a fork, too
+            self.environment[CHILD_VARIABLE] = str(RESOLVER)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def runs(self) -> Path:
-        """Where the runs' folders are."""
+        """The folder that contains the folders of the runs."""
         return self.folder / "resolver-runs"
 
     @property
@@ -184,18 +195,24 @@ class Server:
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,
+                start_new_session=self.starts_session,
+                process_group=0 if self.starts_group else None,
             )
 
         def listening() -> re.Match[str] | None:
             assert self.process.poll() is None, self.log
             return re.search(r"listening on http://127\.0\.0\.1:(\d+)/webhook", self.log[before:])
 
-        self.port = int(until(listening, 60)[1])
+        try:
+            self.port = int(until(listening)[1])
+        except AssertionError:
+            self.close()  # else other tests fail because of a process that is still running
+            raise
 
     def end(self, number: signal.Signals) -> int:
         """Send a signal and wait; the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(20)
+        return self.process.wait(120)
 
     def close(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -226,8 +243,8 @@ class Server:
                 },
             )
             answer = connection.getresponse()
-            said = json.loads(answer.read())
-            return answer.status, said.get("message") or said["detail"]
+            answer_body = json.loads(answer.read())
+            return answer.status, answer_body.get("message") or answer_body["detail"]
         finally:
             connection.close()
 
@@ -236,6 +253,11 @@ class Server:
         [address] = re.findall(r"metrics are on (http://\S+)", self.log)
         with urllib.request.urlopen(address, timeout=20) as answer:
             return series_of(answer.read())
+
+    def worker_state(self) -> str:
+        """What the readiness probe says about the process of its runs."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=20) as answer:
+            return str(json.loads(answer.read())["worker"])
 
     def everything(self) -> bytes:
         """All that it wrote: log, database, runs. A git that outlives the server may still be
@@ -253,6 +275,51 @@ class Server:
             assert self.environment[name].encode() not in everything, name
         for word in ("Traceback", "Warning", "WARNING", "CRITICAL"):
             assert word not in self.log, self.log
+
+
+class InstalledServer(Server):
+    """A server whose processes start as they do for users. Measurements need it."""
+
+    program = INSTALLED_RESOLVER
+
+
+class WorkerProcess:
+    """`resolver worker` in a folder of its own, with the settings of a server."""
+
+    def __init__(self, folder: Path, server: Server, program: Path, *options: str) -> None:
+        folder.mkdir()
+        self.folder = folder
+        with (folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [program, "worker", *options],
+                env=server.environment,
+                cwd=folder,
+                stdout=log,
+                stderr=log,
+            )
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    @property
+    def starts(self) -> int:
+        """Return how many times the process has started to work."""
+        return self.log.count("works for postgresql://")
+
+    def files(self) -> dict[str, bytes]:
+        """Return the contents of the event logs and outcomes of the runs."""
+        found = sorted((self.folder / "resolver-runs").glob("*/*.json*"))
+        return {path.name: path.read_bytes() for path in found}
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(120)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                self.end(signal.SIGKILL)
 
 
 def started(

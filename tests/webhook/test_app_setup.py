@@ -43,7 +43,7 @@ from tests.parts.waiting import until
 CREDENTIALS = AppCredentials(
     id=7,
     slug="fixer",
-    pem=SecretStr("pem-canary"),
+    pem=SecretStr("-----BEGIN RSA PRIVATE KEY-----\npem-canary"),
     webhook_secret=SecretStr("hook-canary"),
     client_id="Iv1",
     client_secret=SecretStr("client-canary"),
@@ -73,7 +73,7 @@ class Setup(AppSetup):
 
 
 def form_of(page: str) -> tuple[str, dict[str, Any]]:
-    """Where the button leads to, and the manifest that it sends."""
+    """Return the address that the button leads to, and the manifest that it sends."""
     [action] = re.findall(r'<form action="([^"]*)" method="post">', page)
     [manifest] = re.findall(r'name="manifest" value="([^"]*)"', page)
     return html.unescape(action), json.loads(html.unescape(manifest))
@@ -151,8 +151,8 @@ def test_a_stranger_without_the_setup_token_does_not_open_the_page(token: str) -
     """A stranger finds a new server first: its setup page opens only with the token from the
     log."""
     setup = Setup()
-    assert not setup.opens(token)
-    assert setup.opens(setup.token)
+    assert not setup.is_setup_token(token)
+    assert setup.is_setup_token(setup.token)
     assert setup.token in setup.link
 
 
@@ -163,7 +163,7 @@ def test_the_file_is_for_its_owner_only_and_never_replaced(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="File exists"):
         store_app(tmp_path, other)
     assert read_stored_app(tmp_path) == CREDENTIALS
-    assert [each.name for each in tmp_path.iterdir()] == [APP_FILE]
+    assert [path.name for path in tmp_path.iterdir()] == [APP_FILE]
 
 
 def test_the_settings_have_the_stored_app_unless_others_are_given(tmp_path: Path) -> None:
@@ -176,6 +176,19 @@ def test_the_settings_have_the_stored_app_unless_others_are_given(tmp_path: Path
     for own in ({"GITHUB_TOKEN": "t"}, {"RESOLVER_APP_ID": "9"}):
         assert with_stored_app(environment | own) == environment | own
         assert not needs_app(load_settings({}, environment | own))
+
+
+def test_a_worker_uses_the_stored_app(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With credentials, the only obstacle left is the SQLite database."""
+    environment = {"RESOLVER_DATA_DIR": str(tmp_path), "LLM_MODEL": "m", "LLM_API_KEY": "k"}
+    assert run(["worker"], environment) == 2
+    assert "there is no GitHub token" in capsys.readouterr().err
+    store_app(
+        tmp_path,
+        CREDENTIALS,
+    )
+    assert run(["worker"], environment) == 2
+    assert "is a SQLite database" in capsys.readouterr().err
 
 
 def test_a_damaged_file_is_named_and_not_shown(tmp_path: Path) -> None:
@@ -263,13 +276,13 @@ def test_a_new_server_gets_its_app_and_reads_deliveries_that_can_not_reach_it(
     with urllib.request.urlopen(f"{manifest['redirect_url']}?{query}", timeout=30) as answer:
         assert f"{github.server_url}/apps/fixer/installations/new" in answer.read().decode()
     until(lambda: "missed delivery guid-1 (ping): pong" in new_server.read_text(), 120)
+    until(lambda: "listening on http://127.0.0.1:" in new_server.read_text(), 120)
     text = new_server.read_text()
-    assert "listening on http://127.0.0.1:" in text
     assert app.private_key not in text and "Traceback" not in text
 
 
 def created_app(github: GitHubServer, manifest: dict[str, Any]) -> App:
-    """What GitHub does with a manifest."""
+    """Create the App of a manifest, as GitHub does."""
     app = github.add_app("fixer", permissions=manifest["default_permissions"])
     app.events = tuple(manifest["default_events"])
     app.hook["url"] = manifest["hook_attributes"]["url"]

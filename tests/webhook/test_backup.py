@@ -4,15 +4,13 @@ import re
 import shutil
 import sqlite3
 import subprocess
-import uuid
 from pathlib import Path
 
-import psycopg
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL
 
-from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.request_queue import RequestKind
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.storage.database import parse_database_url
 from tests.parts.postgres import Postgres, find_tools
 from tests.webhook.test_request_queue import NOW, run
 
@@ -36,7 +34,7 @@ def restored_requests(url: URL) -> list[int | None]:
     queue = SqlRequestQueue(url)
     try:
         assert not queue.add(run(7))
-        return [each.trigger.number for each in queue.claim(RequestKind.RUN, 4, NOW)]
+        return [claimed.trigger.number for claimed in queue.claim(RequestKind.RUN, 4, NOW)]
     finally:
         queue.close()
 
@@ -58,12 +56,7 @@ def test_a_copy_of_sqlite_has_the_queue(tmp_path: Path) -> None:
 
 
 def test_a_dump_of_postgresql_has_the_queue(tmp_path: Path, postgres: Postgres) -> None:
-    names = [f"backup_{uuid.uuid4().hex}" for _ in range(2)]
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        for name in names:
-            connection.execute(f"CREATE DATABASE {name}")
-    try:
-        source, target = (make_url(postgres.url).set(database=name) for name in names)
+    with postgres.new_database() as source, postgres.new_database() as target:
         store_request(source)
         for program, url in (("pg_dump", source), ("pg_restore", target)):
             words = [
@@ -74,7 +67,3 @@ def test_a_dump_of_postgresql_has_the_queue(tmp_path: Path, postgres: Postgres) 
             words = [word.replace('"$RESOLVER_DATABASE_URL"', address) for word in words]
             subprocess.run([find_tools() / words[0], *words[1:]], check=True, capture_output=True)
         assert restored_requests(target) == [7]
-    finally:
-        with psycopg.connect(postgres.url, autocommit=True) as connection:
-            for name in names:
-                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -8,14 +8,14 @@ import pytest
 
 from resolver.cli.main import run as run_command
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.costs import SpendingLedger
-from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.deliveries import DeliveryRunner
-from resolver.entrypoints.webhook.issue_history import IssueHistories
 from resolver.entrypoints.webhook.request_queue import MAX_CRASHES
+from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.events.stream import utc_now
 from resolver.models.run import Trigger
 from resolver.runs.common import run_id, trigger_for_target
+from resolver.storage.costs import SpendingLedger
+from resolver.storage.database import parse_database_url
+from resolver.storage.issue_history import IssueHistories
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint, Usage
@@ -54,9 +54,9 @@ class Scenario:
             "RESOLVER_DATABASE_URL": f"sqlite:///{folder}/resolver.db",
         }
 
-    def runs(self, **more: str) -> DeliveryRunner:
+    def runs(self, **more: str) -> RequestRunner:
         environment = {**self.environment, **more}
-        return DeliveryRunner(
+        return RequestRunner(
             environment,
             {},
             self.folder / "runs",
@@ -83,52 +83,54 @@ def scenario(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path
 
 def test_a_run_is_counted_once_with_what_its_log_says(scenario: Scenario) -> None:
     runs, trigger = scenario.runs(), scenario.request(scenario.issue())
-    assert runs.work_on(started(trigger, 1)).exit_code == 0
-    assert runs.work_on(started(trigger, 2)).state == "repeated"
+    assert runs.execute(started(trigger, 1)).exit_code == 0
+    assert runs.execute(started(trigger, 2)).state == "repeated"
     assert runs.ledger is not None
     (total,) = runs.ledger.totals(utc_now())
     outcome = json.loads((scenario.log_of(trigger).parent / "outcome.json").read_text())
     assert total.cost == pytest.approx(outcome["cost"]) == pytest.approx(0.2)
     assert outcome["models"]["openai/scripted"]["cost"] == pytest.approx(0.2)
     assert outcome["services"]["agent"]["calls"] == 2
-    assert (total.repository, total.runs, total.at_work) == ("octo/calc", 1, 0)
+    assert (total.repository, total.runs, total.active_runs) == ("octo/calc", 1, 0)
 
 
 def test_a_run_past_the_months_money_is_refused_in_one_comment(scenario: Scenario) -> None:
     runs = scenario.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.204}")
-    runs.work_on(started(scenario.request(scenario.issue()), 1))
+    runs.execute(started(scenario.request(scenario.issue()), 1))
     issue = scenario.issue()
     trigger = scenario.request(issue)
     for attempt in (1, 2):
-        done = runs.work_on(started(trigger, attempt))
+        done = runs.execute(started(trigger, attempt))
         assert (done.exit_code, done.state) == (5, "refused")
     [comment] = scenario.forge.final_comments(issue)
     assert "mona, Resolver did not start work on this" in comment.body
     assert r"have cost \$0.20 of the \$0.20 that a month may cost" in comment.body
     assert "Ask again on or after" in comment.body
     again = scenario.request(issue)
-    runs.work_on(started(again, 1))
+    runs.execute(started(again, 1))
     assert len(scenario.forge.final_comments(issue)) == 2, "who asks again is answered again"
     assert runs.ledger is not None
     assert [total.runs for total in runs.ledger.totals(utc_now())] == [1]
 
 
-def test_who_may_not_ask_is_told_that_and_nothing_of_the_money(scenario: Scenario) -> None:
+def test_a_person_who_may_not_ask_is_refused_without_a_word_about_the_budget(
+    scenario: Scenario,
+) -> None:
     scenario.forge.github.add_user("eve")
     runs = scenario.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.2}")
-    runs.work_on(started(scenario.request(scenario.issue()), 1))
+    runs.execute(started(scenario.request(scenario.issue()), 1))
     issue = scenario.issue()
-    runs.work_on(started(scenario.request(issue, "eve"), 1))
+    runs.execute(started(scenario.request(issue, "eve"), 1))
     assert not any("$" in result.body for result in scenario.forge.final_comments(issue))
 
 
 def test_a_runs_budget_is_cut_to_what_is_left(scenario: Scenario) -> None:
     runs = scenario.runs(RESOLVER_COST_QUOTAS="{server_day: 0.55}")
-    runs.work_on(started(scenario.request(scenario.issue()), 1))
+    runs.execute(started(scenario.request(scenario.issue()), 1))
     scenario.plans.add("long", *[FIX] * 9, finish(SUMMARY))
     issue = scenario.issue("long")
     trigger = scenario.request(issue)
-    runs.work_on(started(trigger, 1))
+    runs.execute(started(trigger, 1))
     opening = json.loads(scenario.log_of(trigger).read_text().splitlines()[0])
     assert opening["limits"]["max_budget"] == pytest.approx(0.35)
     [comment] = scenario.forge.final_comments(issue)
@@ -136,16 +138,16 @@ def test_a_runs_budget_is_cut_to_what_is_left(scenario: Scenario) -> None:
 
 
 def test_more_than_is_left_is_not_granted_by_a_comment(scenario: Scenario) -> None:
-    """The run is told to go on by more than the month has."""
+    """A comment continues the run with more than is left of the month's budget."""
     runs = scenario.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.5}", RESOLVER_MAX_BUDGET="0.25")
     scenario.plans.add("long", *[FIX] * 9, finish(SUMMARY))
     issue = scenario.issue("long")
-    assert runs.work_on(started(scenario.request(issue), 1)).state == "limit"
+    assert runs.execute(started(scenario.request(issue), 1)).state == "limit"
     comment = scenario.forge.github.add_comment(issue, "@agent continue budget=3", "mona")
     payload = scenario.forge.github.event_issue_comment(comment)
     again = trigger_for_target(Settings(), "issue_comment", payload)
     assert isinstance(again, Trigger)
-    runs.work_on(started(again, 1))
+    runs.execute(started(again, 1))
     assert runs.ledger is not None
     (total,) = runs.ledger.totals(utc_now())
     assert 0.3 < total.cost <= 0.5
@@ -155,20 +157,20 @@ def test_more_than_is_left_is_not_granted_by_a_comment(scenario: Scenario) -> No
 def test_a_failed_run_is_counted(scenario: Scenario) -> None:
     runs = scenario.runs()
     scenario.plans.add("breaks", FIX)  # the endpoint then refuses
-    assert runs.work_on(started(scenario.request(scenario.issue("breaks")), 1)).exit_code == 1
+    assert runs.execute(started(scenario.request(scenario.issue("breaks")), 1)).exit_code == 1
     assert runs.ledger is not None
     (total,) = runs.ledger.totals(utc_now())
-    assert (total.cost, total.at_work) == (pytest.approx(0.1), 0)
+    assert (total.cost, total.active_runs) == (pytest.approx(0.1), 0)
 
 
 def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> None:
     runs, trigger = scenario.runs(), scenario.request(scenario.issue())
-    runs.work_on(started(trigger, 1))
+    runs.execute(started(trigger, 1))
     (scenario.log_of(trigger).parent / "outcome.json").unlink()
     assert runs.ledger is not None
     run = run_id(trigger.key, trigger.at)
     runs.ledger.record_cost(run, "octo/calc", 0.0, 0, utc_now())
-    assert runs.work_on(started(trigger, crashes=MAX_CRASHES)).state == "error"
+    assert runs.execute(started(trigger, crashes=MAX_CRASHES)).state == "error"
     (total,) = runs.ledger.totals(utc_now())
     assert total.cost == pytest.approx(0.2)
 
@@ -177,7 +179,7 @@ def test_replies_without_a_price_are_said_to_be_unknown(
     scenario: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = scenario.runs(RESOLVER_MODEL_OPTIONS="{output_cost_per_token: 0}")
-    runs.work_on(started(scenario.request(scenario.issue()), 1))
+    runs.execute(started(scenario.request(scenario.issue()), 1))
     assert run_command(["costs"], scenario.environment) == 0
     assert "unknown, 2 replies of unknown price" in capsys.readouterr().out
     assert run_command(["costs", "--json"], scenario.environment) == 0

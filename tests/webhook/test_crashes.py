@@ -1,4 +1,7 @@
-"""A server that is killed or told to end in the middle of a run, and started again."""
+"""A server that is killed or asked to terminate in the middle of a run, and started again.
+
+Whole runs on real servers, because what a killed process leaves is what the next one finds.
+"""
 
 import signal
 import sqlite3
@@ -11,8 +14,6 @@ import docker
 import pytest
 
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.costs import SpendingLedger
-from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.events.actions import CmdRun
 from resolver.events.lifecycle import Resumed
 from resolver.events.log import read_log
@@ -20,7 +21,10 @@ from resolver.events.state import State
 from resolver.events.stream import utc_now
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.runtime.engine import RUN_LABEL
+from resolver.storage.costs import SpendingLedger
+from resolver.storage.database import parse_database_url
 from tests.parts.github import GitHubServer
+from tests.parts.github_server.exchange import Hold
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash
@@ -73,7 +77,7 @@ def scenario(
     made.server.check()
 
 
-def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(
+def test_a_run_ended_by_sigkill_and_by_sigterm_continues_after_each_restart(
     scenario: Scenario,
 ) -> None:
     server = scenario.server
@@ -94,7 +98,9 @@ def test_a_run_cut_off_by_kill_and_by_sigterm_goes_on_after_each_restart(
     until(lambda: len(scenario.plans.times("stuck")) > 1)
     assert server.end(signal.SIGTERM) == 0
     assert "stopped by SIGTERM" in server.log
-    assert not scenario.forge.final_comments(issue), "what goes on later is not told as an ending"
+    assert not scenario.forge.final_comments(issue), (
+        "a run that continues later is not reported as ended"
+    )
 
     server.start()
     until(lambda: scenario.forge.final_comments(issue) and scenario.forge.final_comments(waiting))
@@ -175,12 +181,12 @@ def test_what_a_killed_run_has_cost_is_counted_once(scenario: Scenario) -> None:
     until(lambda: processes("4714.5"))
     server.end(signal.SIGKILL)
     (killed,) = ledger.totals(utc_now())
-    assert (killed.at_work, killed.reserved, killed.cost) == (1, 5.0, 0.0)
+    assert (killed.active_runs, killed.reserved, killed.cost) == (1, 5.0, 0.0)
 
     scenario.plans.add("stuck", sleeping, *plan_of_a_fix())
     server.start()
     until(lambda: scenario.forge.final_comments(issue))
-    until(lambda: not ledger.totals(utc_now())[0].at_work)
+    until(lambda: not ledger.totals(utc_now())[0].active_runs)
     (total,) = ledger.totals(utc_now())
     [log] = server.runs.glob("*/events.jsonl")
     assert total.runs == 1
@@ -192,20 +198,19 @@ def test_what_a_killed_run_has_cost_is_counted_once(scenario: Scenario) -> None:
 def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scenario: Scenario) -> None:
     server, forge = scenario.server, scenario.forge
     server.start()
+    holds: list[Hold] = []
 
     def killed_after(step: str, look: Callable[[Issue], object]) -> tuple[Issue, list[int]]:
         scenario.plans.add(step, *plan_of_a_fix())
         issue = scenario.ask(step)
         until(lambda: scenario.plans.times(step))
-        holds = []
-        if step == "push":  # the next look for a pull request is the one before it is opened
-            holds.append(forge.github.hold_next("GET", r"/pulls$"))
+        if step == "push":  # the request after it opens the pull request, and never arrives
+            holds.append(forge.github.hold_next("POST", r"/pulls$", lost=True))
         elif step == "open":
             holds.append(forge.github.hold_next("POST", r"/pulls$", after=True))
         until(lambda: look(issue))
+        assert all(hold.reached.wait(60) for hold in holds)
         server.end(signal.SIGKILL)
-        for hold in holds:
-            hold.released.set()
         wanted = f"agent/issue-{issue.number}-plan-{step}"
         made = [b for b in forge.branches(issue.repository) if b == wanted]
         pulls = [p for p in forge.pulls(issue.repository) if f"#{issue.number}" in (p.body or "")]
@@ -216,6 +221,9 @@ def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scenario: 
         # a run whose outcome was written before the kill is only found to be done
         ended = (" ended with ", " was handled before")
         until(lambda: sum(map(server.log.count, ended)) >= ends)
+        # The process of the killed run, which ends a moment after the server's, is surely gone.
+        while holds:
+            holds.pop().released.set()
         assert len(forge.final_comments(issue)) == 1
 
     pushed, found = killed_after("push", lambda issue: forge.branches(issue.repository))
@@ -247,12 +255,12 @@ def test_no_container_of_a_killed_run_is_left(
     payload = scenario.forge.mention(issue)
     trigger = trigger_for_target(Settings(), "issue_comment", payload)
     run = run_id(trigger.key, trigger.at)  # type: ignore[union-attr]
-    mine = {"label": f"{RUN_LABEL}={run}"}
+    run_label = {"label": f"{RUN_LABEL}={run}"}
     assert server.deliver(payload)[0] == 202
     until(lambda: processes("4712.5"))
-    assert engine.containers.list(ignore_removed=True, filters=mine)
+    assert engine.containers.list(ignore_removed=True, filters=run_label)
     server.end(signal.SIGKILL)
-    until(lambda: not engine.containers.list(ignore_removed=True, filters=mine), 20)
+    until(lambda: not engine.containers.list(ignore_removed=True, filters=run_label), 20)
     left = engine.containers.run(
         python_image, "sleep 600", labels={RUN_LABEL: run}, detach=True, network_mode="none"
     )
@@ -260,6 +268,6 @@ def test_no_container_of_a_killed_run_is_left(
     scenario.plans.add("docked", sleeping, *plan_of_a_fix())
     server.start()
     until(lambda: scenario.forge.done_once(issue), 60)
-    until(lambda: not engine.containers.list(all=True, ignore_removed=True, filters=mine), 20)
+    until(lambda: not engine.containers.list(all=True, ignore_removed=True, filters=run_label), 20)
     with pytest.raises(docker.errors.NotFound):
         left.reload()

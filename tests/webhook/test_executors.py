@@ -1,7 +1,7 @@
 """Executors of one database: their leases, what they may claim, and who takes over."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import URL, create_engine, text, update
 
 from resolver.entrypoints.webhook.data_folder import DataFolder
-from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.executors import (
     EXECUTORS,
     LEASE_SECONDS,
@@ -28,12 +27,15 @@ from resolver.entrypoints.webhook.request_queue import (
     StartedRequest,
 )
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.entrypoints.webhook.worker import hand_over
 from resolver.errors import LeaseLost
 from resolver.events.lifecycle import Warned
-from resolver.events.stream import EventStream, MemoryStore
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream
 from resolver.git.git import Credential
 from resolver.github.client.access import FixedToken, LeasedTokens
 from resolver.models.run import Actor, Trigger, TriggerKind
+from resolver.storage.database import parse_database_url
 from tests.parts.postgres import Postgres
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -174,7 +176,7 @@ class Member:
         self, kind: RequestKind = RUN, limit: int = 2, now: datetime = NOW
     ) -> list[StartedRequest]:
         claimed = self.queue.claim(kind, limit, now)
-        return [run for each in claimed if (run := self.queue.start(each.id, each.claim))]
+        return [run for request in claimed if (run := self.queue.start(request.id, request.claim))]
 
     def die(self) -> None:
         """Let its lease end, as if nobody had renewed it."""
@@ -193,10 +195,10 @@ def fleet(url: URL) -> Iterator[Fleet]:
 
 
 def test_each_executor_has_its_own_slots_and_a_repository_one_run_in_all(fleet: Fleet) -> None:
-    one, other = fleet.add(), fleet.add()
+    first, second = fleet.add(), fleet.add()
     for number, repository in enumerate(("o/a", "o/a", "o/b", "o/c", "o/d", "o/e"), 1):
-        one.queue.add(new_request(number, repository))
-    claimed = [len(each.begin()) for each in (one, other, one, other)]
+        first.queue.add(new_request(number, repository))
+    claimed = [len(member.begin()) for member in (first, second, first, second)]
     assert claimed == [2, 2, 0, 0]
 
 
@@ -210,7 +212,7 @@ def test_two_executors_that_claim_at_the_same_time_never_get_the_same_request(
 
     def claim(member: Member) -> None:
         together.wait(60)
-        claimed.extend(each.id for each in member.queue.claim(RUN, 3, NOW))
+        claimed.extend(request.id for request in member.queue.claim(RUN, 3, NOW))
 
     threads = [threading.Thread(target=claim, args=(member,)) for member in members]
     for thread in threads:
@@ -249,11 +251,19 @@ def test_only_the_runs_of_the_dead_executor_are_held_responsible(fleet: Fleet) -
     for _ in range(ISOLATED_AFTER):
         dead.die()
         alive.recover()
+        assert alive.queue.backlog().deferred == 0
         dead = fleet.add()
+        idle = fleet.add()
         dead.begin()
-    later = NOW + timedelta(hours=1)
-    assert dead.begin(now=later) == [], "the suspicious run waits until it is alone"
-    assert alive.queue.backlog().working == 1
+    assert alive.queue.backlog().working == 2
+    dead.die()
+    alive.recover()
+    later = NOW + timedelta(minutes=1)
+    alive.queue.add(new_request(3, "o/c"))
+    assert alive.begin(now=later) == [], "the suspicious run needs a process to itself"
+    assert [started.crashes for started in idle.begin(now=later)] == [ISOLATED_AFTER + 1]
+    assert idle.begin(now=later) == [], "it has the process to itself"
+    assert len(alive.begin(now=later)) == 1, "the other processes go on"
 
 
 def test_an_executor_that_ends_hands_its_claims_over_at_once_without_a_crash(
@@ -267,7 +277,30 @@ def test_an_executor_that_ends_hands_its_claims_over_at_once_without_a_crash(
     other.queue.add(new_request(2, "o/b"))
     assert ending.begin() == []
     ending.queue.release()
-    assert {each.request.trigger.number: each.crashes for each in other.begin()} == {1: 0, 2: 0}
+    assert {started.request.trigger.number: started.crashes for started in other.begin()} == {
+        1: 0,
+        2: 0,
+    }
+
+
+def test_a_rolling_restart_announces_pauses_while_no_other_process_can_take_the_runs_over(
+    fleet: Fleet,
+) -> None:
+    ending, other = fleet.add(), fleet.add()
+    other.queue.add(new_request(1))
+    [run] = ending.begin()
+    announced: list[Trigger] = []
+
+    def announce(triggers: Collection[Trigger]) -> None:
+        announced.extend(triggers)
+        assert not ending.executor.fence.is_valid, "the run may still write its comment"
+        assert other.begin() == [], "the run may write its comment elsewhere"
+
+    hand_over(ending.executor, ending.queue, [run.request.trigger], announce)
+    assert announced == [run.request.trigger]
+    [again] = other.begin()
+    assert (again.attempt, again.crashes) == (2, 0)
+    assert ending.begin() == []
 
 
 def test_an_executor_that_is_killed_while_it_ends_is_no_crash(fleet: Fleet) -> None:
@@ -313,11 +346,11 @@ def test_a_command_goes_to_the_executor_of_the_active_run_of_its_repository(flee
     [run] = working.begin()
     other.queue.add(new_request(2, kind=COMMAND))
     other.queue.add(new_request(3, "o/idle", kind=COMMAND))
-    assert [each.request.trigger.number for each in other.begin(COMMAND)] == [3]
-    assert [each.request.trigger.number for each in working.begin(COMMAND)] == [2]
+    assert [started.request.trigger.number for started in other.begin(COMMAND)] == [3]
+    assert [started.request.trigger.number for started in working.begin(COMMAND)] == [2]
     working.queue.finish(run.request.id, run.request.claim)
     other.queue.add(new_request(4, kind=COMMAND))
-    assert [each.request.trigger.number for each in other.begin(COMMAND)] == [4]
+    assert [started.request.trigger.number for started in other.begin(COMMAND)] == [4]
 
 
 def test_a_command_that_was_claimed_before_the_run_started_elsewhere_is_passed_on(
@@ -333,16 +366,16 @@ def test_a_command_that_was_claimed_before_the_run_started_elsewhere_is_passed_o
 
 
 def test_one_executor_writes_that_a_run_waits_and_the_run_starts_after_it(fleet: Fleet) -> None:
-    one, other = fleet.add(), fleet.add()
-    one.queue.add(new_request(1))
-    [waiting] = one.queue.unannounced(4)
-    assert one.queue.begin_notice(waiting, 30)
-    assert not other.queue.begin_notice(waiting, 30) and other.queue.unannounced(4) == []
-    [claimed] = other.queue.claim(RUN, 2, NOW)
-    assert other.queue.is_being_announced(claimed.id)
-    one.queue.mark_announced([waiting])
-    assert not other.queue.is_being_announced(claimed.id)
-    assert not one.queue.begin_notice(waiting, 30), "it has been claimed"
+    first, second = fleet.add(), fleet.add()
+    first.queue.add(new_request(1))
+    [waiting] = first.queue.unannounced(4)
+    assert first.queue.begin_notice(waiting, 30)
+    assert not second.queue.begin_notice(waiting, 30) and second.queue.unannounced(4) == []
+    [claimed] = second.queue.claim(RUN, 2, NOW)
+    assert second.queue.is_being_announced(claimed.id)
+    first.queue.mark_announced([waiting])
+    assert not second.queue.is_being_announced(claimed.id)
+    assert not first.queue.begin_notice(waiting, 30), "it has been claimed"
 
 
 def test_the_longest_running_executor_of_a_kind_does_what_only_one_does(fleet: Fleet) -> None:

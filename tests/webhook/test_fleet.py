@@ -2,24 +2,21 @@
 
 import re
 import signal
-import subprocess
 import threading
-import uuid
 from collections.abc import Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psycopg
 import pytest
-from sqlalchemy import make_url
 
+from resolver.cli.main import run
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.postgres import Postgres
 from tests.parts.runs import INSTALLED_RESOLVER, RESOLVER
 from tests.parts.waiting import PATIENCE_SECONDS, until
-from tests.webhook.serving import Forge, Plans, Server, plan_of_a_fix
+from tests.webhook.serving import Forge, Plans, Server, WorkerProcess, plan_of_a_fix
 
 LEASE_SECONDS = "4"
 
@@ -40,69 +37,46 @@ class HeldPlans(Plans):
         return answer
 
 
-class WorkerProcess:
-    """`resolver worker` in a folder of its own, with the settings of a server."""
-
-    def __init__(self, folder: Path, server: Server, program: Path) -> None:
-        folder.mkdir()
-        self.folder = folder
-        with (folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [program, "worker"], env=server.environment, cwd=folder, stdout=log, stderr=log
-            )
-
-    @property
-    def log(self) -> str:
-        return (self.folder / "log").read_text()
-
-    @property
-    def starts(self) -> int:
-        """How often it has started to work."""
-        return self.log.count("works for postgresql://")
-
-    def files(self) -> dict[str, bytes]:
-        """What the event logs and outcomes of its runs hold."""
-        found = sorted((self.folder / "resolver-runs").glob("*/*.json*"))
-        return {path.name: path.read_bytes() for path in found}
-
-    def end(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(60)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            with suppress(ProcessLookupError):
-                self.end(signal.SIGKILL)
-
-
 class Scenario:
     """A server that accepts deliveries only, and its workers."""
 
     def __init__(
-        self, folder: Path, postgres: Postgres, github: GitHubServer, endpoint: ModelEndpoint
+        self, folder: Path, url: str, github: GitHubServer, endpoint: ModelEndpoint
     ) -> None:
-        name = f"fleet_{uuid.uuid4().hex}"
-        with psycopg.connect(postgres.url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        url = make_url(postgres.url).set(database=name).render_as_string(hide_password=False)
         self.folder, self.forge, self.plans = folder, Forge(github), HeldPlans(endpoint)
         self.repository = self.forge.repository("octo/calc")
         (folder / "serve").mkdir()
         more = {"RESOLVER_DATABASE_URL": url, "TEST_LEASE_SECONDS": LEASE_SECONDS}
         self.server = Server(folder / "serve", self.forge, endpoint, **more)
-        self.workers: list[WorkerProcess] = []
+        self.servers, self.workers = [self.server], list[WorkerProcess]()
 
     def add_worker(self, program: Path = RESOLVER) -> WorkerProcess:
         worker = WorkerProcess(self.folder / f"worker-{len(self.workers)}", self.server, program)
         self.workers.append(worker)
         return worker
 
-    def ask(self, plan: str) -> Issue:
+    def add_server(self) -> Server:
+        """A second server on the same database."""
+        folder = self.folder / f"serve-{len(self.servers)}"
+        folder.mkdir()
+        server = Server(folder, self.forge, self.plans.endpoint)
+        server.environment = self.server.environment
+        self.servers.append(server)
+        return server
+
+    def executor_of(self, issue: Issue) -> Server:
+        """The one server that has started a run of the issue."""
+        start = f" starts for octo/calc#{issue.number}, "
+        [found] = [server for server in self.servers if start in server.log]
+        return found
+
+    def ask(self, plan: str, delivery: str = "") -> Issue:
         """Ask for a run, and wait until it waits for its model."""
         self.plans.released.clear()
         self.plans.add(plan, *plan_of_a_fix())
         issue = self.forge.issue(self.repository, plan)
-        assert self.server.deliver(self.forge.mention(issue)) == (202, "stored")
+        mention = self.forge.mention(issue)
+        assert self.server.deliver(mention, delivery=delivery) == (202, "stored")
         until(lambda: self.plans.times(plan))
         return issue
 
@@ -115,7 +89,8 @@ class Scenario:
 
     def close(self) -> None:
         self.plans.released.set()
-        self.server.close()
+        for server in self.servers:
+            server.close()
         for worker in self.workers:
             worker.close()
 
@@ -124,9 +99,11 @@ class Scenario:
 def scenario(
     tmp_path: Path, postgres: Postgres, github: GitHubServer, model_endpoint: ModelEndpoint
 ) -> Iterator[Scenario]:
-    made = Scenario(tmp_path, postgres, github, model_endpoint)
-    yield made
-    made.close()
+    with postgres.new_database() as url:
+        address = url.render_as_string(hide_password=False)
+        made = Scenario(tmp_path, address, github, model_endpoint)
+        yield made
+        made.close()
 
 
 def test_a_suspended_worker_writes_nothing_more_and_those_that_die_are_replaced(
@@ -163,3 +140,45 @@ def test_a_suspended_worker_writes_nothing_more_and_those_that_die_are_replaced(
     assert len(scenario.forge.branches(third.repository)) == 3
     for worker in scenario.workers:
         assert "Traceback" not in worker.log, worker.log
+
+
+def test_two_servers_store_a_delivery_once_and_stop_a_run_that_the_other_one_executes(
+    scenario: Scenario,
+) -> None:
+    """The operator's `cancel` takes the same way to a run as the comment of a person."""
+    servers = (scenario.server, scenario.add_server())
+    for server in servers:
+        server.start("--concurrency", "1")
+    scenario.plans.add("stopped", *plan_of_a_fix())
+    stopped = scenario.forge.issue(scenario.repository, "stopped")
+    mention, together = scenario.forge.mention(stopped), threading.Barrier(2)
+
+    def deliver(server: Server) -> tuple[int, str]:
+        together.wait(60)
+        return server.deliver(mention, delivery="same")
+
+    with ThreadPoolExecutor(2) as senders:
+        assert list(senders.map(deliver, servers)) == [(202, "stored")] * 2
+    until(lambda: scenario.plans.times("stopped"))
+    executing = scenario.executor_of(stopped)
+    [other] = set(servers) - {executing}
+    stop = scenario.forge.github.add_comment(stopped, "@agent stop", "mona")
+    stop_delivery = scenario.forge.github.event_issue_comment(stop)
+    assert other.deliver(stop_delivery) == (202, "stored")
+    until(lambda: "stop on octo/calc" in executing.log)
+    scenario.plans.released.set()
+    until(lambda: scenario.forge.final_comments(stopped))
+    [comment] = scenario.forge.own_comments(stopped)
+    assert "stopped by mona" in comment.body
+    assert len(scenario.plans.times("stopped")) == 1
+    assert "stop on octo/calc" not in other.log
+
+    cancelled = scenario.ask("cancelled", delivery="cancelled")
+    assert run(["admin", "cancel", "cancelled"], scenario.server.environment) == 0
+    executing = scenario.executor_of(cancelled)
+    until(lambda: "the operator stops the run of octo/calc" in executing.log)
+    scenario.plans.released.set()
+    until(lambda: scenario.forge.final_comments(cancelled))
+    [comment] = scenario.forge.own_comments(cancelled)
+    assert "stopped by the operator of the server" in comment.body
+    assert not scenario.forge.pulls(cancelled.repository)

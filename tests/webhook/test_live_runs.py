@@ -20,11 +20,11 @@ from resolver.entrypoints.webhook.log_window import (
     LogWindow,
     window_start,
 )
-from resolver.entrypoints.webhook.run_folders import LocalRunFolders
 from resolver.entrypoints.webhook.update_stream import UpdateStream
 from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import dump_line
+from resolver.storage.run_folders import LocalRunFolders
 from resolver.trace.html import render_update
 from resolver.trace.steps import build_view
 from tests.trace.sample import HOSTILE, hostile, numbered, realistic
@@ -241,7 +241,7 @@ def test_a_stream_begins_with_a_comment_and_ends_with_the_run(tmp_path: Path) ->
     assert sent[0]["status"] == 200 and headers[b"x-a"] == b"b"
     assert headers[b"content-type"].startswith(b"text/event-stream")
     assert b"content-length" not in headers
-    assert [each["body"] for each in sent[1:]] == [b": ping\n\n", RELOAD, b""]
+    assert [message["body"] for message in sent[1:]] == [b": ping\n\n", RELOAD, b""]
     assert sent[-1]["more_body"] is False
 
 

@@ -1,4 +1,4 @@
-"""Our own login is asked for once, and no delivery waits for it for long."""
+"""Tests of asking for Resolver's login: once, and without delaying deliveries for long."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from tests.webhook.serving import BOT, Forge, Plans, Server, plan_of_a_fix
 
 
 class Asked:
-    """What answers, after a while; counts how often it was asked."""
+    """A slow source of the login that counts its requests."""
 
     def __init__(self, *answers: str, seconds: float = 0.0) -> None:
         self.answers, self.seconds, self.times = list(answers), seconds, 0
@@ -52,7 +52,7 @@ def test_a_late_answer_is_waited_for_once_and_is_known_when_it_comes() -> None:
     assert login.get(ask) == ""
     assert [login.get(ask) for _ in range(20)] == [""] * 20
     assert time.monotonic() - begun < 0.9
-    assert ask.done.wait(10)
+    assert ask.done.wait(60)
     time.sleep(0.1)
     assert (login.get(ask), ask.times) == ("our-bot", 1)
 
@@ -98,18 +98,18 @@ def test_an_assignment_that_comes_before_we_know_who_we_are_is_not_lost(
     forge = Forge(github)
     Plans(model_endpoint).add("known", *plan_of_a_fix())
     result = Events(github, forge.repository("octo/calc"))
-    ours, theirs = (forge.issue("octo/calc", "known") for _ in range(2))
+    own_issue, other_issue = (forge.issue("octo/calc", "known") for _ in range(2))
     server = Server(tmp_path, forge, model_endpoint)
     server.start()
     try:
         github.slow_next("GET", r"/user$", 7.0, times=1)
-        for issue, login in ((ours, BOT), (theirs, "mona")):
+        for issue, login in ((own_issue, BOT), (other_issue, "mona")):
             sender = {"mona": "zoe"}.get(login, "mona")
             payload = result.subject(issue, "assigned", sender, assignee=result.account(login))
             for _ in range(2):
                 assert server.deliver(payload, "issues", f"asks-{login}") == (202, "stored")
-        until(lambda: forge.done_once(ours))
-        assert not forge.own_comments(theirs)
+        until(lambda: forge.done_once(own_issue))
+        assert not forge.own_comments(other_issue)
         assert server.log.count(" starts for ") == 1
     finally:
         server.close()

@@ -16,10 +16,10 @@ from prometheus_client import generate_latest
 
 from resolver.config.settings import load_settings
 from resolver.entrypoints.log_format import JsonFormatter, formatter_of, logging_run
-from resolver.entrypoints.webhook.database import DatabaseError
 from resolver.entrypoints.webhook.health import MIN_FREE_BYTES, ReadinessCheck
 from resolver.entrypoints.webhook.metrics import (
     DELIVERY_RESULTS,
+    TOKEN_DIRECTIONS,
     ServerMetrics,
     events_of_attempt,
     serve_metrics,
@@ -33,9 +33,10 @@ from resolver.github.comments.report import Report
 from resolver.github.forge import Forge
 from resolver.models.run import Completion, Publication, Tokens, Trigger
 from resolver.models.verification import UNFINISHED
-from resolver.runs.common import background_poll
+from resolver.runs.conversation.watch import background_poll
 from resolver.runs.output import build_outcome_file
-from resolver.runs.stages import ReportedRun, RunRequest, RunResult
+from resolver.runs.stages import AnnouncedRun, RunRequest, RunResult
+from resolver.storage.database import DatabaseError
 from tests.github import reports
 from tests.runs.plain_values import PULL, executed_values, run_request
 from tests.telemetry.test_agent_spans import opening
@@ -54,14 +55,14 @@ def numbers(metrics: ServerMetrics) -> dict[str, float]:
 
 
 def log_of(*events: EventBase) -> Any:
-    """What metrics read of a run's log."""
+    """Return the part of a run's log that metrics read."""
     return SimpleNamespace(state=SimpleNamespace(events=list(events)))
 
 
-def reported(comment_id: int | None) -> ReportedRun:
+def announced(comment_id: int | None) -> AnnouncedRun:
     """A run whose progress comment was posted, or not."""
     progress: Any = SimpleNamespace(comment_id=comment_id)
-    return ReportedRun(progress)
+    return AnnouncedRun(progress)
 
 
 def result_of(
@@ -86,6 +87,14 @@ def result_of(
     )
     report = Report(trigger=trigger, run="run-1", model="m")
     return RunResult(request, report, outcome_file, publication, 0, log=log_of(*events))
+
+
+def test_all_series_of_a_counter_exist_from_the_start() -> None:
+    counted = numbers(ServerMetrics(Backlog, lambda: later(0)))
+    for direction in TOKEN_DIRECTIONS:
+        assert counted[f"tokens_total {direction}"] == 0
+    for result in DELIVERY_RESULTS:
+        assert counted[f"deliveries_total {result}"] == 0
 
 
 def test_what_a_run_did_is_counted(tmp_path: Path) -> None:
@@ -117,7 +126,7 @@ def test_the_first_comment_counts_once_whoever_posts_it(tmp_path: Path) -> None:
     metrics.observe_comment(ASKED)  # the notice that the run waits
     at = later(60)
     values = executed_values(replace(run_request(tmp_path), trigger=ASKED))
-    metrics.observe_stage(replace(values, executed=None, reported=reported(7)))  # type: ignore[arg-type]
+    metrics.observe_stage(replace(values, executed=None, announced=announced(7)))  # type: ignore[arg-type]
     metrics.observe_result(result_of(tmp_path / "b", Publication(comment_url="https://c")))
     counted = numbers(metrics)
     assert counted["first_comment_seconds_count"] == 1
@@ -130,13 +139,13 @@ def test_a_run_is_counted_by_what_it_reaches_and_by_its_result(tmp_path: Path) -
     result = result_of(tmp_path / "result", Publication())
 
     def execute(request: RunRequest, _: Forge) -> RunResult:
-        values = replace(executed_values(request), executed=None, reported=reported(7))
+        values = replace(executed_values(request), executed=None, announced=announced(7))
         request.observe(values)
         return result
 
     request = replace(run_request(tmp_path), trigger=ASKED)
     nobody: Any = None
-    assert metrics.counting(execute)(request, nobody) is result
+    assert metrics.instrument(execute)(request, nobody) is result
     counted = numbers(metrics)
     assert counted["first_comment_seconds_sum"] == 2 and counted["runs_total finished"] == 1
 
@@ -145,7 +154,7 @@ def test_a_run_without_a_progress_comment_has_not_answered(tmp_path: Path) -> No
     metrics = ServerMetrics(Backlog, lambda: later(1))
     values = executed_values(replace(run_request(tmp_path), trigger=ASKED))
     metrics.observe_stage(replace(values, executed=None))
-    metrics.observe_stage(replace(values, executed=None, reported=reported(None)))
+    metrics.observe_stage(replace(values, executed=None, announced=announced(None)))
     assert numbers(metrics)["first_comment_seconds_count"] == 0
 
 
@@ -254,7 +263,7 @@ def test_a_line_of_json_has_the_id_of_its_run() -> None:
         polled.set()
 
     with logging_run("run-7"), background_poll(poll, "test"):
-        assert polled.wait(10)
+        assert polled.wait(60)
         assert line_of("x", exc_info=None)["run"] == "run-7"
     assert seen[0]["run"] == "run-7"
     assert "run" not in line_of("x", exc_info=None)

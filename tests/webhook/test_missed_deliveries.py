@@ -9,12 +9,12 @@ import pytest
 
 from resolver.config.github_settings import GitHubAddresses
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.database import DatabaseError, parse_database_url
 from resolver.entrypoints.webhook.missed_deliveries import FindSources, MissedDeliveries
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.hook_deliveries import PAGE_SIZE, repository_hooks
 from resolver.runs.wiring.sandbox import ForgeTokens
+from resolver.storage.database import DatabaseError, parse_database_url
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import App, Hook
 

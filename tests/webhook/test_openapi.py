@@ -16,15 +16,15 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import ignored_auth
 
-from resolver.entrypoints.webhook.database import DatabaseError, parse_database_url
 from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
 from resolver.entrypoints.webhook.outcomes import OutcomeStore
 from resolver.entrypoints.webhook.page_links import outcome_page_key, page_key
 from resolver.entrypoints.webhook.pages import Pages, add_pages
-from resolver.entrypoints.webhook.run_folders import LocalRunFolders
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.webhook import create_webhook_app, webhook_signature
+from resolver.storage.database import DatabaseError, parse_database_url
+from resolver.storage.run_folders import LocalRunFolders
 from scripts.openapi_docs import openapi_document
 
 SECRET = "webhook-canary-0b7d5a9c3e1f8264"
@@ -97,7 +97,9 @@ class Interface:
             operation.label: operation
             for operation in (result.ok() for result in self.schema.get_all_operations())
         }
-        self.requests = {label: requests_of(each) for label, each in self.operations.items()}
+        self.requests = {
+            label: requests_of(operation) for label, operation in self.operations.items()
+        }
 
     def _add_pages(self, app: FastAPI) -> None:
         add_pages(app, Pages(LocalRunFolders(self.folder), SECRET))
@@ -125,7 +127,7 @@ def interface(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interface]:
 
 def test_every_route_is_in_the_document(interface: Interface) -> None:
     assert sorted(interface.operations) == OPERATIONS
-    ids = [each.definition.raw["operationId"] for each in interface.operations.values()]
+    ids = [operation.definition.raw["operationId"] for operation in interface.operations.values()]
     assert len(set(ids)) == len(ids)
 
 

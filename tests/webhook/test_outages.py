@@ -1,33 +1,43 @@
 """Requests that an outage of GitHub or of the model's provider has stopped."""
 
 import socket
+import sqlite3
+import threading
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.deliveries import DeliveryRunner
-from resolver.entrypoints.webhook.issue_history import IssueHistories
 from resolver.entrypoints.webhook.request_queue import (
     FIRST_RETRY_WAIT,
     MAX_RETRY_WAIT,
     next_retry_wait,
 )
-from resolver.entrypoints.webhook.run_archive import RunArchive
+from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.errors import LeaseLost, ResolverError
 from resolver.events.stream import utc_now
 from resolver.models.run import Trigger
 from resolver.runs.common import run_id, trigger_for_target
-from resolver.runs.output import EVENTS, OUTCOME, PATCH
+from resolver.runs.output import PATCH
+from resolver.storage.database import parse_database_url
+from resolver.storage.issue_history import IssueHistories
+from resolver.storage.run_archive import RunArchive
+from resolver.storage.run_store import EVENTS, OUTCOME
+from tests.parts.forwarding import Forwarder, forwarding
 from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import ModelEndpoint, error
+from tests.parts.model_endpoint import Answer, ModelEndpoint, error
+from tests.parts.postgres import PASSWORD, Postgres
 from tests.parts.runs import MODEL_KEY
-from tests.webhook.serving import FIX, Forge, Plans, plan_of_a_fix, started
+from tests.parts.waiting import until
+from tests.webhook.serving import FIX, Forge, Plans, Server, plan_of_a_fix, started
 
 RETRY = timedelta(hours=1)
+WAITED = "; trying again in 1 seconds"
+"""What the log says when a finished run begins to wait for GitHub."""
 
 
 class Scenario:
@@ -56,11 +66,11 @@ class Scenario:
         assert isinstance(found, Trigger)
         self.trigger = found
 
-    def runs(self, machine: str = "", **more: str) -> DeliveryRunner:
+    def runs(self, machine: str = "", **more: str) -> RequestRunner:
         """Those of one machine; machines with a name have an archive in common."""
         url = parse_database_url(f"sqlite:///{self.folder}/resolver.db")
         environment, folder = {**self.environment, **more}, self.folder / "runs" / machine
-        return DeliveryRunner(
+        return RequestRunner(
             environment,
             {},
             folder,
@@ -81,14 +91,14 @@ def scenario(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path
     return Scenario(github, model_endpoint, tmp_path)
 
 
-def test_an_outage_of_the_provider_is_told_once_and_the_run_goes_on_after_it(
+def test_an_outage_of_the_provider_is_reported_once_and_the_run_continues_after_it(
     scenario: Scenario,
 ) -> None:
     scenario.plans.add("fix", error(503, "overloaded"))
     began = utc_now()
     for attempt in (1, 2):
         with pytest.raises(ResolverError) as outage:
-            scenario.runs().work_on(started(scenario.trigger, attempt, outage_began=began))
+            scenario.runs().execute(started(scenario.trigger, attempt, outage_began=began))
         assert outage.value.cause == "provider_down"
         assert "You don't need to do anything" in scenario.own_comment
         assert f"{began + RETRY:%Y-%m-%d %H:%M} UTC" in scenario.own_comment
@@ -97,7 +107,7 @@ def test_an_outage_of_the_provider_is_told_once_and_the_run_goes_on_after_it(
             and "`@agent continue`" not in scenario.own_comment
         )
     scenario.plans.add("fix", *plan_of_a_fix())
-    done = scenario.runs().work_on(started(scenario.trigger, 3, outage_began=began))
+    done = scenario.runs().execute(started(scenario.trigger, 3, outage_began=began))
     assert done.exit_code == 0
     assert scenario.forge.done_once(scenario.issue)
     assert "Resolver opened" in scenario.own_comment
@@ -107,11 +117,11 @@ def test_a_model_that_hangs_is_an_outage(scenario: Scenario) -> None:
     scenario.plans.add("fix", *plan_of_a_fix(delay=600))
     hurried = {"RESOLVER_MODEL_OPTIONS": "{retries: 0, timeout: 0.5}"}
     with pytest.raises(ResolverError) as outage:
-        scenario.runs(**hurried).work_on(started(scenario.trigger, 1))
+        scenario.runs(**hurried).execute(started(scenario.trigger, 1))
     assert outage.value.cause == "provider_down"
     assert "You don't need to do anything" in scenario.own_comment
     scenario.plans.add("fix", *plan_of_a_fix())
-    done = scenario.runs().work_on(started(scenario.trigger, 2, outage_began=utc_now()))
+    done = scenario.runs().execute(started(scenario.trigger, 2, outage_began=utc_now()))
     assert done.exit_code == 0
     assert scenario.forge.done_once(scenario.issue)
 
@@ -123,18 +133,18 @@ def test_a_run_continues_on_another_machine_and_the_first_one_can_not_write_any_
     began, run = utc_now(), run_id(scenario.trigger.key, scenario.trigger.at)
     first, second = scenario.runs("first"), scenario.runs("second")
     with pytest.raises(ResolverError) as outage:
-        first.work_on(started(scenario.trigger, 1, outage_began=began))
+        first.execute(started(scenario.trigger, 1, outage_began=began))
     assert outage.value.cause == "provider_down"
     before = (first.folder / run / EVENTS).read_bytes()
     scenario.plans.add("fix", *plan_of_a_fix())
 
-    done = second.work_on(started(scenario.trigger, 2, outage_began=began))
+    done = second.execute(started(scenario.trigger, 2, outage_began=began))
 
     assert done.exit_code == 0, scenario.own_comment
     assert scenario.forge.done_once(scenario.issue)
     assert (second.folder / run / EVENTS).read_bytes().startswith(before)
     with pytest.raises(LeaseLost):
-        first.work_on(started(scenario.trigger, 1, outage_began=began))
+        first.execute(started(scenario.trigger, 1, outage_began=began))
     assert (first.folder / run / EVENTS).read_bytes() == before
     shown = first.folders.folder_of(run)
     assert shown == first.folder / run
@@ -142,13 +152,15 @@ def test_a_run_continues_on_another_machine_and_the_first_one_can_not_write_any_
         assert (shown / name).read_bytes() == (second.folder / run / name).read_bytes()
 
 
-def test_a_stop_between_two_tries_replaces_the_words_about_the_next_one(scenario: Scenario) -> None:
+def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
+    scenario: Scenario,
+) -> None:
     scenario.plans.add("fix", error(503, "overloaded"))
     with pytest.raises(ResolverError):
-        scenario.runs().work_on(started(scenario.trigger, 1))
+        scenario.runs().execute(started(scenario.trigger, 1))
     stop = scenario.trigger.model_copy(update={"at": utc_now() + RETRY, "key": "stop"})
-    scenario.runs().threads.stopped(stop)
-    done = scenario.runs().work_on(started(scenario.trigger, 2, outage_began=utc_now()))
+    scenario.runs().histories.record_stop(stop)
+    done = scenario.runs().execute(started(scenario.trigger, 2, outage_began=utc_now()))
     assert done.state == "stopped"
     assert (
         "You don't need to do anything" not in scenario.own_comment
@@ -156,10 +168,12 @@ def test_a_stop_between_two_tries_replaces_the_words_about_the_next_one(scenario
     )
 
 
-def test_an_outage_that_outlasts_the_retries_is_told_as_any_failure(scenario: Scenario) -> None:
+def test_an_outage_that_outlasts_the_retries_is_reported_like_any_failure(
+    scenario: Scenario,
+) -> None:
     scenario.plans.add("fix", error(503, "overloaded"))
     began = utc_now() - RETRY
-    done = scenario.runs().work_on(started(scenario.trigger, 9, outage_began=began))
+    done = scenario.runs().execute(started(scenario.trigger, 9, outage_began=began))
     assert done.exit_code == 1
     assert "You don't need to do anything" not in scenario.own_comment
     assert "continue" in scenario.own_comment
@@ -175,11 +189,183 @@ def test_a_request_in_an_outage_of_github_is_done_when_that_is_over(scenario: Sc
         "GITHUB_GRAPHQL_URL": nobody,
     }
     with pytest.raises(ResolverError) as outage:
-        scenario.runs(**down).work_on(started(scenario.trigger, 1))
+        scenario.runs(**down).execute(started(scenario.trigger, 1))
     assert outage.value.cause == "forge_down"
-    done = scenario.runs().work_on(started(scenario.trigger, 2, outage_began=utc_now()))
+    done = scenario.runs().execute(started(scenario.trigger, 2, outage_began=utc_now()))
     assert done.exit_code == 0
     assert scenario.forge.done_once(scenario.issue)
+
+
+def test_a_run_in_whose_middle_github_goes_down_is_published_when_it_is_back(
+    scenario: Scenario, github: GitHubServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only git over HTTP, so that the test does not wait for retries of the API's requests."""
+
+    def answer(body: dict[str, Any]) -> Answer:
+        reply_count = sum(message["role"] == "assistant" for message in body["messages"])
+        if reply_count == 1:  # the work is done and about to be published
+            github.fail_next("*", r"\.git/", 503, times=1_000)
+        return plan_of_a_fix()[reply_count]
+
+    scenario.plans.endpoint.answer_with(answer)
+    hurried = {"RESOLVER_RETRY_SECONDS": "{final_comment: 0, github_writes: 0}"}
+    with pytest.raises(ResolverError) as outage:
+        scenario.runs(**hurried).execute(started(scenario.trigger, 1))
+    assert outage.value.cause == "forge_down"
+    assert "503" in caplog.text
+    assert not scenario.forge.branches(scenario.issue.repository)
+    assert "You don't need to do anything" in scenario.own_comment
+    requests = len(scenario.plans.endpoint.requests)
+
+    github.forget_failures()
+    done = scenario.runs().execute(started(scenario.trigger, 2, outage_began=utc_now()))
+    assert done.exit_code == 0
+    assert scenario.forge.done_once(scenario.issue)
+    assert "Resolver opened" in scenario.own_comment
+    assert len(scenario.plans.endpoint.requests) == requests, "the work was not done again"
+
+
+@pytest.mark.parametrize("kind", ["refused", "cut", "503"])
+def test_a_run_outlives_a_short_outage_of_the_whole_of_github(
+    scenario: Scenario, github: GitHubServer, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It begins after the first reply of the model, and lasts until the run has waited for its
+    end."""
+    with forwarding(("127.0.0.1", github.port)) as forwarder:
+
+        def answer(body: dict[str, Any]) -> Answer:
+            reply_count = sum(message["role"] == "assistant" for message in body["messages"])
+            if reply_count == 1 and kind == "refused":
+                forwarder.refuse()
+                threading.Thread(target=end_outage, args=(forwarder, caplog)).start()
+            elif reply_count == 1 and kind == "cut":
+                github.cut_next("*", ".", times=8)
+            elif reply_count == 1:
+                github.fail_next("*", ".", int(kind), times=8)
+            return plan_of_a_fix()[reply_count]
+
+        scenario.plans.endpoint.answer_with(answer)
+        runs = scenario.runs(**server_at(forwarder.port))
+        done = runs.execute(started(scenario.trigger, 1))
+    assert done.exit_code == 0, caplog.text
+    assert github.app.faults.waiting() == 0
+    assert WAITED in caplog.text
+    assert scenario.forge.done_once(scenario.issue)
+    assert "Resolver opened" in scenario.own_comment
+    assert len(scenario.plans.endpoint.requests) == len(plan_of_a_fix())
+
+
+def test_a_server_repeats_a_run_until_the_whole_of_github_is_back_and_tells_it_once(
+    github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    """First nothing of GitHub answers, then its API alone, and then everything."""
+    forge, plans = Forge(github), Plans(model_endpoint)
+    issue = forge.issue(forge.repository("octo/calc"), "fix")
+
+    def answer(body: dict[str, Any]) -> Answer:
+        reply_count = sum(message["role"] == "assistant" for message in body["messages"])
+        if reply_count == 1:
+            github.fail_next("*", ".", 503, times=100_000)
+        return plan_of_a_fix()[reply_count]
+
+    plans.endpoint.answer_with(answer)
+    # Without retries in the run, whose waits would make the test long.
+    server = Server(
+        tmp_path,
+        forge,
+        model_endpoint,
+        RESOLVER_RETRY_SECONDS="{final_comment: 0, github_writes: 0}",
+    )
+    server.start()
+    try:
+        assert server.deliver(forge.mention(issue))[0] == 202
+        until(lambda: deferrals(tmp_path) == 1)
+        assert not forge.branches(issue.repository)
+        github.forget_failures()
+
+        github.fail_next("*", r"\.git/", 503, times=100_000)
+        end_wait(tmp_path)
+        until(lambda: deferrals(tmp_path) == 2)
+        [comment] = forge.own_comments(issue)
+        assert "You don't need to do anything" in comment.body
+        assert not forge.branches(issue.repository)
+        github.forget_failures()
+
+        end_wait(tmp_path)
+        until(lambda: forge.done_once(issue) and "Resolver opened" in comment.body)
+    finally:
+        server.close()
+    assert [each.id for each in forge.own_comments(issue)] == [comment.id]
+    assert len(model_endpoint.requests) == len(plan_of_a_fix()), "the work was not done again"
+    assert "Traceback" not in server.log
+
+
+def deferrals(folder: Path) -> int:
+    """Return how often an outage has deferred the server's request; 0 while it is executed."""
+    with closing(sqlite3.connect(folder / "resolver.db")) as database:
+        [(state, outages)] = database.execute("SELECT state, outages FROM resolver_requests")
+    return int(outages) if state == "deferred" else 0
+
+
+def end_wait(folder: Path) -> None:
+    """Make a deferred request due, as after the wait."""
+    with closing(sqlite3.connect(folder / "resolver.db", timeout=60)) as database, database:
+        database.execute("UPDATE resolver_requests SET not_before = 0")
+
+
+def test_a_run_outlives_an_outage_of_the_database(
+    github: GitHubServer, model_endpoint: ModelEndpoint, postgres: Postgres, tmp_path: Path
+) -> None:
+    """PostgreSQL stops after the first reply of the model, and starts when the server has noticed
+    it."""
+    forge, plans = Forge(github), Plans(model_endpoint)
+    issue = forge.issue(forge.repository("octo/calc"), "fix")
+
+    def answer(body: dict[str, Any]) -> Answer:
+        reply_count = sum(message["role"] == "assistant" for message in body["messages"])
+        if reply_count == 1:
+            postgres.stop()
+            threading.Thread(target=start_again).start()
+        return plan_of_a_fix()[reply_count]
+
+    def start_again() -> None:
+        try:
+            until(lambda: "can't be used" in server.log)
+        finally:
+            postgres.start()
+            started_again.set()
+
+    started_again = threading.Event()
+    plans.endpoint.answer_with(answer)
+    with postgres.new_database() as url:
+        address = url.render_as_string(hide_password=False)
+        server = Server(tmp_path, forge, model_endpoint, RESOLVER_DATABASE_URL=address)
+        server.start()
+        try:
+            assert server.deliver(forge.mention(issue))[0] == 202
+            until(lambda: started_again.is_set() and forge.done_once(issue))
+            assert "Resolver opened" in forge.own_comments(issue)[0].body
+        finally:
+            server.close()
+    assert len(model_endpoint.requests) == len(plan_of_a_fix()), "the work was not done again"
+    assert "Traceback" not in server.log
+    assert PASSWORD not in server.log
+
+
+def server_at(port: int) -> dict[str, str]:
+    """The variables of a GitHub on this port."""
+    server = f"http://127.0.0.1:{port}"
+    return {
+        "GITHUB_API_URL": f"{server}/api/v3",
+        "GITHUB_SERVER_URL": server,
+        "GITHUB_GRAPHQL_URL": f"{server}/api/graphql",
+    }
+
+
+def end_outage(forwarder: Forwarder, caplog: pytest.LogCaptureFixture) -> None:
+    """Let connections through again when the run waits for them."""
+    until(lambda: WAITED in caplog.text)
+    forwarder.listen()
 
 
 def test_the_waits_grow_up_to_a_bound_and_end(scenario: Scenario) -> None:
@@ -193,3 +379,16 @@ def test_the_waits_grow_up_to_a_bound_and_end(scenario: Scenario) -> None:
         next_retry_wait(started(scenario.trigger, 2, outage_began=now), RETRY, now + RETRY) is None
     )
     assert next_retry_wait(started(scenario.trigger), timedelta(0), now) is None
+
+
+def test_retries_end_although_the_clock_was_set_back(scenario: Scenario) -> None:
+    now = utc_now()
+    began = now + timedelta(days=400)
+    waits = [
+        next_retry_wait(started(scenario.trigger, attempt, outage_began=began), RETRY, now)
+        for attempt in range(2, 20)
+    ]
+    lasting = [wait for wait in waits if wait is not None]
+    assert FIRST_RETRY_WAIT + sum(lasting, timedelta(0)) >= RETRY, "it is retried for that time"
+    assert waits[len(lasting) :] == [None] * (len(waits) - len(lasting))
+    assert len(lasting) < len(waits)

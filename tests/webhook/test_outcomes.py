@@ -1,4 +1,4 @@
-"""The server learns by webhook that a pull request was closed, and shows what became of it."""
+"""Tests of learning by webhook that a pull request was closed, and of showing its outcome."""
 
 import http.client
 import json
@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.outcomes import (
     OutcomeRefresher,
     OutcomeStore,
-    closed_pull_request,
+    repository_of_closed_pull_request,
 )
 from resolver.entrypoints.webhook.page_links import outcome_page_url
 from resolver.errors import ForgeError
 from resolver.models.outcome import PullRequestOutcome
+from resolver.storage.database import parse_database_url
 from tests.outcomes.scenario import BOT, REPOSITORY, Scenario
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
@@ -36,18 +36,18 @@ def store(tmp_path: Path) -> Iterator[OutcomeStore]:
 
 
 def test_outcomes_are_read_when_they_are_due(store: OutcomeStore) -> None:
-    asked: list[str] = []
+    read_repositories: list[str] = []
 
     def read(repository: str) -> list[PullRequestOutcome]:
-        asked.append(repository)
-        if len(asked) == 1:
+        read_repositories.append(repository)
+        if len(read_repositories) == 1:
             raise ForgeError("GitHub is down", "try again", "forge_down")
         return [MERGED]
 
     times = [NOW]
     refresher = OutcomeRefresher(store, read, lambda: times[-1])
     assert refresher.refresh_due() == 0
-    refresher.accept("Octo/Sums")
+    refresher.schedule("Octo/Sums")
     assert refresher.refresh_due() == 1 and refresher.refresh_due() == 0
     times.append(NOW + timedelta(hours=1))
     assert refresher.refresh_due() == 1
@@ -72,8 +72,8 @@ def payload(
 
 
 def test_only_branches_of_resolver_count() -> None:
-    assert closed_pull_request("pull_request", payload()) == "o/r"
-    assert closed_pull_request("pull_request", payload(login="Bot"), "bot") == "o/r"
+    assert repository_of_closed_pull_request("pull_request", payload()) == "o/r"
+    assert repository_of_closed_pull_request("pull_request", payload(login="Bot"), "bot") == "o/r"
     for other in (
         payload(ref="feature"),
         payload(source="eve/r"),
@@ -82,9 +82,9 @@ def test_only_branches_of_resolver_count() -> None:
         {"action": "closed"},
         {"action": "closed", "pull_request": []},
     ):
-        assert closed_pull_request("pull_request", other) == ""
-    assert closed_pull_request("pull_request", payload(login="eve"), "bot") == ""
-    assert closed_pull_request("issues", payload()) == ""
+        assert repository_of_closed_pull_request("pull_request", other) == ""
+    assert repository_of_closed_pull_request("pull_request", payload(login="eve"), "bot") == ""
+    assert repository_of_closed_pull_request("issues", payload()) == ""
 
 
 def get(server: Server, url: str) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Login to the server's pages, who may see and steer which run, and attempts to get around it."""
+"""Tests of login to the server's pages, of the permissions for each run, and of attacks on them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,6 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx import Response
 
-from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.github_oauth import (
     GitHubOAuth,
     Level,
@@ -34,14 +33,15 @@ from resolver.entrypoints.webhook.page_sessions import (
 )
 from resolver.entrypoints.webhook.pages import Pages, add_pages
 from resolver.entrypoints.webhook.run_commands import add_run_commands
-from resolver.entrypoints.webhook.run_folders import LocalRunFolders
-from resolver.entrypoints.webhook.run_index import RunIndex
 from resolver.entrypoints.webhook.run_list_pages import RunLists, add_run_lists
 from resolver.errors import ForgeError
 from resolver.events.log import dump_line
 from resolver.github.client.access import GitHubAccess
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.output import StoredRequest
+from resolver.storage.database import parse_database_url
+from resolver.storage.run_folders import LocalRunFolders
+from resolver.storage.run_index import RunIndex
 from tests.trace.sample import realistic
 
 BASE = "https://resolver.example.org"
@@ -58,11 +58,11 @@ class Users:
         self.tokens = {"token-of-mona": "mona"}
         self.levels: dict[str, Level] = {"octo/calc": "write"}
         self.exchanged: list[tuple[str, str]] = []
-        self.asked = 0
+        self.request_count = 0
         self.is_down = False
 
     def _check(self, token: str) -> None:
-        self.asked += 1
+        self.request_count += 1
         if self.is_down:
             raise ForgeError("no answer", "try again", "forge_down")
         if token not in self.tokens:
@@ -174,7 +174,7 @@ def test_a_person_logs_in_and_sees_the_runs_of_their_repositories_only(served: S
     assert answer.headers["location"] == f"{BASE}/runs/{OWN}"
     assert served.users.exchanged == [("right-code", query["c"][0])]
     cookie = next(
-        each for each in answer.headers.get_list("set-cookie") if "resolver-session=g" in each
+        cookie for cookie in answer.headers.get_list("set-cookie") if "resolver-session=g" in cookie
     )
     assert cookie.startswith("__Host-") and "token-of-mona" not in cookie
     for attribute in ("HttpOnly", "Secure", "SameSite=lax", "Path=/"):
@@ -325,7 +325,7 @@ def test_a_form_of_another_site_sends_no_command(served: Served) -> None:
 def test_what_a_person_can_read_is_asked_again_after_minutes(served: Served) -> None:
     served.log_in()
     assert served.get("/").status_code == served.get("/costs").status_code == 200
-    assert served.users.asked == 1
+    assert served.users.request_count == 1
     served.users.levels.clear()
     assert "octo/calc" in served.get("/").text
     served.times.append(NOW + CACHE_DURATION)
@@ -402,5 +402,5 @@ def test_github_is_asked_with_the_person_s_own_token() -> None:
     with pytest.raises(ForgeError) as refused:
         oauth.level("ghu_1", "octo/revoked")
     assert refused.value.cause == "token"
-    asked = [call.request for call in responses.calls if str(call.request.url).startswith(api)]
-    assert {request.headers["Authorization"] for request in asked} == {"Bearer ghu_1"}
+    requests = [call.request for call in responses.calls if str(call.request.url).startswith(api)]
+    assert {request.headers["Authorization"] for request in requests} == {"Bearer ghu_1"}

@@ -1,4 +1,4 @@
-"""The page of a run: who may read it, what it shows while the run goes on and after it."""
+"""Tests of the page of a run: its readers, and its content during the run and after it."""
 
 import http.client
 import json
@@ -22,13 +22,13 @@ from resolver.config.settings import load_settings
 from resolver.entrypoints.webhook.log_window import MAX_SHOWN_BYTES
 from resolver.entrypoints.webhook.page_links import page_key, page_url
 from resolver.entrypoints.webhook.pages import MAX_WAITING, Pages, add_pages
-from resolver.entrypoints.webhook.run_folders import LocalRunFolders
 from resolver.entrypoints.webhook.webhook import create_webhook_app
 from resolver.errors import UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import dump_line
+from resolver.storage.run_folders import LocalRunFolders
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash
@@ -38,7 +38,7 @@ from tests.webhook.serving import FIX, Forge, Plans, Server, plan_of_a_fix
 
 SECRET = "webhook-canary-51c7e9d3f0a28b46"
 NOWHERE = LocalRunFolders(Path("/nowhere"))
-IDS = "each => each.map((step) => step.id)"
+IDS = "(steps) => steps.map((step) => step.id)"
 RUN = "20260304-093000-0a1b2c"
 ids = st.from_regex(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", fullmatch=True)
 
@@ -90,7 +90,7 @@ class Served:
 
     def close(self) -> None:
         self.server.should_exit = True
-        self.thread.join(10)
+        self.thread.join(60)
 
 
 @pytest.fixture
@@ -110,10 +110,10 @@ def test_a_key_opens_its_own_run_alone(run: str, other: str, secret: str, word: 
         key = page_key(secret, run)
     except UnicodeEncodeError:
         return  # no secret that a variable of the environment can hold
-    assert re.fullmatch(r"[0-9a-f]{64}", key) and pages.opens(run, key)
-    assert pages.opens(other, key) == (other == run)
-    assert not pages.opens(run, word) and not pages.opens(run, key[:-1])
-    assert not Pages(NOWHERE, secret + "x").opens(run, key)
+    assert re.fullmatch(r"[0-9a-f]{64}", key) and pages.is_page_key(run, key)
+    assert pages.is_page_key(other, key) == (other == run)
+    assert not pages.is_page_key(run, word) and not pages.is_page_key(run, key[:-1])
+    assert not Pages(NOWHERE, secret + "x").is_page_key(run, key)
 
 
 @pytest.mark.attack
@@ -121,7 +121,7 @@ def test_a_key_opens_its_own_run_alone(run: str, other: str, secret: str, word: 
 def test_what_is_no_run_s_id_is_never_opened(word: str) -> None:
     """The address of a run's page contains a path: no file is opened for it."""
     form = re.fullmatch(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", word, re.ASCII) is not None
-    assert Pages(NOWHERE, SECRET).opens(word, page_key(SECRET, word)) == form
+    assert Pages(NOWHERE, SECRET).is_page_key(word, page_key(SECRET, word)) == form
 
 
 def test_without_a_public_address_there_is_no_link() -> None:
@@ -204,8 +204,8 @@ def test_a_wrong_key_no_key_and_no_such_run_are_answered_alike(served: Served) -
             f"/runs/{RUN}%0a?key={page_key(SECRET, RUN + chr(10))}",
         )
     ]
-    assert {(each.status, each.body) for each in answers} == {(404, '{"detail":"Not Found"}')}
-    assert len({json.dumps(each.headers) for each in answers}) == 1
+    assert {(answer.status, answer.body) for answer in answers} == {(404, '{"detail":"Not Found"}')}
+    assert len({json.dumps(answer.headers) for answer in answers}) == 1
 
 
 def test_without_pages_there_is_none(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_run_that_has_no_log_yet_has_a_page(served: Served) -> None:
 
 
 @pytest.mark.attack
-def test_hostile_words_in_a_log_stay_words(served: Served) -> None:
+def test_hostile_text_in_a_log_stays_text(served: Served) -> None:
     """A log contains scripts: the run's page shows them as text."""
     served.write([event for text in HOSTILE for event in hostile(text)])
     page = served.page().body
@@ -278,12 +278,12 @@ def test_a_log_of_one_endless_line_is_not_read_whole(served: Served) -> None:
 
 
 @pytest.mark.deep
-def test_many_who_look_at_once_do_not_hold_up_the_rest(served: Served) -> None:
+def test_many_viewers_at_once_do_not_block_other_requests(served: Served) -> None:
     edit = a.FileEdit(command="insert", path="a", insert_line=1, new_str="")
     diff = o.FileEditResult(content="", path="a", diff="+\n" * 2_999)
     slow = [
-        each.model_copy(update={"id": n, "cause": n - 1 if n % 2 else None})
-        for n, each in enumerate([edit, diff] * 8)
+        event.model_copy(update={"id": n, "cause": n - 1 if n % 2 else None})
+        for n, event in enumerate([edit, diff] * 8)
     ]
     runs = [f"20260304-0930{n:02}-0a1b2c" for n in range(MAX_WAITING + 15)]
     for run in runs:
@@ -293,13 +293,13 @@ def test_many_who_look_at_once_do_not_hold_up_the_rest(served: Served) -> None:
         threading.Thread(target=lambda run=run: found.append(served.page(run).status))
         for run in runs
     ]
-    for each in looking:
-        each.start()
+    for thread in looking:
+        thread.start()
     began = time.perf_counter()
     assert get(served.port, "/healthz").status == 200
     assert time.perf_counter() - began < 5
-    for each in looking:
-        each.join()
+    for thread in looking:
+        thread.join()
     assert set(found) == {200, 503} and found.count(200) >= MAX_WAITING
 
 
@@ -312,10 +312,10 @@ def test_in_a_browser_steps_appear_as_they_happen_until_the_run_ends(
     context = chromium.new_context(viewport={"width": 390, "height": 900})
     page = context.new_page()
     problems: list[str] = []
-    asked: list[str] = []
+    requested_urls: list[str] = []
     page.on("console", lambda message: problems.append(message.text))
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: requested_urls.append(request.url))
     page.goto(f"http://127.0.0.1:{served.port}{served.path()}")
     page.locator("#connection", has_text="live").wait_for()
     assert page.locator("#follow").is_checked()
@@ -324,18 +324,20 @@ def test_in_a_browser_steps_appear_as_they_happen_until_the_run_ends(
         file.write("".join(f"{dump_line(event)}\n" for event in events[8:-2]))
     page.locator("li.step").nth(shown).wait_for()
     page.locator("nav li li", has_text="Reply not followed").wait_for()
-    steps = [each.removeprefix("step-") for each in page.locator("li.step").evaluate_all(IDS)]
+    steps = [step_id.removeprefix("step-") for step_id in page.locator("li.step").evaluate_all(IDS)]
     assert steps == [str(number) for number in range(1, len(steps) + 1)]
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    loads = len([each for each in asked if "/events" not in each])
+    loads = len([address for address in requested_urls if "/events" not in address])
     hostile_events = [e for text in HOSTILE for e in hostile(text)]
     served.write([*events, *hostile_events], ended=True)
     page.locator("#tools:visible:not(:has(#follow))").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("meta[http-equiv=refresh]").count() == 0
-    remote = [u for u in asked if not u.startswith("data:") and not u.endswith("favicon.ico")]
-    assert len({each.partition("?")[0] for each in remote}) == 2 and loads == 1
-    assert [each for each in problems if "favicon" not in each] == []
+    remote = [
+        u for u in requested_urls if not u.startswith("data:") and not u.endswith("favicon.ico")
+    ]
+    assert len({address.partition("?")[0] for address in remote}) == 2 and loads == 1
+    assert [problem for problem in problems if "favicon" not in problem] == []
     context.close()
 
 

@@ -4,35 +4,38 @@ import sqlite3
 import threading
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, create_engine, event, update
 from sqlalchemy.engine import URL, make_url
 
-from resolver.entrypoints.webhook.database import (
-    DatabaseError,
-    ServerDatabase,
-    parse_database_url,
-)
-from resolver.entrypoints.webhook.insertion import Insertion, insert_batch
+from resolver.entrypoints.webhook.insertion import BatchInserter, Insertion, insert_batch
 from resolver.entrypoints.webhook.request_queue import (
     ISOLATED_AFTER,
     MAX_CRASHES,
     MAX_LISTED,
+    MAX_RETRY_WAIT,
     Backlog,
     NewRequest,
     QueuedRequest,
     RequestKind,
+    RequestsAhead,
     StartedRequest,
 )
 from resolver.entrypoints.webhook.request_table import REQUESTS
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.errors import UsageError
 from resolver.models.run import Actor, Trigger, TriggerKind
+from resolver.storage.database import (
+    DatabaseError,
+    ServerDatabase,
+    parse_database_url,
+)
 from tests.parts.postgres import Postgres
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -76,12 +79,18 @@ def queue(url: URL) -> Iterator[SqlRequestQueue]:
 def begin(queue: SqlRequestQueue, now: datetime = NOW, limit: int = 2) -> list[StartedRequest]:
     """Claim what can start, and start it."""
     claimed = queue.claim(RUN, limit, now)
-    return [begun for each in claimed if (begun := queue.start(each.id, each.claim)) is not None]
+    return [
+        begun
+        for request in claimed
+        if (begun := queue.start(request.id, request.claim)) is not None
+    ]
 
 
 def numbers(requests: list[StartedRequest] | list[QueuedRequest]) -> list[int | None]:
-    found = [each.request if isinstance(each, StartedRequest) else each for each in requests]
-    return [each.trigger.number for each in found]
+    found = [
+        request.request if isinstance(request, StartedRequest) else request for request in requests
+    ]
+    return [request.trigger.number for request in found]
 
 
 def finish(queue: SqlRequestQueue, started: StartedRequest) -> None:
@@ -118,6 +127,62 @@ def test_a_busy_owner_does_not_keep_others_waiting(queue: SqlRequestQueue) -> No
     assert numbers(begin(queue, limit=7)) == [3, 8, 9]
 
 
+def test_a_person_who_waits_goes_before_what_a_program_asked_for(queue: SqlRequestQueue) -> None:
+    def by_program(number: int, repository: str, **changes: object) -> NewRequest:
+        request = run(number, repository)
+        return replace(request, trigger=request.trigger.model_copy(update=changes))
+
+    queue.add(by_program(1, "o/a", kind=TriggerKind.CHECK_FAILED))
+    queue.add(by_program(2, "o/a", key="repository_dispatch:2"))
+    queue.add(by_program(3, "o/b", actor=Actor(login="bot", is_bot=True)))
+    queue.add(run(4, "o/a"))
+    queue.add(run(5, "o/c"))
+    waiting = {queued.trigger.number: queued for queued in queue.unannounced(10)}
+    assert queue.requests_ahead(waiting[4]) == RequestsAhead()
+    assert queue.requests_ahead(waiting[2]) == RequestsAhead((4, 1), 2)
+    order: list[int | None] = []
+    for _ in range(5):
+        [started] = begin(queue, limit=1)
+        order += numbers([started])
+        finish(queue, started)
+    assert order == [4, 5, 1, 2, 3], "per repository and owner, and not across owners"
+
+
+def by(login: str, request: NewRequest) -> NewRequest:
+    trigger = request.trigger.model_copy(update={"actor": Actor(login=login)})
+    return replace(request, trigger=trigger)
+
+
+def test_active_runs_of_one_account_are_limited_and_others_go_first(url: URL) -> None:
+    queue = SqlRequestQueue(url, active_limit=2)
+    for number, repository in ((1, "o/a"), (2, "o/b"), (3, "o/c"), (4, "o/c"), (5, "o/d")):
+        queue.add(by("Mona", run(number, repository)))
+    queue.add(by("lisa", run(6, "o/c")))
+    queue.add(by("lisa", run(7, "o/e")))
+    waiting = {queued.trigger.number: queued for queued in queue.unannounced(10)}
+    assert queue.requests_ahead(waiting[3]) == RequestsAhead()
+    first, second, seventh = begin(queue, limit=9)
+    assert numbers([first, second, seventh]) == [1, 2, 7], "in each claim, too"
+    assert numbers(begin(queue, limit=9)) == [6], "before those of the limited account"
+    assert queue.requests_ahead(waiting[5]) == RequestsAhead(active_limit=2)
+    assert begin(queue, limit=9) == []
+    finish(queue, second)
+    assert numbers(begin(queue, limit=9)) == [5], "in the other repository a run is active"
+    queue.close()
+
+
+def test_runs_of_an_earlier_release_have_no_account_to_limit(url: URL) -> None:
+    queue = SqlRequestQueue(url, active_limit=1)
+    for number in range(3):
+        queue.add(run(number + 1, f"o/{number}"))
+    database = ServerDatabase(url)
+    with database.writing() as connection:
+        connection.execute(update(REQUESTS).values(actor=""))
+    database.close()
+    assert numbers(begin(queue, limit=9)) == [1, 2, 3]
+    queue.close()
+
+
 def test_a_known_id_changes_nothing_even_when_it_is_done(queue: SqlRequestQueue) -> None:
     assert queue.add(run(1))
     assert not queue.add(run(1))
@@ -131,15 +196,64 @@ def test_requests_that_come_at_the_same_time_are_all_stored(queue: SqlRequestQue
     together = threading.Barrier(8)
 
     def add(number: int) -> None:
-        together.wait(30)
+        together.wait(60)
         queue.add(run(number, f"o/{number}"))
 
     threads = [threading.Thread(target=add, args=(number,)) for number in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(60)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
     assert sorted(filter(None, numbers(begin(queue, limit=9)))) == list(range(1, 8))
+
+
+def test_rows_that_are_inserted_together_are_new_once(url: URL) -> None:
+    database = ServerDatabase(url)
+    inserter = BatchInserter(database, REQUESTS, REQUESTS.c.id)
+    known, *rows = rows_of_waiting_runs(5)
+    rows[1]["id"] = known["id"]
+    rows[3]["id"] = rows[2]["id"]
+    assert inserter.insert(known)
+    batch = [Insertion(row) for row in rows]
+    inserter.insert_all(batch)
+    assert [(task.done, task.error, task.is_new) for task in batch] == [
+        (True, None, True),
+        (True, None, False),
+        (True, None, True),
+        (True, None, False),
+    ]
+    inserter.close()
+    with database.reading() as connection:
+        assert [row.number for row in connection.execute(REQUESTS.select())] == [0, 1, 3]
+    database.close()
+
+
+def test_a_refused_request_is_reported_and_the_next_ones_are_stored(url: URL) -> None:
+    database = ServerDatabase(url)
+    inserter = BatchInserter(database, REQUESTS, REQUESTS.c.id)
+    first, *rows = rows_of_waiting_runs(4)
+    rows[1]["number"] = 2**70
+    assert inserter.insert(first)
+    batch = [Insertion(row) for row in rows]
+    inserter.insert_all(batch)
+    assert [task.error is None for task in batch] == [True, False, True]
+    assert not inserter.insert(rows[0]), "stored already"
+    inserter.close()
+    database.close()
+
+
+def test_requests_are_stored_after_the_database_ended_the_connection(postgres: Postgres) -> None:
+    with postgres.new_database() as url:
+        queue = SqlRequestQueue(parse_database_url(url.render_as_string(hide_password=False)))
+        assert queue.add(run(1))
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
+                [url.database],
+            )
+        assert queue.add(run(2))
+        assert not queue.add(run(1))
+        queue.close()
 
 
 def test_a_request_that_the_database_refuses_does_not_keep_others_out(url: URL) -> None:
@@ -148,8 +262,8 @@ def test_a_request_that_the_database_refuses_does_not_keep_others_out(url: URL) 
     rows[1]["number"] = 2**70
     batch = [Insertion(row) for row in rows]
     insert_batch(database, REQUESTS.insert(), batch)
-    assert all(each.done for each in batch)
-    assert [each.error is None for each in batch] == [True, False, True, True]
+    assert all(task.done for task in batch)
+    assert [task.error is None for task in batch] == [True, False, True, True]
     with database.reading() as connection:
         assert [row.number for row in connection.execute(REQUESTS.select())] == [0, 2, 3]
     database.close()
@@ -171,7 +285,7 @@ def test_who_is_ahead_follows_the_order_of_the_queue_and_counts_a_request_once(
         queue.add(request)
     waiting = queue.unannounced(10)
     assert numbers(waiting) == [2, 3, 4, 5, 6]
-    ahead = {each.trigger.number: queue.requests_ahead(each) for each in waiting}
+    ahead = {queued.trigger.number: queue.requests_ahead(queued) for queued in waiting}
     assert (ahead[2].numbers, ahead[2].count) == ((1,), 1)
     assert (ahead[4].numbers, ahead[4].count) == ((1, 2), 2), "another event of the same request"
     assert (ahead[5].numbers, ahead[5].count) == ((), 0)
@@ -199,6 +313,34 @@ def test_a_deferred_request_waits_for_its_time_and_keeps_others_waiting_no_longe
     assert (again.outages, again.outage_began) == (2, NOW)
 
 
+@pytest.mark.parametrize("jump", [timedelta(days=-400), timedelta(hours=-2), timedelta(days=400)])
+def test_no_request_waits_for_a_clock_that_was_set_to_catch_up(
+    queue: SqlRequestQueue, jump: timedelta
+) -> None:
+    queue.add(run(1))
+    [started] = begin(queue)
+    queue.defer(started.request.id, started.request.claim, NOW + MAX_RETRY_WAIT, outage=NOW)
+    assert begin(queue) == []
+    [again] = begin(queue, NOW + jump)
+    assert numbers([again]) == [1]
+
+
+def test_a_notice_is_not_reserved_until_a_clock_that_was_set_back_has_caught_up(
+    queue: SqlRequestQueue, url: URL
+) -> None:
+    queue.add(run(1))
+    [request] = queue.unannounced(1)
+    assert queue.begin_notice(request, 30) and queue.is_being_announced(request.id)
+    database = ServerDatabase(url)
+    with database.writing() as connection:
+        an_hour_later = REQUESTS.c.notice_until + 3600
+        connection.execute(update(REQUESTS).values(notice_until=an_hour_later))
+    database.close()
+    assert not queue.is_being_announced(request.id)
+    assert queue.unannounced(1) == [request]
+    assert queue.begin_notice(request, 30)
+
+
 def test_a_claim_ends_those_before_it(queue: SqlRequestQueue) -> None:
     queue.add(run(1))
     [old] = begin(queue)
@@ -217,7 +359,7 @@ def crash(
     return begin(queue, now + timedelta(hours=1))
 
 
-def test_ends_of_the_server_that_it_was_told_of_are_not_held_against_a_run(
+def test_a_requested_end_of_the_server_does_not_count_as_a_crash_of_a_run(
     queue: SqlRequestQueue,
 ) -> None:
     queue.add(run(1))
@@ -245,18 +387,21 @@ def test_crashes_without_progress_count_and_set_the_run_apart(queue: SqlRequestQ
     now = NOW
     for count in range(1, ISOLATED_AFTER):
         started = crash(queue, now)
-        assert [each.crashes for each in started] == [count, count]
-    # from now on each has the server to itself, after a wait
+        assert [request.crashes for request in started] == [count, count]
+    # from now on each has the process to itself, and the one that crashes it then has to wait
     queue.recover(stopped=False, progress=no_progress, now=now)
-    assert begin(queue, now) == []
-    [killer] = begin(queue, now + timedelta(hours=1))
-    assert numbers([killer]) == [1]
+    [killer] = begin(queue, now)
+    assert (numbers([killer]), killer.crashes) == ([1], ISOLATED_AFTER)
     for count in range(ISOLATED_AFTER + 1, MAX_CRASHES + 1):
-        now += timedelta(hours=2)
-        [killer] = crash(queue, now)
+        queue.recover(stopped=False, progress=no_progress, now=now)
+        [innocent] = begin(queue, now)
+        assert numbers([innocent]) == [2], "nobody waits for the one that crashed"
+        queue.recover(stopped=True, progress=no_progress, now=now)
+        now += timedelta(minutes=1)
+        [killer] = begin(queue, now)
         assert (numbers([killer]), killer.crashes) == ([1], count)
     finish(queue, killer)
-    [innocent] = begin(queue, now + timedelta(hours=1))
+    [innocent] = begin(queue, now)
     assert (numbers([innocent]), innocent.crashes) == ([2], ISOLATED_AFTER)
 
 
@@ -279,7 +424,7 @@ def test_the_unfinished_runs_of_a_thread(queue: SqlRequestQueue) -> None:
     assert queue.unfinished_runs("octo/calc", 1) == []
 
 
-def test_a_done_request_keeps_no_words_of_people(queue: SqlRequestQueue, url: URL) -> None:
+def test_a_done_request_keeps_no_text_of_people(queue: SqlRequestQueue, url: URL) -> None:
     queue.add(run(1))
     [started] = begin(queue)
     finish(queue, started)
@@ -482,5 +627,5 @@ def test_the_backlog_has_a_count_for_each_state_and_the_age_of_the_first(
     [working] = queue.claim(RUN, 1, NOW)
     oldest = NOW - timedelta(seconds=2)
     assert queue.backlog() == Backlog(waiting=2, working=1, oldest=oldest), "the first in the queue"
-    queue.defer(working.id, working.claim, NOW + timedelta(hours=1))
+    queue.defer(working.id, working.claim, NOW + MAX_RETRY_WAIT)
     assert queue.backlog() == Backlog(waiting=2, deferred=1, oldest=oldest)

@@ -50,9 +50,9 @@ def reviews(pull: Issue) -> int:
 def test_each_way_of_asking_gives_one_review(
     github: GitHubServer, pull: Issue, server: Server
 ) -> None:
-    said = github.event_issue_comment(github.add_comment(pull, "@agent review", "mona"))
-    assert server.deliver(said)[0] == 202
-    assert server.deliver(said)[0] == 202, "another delivery of the same event"
+    event = github.event_issue_comment(github.add_comment(pull, "@agent review", "mona"))
+    assert server.deliver(event)[0] == 202
+    assert server.deliver(event)[0] == 202, "another delivery of the same event"
     until(lambda: reviews(pull) == 1 and len(Forge.final_comments(pull)) == 1)
     for thread in pull.review_comments:
         thread.resolved = True
@@ -67,7 +67,7 @@ def test_each_way_of_asking_gives_one_review(
     assert all("Name it." in c.body for c in pull.review_comments if c.author.login == BOT)
 
 
-def test_a_review_that_a_limit_cut_off_goes_on_and_is_published(
+def test_a_review_cut_off_by_a_limit_continues_and_is_published(
     github: GitHubServer, pull: Issue, tmp_path: Path, model_endpoint: ModelEndpoint
 ) -> None:
     Plans(model_endpoint).add("review", comment(10, "Name it."), bash("true"), submit())
@@ -76,8 +76,8 @@ def test_a_review_that_a_limit_cut_off_goes_on_and_is_published(
     try:
         github.advance(5)
         for words, expected in (("@agent review", "limit"), ("@agent continue", "reviewed this")):
-            said = github.event_issue_comment(github.add_comment(pull, words, "mona"))
-            server.deliver(said)
+            event = github.event_issue_comment(github.add_comment(pull, words, "mona"))
+            server.deliver(event)
             until(
                 lambda expected=expected: (
                     expected in "".join(c.body for c in Forge.final_comments(pull))

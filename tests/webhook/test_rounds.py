@@ -60,7 +60,7 @@ def own_comments(pull: Issue) -> list[str]:
 
 
 def is_over(pull: Issue) -> bool:
-    """Whether all is answered, and the comment tells the end."""
+    """Return True if all threads are answered, and the comment says that the run has ended."""
     return len(ours(pull)) == 3 and any("Change it" in body for body in own_comments(pull))
 
 
@@ -90,8 +90,8 @@ def test_all_events_of_a_review_are_one_run(
     server: Server,
     model_endpoint: ModelEndpoint,
 ) -> None:
-    for each in review.comments:
-        server.deliver(github.event_review_comment(each), "pull_request_review_comment")
+    for comment in review.comments:
+        server.deliver(github.event_review_comment(comment), "pull_request_review_comment")
     server.deliver(github.event_review(review), "pull_request_review")
     until(lambda: is_over(pull))
     # Another review waits behind them all; it finds nothing more to change.

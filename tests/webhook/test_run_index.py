@@ -12,18 +12,19 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from resolver.entrypoints.webhook.database import parse_database_url
 from resolver.entrypoints.webhook.page_links import operator_key, operator_url, page_key
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, StartedRequest
-from resolver.entrypoints.webhook.run_index import RunFilter, RunIndex, RunIndexer, restrict
+from resolver.entrypoints.webhook.run_indexer import RunIndexer
 from resolver.entrypoints.webhook.run_list_pages import PAGE_SIZE, RunLists, add_run_lists
-from resolver.entrypoints.webhook.worker import WorkResult
+from resolver.entrypoints.webhook.worker import RequestResult
 from resolver.errors import ResolverError
 from resolver.github.comments.report import RunFailure
 from resolver.github.forge import Forge
 from resolver.models.run import Publication, RunState, Trigger
 from resolver.runs.common import run_id
 from resolver.runs.stages import PublishedRun, RunRequest, RunResult, StageValues
+from resolver.storage.database import parse_database_url
+from resolver.storage.run_index import RunFilter, RunIndex, restrict
 from tests.github import reports
 from tests.runs.plain_values import PULL, executed_values, run_request
 from tests.webhook.test_metrics import result_of
@@ -67,9 +68,23 @@ def test_runs_are_listed_by_page_and_filter(index: RunIndex) -> None:
     assert (total.runs, total.failed, round(total.cost, 2)) == (5, 3, 1.0)
     assert index.failures(RunFilter(), 9) == [("stuck", 3)]
     by_repository = index.totals_by("repository", RunFilter(), 9)
-    assert [each.name for each in by_repository] == ["octo/web", "octo/calc"]
-    assert [each.name for each in index.totals_by("month", RunFilter(), 9)] == ["2026-03"]
+    assert [group.name for group in by_repository] == ["octo/web", "octo/calc"]
+    assert [group.name for group in index.totals_by("month", RunFilter(), 9)] == ["2026-03"]
     assert index.total(restrict(RunFilter(), [])).runs == 0
+
+
+def test_the_duration_of_a_run_is_estimated_from_the_last_ones_that_succeeded(
+    index: RunIndex,
+) -> None:
+    began = NOW.timestamp()
+    assert index.typical_seconds("octo/calc") == 0
+    for number, seconds in enumerate((100, 9000, 120, 140)):
+        put(index, number, ended=began + seconds, cause="stuck" if seconds == 9000 else "")
+        put(index, 20 + number, repository="octo/web", ended=began + 7)
+        if number == 2:
+            assert index.typical_seconds("octo/calc") == 0, "two are too few"
+    put(index, 4, state="running")
+    assert index.typical_seconds("Octo/Calc") == 120
 
 
 @pytest.mark.attack
@@ -109,7 +124,7 @@ def test_start_stages_and_end_of_a_run_are_recorded(tmp_path: Path, index: RunIn
         return replace(outcome, request=request, log=None)
 
     observed = replace(request, observe=seen.append)
-    indexer(index).recording(execute)(observed, FORGE)
+    indexer(index).wrap_pipeline(execute)(observed, FORGE)
     assert len(seen) == 3, "the metrics see the stages, too"
     row = index.get("run-1")
     assert row is not None
@@ -133,7 +148,7 @@ def test_a_failure_has_its_cause(tmp_path: Path, index: RunIndex) -> None:
         ),
     ):
         ended = replace(result, log=None)
-        indexer(index).recording(lambda *_, ended=ended: ended)(plain.request, FORGE)
+        indexer(index).wrap_pipeline(lambda *_, ended=ended: ended)(plain.request, FORGE)
         row = index.get("run-1")
         assert row is not None and (row.cause, row.reason) == (cause, "no answer")
 
@@ -146,19 +161,19 @@ def test_a_run_that_is_not_executed_ends_and_a_deferred_one_waits(index: RunInde
     trigger = reports.trigger().model_copy(update={"at": NOW - timedelta(hours=1)})
     run = run_id(trigger.key, trigger.at)
 
-    def defer(_: StartedRequest) -> WorkResult:
+    def defer(_: StartedRequest) -> RequestResult:
         raise ResolverError("GitHub is down", cause="forge_down")
 
     with pytest.raises(ResolverError):
-        indexer(index).recording_work(defer)(started(trigger))
+        indexer(index).wrap_execute_run(defer)(started(trigger))
     row = index.get(run)
     assert row is not None and (row.state, row.cause) == ("deferred", "forge_down")
-    indexer(index).recording_work(lambda _: WorkResult(run, 0, "repeated"))(started(trigger))
+    indexer(index).wrap_execute_run(lambda _: RequestResult(run, 0, "repeated"))(started(trigger))
     assert index.get(run) == row, "nothing has ended"
-    indexer(index).recording_work(lambda _: WorkResult(run, 1, "stopped"))(started(trigger))
+    indexer(index).wrap_execute_run(lambda _: RequestResult(run, 1, "stopped"))(started(trigger))
     row = index.get(run)
     assert row is not None and (row.state, row.ended) == ("stopped", NOW.timestamp())
-    indexer(index).recording_work(lambda _: WorkResult(run, 1, "error"))(started(trigger))
+    indexer(index).wrap_execute_run(lambda _: RequestResult(run, 1, "error"))(started(trigger))
     assert index.get(run) == row, "an end is recorded once"
 
 
@@ -169,7 +184,7 @@ def test_an_index_that_can_not_be_written_ends_no_run(tmp_path: Path, index: Run
         file.unlink()
     (tmp_path / "resolver.db").mkdir()
     ended = replace(result, log=None)
-    assert indexer(index).recording(lambda *_: ended)(request, FORGE) is ended
+    assert indexer(index).wrap_pipeline(lambda *_: ended)(request, FORGE) is ended
 
 
 def client_of(index: RunIndex) -> TestClient:

@@ -1,4 +1,4 @@
-"""The work on one stored delivery, when it can't be done as usual."""
+"""Tests of handling a stored delivery under unusual conditions."""
 
 import json
 from collections.abc import Mapping
@@ -11,14 +11,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
-from resolver.entrypoints.webhook.issue_history import IssueHistories
 from resolver.entrypoints.webhook.pages import Pages
 from resolver.entrypoints.webhook.request_queue import MAX_CRASHES, MAX_LISTED, RequestsAhead
-from resolver.entrypoints.webhook.run_folders import LocalRunFolders
+from resolver.entrypoints.webhook.request_runner import RequestRunner, measure_progress
+from resolver.events.actions import CmdRun
+from resolver.events.base import Source
+from resolver.events.observations import CmdOutput
+from resolver.events.stores import JsonlStore
+from resolver.events.stream import EventStream
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.common import run_id, trigger_for_target
+from resolver.storage.database import parse_database_url
+from resolver.storage.issue_history import IssueHistories
+from resolver.storage.run_folders import LocalRunFolders
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.webhook.serving import Forge, started
@@ -39,7 +44,7 @@ class Scenario:
             "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
         }
         url = parse_database_url(f"sqlite:///{folder}/resolver.db")
-        self.runs = DeliveryRunner(environment, {}, self.folder, IssueHistories(url))
+        self.runs = RequestRunner(environment, {}, self.folder, IssueHistories(url))
 
     def request(self, author: str = "mona") -> Trigger:
         found = trigger_for_target(
@@ -54,8 +59,10 @@ def scenario(github: GitHubServer, tmp_path: Path) -> Scenario:
     return Scenario(github, tmp_path)
 
 
-def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scenario: Scenario) -> None:
-    done = scenario.runs.work_on(started(scenario.request(), crashes=MAX_CRASHES))
+def test_a_run_that_crashes_the_server_each_time_is_given_up_and_reported(
+    scenario: Scenario,
+) -> None:
+    done = scenario.runs.execute(started(scenario.request(), crashes=MAX_CRASHES))
     assert done.state == "error"
     [comment] = scenario.forge.final_comments(scenario.issue)
     assert "the server crashed 5 times during this run" in comment.body
@@ -69,13 +76,32 @@ def test_a_run_that_ends_with_the_server_each_time_is_given_up_and_told(scenario
         (RequestsAhead((7, 8), 3), "3 other runs are ahead of it"),
         (RequestsAhead((), MAX_LISTED), f"at least {MAX_LISTED} other runs are ahead of it"),
         (RequestsAhead(), "all run slots of this server are in use by other repositories"),
+        (
+            RequestsAhead((7, 8), 3, run_seconds=200.0),
+            "3 other runs are ahead of it (on `#7`, `#8`), and the runs of a repository take "
+            "turns. Going by the last runs here, it starts in about 10 minutes",
+        ),
+        (
+            RequestsAhead((), MAX_LISTED, run_seconds=60.0),
+            f"at least {MAX_LISTED} other runs are ahead of it, and the runs of a repository take "
+            f"turns. Going by the last runs here, it starts in at least {MAX_LISTED} minutes",
+        ),
+        (
+            RequestsAhead((), 1, run_seconds=3.0),
+            "another run is ahead of it, and the runs of a repository take turns. Going by the "
+            "last runs here, it starts in about 1 minute.",
+        ),
+        (RequestsAhead((7,), 1, active_limit=1), "the account that asked has 1 active run, and"),
+        (RequestsAhead(active_limit=3), "the account that asked has 3 active runs, and"),
     ],
 )
-def test_who_waits_is_told_for_what(scenario: Scenario, ahead: RequestsAhead, words: str) -> None:
-    scenario.runs.announce(scenario.request(), ahead)
+def test_a_waiting_request_says_what_it_waits_for(
+    scenario: Scenario, ahead: RequestsAhead, words: str
+) -> None:
+    scenario.runs.post_queue_notice(scenario.request(), ahead)
     [comment] = scenario.forge.own_comments(scenario.issue)
     assert f"**waiting**: {words}" in comment.body
-    assert [each.content for each in scenario.issue.comments[0].reactions] == ["eyes"]
+    assert [reaction.content for reaction in scenario.issue.comments[0].reactions] == ["eyes"]
 
 
 def page_of(scenario: Scenario, trigger: Trigger) -> str:
@@ -90,13 +116,13 @@ def test_the_page_of_a_run_that_was_given_up_waits_for_nothing_more(scenario: Sc
     trigger = scenario.request()
     (scenario.folder / run_id(trigger.key, trigger.at)).mkdir(parents=True)
     assert "The run has started" in page_of(scenario, trigger)
-    scenario.runs.work_on(started(trigger, crashes=MAX_CRASHES))
+    scenario.runs.execute(started(trigger, crashes=MAX_CRASHES))
     page = page_of(scenario, trigger)
     assert '"refresh"' not in page
     assert "The run ended before its first step" in page
 
 
-def test_the_page_of_a_run_that_was_stopped_before_it_went_on_waits_for_nothing_more(
+def test_the_page_of_a_run_that_was_stopped_before_it_continued_waits_for_nothing_more(
     scenario: Scenario,
 ) -> None:
     trigger = scenario.request()
@@ -104,32 +130,34 @@ def test_the_page_of_a_run_that_was_stopped_before_it_went_on_waits_for_nothing_
     folder.mkdir(parents=True)
     scenario.forge.github.advance(5)
     stop = scenario.request().model_copy(update={"command": Command.STOP})
-    scenario.runs.threads.stopped(stop)
-    assert scenario.runs.work_on(started(trigger, 2)).state == "stopped"
+    scenario.runs.histories.record_stop(stop)
+    assert scenario.runs.execute(started(trigger, 2)).state == "stopped"
     assert "The run ended before its first step" in page_of(scenario, trigger)
     outcome = json.loads((folder / "outcome.json").read_text())
     assert (outcome["state"], outcome["exit_code"]) == ("stopped", 1)
     assert "mona stopped" in outcome["reason"]
 
 
-def test_giving_up_twice_is_told_once(scenario: Scenario) -> None:
+def test_giving_up_twice_is_reported_once(scenario: Scenario) -> None:
     trigger = scenario.request()
     for attempt in (6, 7):
-        scenario.runs.work_on(started(trigger, attempt, crashes=MAX_CRASHES))
+        scenario.runs.execute(started(trigger, attempt, crashes=MAX_CRASHES))
     assert len(scenario.forge.final_comments(scenario.issue)) == 1
 
 
-def test_somebody_without_write_access_is_told_nothing_of_the_servers_troubles(
+def test_a_person_without_write_access_sees_no_error_of_the_server(
     scenario: Scenario,
 ) -> None:
     scenario.forge.github.add_user("eve")
-    scenario.runs.work_on(started(scenario.request("eve"), crashes=MAX_CRASHES))
+    scenario.runs.execute(started(scenario.request("eve"), crashes=MAX_CRASHES))
     assert not scenario.forge.final_comments(scenario.issue)
 
 
-def test_a_log_that_can_not_be_opened_is_told_without_the_servers_paths(scenario: Scenario) -> None:
+def test_a_log_that_can_not_be_opened_is_reported_without_paths_of_the_server(
+    scenario: Scenario,
+) -> None:
     scenario.folder.write_text("a file stands where the folder should be")
-    done = scenario.runs.work_on(started(scenario.request(), 1))
+    done = scenario.runs.execute(started(scenario.request(), 1))
     assert done.state == "error"
     [comment] = scenario.forge.final_comments(scenario.issue)
     assert "could not open the log" in comment.body
@@ -138,7 +166,7 @@ def test_a_log_that_can_not_be_opened_is_told_without_the_servers_paths(scenario
 
 def test_a_forge_that_can_not_be_reached_is_no_exception(scenario: Scenario) -> None:
     scenario.forge.github.revoke(scenario.forge.token)
-    assert scenario.runs.work_on(started(scenario.request(), crashes=MAX_CRASHES)).state == "error"
+    assert scenario.runs.execute(started(scenario.request(), crashes=MAX_CRASHES)).state == "error"
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -197,3 +225,28 @@ def test_a_run_without_a_log_has_made_no_progress(tmp_path: Path) -> None:
     recorded = Path("resolver/demo/recording.jsonl").read_bytes()
     (folder / "events.jsonl").write_bytes(recorded)
     assert measure_progress(folders, trigger) > 0
+
+
+def test_the_set_up_that_each_attempt_executes_is_no_progress(tmp_path: Path) -> None:
+    """Else a run that crashes the server after its set-up would never be given up."""
+    trigger = Trigger(
+        key="k",
+        kind=TriggerKind.ISSUE_COMMENT,
+        repository="octo/calc",
+        number=1,
+        actor=Actor(login="mona"),
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    folder = tmp_path / run_id(trigger.key, trigger.at)
+    folder.mkdir()
+    stream = EventStream(store := JsonlStore(folder / "events.jsonl"))
+
+    def progress_after(command: str, source: Source) -> int:
+        action = stream.add(CmdRun(command=command, source=source))
+        stream.add(CmdOutput(exit_code=0, cause=action.id))
+        return measure_progress(LocalRunFolders(tmp_path), trigger)
+
+    assert progress_after("npm ci", Source.ENVIRONMENT) == 0
+    assert progress_after("cat calc.py", Source.AGENT) == 1
+    assert progress_after("npm ci", Source.ENVIRONMENT) == 1
+    store.close()

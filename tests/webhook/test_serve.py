@@ -1,9 +1,10 @@
-"""`resolver serve` from its command line: what it needs, what it says, how it ends."""
+"""Tests of `resolver serve`: its requirements, its output, and its end."""
 
 import fcntl
 import signal
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ class Door(CommandLine):
         }
 
     def refused(self, *options: str, **environment: str) -> Ended:
-        """What it says where it must not start."""
+        """Return the error of a server that must not start."""
         done = self.call("serve", "--port", "0", *options, **environment)
         assert done.exit_code == 2, done.stderr
         assert done.stderr.count("\n") == 2, done.stderr
@@ -35,7 +36,8 @@ class Door(CommandLine):
 
 
 @pytest.fixture
-def door(tmp_path: Path, model_endpoint: ModelEndpoint) -> Door:
+def door(tmp_path: Path, model_endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch) -> Door:
+    monkeypatch.setattr(tempfile, "tempdir", None)  # a server sets it, for its whole process
     return Door(tmp_path, model_endpoint)
 
 
@@ -60,6 +62,13 @@ def test_a_database_that_can_not_be_written_is_named(door: Door) -> None:
     (door.folder / "file").touch()
     done = door.refused(RESOLVER_DATABASE_URL=f"sqlite:///{door.folder}/file/resolver.db")
     assert f"{door.folder}/file/resolver.db can't be written" in done.stderr
+
+
+def test_a_damaged_database_is_named_with_what_to_do(door: Door) -> None:
+    (door.folder / "resolver.db").write_bytes(b"no database" * 1000)
+    done = door.refused()
+    assert f"{door.folder}/resolver.db" in done.stderr and "not a database" in done.stderr
+    assert "restore the file from a backup" in done.stderr
 
 
 def test_a_folder_that_can_not_be_written_is_named(door: Door) -> None:
@@ -125,11 +134,11 @@ def test_an_idle_server_says_where_it_is_and_ends_with_sigint(
 ) -> None:
     log = door.folder / "log"
     until(lambda: "runs in" in log.read_text())
-    said = log.read_text()
-    assert "listening on http://[::1]:" in said
-    assert f"sqlite:///{door.folder}/resolver.db, runs in {door.folder}/runs" in said
+    text = log.read_text()
+    assert "listening on http://[::1]:" in text
+    assert f"sqlite:///{door.folder}/resolver.db, runs in {door.folder}/runs" in text
     started.send_signal(signal.SIGINT)
-    assert started.wait(5) == 0
+    assert started.wait(60) == 0
     assert "stopped by SIGINT" in log.read_text()
     assert len(log.read_text().splitlines()) == 3, log.read_text()
     for private in ("runs", "resolver.db", "resolver.db.lock"):

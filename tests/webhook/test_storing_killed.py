@@ -1,4 +1,4 @@
-"""A process that is killed while it stores a delivery, at points all over the storing."""
+"""Tests of a process that is killed at any point while it stores a delivery."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ POINTS = 10
 KILLED_AT_POINTS = """
 import json, os, signal, sys
 from datetime import datetime, UTC
-from resolver.entrypoints.webhook.database import parse_database_url
+from resolver.storage.database import parse_database_url
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.models.run import Actor, Trigger, TriggerKind
@@ -47,7 +47,7 @@ def add(number, calls=0):
 
 def stored():
     queue = SqlRequestQueue(url)
-    found = {each.trigger.number for each in queue.claim(RequestKind.RUN, 1_000, now)}
+    found = {claimed.trigger.number for claimed in queue.claim(RequestKind.RUN, 1_000, now)}
     queue.close()
     return found
 

@@ -1,5 +1,4 @@
-"""What a server stores for one repository is neither shown nor charged to another, however similar
-their names are."""
+"""Tests that nothing stored for one repository is shown or charged to a similarly named one."""
 
 import tempfile
 from collections.abc import Iterator
@@ -11,14 +10,15 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from resolver.controller.control import Control
-from resolver.entrypoints.webhook.costs import SpendingBounds, SpendingLedger
-from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistories
+from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.page_links import outcome_page_key, page_key
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
-from resolver.memory.notes import NoteStore
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.storage.costs import SpendingBounds, SpendingLedger
+from resolver.storage.database import parse_database_url
+from resolver.storage.issue_history import IssueHistories
+from resolver.storage.note_table import NoteTable
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECRET = "webhook-canary-7c2e9b4f6a1d8035"
@@ -63,28 +63,29 @@ def test_files_and_keys_of_one_repository_are_not_those_of_another(
     pages of another repository."""
     assume(ours != theirs)
     with tempfile.TemporaryDirectory(dir=folder) as name:
-        histories = IssueHistories(parse_database_url(f"sqlite:///{name}/resolver.db"))
-        notes = NoteStore(Path(name))
+        url = parse_database_url(f"sqlite:///{name}/resolver.db")
+        histories, notes = IssueHistories(url), NoteTable(url)
         notes.add(ours, ["The tests need a key."], "run-1", NOW)
         assert not notes.read(theirs).text
-        histories.started(request(ours, number), "run-1")
-        histories.opened(request(ours, number), 90)
-        histories.stopped(request(ours, number, Command.STOP, seconds=5))
-        for each in (number, other, 90):
-            asked = request(theirs, each)
-            assert not histories.runs(asked) and histories.stop_after(asked) is None
+        histories.record_run(request(ours, number), "run-1")
+        histories.record_pull_request(request(ours, number), 90)
+        histories.record_stop(request(ours, number, Command.STOP, seconds=5))
+        for issue in (number, other, 90):
+            trigger = request(theirs, issue)
+            assert not histories.runs(theirs, issue) and histories.stop_after(trigger) is None
         assert histories.issue_of(theirs, 90) is None
         histories.close()
+        notes.close()
     active = ActiveRuns()
-    active.enter(request(ours, number), Control())
-    assert not active.steer(request(theirs, number, Command.STOP, seconds=5))
+    active.register(request(ours, number), Control())
+    assert not active.send(request(theirs, number, Command.STOP, seconds=5))
     assert outcome_page_key(SECRET, ours) != outcome_page_key(SECRET, theirs)
     assert outcome_page_key(SECRET, ours) != page_key(SECRET, ours)
 
 
 @pytest.mark.attack
 def test_queue_and_budget_of_one_repository_are_not_those_of_another(tmp_path: Path) -> None:
-    """A repository has waiting runs and has used up its budget: no other repository is told of
+    """A repository has waiting runs and has used up its budget: no other repository learns of
     them or pays for them."""
     url = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
     queue, ledger = SqlRequestQueue(url), SpendingLedger(url)
@@ -92,10 +93,10 @@ def test_queue_and_budget_of_one_repository_are_not_those_of_another(tmp_path: P
         for number in (1, 2):
             trigger = request(repository, number)
             assert queue.add(NewRequest(trigger.key, RequestKind.RUN, trigger))
-    for each in queue.unannounced(10):
-        assert queue.requests_ahead(each).count == (each.trigger.number == 2)
-        found = queue.unfinished_runs(each.trigger.repository, each.trigger.number)
-        assert [trigger.key for trigger in found] == [each.trigger.key]
+    for queued in queue.unannounced(10):
+        assert queue.requests_ahead(queued).count == (queued.trigger.number == 2)
+        found = queue.unfinished_runs(queued.trigger.repository, queued.trigger.number)
+        assert [trigger.key for trigger in found] == [queued.trigger.key]
     bounds = SpendingBounds(monthly=10.0)
     ledger.record_cost("a", "octo/calc", 10.0, 0, NOW)
     assert ledger.reserve("b", "octo/calc-1", 5.0, bounds, NOW, hours=2) == 10.0

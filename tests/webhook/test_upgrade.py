@@ -5,10 +5,10 @@ from pathlib import Path
 from dbos import DBOSClient
 
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.database import parse_database_url
-from resolver.entrypoints.webhook.worker import STORED_FORM
+from resolver.entrypoints.webhook.request_workflows import STORED_FORM
 from resolver.models.run import Trigger
 from resolver.runs.common import trigger_for_target
+from resolver.storage.database import parse_database_url
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.webhook.serving import Forge, Plans, Server, plan_of_a_fix, until
@@ -24,7 +24,8 @@ def test_what_waited_in_the_queues_of_an_earlier_release_is_done(
     assert isinstance(trigger, Trigger)
     server = Server(tmp_path, forge, model_endpoint)
     try:
-        server.start()  # makes the tables of DBOS
+        server.start()
+        until(lambda: server.worker_state() == "running")  # the tables of DBOS are made
         url = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
         client = DBOSClient(system_database_url=url.render_as_string())
         for name, queue in (("delivery", "runs"), ("announce", "commands")):

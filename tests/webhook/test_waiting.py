@@ -1,4 +1,7 @@
-"""What people read on a thread whose run waits behind another one, over one running server."""
+"""Tests of the comments on an issue whose run waits for another one, on one running server.
+
+Whole runs, because a request waits until the one before it has ended.
+"""
 
 import signal
 from collections.abc import Iterator
@@ -55,7 +58,7 @@ def scenario(
     made.server.check()
 
 
-def test_a_request_that_waits_says_so_and_goes_on_in_the_same_comment(scenario: Scenario) -> None:
+def test_a_waiting_request_says_so_and_continues_in_the_same_comment(scenario: Scenario) -> None:
     forge = scenario.forge
     waiting = forge.issue(scenario.name, "waiting")
     scenario.plans.add("waiting", *plan_of_a_fix())
@@ -92,7 +95,7 @@ def test_a_refused_push_is_published_by_a_comment(scenario: Scenario) -> None:
     assert "`@agent publish`" in scenario.first(scenario.sleeper)
     scenario.ask(scenario.sleeper, "@agent /ask what does it say?")
     until(lambda: len(forge.final_comments(scenario.sleeper)) == 2)
-    asked = len(scenario.plans.times("long"))
+    request_count = len(scenario.plans.times("long"))
     scenario.ask(scenario.sleeper, "@agent publish")
     until(lambda: len(forge.final_comments(scenario.sleeper)) == 3)
     assert "Resolver opened" in forge.final_comments(scenario.sleeper)[-1].body
@@ -100,4 +103,4 @@ def test_a_refused_push_is_published_by_a_comment(scenario: Scenario) -> None:
     until(lambda: len(forge.final_comments(scenario.sleeper)) == 4)
     assert "nothing to publish" in forge.final_comments(scenario.sleeper)[-1].body
     assert len(forge.pulls(scenario.sleeper.repository)) == 1
-    assert len(scenario.plans.times("long")) == asked
+    assert len(scenario.plans.times("long")) == request_count

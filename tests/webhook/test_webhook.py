@@ -1,4 +1,4 @@
-"""The web application on a real socket: what is answered, and what is let through."""
+"""Tests of the web application on a real socket: its answers, and the deliveries it accepts."""
 
 import http.client
 import json
@@ -13,7 +13,6 @@ import uvicorn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolver.entrypoints.webhook.database import DatabaseError
 from resolver.entrypoints.webhook.webhook import (
     MAX_BODY,
     create_webhook_app,
@@ -21,6 +20,7 @@ from resolver.entrypoints.webhook.webhook import (
     webhook_signature,
 )
 from resolver.errors import ResolverError
+from resolver.storage.database import DatabaseError
 
 SECRET = "webhook-canary-2f8e6d4c1b0a9758"
 
@@ -84,7 +84,7 @@ class App:
 
     def close(self) -> None:
         self.server.should_exit = True
-        self.thread.join(10)
+        self.thread.join(60)
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +148,8 @@ def test_a_sha1_signature_alone_counts_nothing(app: App) -> None:
 @pytest.mark.attack
 def test_an_unsigned_body_is_not_even_parsed(app: App) -> None:
     """An unsigned body is malformed: it is refused before anything parses it."""
-    status, said = app.deliver(b"[" * 100_000, X_Hub_Signature_256="sha256=" + "0" * 64)
-    assert (status, said) == (401, b'{"detail":"the signature is wrong"}')
+    status, answer = app.deliver(b"[" * 100_000, X_Hub_Signature_256="sha256=" + "0" * 64)
+    assert (status, answer) == (401, b'{"detail":"the signature is wrong"}')
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_an_unsigned_body_is_not_even_parsed(app: App) -> None:
     ids=lambda body: repr(body[:12]),
 )
 def test_a_signed_body_that_is_no_object_is_refused(app: App, body: bytes) -> None:
-    status, said = app.deliver(body)
-    assert status == 400, said
+    status, answer = app.deliver(body)
+    assert status == 400, answer
     assert not app.taken
 
 
@@ -268,7 +268,7 @@ def test_a_slow_body_is_given_up(hurried: App) -> None:
         assert connection.recv(100).startswith(b"HTTP/1.1 408")
 
 
-def test_storing_that_takes_too_long_is_told_to_github(hurried: App) -> None:
+def test_a_delivery_that_takes_too_long_to_store_is_answered_with_an_error(hurried: App) -> None:
     hurried.pause = 1.0
     assert hurried.deliver(b"{}")[0] == 503
 

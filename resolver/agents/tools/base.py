@@ -17,8 +17,7 @@ from pydantic import (
 )
 
 from resolver.events.base import ActionBase
-from resolver.models.base import DeferredModel
-from resolver.models.run import JsonObject
+from resolver.models.base import DeferredModel, JsonObject
 
 _SCHEMA_KEYS = ("type", "description", "enum", "items")
 

@@ -21,7 +21,8 @@ from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.actions import Invalid, McpCall
 from resolver.events.base import ActionBase, ToolCall
-from resolver.models.run import JsonObject, McpTool, RequestedToolCall
+from resolver.models.base import JsonObject
+from resolver.models.run import McpTool, RequestedToolCall
 from resolver.models.truncate import truncate_middle
 
 MCP_TAG = "mcp"
@@ -182,7 +183,7 @@ def parse_action(
     """
     tool = TOOLS.get(name)
     if tool is None:
-        hint = did_you_mean(name, (*TOOL_NAMES, *other_names))
+        hint = suggest_name(name, (*TOOL_NAMES, *other_names))
         return (f"there is no tool {truncate_middle(name, MAX_QUOTE_LENGTH)!r}{hint}",)
     if problems := _find_surrogates(arguments):
         return problems
@@ -199,7 +200,7 @@ def _usage(name: str, mcp_tool: McpTool | None) -> str:
     return tool_usage(name) if name in TOOLS else ""
 
 
-def did_you_mean(name: str, known: tuple[str, ...] | list[str]) -> str:
+def suggest_name(name: str, known: tuple[str, ...] | list[str]) -> str:
     """Return a question that suggests the most similar known name, "" if none is similar."""
     matches = difflib.get_close_matches(name[:MAX_QUOTE_LENGTH], known, 1, 0.5)
     matches += [candidate for candidate in known if len(name) > 2 and name in candidate]
@@ -229,7 +230,7 @@ def _describe_problem(error: Any, known: list[str]) -> str:
             return f"{name} is missing"
         case "extra_forbidden":
             quoted_name = truncate_middle(name, MAX_QUOTE_LENGTH)
-            return f"there is no argument {quoted_name!r}{did_you_mean(name, known)}"
+            return f"there is no argument {quoted_name!r}{suggest_name(name, known)}"
         case _:
             message = error["msg"].removeprefix("Value error, ")
             received = f" (got {truncate_middle(repr(error['input']), 80)})" if name else ""

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, mo
 from resolver.agents.tools.base import Arguments, Line, OptionalText, Tag, Tool, none_if_blank
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.models.run import JsonObject
+from resolver.models.base import JsonObject
 
 MAX_TIMEOUT = 3600.0
 """Maximum timeout that a model may ask for, in seconds."""

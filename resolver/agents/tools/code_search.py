@@ -30,8 +30,8 @@ from resolver.agents.tools.base import (
 )
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.models.base import DeferredModel
-from resolver.models.run import CodePlace, JsonObject
+from resolver.models.base import DeferredModel, JsonObject
+from resolver.models.run import CodePlace
 
 MAX_SEARCH_TERMS = 8
 MAX_START_NODES = 5

@@ -26,9 +26,9 @@ from resolver.agents.tools.base import (
 from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.models.base import DeferredModel
+from resolver.models.base import DeferredModel, JsonObject
 from resolver.models.pull_request import ThreadAnswer
-from resolver.models.run import Declined, JsonObject
+from resolver.models.run import DeclineReason
 
 REPORT_ARGUMENTS = ("message", "task_completed", "threads")
 """Arguments of `finish` for agents whose result is their final message."""
@@ -44,10 +44,10 @@ def _normalize_reason(value: Any) -> Any:
 
 
 Reason = Annotated[
-    Declined,
+    DeclineReason,
     BeforeValidator(_normalize_reason),
     # Some providers refuse an empty string in an enum.
-    WithJsonSchema({"type": "string", "enum": [word for word in get_args(Declined) if word]}),
+    WithJsonSchema({"type": "string", "enum": [word for word in get_args(DeclineReason) if word]}),
 ]
 
 MAX_ANSWER_LENGTH = 4_000
@@ -182,8 +182,12 @@ class FinishArguments(Arguments):
     )
     pull_request_title: TextOrEmpty = Field(
         default="",
-        description="Only where your change is added to a pull request: a new title for it, if the "
-        "one it has does not cover the whole any more.",
+        description="The title, if it is not the message's first line. Where your change is added "
+        "to a pull request: a new one, if the one it has does not cover the whole any more.",
+    )
+    pull_request_body: TextOrEmpty = Field(
+        default="",
+        description="Only where you are shown a pull request template: that template, filled in.",
     )
 
     def action(self) -> ActionBase:
@@ -247,6 +251,7 @@ TOOLS = (
             content="message",
             sections=(
                 "cause", "change", "verification", "remaining", "threads", "pull_request_title",
+                "pull_request_body",
             ),
         ),
         examples={

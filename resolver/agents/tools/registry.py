@@ -16,7 +16,7 @@ from resolver.agents.tools import (
 from resolver.agents.tools.base import Requirement, Tool
 from resolver.config.templates import render
 from resolver.events.base import ActionBase
-from resolver.models.run import JsonObject
+from resolver.models.base import JsonObject
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from resolver.agents.tools.base import Arguments, Line, OptionalText, Tag, Tool, normalize_path
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.models.run import JsonObject
+from resolver.models.base import JsonObject
 
 MAX_COMMENT_LINES = 300
 """Maximum number of lines that one comment covers."""

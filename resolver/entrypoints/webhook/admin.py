@@ -1,55 +1,31 @@
-"""What `resolver admin` reads and changes in the server's database and data folder.
+"""Reads and changes the server's database for `resolver admin`.
 
 Everything is a transaction of its own, so that it can be done while servers and workers run.
 """
 
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
     URL,
-    Column,
-    ColumnElement,
     Connection,
-    MetaData,
-    String,
-    Table,
-    and_,
     column,
-    delete,
     func,
-    inspect,
+    insert,
     select,
     table,
     update,
 )
 
-from resolver.entrypoints.webhook.database import ServerDatabase
-from resolver.entrypoints.webhook.request_queue import RequestKind, RequestState
-from resolver.entrypoints.webhook.request_table import REQUESTS
-from resolver.entrypoints.webhook.schema import stored_revision
+from resolver.entrypoints.webhook.folder_sweep import OPEN_STATES, RUN, run_of_request
+from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestState
+from resolver.entrypoints.webhook.request_table import REQUESTS, row_of_request
 from resolver.errors import UsageError
-from resolver.models.run import Trigger
-from resolver.runs.common import run_id
-from resolver.runs.output import OUTCOME
-from resolver.runtime.disk import remove_tree
-
-MIN_AGE = timedelta(days=4)
-"""Minimum age of what is purged. GitHub redelivers for three days, and a redelivery must find its
-request."""
-
-RUN_TABLES = (
-    "resolver_events",
-    "resolver_archived_runs",
-    "resolver_run_files",
-    "resolver_run_chunks",
-    "resolver_runs",
-)
-"""The tables with rows of a run, which is in their column `run`."""
+from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.storage.database import ServerDatabase
+from resolver.storage.schema import stored_revision
 
 _EXECUTORS = table(
     "resolver_executors",
@@ -58,9 +34,8 @@ _EXECUTORS = table(
 )
 _CLAIMS = table("resolver_requests", *map(column, ("executor", "kind", "state")))
 
-OPEN_STATES = tuple(state for state in RequestState if state is not RequestState.DONE)
-
-_RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+OPERATOR = "the operator of the server"
+"""Stands for a login where an operator stops a run. No account of GitHub has spaces in its name."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +77,6 @@ class StoredExecutor:
     lease_until: datetime
 
 
-@dataclass(frozen=True)
-class PurgedData:
-    """What was purged, or would be. rows: number of rows in each table of runs."""
-
-    requests: int
-    folders: int
-    rows: dict[str, int]
-
-
 class ServerAdministration:
     """Reads and changes the queue and the stored runs. Methods raise DatabaseError.
 
@@ -149,13 +115,31 @@ class ServerAdministration:
         return self._change(id, (RequestState.DEFERRED,), RequestState.WAITING, values)
 
     def cancel(self, id: str, now: datetime) -> ListedRequest:
-        """End a request that waits or is deferred. Its conversation is not told.
+        """End a request that waits or is deferred, or stop an active run.
 
-        id: of the request or of its run. Raises UsageError if there is none, or it does not wait.
+        The conversation of a waiting request gets no comment. For an active run, a stop is stored
+        like that of a comment, which the process that executes the run claims.
+        id: of the request or of its run. Raises UsageError if there is none, or it has ended.
         """
+        if (active := self._stop(id, now)) is not None:
+            return active
         values = {"trigger": "", "finished_at": now.timestamp()}
         states = (RequestState.WAITING, RequestState.DEFERRED)
         return self._change(id, states, RequestState.DONE, values)
+
+    def _stop(self, id: str, now: datetime) -> ListedRequest | None:
+        """Store a stop for an active run, once. Return None if no run is active."""
+        with self._database.writing() as connection:
+            row = _find(connection, id)
+            if row.state != RequestState.WORKING or row.kind != RequestKind.RUN:
+                return None
+            stop_id = f"operator-stop-{row.position}-{row.claim}"
+            is_stored = select(REQUESTS.c.position).where(REQUESTS.c.id == stop_id)
+            if connection.scalar(is_stored) is None:
+                stop = _operator_stop(Trigger.model_validate_json(row.trigger), stop_id, now)
+                request = NewRequest(stop_id, RequestKind.COMMAND, stop)
+                connection.execute(insert(REQUESTS).values(row_of_request(request)))
+        return _stored_request(row)
 
     def _change(
         self, id: str, allowed: Collection[str], state: str, values: dict[str, Any]
@@ -202,7 +186,7 @@ class ServerAdministration:
             ]
 
     def set_draining(self, id: str, draining: bool) -> int:
-        """Let an executor claim nothing more, or claim again, and return how many were told.
+        """Let an executor claim nothing more, or claim again, and return how many were changed.
 
         Its active runs continue. id: "" for all executors. Raises UsageError if there is none.
         """
@@ -218,38 +202,6 @@ class ServerAdministration:
             )
         return count
 
-    def purge(self, folder: Path, age: timedelta, now: datetime, dry_run: bool) -> PurgedData:
-        """Remove finished requests and runs that are older than `age`. Costs and outcomes stay.
-
-        folder: the data folder. A run is as old as the request for it, except that a run folder
-        counts from the end of its run. Nothing of an open request is removed. Raises UsageError if
-        `age` is too short.
-        """
-        if age < MIN_AGE:
-            raise UsageError(
-                f"what is younger than {MIN_AGE.days} days can't be purged: GitHub redelivers for "
-                "three days, and a redelivery must find its request",
-                f"give an age of {MIN_AGE.days}d or more",
-            )
-        before = now - age
-        with self._database.reading() as connection:
-            open_runs = set(_open_runs(connection))
-        folders = [path for path in _run_folders(folder, before) if path.name not in open_runs]
-        counts: dict[str, int] = {}
-        transaction = self._database.reading if dry_run else self._database.writing
-        with transaction() as connection:
-            if not dry_run:
-                _start_unknown_ages(connection, now)
-            for each, is_old in _old_rows(connection, before, open_runs):
-                rows = select(func.count()).select_from(each).where(is_old)
-                counts[each.name] = connection.scalar(rows) or 0
-                if not dry_run:
-                    connection.execute(delete(each).where(is_old))
-        if not dry_run:
-            for path in folders:
-                remove_tree(path)
-        return PurgedData(counts.pop(REQUESTS.name), len(folders), counts)
-
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
@@ -258,17 +210,34 @@ class ServerAdministration:
 _NEXT_STEPS = {
     RequestState.WAITING: "it starts as soon as there is room; nothing is to be done",
     RequestState.DEFERRED: "see `resolver admin runs --state deferred`",
-    RequestState.WORKING: "stop an active run with the comment `@agent stop`",
+    RequestState.WORKING: "wait until it has ended",
     RequestState.DONE: "ask again in the conversation",
 }
+
+
+def _operator_stop(run: Trigger, request: str, now: datetime) -> Trigger:
+    """Return the trigger of a stop by the operator of the server. request: identifies it."""
+    return Trigger(
+        key=f"operator:{request}",
+        kind=TriggerKind.OPERATOR,
+        repository=run.repository,
+        number=run.number,
+        is_pull_request=run.is_pull_request,
+        issue=run.issue,
+        actor=Actor(login=OPERATOR),
+        command=Command.STOP,
+        at=now,
+    )
 
 
 def _find(connection: Connection, id: str) -> Any:
     """Return the row of a request by its id or that of its run. Raises UsageError."""
     row = connection.execute(select(REQUESTS).where(REQUESTS.c.id == id)).first()
-    if row is None and _RUN.fullmatch(id):
+    if row is None and RUN.fullmatch(id):
         query = select(REQUESTS).where(REQUESTS.c.state.in_(OPEN_STATES))
-        row = next((each for each in connection.execute(query) if _run_of(each) == id), None)
+        row = next(
+            (row for row in connection.execute(query) if run_of_request(row.trigger) == id), None
+        )
     if row is None:
         raise UsageError(
             f"no open request has the id {id!r}", "see `resolver admin runs` for the ids"
@@ -282,7 +251,7 @@ def _stored_request(row: Any) -> ListedRequest:
 
     return ListedRequest(
         id=row.id,
-        run=_run_of(row),
+        run=run_of_request(row.trigger),
         kind=row.kind,
         state=row.state,
         repository=row.repository,
@@ -293,47 +262,3 @@ def _stored_request(row: Any) -> ListedRequest:
         not_before=time_of(row.not_before) if row.state == RequestState.DEFERRED else None,
         finished_at=time_of(row.finished_at),
     )
-
-
-def _run_of(row: Any) -> str:
-    if not row.trigger:
-        return ""
-    trigger = Trigger.model_validate_json(row.trigger)
-    return run_id(trigger.key, trigger.at)
-
-
-def _open_runs(connection: Connection) -> Iterator[str]:
-    query = select(REQUESTS.c.trigger).where(REQUESTS.c.state.in_(OPEN_STATES))
-    return (_run_of(row) for row in connection.execute(query).all())
-
-
-def _run_folders(folder: Path, before: datetime) -> Iterator[Path]:
-    """Yield the folders of the runs that ended before that time."""
-    for outcome in sorted(folder.glob(f"*/{OUTCOME}")):
-        ended = outcome.lstat().st_mtime
-        if _RUN.fullmatch(outcome.parent.name) and ended < before.timestamp():
-            yield outcome.parent
-
-
-def _start_unknown_ages(connection: Connection, now: datetime) -> None:
-    """Let requests that an earlier release has finished count from now on."""
-    unknown = (REQUESTS.c.state == RequestState.DONE, REQUESTS.c.finished_at == 0)
-    connection.execute(update(REQUESTS).where(*unknown).values(finished_at=now.timestamp()))
-
-
-def _old_rows(
-    connection: Connection, before: datetime, open_runs: Collection[str]
-) -> Iterator[tuple[Table, ColumnElement[bool]]]:
-    """Yield each table that can be purged, and the condition of its old rows.
-
-    The id of a run begins with the time of its request, so ids are in the order of time.
-    """
-    finished_at = REQUESTS.c.finished_at
-    is_done = REQUESTS.c.state == RequestState.DONE
-    yield REQUESTS, and_(is_done, finished_at > 0, finished_at < before.timestamp())
-    inspector = inspect(connection)
-    for name in RUN_TABLES:
-        if inspector.has_table(name):
-            of_runs = Table(name, MetaData(), Column("run", String(200)))
-            oldest_kept = f"{before:%Y%m%d-%H%M%S}"
-            yield of_runs, and_(of_runs.c.run < oldest_kept, of_runs.c.run.not_in(open_runs))

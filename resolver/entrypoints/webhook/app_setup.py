@@ -1,9 +1,9 @@
 """The setup page of a server without a GitHub App: one button that creates the App on GitHub.
 
-The page opens only with the setup token, which is in the server's log: who finds the address first
-can't connect the server to an App of their own. The button sends the manifest to GitHub, which
-sends the browser back with a code. The state in that address is known to nobody but who opened the
-page, and is valid once.
+The page opens only with the setup token, which is in the server's log, so that a stranger who finds
+the address first can't connect the server to an App of their own. The button sends the manifest to
+GitHub, which redirects the browser back with a code. The state in that redirect is known only to
+the person who opened the page, and is valid once.
 """
 
 import base64
@@ -26,7 +26,7 @@ from fastapi.responses import HTMLResponse
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.entrypoints.listening import (
+from resolver.entrypoints.http_server import (
     ShortRequestConnection,
     address_of,
     log_to_stderr,
@@ -93,7 +93,7 @@ class AppSetup:
         """Address of the setup page, with the token."""
         return f"{self._address}/app/new?token={self.token}"
 
-    def opens(self, token: str) -> bool:
+    def is_setup_token(self, token: str) -> bool:
         """Return True if this is the setup token."""
         return hmac.compare_digest(token.encode(errors="replace"), self.token.encode())
 
@@ -149,7 +149,7 @@ def create_setup_app(setup: AppSetup, finished: Callable[[], None]) -> FastAPI:
     @app.get("/app/new")
     async def new(token: str = "", owner: str = "") -> HTMLResponse:
         """The page that creates the GitHub App, on a server that has none."""
-        if not setup.opens(token):
+        if not setup.is_setup_token(token):
             raise HTTPException(404)
         try:
             return HTMLResponse(setup.render_page(owner), headers=headers)

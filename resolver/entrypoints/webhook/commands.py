@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.issue_history import ActiveRuns, IssueHistories
-from resolver.entrypoints.webhook.worker import Unfinished
+from resolver.entrypoints.webhook.active_runs import ActiveRuns
+from resolver.entrypoints.webhook.worker import FindUnfinishedRuns
 from resolver.errors import ForgeError, Refused, WorkspaceError
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import Command, Trigger
+from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.common import github_forge, run_id
 from resolver.runs.conversation.command_handler import CommandHandler
 from resolver.runs.conversation.commands import (
@@ -21,15 +21,16 @@ from resolver.runs.conversation.commands import (
     locate_dispatch,
 )
 from resolver.runs.wiring.sandbox import RunHost
+from resolver.storage.issue_history import IssueHistories
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 
-class ConfiguredRepository(Protocol):
-    """Provides the settings and the knowledge about earlier runs."""
+class CommandContext(Protocol):
+    """Provides what the execution of a command needs."""
 
-    def settings(self) -> Settings:
-        """Return the current settings."""
+    def settings(self, repository: str = "") -> Settings:
+        """Return the current settings for a repository."""
         ...
 
     def host(self) -> RunHost:
@@ -37,7 +38,7 @@ class ConfiguredRepository(Protocol):
         ...
 
     def applies_to_run(self, trigger: Trigger) -> bool:
-        """Return True if the conversation's last run left what the command is about."""
+        """Return True if the conversation's last run left something for the command to act on."""
         ...
 
 
@@ -45,30 +46,33 @@ class ConfiguredRepository(Protocol):
 class CommentCommands:
     """Executes stored commands. Thread-safe."""
 
-    configured: ConfiguredRepository
-    at_work: ActiveRuns
-    threads: IssueHistories
+    context: CommandContext
+    active_runs: ActiveRuns
+    histories: IssueHistories
 
-    def obey(self, trigger: Trigger, find_unfinished: Unfinished) -> Trigger | None:
+    def execute(self, trigger: Trigger, find_unfinished: FindUnfinishedRuns) -> Trigger | None:
         """Execute the command. Return the trigger of a new run if it asks for one.
 
         Raises ResolverError with a cause in `OUTAGES` if the command is to be executed again later.
         """
         label = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
         try:
-            return self._obey(trigger, find_unfinished)
+            return self._execute(trigger, find_unfinished)
         except (ForgeError, WorkspaceError) as error:
             if error.cause in OUTAGES:
                 raise
             logger.error("%s: %s", label, error.what)
         return None
 
-    def _obey(self, trigger: Trigger, find_unfinished: Unfinished) -> Trigger | None:
-        settings, host = self.configured.settings(), self.configured.host()
+    def _execute(self, trigger: Trigger, find_unfinished: FindUnfinishedRuns) -> Trigger | None:
+        if trigger.kind is TriggerKind.OPERATOR:
+            self._stop_for_operator(trigger)
+            return None
+        settings, host = self.context.settings(trigger.repository), self.context.host()
         forge = github_forge(settings, trigger.repository, host)
         located = locate_dispatch(trigger, forge, settings)
         trigger = located if isinstance(located, Trigger) else trigger
-        issue = self.threads.issue_of(trigger.repository, trigger.number or 0)
+        issue = self.histories.issue_of(trigger.repository, trigger.number or 0)
         command = issue_of_command(trigger, forge, issue)
         handler = CommandHandler(
             forge, settings, lambda: ledger_for_trigger(command, settings, host)
@@ -78,6 +82,16 @@ class CommentCommands:
         label = f"{command.command.value} on {command.repository}#{command.number}"
         logger.info("%s: %s", label, handled.message if handled else "starts a run")
         return None if handled else command
+
+    def _stop_for_operator(self, trigger: Trigger) -> None:
+        """Stop the conversation's run. Only `resolver admin` stores such a command, so that nobody
+        has to be authorized."""
+        # Stored first, for a run that is between two attempts.
+        self.histories.record_stop(trigger)
+        was_sent = self.active_runs.send(trigger)
+        where = f"{trigger.repository}#{trigger.number}"
+        result = "has received it" if was_sent else "is not active, and ends when it is resumed"
+        logger.info("the operator stops the run of %s, which %s", where, result)
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ class _RunsOfServer:
         If another person asked for one of them, that trigger is returned: a stop applies to all of
         these runs, so having asked for one of them is not enough to stop them all.
         """
-        active = self.commands.at_work.started_by(trigger)
+        active = self.commands.active_runs.find_older_run(trigger)
         waiting = [run for run in self.unfinished if _precedes(run, trigger)]
         older = [*([active] if active else []), *waiting]
         requester = trigger.actor.login.casefold()
@@ -115,18 +129,18 @@ class _RunsOfServer:
         if is_stop:
             # Stored before the active run is looked up, so that a run that starts at this moment
             # finds it.
-            self.commands.threads.stopped(trigger)
+            self.commands.histories.record_stop(trigger)
         if trigger.command is Command.PUBLISH:
             return False
-        was_sent = self.commands.at_work.steer(trigger)
+        was_sent = self.commands.active_runs.send(trigger)
         stops_waiting = is_stop and any(_precedes(run, trigger) for run in self.unfinished)
         if was_sent or stops_waiting:
             self.forge.confirm(trigger)
         return was_sent or stops_waiting
 
     def applies_to_run(self, trigger: Trigger) -> bool:
-        """Return True if the conversation's last run left what the command is about."""
-        return self.commands.configured.applies_to_run(trigger)
+        """Return True if the conversation's last run left something for the command to act on."""
+        return self.commands.context.applies_to_run(trigger)
 
 
 def _precedes(run: Trigger, command: Trigger) -> bool:

@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from sqlalchemy import (
@@ -42,8 +43,8 @@ from sqlalchemy import (
 )
 
 from resolver import __version__
-from resolver.entrypoints.webhook.database import DatabaseError, ServerDatabase
 from resolver.errors import LeaseLost
+from resolver.storage.database import DatabaseError, ServerDatabase
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -73,7 +74,7 @@ EXECUTORS = Table(
     Column("draining", Boolean, nullable=False, default=False),
 )
 """One row for each process that may hold claims; it is removed when its claims are released or
-revoked. slots: maximum number of runs at a time. draining: the process was told to end. Times are
+revoked. slots: maximum number of runs at a time. draining: the process was asked to end. Times are
 seconds since 1970 by the clock of the database."""
 
 
@@ -99,8 +100,11 @@ def boot_time() -> float:
 class Fence:
     """Says if this process may still write for an executor. Thread-safe.
 
-    executor: its id. expires: True if the lease ends unless `extend` is called in time. A fence
-    that has closed never opens again. safety: see `SAFETY_SECONDS`.
+    A fence that has closed never opens again.
+
+    executor: its id.
+    expires: True if the lease ends unless `extend` is called in time.
+    safety: see `SAFETY_SECONDS`.
     """
 
     def __init__(
@@ -170,6 +174,7 @@ class RegisteredExecutor:
     Raises UsageError if the database can't be used. Methods raise DatabaseError.
 
     url: as returned by `database.parse_database_url`. slots: maximum number of runs at a time.
+    expires: True if the lease ends unless it is renewed.
     """
 
     def __init__(
@@ -183,8 +188,8 @@ class RegisteredExecutor:
         self.id = str(uuid.uuid4())
         self._database = ServerDatabase(url)
         self._kind, self._slots, self._times, self._clock = kind, slots, times, clock
-        self._expires = url.get_backend_name() != "sqlite"
-        self.fence = Fence(self.id, self._expires, times.safety, clock)
+        self.expires = url.get_backend_name() != "sqlite"
+        self.fence = Fence(self.id, self.expires, times.safety, clock)
         self._is_stopping = threading.Event()
 
     @property
@@ -197,10 +202,12 @@ class RegisteredExecutor:
         """The interval between two renewals."""
         return self._times.heartbeat
 
-    def register(self) -> None:
-        """Store the executor with its first lease."""
+    def register(self, replaced: str = "") -> None:
+        """Store the executor with its first lease. replaced: an executor without claims that is
+        known to be dead, and whose row is removed."""
         requested_at = self._clock()
         with self._database.writing() as connection:
+            remove_executor(connection, replaced)
             now = database_time(connection)
             connection.execute(
                 insert(EXECUTORS).values(
@@ -218,7 +225,7 @@ class RegisteredExecutor:
 
     def renew(self) -> bool:
         """Renew the lease. Return False if it is lost for good."""
-        if not self._expires or not self.fence.is_valid:
+        if not self.expires or not self.fence.is_valid:
             return self.fence.is_valid
         requested_at = self._clock()
         with self._database.writing() as connection:
@@ -237,7 +244,7 @@ class RegisteredExecutor:
 
     def start_heartbeat(self, on_lost: Callable[[], None]) -> None:
         """Renew the lease in a thread until it is lost, and call `on_lost` in that thread then."""
-        if self._expires:
+        if self.expires:
             arguments = (on_lost,)
             threading.Thread(
                 target=self._keep_lease, args=arguments, name="heartbeat", daemon=True
@@ -256,9 +263,16 @@ class RegisteredExecutor:
                 on_lost()
                 return
 
+    def database_now(self) -> datetime:
+        """Return the time of the database's clock, which all executors share."""
+        with self._database.reading() as connection:
+            return datetime.fromtimestamp(database_time(connection), UTC)
+
     def is_first(self) -> bool:
         """Return True if this executor is the longest-running one of its kind, which does what only
-        one of them is to do."""
+        one of them is to do. In SQLite it is the only one."""
+        if not self.expires:
+            return True
         table = EXECUTORS.c
         with self._database.reading() as connection:
             first = (
@@ -271,7 +285,7 @@ class RegisteredExecutor:
             return connection.scalar(first) == self.id
 
     def mark_draining(self) -> None:
-        """Record that this process was told to end: it claims nothing more, and its runs are not
+        """Record that this process was asked to end: it claims nothing more, and its runs are not
         taken for crashed ones."""
         with self._database.writing() as connection:
             connection.execute(
@@ -320,7 +334,7 @@ def _has_lease(connection: Connection, lease_until: ColumnElement[float]) -> Col
 
 
 def may_claim(connection: Connection, executor: str) -> bool:
-    """Return True if the executor has a lease and was not told to end."""
+    """Return True if the executor has a lease and was not asked to end."""
     table = EXECUTORS.c
     valid = select(table.id).where(table.id == executor, table.draining.is_(False))
     return connection.scalar(valid.where(_has_lease(connection, table.lease_until))) is not None
@@ -328,7 +342,7 @@ def may_claim(connection: Connection, executor: str) -> bool:
 
 @dataclass(frozen=True)
 class DeadExecutors:
-    """Executors whose rows were removed. stopped: those of them that were told to end."""
+    """Executors whose rows were removed. stopped: those of them that were asked to end."""
 
     ids: frozenset[str] = frozenset()
     stopped: frozenset[str] = frozenset()

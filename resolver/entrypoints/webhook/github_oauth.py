@@ -195,7 +195,7 @@ class GitHubOAuth:
     def _installations(self, token: str) -> list[int]:
         path = "/user/installations?per_page=100"
         answer = self._get(token, path, "list the installations of the App", _Installations)
-        return [each.id for each in answer.installations]
+        return [installation.id for installation in answer.installations]
 
     def _repositories(self, token: str, path: str) -> Iterator[_ReadableRepository]:
         for page in range(1, MAX_REPOSITORY_PAGES + 1):
@@ -207,6 +207,6 @@ class GitHubOAuth:
 
     def _get(self, token: str, path: str, operation: str, model: type[_Model]) -> _Model:
         access = self.access(token)
-        with access.asking(operation):
+        with access.wrap_errors(operation):
             _, answer = access.client().requester.requestJsonAndCheck("GET", path)
             return model.model_validate(answer)

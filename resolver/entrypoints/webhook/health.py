@@ -5,7 +5,6 @@ import logging
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 from resolver.entrypoints.webhook.openapi import HealthAnswer, ReadyAnswer, UnreadyAnswer
-from resolver.entrypoints.webhook.request_queue import Backlog, RequestQueue
+from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 
@@ -36,19 +35,22 @@ Check = Callable[[], dict[str, Any]]
 class ReadinessCheck:
     """Checks what a delivery needs: the database, and room in the data folder.
 
-    free_bytes: returns the free bytes of the disk that a folder is on.
+    free_bytes: returns the free bytes of the disk that a folder is on. worker: returns the state of
+    the child process that executes the runs; None if there is none.
     """
 
     queue: RequestQueue
     folder: Path
     now: Clock = utc_now
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
+    worker: Callable[[], str] | None = None
 
     def __call__(self) -> dict[str, Any]:
-        """Return free disk space, length and age of the queue. Raises ResolverError.
+        """Return free disk space, length and age of the queue, and the state of the process that
+        executes the runs. Raises ResolverError.
 
-        The queue makes no server unready: who asks next must find it, too, however long the queue
-        is.
+        A long queue does not make the server unready, because it still has to accept further
+        requests. Neither does the state of that process: deliveries are stored while it restarts.
         """
         self.queue.check()
         try:
@@ -63,13 +65,9 @@ class ReadinessCheck:
         return {
             "disk_free_bytes": free,
             "queue_length": backlog.waiting,
-            "queue_age_seconds": round(queue_age(backlog, self.now()), 1),
+            "queue_age_seconds": round(backlog.age(self.now()), 1),
+            **({} if self.worker is None else {"worker": self.worker()}),
         }
-
-
-def queue_age(backlog: Backlog, now: datetime) -> float:
-    """Return for how many seconds the oldest request waits; 0 if none does."""
-    return max(0.0, (now - backlog.oldest).total_seconds()) if backlog.oldest else 0.0
 
 
 def add_health(app: FastAPI, check: Check | None) -> None:
@@ -82,18 +80,18 @@ def add_health(app: FastAPI, check: Check | None) -> None:
     @app.get(
         "/healthz",
         operation_id="health",
-        summary="Tell that the process runs",
+        summary="Check that the process runs",
         responses={200: {"model": HealthAnswer, "description": "The process runs."}},
     )
     async def healthz() -> JSONResponse:
         """200 while the process answers. Restart it if it does not."""
-        # Nothing but this process: to start it again helps no database that is down.
+        # Only this process is checked: restarting it would not help if the database is down.
         return JSONResponse({"status": "ok"})
 
     @app.get(
         "/readyz",
         operation_id="readiness",
-        summary="Tell if deliveries can be stored",
+        summary="Check whether deliveries can be stored",
         responses={
             200: {"model": ReadyAnswer, "description": "Deliveries can be stored."},
             503: {"model": UnreadyAnswer, "description": "Deliveries can't be stored now."},

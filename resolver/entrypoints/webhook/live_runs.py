@@ -1,8 +1,8 @@
 """Follows the logs of runs in progress for the people who look at their pages.
 
 One follower reads the log of a run once a second, whatever the number of its viewers, and renders
-what is new once for all of them. Each viewer has a bounded queue. One that does not keep up is cut,
-and its browser connects again with the id of the last event that it got.
+what is new once for all of them. Each viewer has a bounded queue. A viewer that does not keep up is
+disconnected, and its browser connects again with the id of the last event that it received.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from anyio.to_thread import run_sync
 from fastapi.sse import format_sse_event
 
 from resolver.entrypoints.webhook.log_window import LogWindow
-from resolver.entrypoints.webhook.run_folders import RunFolders
 from resolver.entrypoints.webhook.run_notices import page_notices
 from resolver.errors import LogError
 from resolver.events.log import Event
-from resolver.runs.output import EVENTS, OUTCOME
+from resolver.storage.run_folders import RunFolders
+from resolver.storage.run_store import EVENTS, OUTCOME
 from resolver.trace.html import render_update
 from resolver.trace.steps import build_view
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -18,25 +19,25 @@ from prometheus_client import (
     ProcessCollector,
     start_http_server,
 )
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from resolver.controller.delegation import reply_in
-from resolver.entrypoints.webhook.database import DatabaseError
-from resolver.entrypoints.webhook.health import queue_age
 from resolver.entrypoints.webhook.request_queue import Backlog
 from resolver.errors import UsageError
 from resolver.events.lifecycle import Resumed, RunStarted, StageCompleted
 from resolver.events.log import Event
+from resolver.events.run_log import reply_in
 from resolver.events.stream import Clock, utc_now
 from resolver.github.forge import Forge
+from resolver.models.base import FrozenModel
 from resolver.models.run import Completion, RunState, Trigger
 from resolver.runs.stages import RunRequest, RunResult, StageValues
+from resolver.storage.database import DatabaseError
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 MAX_REMEMBERED = 10_000
-"""Maximum number of requests of which it is remembered that they were answered."""
+"""Maximum number of answered requests that are remembered."""
 
 COMMENT_BUCKETS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)
 PULL_REQUEST_BUCKETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
@@ -45,22 +46,63 @@ SANDBOX_BUCKETS = (0.25, 0.5, 1, 2, 5, 10, 30, 60, 120)
 UNFINISHED_STATES = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
 """States that no run ends in."""
 
+TOKEN_DIRECTIONS = ("input", "output", "cached_input")
+"""Labels of the counted tokens; those of `cached_input` are part of `input` too."""
+
 DELIVERY_RESULTS = ("stored", "ignored", "pong", "unsigned", "malformed", "failed")
-"""What became of a delivery: `failed` could not be stored and is delivered again."""
+"""Results of a delivery. One that `failed` could not be stored and is delivered again."""
 
 
 Pipeline = Callable[[RunRequest, Forge], RunResult]
 """Executes a run, like `run_pipeline`. Raises nothing but LeaseLost."""
 
 
+class Observation(FrozenModel):
+    """A value that a metric counts or observes.
+
+    metric: see `ServerMetrics.record`.
+    idempotency_key: further observations of the metric with this key are ignored. "" to count each.
+    """
+
+    metric: str
+    value: float = 1.0
+    label: str = ""
+    idempotency_key: str = ""
+
+
+class ObservedProcess(Protocol):
+    """The child process that executes the runs of a server."""
+
+    @property
+    def pid(self) -> int:
+        """The id of the process; 0 while there is none."""
+        ...
+
+    @property
+    def restarts(self) -> int:
+        """How often it died and was started again."""
+        ...
+
+    @property
+    def is_running(self) -> bool:
+        """True while it processes requests."""
+        ...
+
+
 class ServerMetrics:
     """Counts what the server does.
 
-    backlog: returns what waits in the queue, when the metrics are read.
+    backlog: returns what waits in the queue, when the metrics are read. forward: is called with
+    each observation of runs, for a process whose parent has the metrics.
     """
 
-    def __init__(self, backlog: Callable[[], Backlog], now: Clock = utc_now) -> None:
-        self._now = now
+    def __init__(
+        self,
+        backlog: Callable[[], Backlog],
+        now: Clock = utc_now,
+        forward: Callable[[Observation], None] | None = None,
+    ) -> None:
+        self._now, self._forward = now, forward
         self._lock = threading.Lock()
         self._answered: dict[str, None] = {}
         self.registry = registry = CollectorRegistry()
@@ -98,12 +140,22 @@ class ServerMetrics:
             buckets=SANDBOX_BUCKETS,
             registry=registry,
         )
+        self._observed: dict[str, Counter | Histogram] = {
+            "runs": self._runs,
+            "tokens": self._tokens,
+            "cost": self._cost,
+            "first_comment": self._first_comment,
+            "pull_request": self._pull_request,
+            "sandbox": self._sandbox,
+        }
         for result in DELIVERY_RESULTS:
             self._deliveries.labels(result)
         for state in set(RunState) - UNFINISHED_STATES:
             self._runs.labels(state.value)
+        for direction in TOKEN_DIRECTIONS:
+            self._tokens.labels(direction)
 
-    def counting(self, execute: Pipeline) -> Pipeline:
+    def instrument(self, execute: Pipeline) -> Pipeline:
         """Return `execute`, with its runs counted."""
 
         def counted(request: RunRequest, forge: Forge) -> RunResult:
@@ -121,15 +173,38 @@ class ServerMetrics:
         """Count a delivery. result: one of DELIVERY_RESULTS."""
         self._deliveries.labels(result).inc()
 
-    def observe_comment(self, trigger: Trigger) -> None:
-        """Record that the request is answered in its conversation. Only the first answer counts."""
+    def watch_process(self, process: ObservedProcess) -> None:
+        """Add the metrics of the child process that executes the runs."""
+        self.registry.register(_ChildCollector(process))
+        ProcessCollector("resolver_worker", lambda: process.pid, registry=self.registry)
+
+    def record(self, observation: Observation) -> None:
+        """Count an observation of a run, of this process or of its child."""
+        if observation.idempotency_key and not self._is_first(observation.idempotency_key):
+            return
+        metric = self._observed[observation.metric]
+        if observation.label:
+            metric = metric.labels(observation.label)
+        if isinstance(metric, Histogram):
+            metric.observe(observation.value)
+        else:
+            metric.inc(observation.value)
+        if self._forward is not None:
+            self._forward(observation)
+
+    def _is_first(self, key: str) -> bool:
         with self._lock:
-            if trigger.key in self._answered:
-                return
-            self._answered[trigger.key] = None
+            if key in self._answered:
+                return False
+            self._answered[key] = None
             while len(self._answered) > MAX_REMEMBERED:
                 del self._answered[next(iter(self._answered))]
-        self._first_comment.observe(_seconds_since(trigger.at, self._now()))
+            return True
+
+    def observe_comment(self, trigger: Trigger) -> None:
+        """Record that the request is answered in its conversation. Only the first answer counts."""
+        seconds = _seconds_since(trigger.at, self._now())
+        self.record(Observation(metric="first_comment", value=seconds, idempotency_key=trigger.key))
 
     def observe_stage(self, values: StageValues) -> None:
         """Record what a run has reached. See `RunRequest.observe`."""
@@ -139,26 +214,27 @@ class ServerMetrics:
     def observe_result(self, result: RunResult) -> None:
         """Record the end of an attempt of a run."""
         trigger, publication = result.request.trigger, result.publication
-        self._runs.labels(result.outcome_file.state.value).inc()
+        self.record(Observation(metric="runs", label=result.outcome_file.state.value))
         if publication.comment_url:
             self.observe_comment(trigger)
         is_new = publication.pull_request is not None and publication.how == "new"
         if is_new and not publication.repeated:
-            self._pull_request.observe(_seconds_since(trigger.at, self._now()))
+            seconds = _seconds_since(trigger.at, self._now())
+            self.record(Observation(metric="pull_request", value=seconds))
         if result.log is not None:
             self._observe_events(events_of_attempt(result.log.state.events))
 
     def _observe_events(self, events: Sequence[Event]) -> None:
         for event in events:
             if isinstance(event, StageCompleted) and event.stage == "sandbox":
-                self._sandbox.observe(event.seconds)
+                self.record(Observation(metric="sandbox", value=event.seconds))
             reply = reply_in(event)
             if reply is not None and isinstance(reply[1], Completion):
-                tokens = reply[1].tokens
-                self._tokens.labels("input").inc(tokens.input)
-                self._tokens.labels("output").inc(tokens.output)
-                self._tokens.labels("cached_input").inc(tokens.cached)
-                self._cost.inc(reply[1].cost or 0.0)
+                tokens, cost = reply[1].tokens, reply[1].cost or 0.0
+                self.record(Observation(metric="tokens", label="input", value=tokens.input))
+                self.record(Observation(metric="tokens", label="output", value=tokens.output))
+                self.record(Observation(metric="tokens", label="cached_input", value=tokens.cached))
+                self.record(Observation(metric="cost", value=cost))
 
 
 class _QueueCollector(Collector):
@@ -169,7 +245,7 @@ class _QueueCollector(Collector):
         self._now = now
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the length and the age of the queue; only that the database is down if it is."""
+        """Yield the length and the age of the queue; if the database is down, only that."""
         is_up = GaugeMetricFamily("resolver_database_up", "1 if the database can be used, else 0.")
         try:
             backlog = self._backlog()
@@ -189,8 +265,28 @@ class _QueueCollector(Collector):
         age = GaugeMetricFamily(
             "resolver_queue_age_seconds", "Time since the oldest waiting request was made."
         )
-        age.add_metric([], queue_age(backlog, self._now()))
+        age.add_metric([], backlog.age(self._now()))
         yield age
+
+
+class _ChildCollector(Collector):
+    """Looks at the child process when the metrics are read."""
+
+    def __init__(self, process: ObservedProcess) -> None:
+        self._process = process
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield whether the process is ready, and how often it was started again."""
+        yield GaugeMetricFamily(
+            "resolver_worker_up",
+            "1 if the process that executes the runs of `resolver serve` is ready, else 0.",
+            value=float(self._process.is_running),
+        )
+        yield CounterMetricFamily(
+            "resolver_worker_restarts",
+            "How often that process died and was started again.",
+            value=float(self._process.restarts),
+        )
 
 
 def events_of_attempt(events: Sequence[Event]) -> Sequence[Event]:

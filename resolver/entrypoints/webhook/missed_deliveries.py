@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 from sqlalchemy import URL, Column, Float, MetaData, String, Table, delete, insert, select
 
-from resolver.entrypoints.webhook.database import ServerDatabase
-from resolver.entrypoints.webhook.webhook import Accept, is_identified
+from resolver.entrypoints.webhook.webhook import HandleDelivery, is_identified
 from resolver.errors import ForgeError, ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.github.client.hook_deliveries import PAGE_SIZE, HookDelivery
 from resolver.models.known_failures import OUTAGES
+from resolver.storage.database import ServerDatabase, open_database
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -68,22 +68,23 @@ FindSources = Callable[[], Iterable[DeliverySource]]
 class MissedDeliveries:
     """Polls for missed deliveries.
 
-    accept: processes a delivery, as the webhook does. is_responsible: returns True if this process
-    is the one of several on the database that polls. interval: between two polls in seconds.
+    handle_delivery: processes a delivery, as the webhook does. is_responsible: returns True if this
+    process is the one of several on the database that polls. interval: between two polls in
+    seconds.
     """
 
     def __init__(
         self,
-        url: URL,
+        database: URL | ServerDatabase,
         sources: FindSources,
-        accept: Accept,
+        handle_delivery: HandleDelivery,
         now: Clock = utc_now,
         is_responsible: Callable[[], bool] = lambda: True,
         interval: float = POLL_INTERVAL_SECONDS,
     ) -> None:
         self._is_responsible = is_responsible
-        self._database = ServerDatabase(url)
-        self._sources, self._accept, self._now = sources, accept, now
+        self._database = open_database(database)
+        self._sources, self._handle_delivery, self._now = sources, handle_delivery, now
         self._interval = interval
 
     def start(self) -> None:
@@ -118,10 +119,10 @@ class MissedDeliveries:
         attempts = list(source.attempts(since, MAX_PAGES))
         if len(attempts) >= MAX_PAGES * PAGE_SIZE:
             logger.warning("deliveries before %s are not checked", attempts[-1].delivered_at)
-        received = {each.guid for each in attempts if each.is_received}
-        missed = {each.guid: each for each in attempts if each.guid not in received}
+        received = {attempt.guid for attempt in attempts if attempt.is_received}
+        missed = {attempt.guid: attempt for attempt in attempts if attempt.guid not in received}
         # oldest first, the order in which they would have arrived
-        for attempt in sorted(missed.values(), key=lambda each: each.delivered_at):
+        for attempt in sorted(missed.values(), key=lambda attempt: attempt.delivered_at):
             self._process_attempt(source, attempt)
         self._store_poll(source, now)
         return len(missed)
@@ -137,7 +138,7 @@ class MissedDeliveries:
                 raise
             logger.warning("missed delivery %s is lost: %s", attempt.guid, error.what)
             return
-        result = self._accept(attempt.guid, attempt.event, payload)
+        result = self._handle_delivery(attempt.guid, attempt.event, payload)
         logger.info("missed delivery %s (%s): %s", attempt.guid, attempt.event, result)
 
     def _processed_until(self, source: DeliverySource) -> datetime:

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 
-from resolver.entrypoints.listening import HEAD_SECONDS
+from resolver.entrypoints.http_server import HEAD_SECONDS
 from resolver.models.base import FrozenModel
 
 INTERFACE_VERSION = "1"
@@ -42,12 +42,14 @@ class HealthAnswer(FrozenModel):
 
 
 class ReadyAnswer(FrozenModel):
-    """The answer of a server that can take deliveries."""
+    """The answer of a server that can take deliveries. worker: the state of its child process that
+    executes the runs, if it has one."""
 
     status: Literal["ok"]
     disk_free_bytes: int
     queue_length: int
     queue_age_seconds: float
+    worker: Literal["starting", "running", "restarting"] | None = None
 
 
 class UnreadyAnswer(FrozenModel):
@@ -172,7 +174,7 @@ def _remove_validation_error(operation: dict[str, Any]) -> None:
     """Remove the answer 422, which FastAPI adds to every operation with parameters, from those
     whose parameters are any text: these never fail validation."""
     parameters = operation.get("parameters", [])
-    if all(set(each["schema"]) <= _ANY_TEXT for each in parameters) and all(
-        each["schema"]["type"] == "string" for each in parameters
+    if all(set(parameter["schema"]) <= _ANY_TEXT for parameter in parameters) and all(
+        parameter["schema"]["type"] == "string" for parameter in parameters
     ):
         operation["responses"].pop("422", None)

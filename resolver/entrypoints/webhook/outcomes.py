@@ -26,12 +26,12 @@ from sqlalchemy import (
     update,
 )
 
-from resolver.entrypoints.webhook.database import ServerDatabase
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.git.push import PREFIX
 from resolver.models.known_failures import OUTAGES
 from resolver.models.outcome import PullRequestOutcome
+from resolver.storage.database import ServerDatabase, open_database
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -56,7 +56,9 @@ ReadOutcomes = Callable[[str], Sequence[PullRequestOutcome]]
 """Reads the outcomes of a repository from GitHub. Raises ResolverError."""
 
 
-def closed_pull_request(event: str, payload: Mapping[str, Any], own_login: str = "") -> str:
+def repository_of_closed_pull_request(
+    event: str, payload: Mapping[str, Any], own_login: str = ""
+) -> str:
     """Return the repository if one of Resolver's pull requests was closed or merged, else "".
 
     own_login: Resolver's login, "" if it is unknown. The branch decides then, since only people
@@ -89,11 +91,11 @@ class StoredOutcomes:
 class OutcomeStore:
     """The table of outcomes. Thread-safe.
 
-    url: as returned by `database.parse_database_url`. Methods raise DatabaseError.
+    database: open, or its URL from `parse_database_url`. Methods raise DatabaseError.
     """
 
-    def __init__(self, url: URL) -> None:
-        self._database = ServerDatabase(url)
+    def __init__(self, database: URL | ServerDatabase) -> None:
+        self._database = open_database(database)
 
     def mark_due(self, repository: str, now: datetime) -> None:
         """Let the outcomes of the repository be read as soon as possible."""
@@ -160,8 +162,9 @@ class OutcomeRefresher:
         """Start to read in the background."""
         threading.Thread(target=self._refresh_forever, name="outcomes", daemon=True).start()
 
-    def accept(self, repository: str) -> None:
-        """Note that a pull request was closed. It is durable when this returns."""
+    def schedule(self, repository: str) -> None:
+        """Let the outcomes of the repository be read as soon as possible, because a pull request
+        was closed. This is durable when it returns."""
         self._store.mark_due(repository, self._now())
         self._wanted.set()
 

@@ -10,7 +10,7 @@ SITE_STYLE = "site/site.css.j2"
 
 
 def page_headers(policy: str) -> dict[str, str]:
-    """Return the headers of a page that nothing may store, find, frame or link back from.
+    """Return the headers of a page that must not be cached, indexed, framed or named as referrer.
 
     policy: its Content-Security-Policy.
     """

@@ -36,12 +36,13 @@ from resolver.entrypoints.webhook.page_headers import page_headers
 from resolver.entrypoints.webhook.page_links import page_key
 from resolver.entrypoints.webhook.page_readers import SessionEnded
 from resolver.entrypoints.webhook.page_sessions import PageSession, form_token, new_form_id
-from resolver.entrypoints.webhook.run_folders import RunFolders, is_run_id
 from resolver.entrypoints.webhook.run_notices import REFRESH_SECONDS, page_notices
 from resolver.entrypoints.webhook.update_stream import UpdateStream
 from resolver.errors import LogError, ResolverError
 from resolver.models.run import Trigger
-from resolver.runs.output import EVENTS, OUTCOME, PATCH, REQUEST, StoredRequest, read_diff
+from resolver.runs.output import PATCH, REQUEST, StoredRequest, read_diff
+from resolver.storage.run_folders import RunFolders, is_run_id
+from resolver.storage.run_store import EVENTS, OUTCOME
 from resolver.trace.html import LiveStream, RunControls, content_policy, render_html
 
 MAX_RENDERING = 2
@@ -99,7 +100,7 @@ class Pages:
         self._cache: OrderedDict[str, tuple[_Stamp, str]] = OrderedDict()
         self._lock = Lock()
 
-    def opens(self, run: str, key: str) -> bool:
+    def is_page_key(self, run: str, key: str) -> bool:
         """Return True if `run` has the form of a run's id and `key` is the key to its page."""
         given_key, expected_key = key.encode(errors="replace"), page_key(self._secret, run).encode()
         return hmac.compare_digest(given_key, expected_key) and is_run_id(run)
@@ -109,17 +110,17 @@ class Pages:
 
         Raises SessionEnded, and ForgeError if GitHub does not answer.
         """
-        opens = self.opens(run, key)
+        has_valid_key = self.is_page_key(run, key)
         if session is None or self.login is None or not is_run_id(run):
-            return RunReader() if opens else None
+            return RunReader() if has_valid_key else None
         try:
             trigger = self.trigger_of(run)
             level = self.login.access.level(session, trigger.repository) if trigger else "none"
         except (SessionEnded, ResolverError):
-            if not opens:
+            if not has_valid_key:
                 raise
             return RunReader()
-        return RunReader(session, level) if opens or level != "none" else None
+        return RunReader(session, level) if has_valid_key or level != "none" else None
 
     def trigger_of(self, run: str) -> Trigger | None:
         """Return the trigger of a run; None if there is no such run or its request can't be
@@ -135,7 +136,8 @@ class Pages:
             return None
 
     def page(self, run: str, reader: RunReader = RunReader(), sent: str = "") -> str | None:
-        """Return the current page; None if there is no such run. run: must have passed `opens`.
+        """Return the current page; None if there is no such run. run: must have passed
+        `is_page_key`.
 
         sent: the command that the reader has just sent.
         """
@@ -239,7 +241,7 @@ def add_pages(app: FastAPI, pages: Pages) -> None:
     ) -> Response:
         """The steps of a run so far, as a page."""
         nonlocal waiting
-        if pages.login is None and not pages.opens(run, key):
+        if pages.login is None and not pages.is_page_key(run, key):
             raise HTTPException(404)
         if waiting >= MAX_WAITING:
             raise HTTPException(503, "too many requests", {"Retry-After": str(REFRESH_SECONDS)})
@@ -266,7 +268,7 @@ def _add_updates(
         request: Request, run: str, key: str = "", after: str = "", start: str = ""
     ) -> Response:
         """The changes of a run's page as server-sent events."""
-        if pages.login is None and not pages.opens(run, key):
+        if pages.login is None and not pages.is_page_key(run, key):
             raise HTTPException(404)
         reader = await find_reader(request, run, key)
         if isinstance(reader, Response):

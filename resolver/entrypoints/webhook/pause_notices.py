@@ -1,4 +1,4 @@
-"""Writes into the comments of active runs that they pause, when their process is told to end."""
+"""Writes into the comments of active runs that they pause, when their process is asked to end."""
 
 import logging
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ MAX_PAUSE_NOTICES = 8
 """Maximum number of notices that are written at the same time."""
 
 
-def announce_pauses(
+def post_pause_notices(
     triggers: Iterable[Trigger], settings: Settings, host: RunHost, now: datetime, seconds: float
 ) -> None:
     """Write the notices of the runs with these triggers. Returns after `seconds` at the latest.
@@ -31,20 +31,20 @@ def announce_pauses(
     that the run does not continue elsewhere before its notice is written. Never raises.
     """
     writers = ThreadPoolExecutor(MAX_PAUSE_NOTICES, "pause")
-    announce = partial(_announce_pause, settings=settings, host=host, now=now)
-    wait([writers.submit(announce, trigger) for trigger in triggers], seconds)
+    post = partial(_post_pause_notice, settings=settings, host=host, now=now)
+    wait([writers.submit(post, trigger) for trigger in triggers], seconds)
     writers.shutdown(wait=False, cancel_futures=True)
 
 
 def write_pause(comments: RunComments, progress: RunProgress) -> bool:
     """Replace the run's comment if it says that the run is active. Return False otherwise."""
-    if comments.at_work(progress.trigger) is None:
+    if comments.find_active_run(progress.trigger) is None:
         return False
     comments.write_progress(progress, None)
     return True
 
 
-def _announce_pause(trigger: Trigger, settings: Settings, host: RunHost, now: datetime) -> None:
+def _post_pause_notice(trigger: Trigger, settings: Settings, host: RunHost, now: datetime) -> None:
     if trigger.number is None:
         return
     progress = RunProgress(
@@ -59,4 +59,6 @@ def _announce_pause(trigger: Trigger, settings: Settings, host: RunHost, now: da
     try:
         write_pause(github_forge(settings, trigger.repository, host).progress_writer(), progress)
     except ResolverError as error:
-        logger.warning("the pause of run %s could not be announced: %s", progress.run, error.what)
+        logger.warning(
+            "the notice that run %s pauses could not be posted: %s", progress.run, error.what
+        )

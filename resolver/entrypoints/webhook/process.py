@@ -1,5 +1,5 @@
-"""The parts that `resolver serve` and `resolver worker` have in common: the stores, the executor
-with its lease, the worker, and the orderly end of the process."""
+"""The parts that `resolver serve`, the process of its runs, and `resolver worker` have in common:
+the stores, the executor with its lease, the worker, and the orderly end of the process."""
 
 import logging
 import os
@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -17,31 +17,40 @@ from typing import Any
 
 from sqlalchemy.engine import URL
 
-from resolver.config.lazy_module import import_lazy_modules
 from resolver.config.settings import Settings, load_settings
-from resolver.entrypoints.listening import log_to_stderr
+from resolver.config.startup import import_lazy_modules, paused_collection
+from resolver.entrypoints.http_server import log_to_stderr
 from resolver.entrypoints.log_format import logging_run
 from resolver.entrypoints.webhook.commands import CommentCommands
-from resolver.entrypoints.webhook.costs import SpendingLedger
-from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
-from resolver.entrypoints.webhook.database import DatabaseError, parse_database_url
-from resolver.entrypoints.webhook.deliveries import DeliveryRunner, measure_progress
+from resolver.entrypoints.webhook.data_folder import (
+    ONLY_PROCESS,
+    RUNS_PROCESS,
+    WEB_PROCESS,
+    DataFolder,
+    lock_file,
+)
 from resolver.entrypoints.webhook.executors import (
     DEFAULT_TIMES,
     ExecutorKind,
     LeaseTimes,
     RegisteredExecutor,
 )
-from resolver.entrypoints.webhook.issue_history import IssueHistories
-from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
-from resolver.entrypoints.webhook.pause_notices import announce_pauses
+from resolver.entrypoints.webhook.folder_sweep import FolderSweep
+from resolver.entrypoints.webhook.metrics import Observation, ServerMetrics, serve_metrics
+from resolver.entrypoints.webhook.owner_settings import OwnerSettings, read_owner_settings
+from resolver.entrypoints.webhook.pause_notices import post_pause_notices
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
-from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
-from resolver.entrypoints.webhook.run_archive import RunArchive
-from resolver.entrypoints.webhook.run_index import RunIndex, RunIndexer
+from resolver.entrypoints.webhook.request_queue import (
+    RequestQueue,
+    RequestsAhead,
+    StartedRequest,
+)
+from resolver.entrypoints.webhook.request_runner import RequestRunner, measure_progress
+from resolver.entrypoints.webhook.run_indexer import RunIndexer
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
-from resolver.entrypoints.webhook.worker import Handlers, Worker, WorkResult
+from resolver.entrypoints.webhook.worker import RequestHandlers, RequestResult, Worker
+from resolver.entrypoints.webhook.worker_supervisor import LEASE_LOST_EXIT, WorkerSupervisor
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
 from resolver.models.run import Trigger
@@ -50,14 +59,26 @@ from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import ForgeTokens, RunHost
 from resolver.security.redaction import Redactor
+from resolver.storage.blob_store import BlobStore, open_blob_store
+from resolver.storage.costs import SpendingLedger
+from resolver.storage.database import DatabaseError, ServerDatabase, parse_database_url
+from resolver.storage.issue_history import IssueHistories
+from resolver.storage.note_table import NoteTable
+from resolver.storage.run_archive import RunArchive
+from resolver.storage.run_index import RunIndex
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 PAUSE_NOTICE_SECONDS = 3.0
-"""Maximum time for telling all conversations of active runs that this process ends."""
+"""Maximum time for writing the notices that active runs pause."""
 
 HAND_OVER_SECONDS = 6.0
-"""Maximum time for handing the claims of this process back when it is told to end."""
+"""Maximum time for handing the claims of this process back when it is asked to end."""
+
+CHILD_HAND_OVER_SECONDS = 5.0
+"""The same for the process of the runs. Its parent waits for it."""
+
+Forward = Callable[[Observation], None]
 
 LEASE_VARIABLE = "TEST_LEASE_SECONDS"
 """Environment variable with another duration of the lease, for tests. It is no setting: all
@@ -68,37 +89,50 @@ processes of a database need the same."""
 class ExecutorProcess:
     """A process that is registered as an executor.
 
-    settings: with Resolver's own login, as far as it is known. machine: its tokens are refused when
-    the lease has ended.
+    settings: with Resolver's own login, as far as it is known, and the options that they were made
+    of. machine: its tokens are refused when the lease has ended. owners: settings by the login of
+    an owner, in lower case. child: executes the runs of `resolver serve`, so that this process
+    starts no worker. is_child: True in that process.
     """
 
     settings: Settings
+    options: Mapping[str, Any]
     machine: RunHost
-    url: URL
+    database: ServerDatabase
     folder: DataFolder
     queue: RequestQueue
     executor: RegisteredExecutor
     worker: Worker
-    runs: DeliveryRunner
+    runs: RequestRunner
     index: RunIndex
     metrics: ServerMetrics
+    owners: Mapping[str, Settings]
+    child: WorkerSupervisor | None = None
+    is_child: bool = False
 
     def start(self) -> None:
         """Keep the lease, and start to process requests. Raises UsageError."""
         self.executor.start_heartbeat(self._restart)
-        self.worker.start()
+        if self.child is None:
+            self.worker.start()
+        if not self.is_child:
+            FolderSweep(self.database.url, self.folder.path).start()
 
     def load_modules(self) -> None:
-        """Import what runs need. They are threads of this process, and the first one then finds the
-        modules loaded."""
-        import_lazy_modules()
-        preload_models(self.settings)
+        """Import the modules that runs need, so that the first run, a thread of this process, finds
+        them loaded. The modules are never freed, so the garbage collector need not look at them."""
+        with paused_collection():
+            # litellm first: the others then take memory that its import has freed again.
+            loading = preload_models(self.settings)
+            if loading is not None:
+                loading.join()
+            import_lazy_modules()
 
     def _restart(self) -> None:
         """Start this program again in this process, as a new executor, because the lease is lost.
 
         Nothing of the old executor remains: no thread, no connection and no sandbox. Its id is
-        never used again.
+        never used again. The process of the runs only ends, and its parent starts another one.
         """
         logger.error(
             "this process could not renew its lease in the database; its runs end here and continue"
@@ -106,7 +140,11 @@ class ExecutorProcess:
         )
         self.executor.wait_for_database()
         self.folder.note_stop()
+        if self.child is not None:
+            self.child.kill()
         logging.shutdown()
+        if self.is_child:
+            os._exit(LEASE_LOST_EXIT)
         os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the program itself
 
 
@@ -116,74 +154,159 @@ def open_process(
     kind: ExecutorKind,
     concurrency: int,
     metrics_address: tuple[str, int] | None = None,
+    child: WorkerSupervisor | None = None,
+    forward: Forward | None = None,
 ) -> ExecutorProcess:
     """Return the process, registered as an executor, with its signal handlers installed.
 
-    environment, options: sources of the settings. concurrency: maximum number of runs at a time.
-    metrics_address: host and port of the metrics; None to serve none.
-
-    Raises UsageError if a setting, the database or the data folder can't be used.
+    environment, options: sources of the settings. concurrency: maximum number of runs at a time in
+    this process. metrics_address: host and port of the metrics; None to serve none. child: executes
+    the runs in its place. forward: in that child, gets what its metrics observe. Raises UsageError
+    if a setting, the database, the object store or the data folder can't be used.
     """
     settings = load_settings(options, environment)
-    require_credentials(settings)
-    url, folder = _open_stores(settings, kind, concurrency)
+    _require_credentials(settings)
+    owners = read_owner_settings(settings.server.owners_file)
+    is_child = forward is not None
+    url, folder = _open_stores(settings, kind, concurrency, child is not None, is_child)
     machine = open_host(environment)
-    secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
-    redactor = Redactor(secrets, machine.tokens.issued_tokens)
-    log_to_stderr(redactor, settings.server.log_format)
+    _start_log((settings, *owners.load_all(options, environment).values()), machine, url)
+    blobs = _open_blobs(settings, url, environment)
     options = {**options, **app_login(settings, machine)}
     settings = load_settings(options, environment)
-    ending = _Ending(folder)
+    termination = _TerminationHandler(folder, is_child)
     # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
     tempfile.tempdir = str(folder.empty_scratch())
     executor = RegisteredExecutor(url, kind, concurrency, _lease_times(environment))
-    queue = SqlRequestQueue(url, executor.id)
-    metrics = _open_metrics(queue, metrics_address)
-    issued_tokens, retry = machine.tokens.issued_tokens, _outage_retry(settings)
-    index = RunIndex(url)
-    indexer = RunIndexer(index, executor.id)
-    runs = DeliveryRunner(
-        environment,
-        options,
-        folder.path,
-        _open_histories(url, folder.path),
-        ledger=SpendingLedger(url),
-        issued_tokens=issued_tokens,
-        outage_retry=retry,
-        waiting=QueueNotices(metrics.observe_comment),
-        execute=metrics.counting(indexer.recording(run_pipeline)),
-        archived=_open_archive(url, folder.path),
-        require_lease=executor.fence.require_valid,
-    )
+    queue = SqlRequestQueue(url, executor.id, settings.run_quotas.user_active)
+    metrics = _open_metrics(queue, metrics_address, child, forward)
+    database = ServerDatabase(url)
+    stores = _RunStores(database, folder, _open_archive(database, folder.path, blobs))
+    indexer = RunIndexer(RunIndex(database), executor.id)
+    runs = _open_runs(environment, options, owners, stores, machine, executor, metrics, indexer)
     progress = partial(measure_progress, runs.folders)
-    predecessor = folder.take_predecessor(executor.id)
-    try:
-        executor.register()
-        queue.recover(folder.take_stop_note(), progress, utc_now(), predecessor)
-    except DatabaseError as error:
-        raise UsageError(error.what, error.next_step) from error
-    handlers = _handlers(runs, indexer, retry, progress)
-    worker = Worker(url, queue, handlers, executor, concurrency)
-    ending.drain = partial(worker.drain, partial(_announce_pauses, runs))
-    tokens = ForgeTokens(issued_tokens, require_lease=executor.fence.require_valid)
+    _register(executor, queue, folder, progress, child is not None)
+    handlers = _handlers(runs, indexer, _outage_retry(settings), progress)
+    on_added = None if child is None else child.wake
+    worker = Worker(url, queue, handlers, executor, concurrency, executor.database_now, on_added)
+    termination.drain = partial(_drain, worker, runs, child)
+    tokens = ForgeTokens(machine.tokens.issued_tokens, require_lease=executor.fence.require_valid)
     machine = replace(machine, tokens=tokens)
     return ExecutorProcess(
-        settings, machine, url, folder, queue, executor, worker, runs, index, metrics
+        settings,
+        options,
+        machine,
+        database,
+        folder,
+        queue,
+        executor,
+        worker,
+        runs,
+        indexer.index,
+        metrics,
+        owners.load_all(options, environment),
+        child,
+        is_child,
     )
 
 
-def _announce_pauses(runs: DeliveryRunner, triggers: Collection[Trigger]) -> None:
-    """Tell the conversations of active runs that they pause, because this process ends."""
+@dataclass(frozen=True)
+class _RunStores:
+    """Where the data of runs are stored."""
+
+    database: ServerDatabase
+    folder: DataFolder
+    archived: ArchivedRunFolders | None
+
+
+def _open_runs(
+    environment: Mapping[str, str],
+    options: Mapping[str, Any],
+    owners: OwnerSettings,
+    stores: _RunStores,
+    machine: RunHost,
+    executor: RegisteredExecutor,
+    metrics: ServerMetrics,
+    indexer: RunIndexer,
+) -> RequestRunner:
+    """Return the object that executes runs and finds earlier ones."""
+    database, path = stores.database, stores.folder.path
+    return RequestRunner(
+        environment,
+        options,
+        path,
+        _open_histories(database, path),
+        ledger=SpendingLedger(database),
+        issued_tokens=machine.tokens.issued_tokens,
+        outage_retry=_outage_retry(load_settings(options, environment)),
+        queue_notices=QueueNotices(metrics.observe_comment),
+        pipeline=metrics.instrument(indexer.wrap_pipeline(run_pipeline)),
+        archived=stores.archived,
+        require_lease=executor.fence.require_valid,
+        notes=_open_notes(database, path, executor.fence.require_valid),
+        owners=owners,
+    )
+
+
+def _register(
+    executor: RegisteredExecutor,
+    queue: RequestQueue,
+    folder: DataFolder,
+    progress: Callable[..., int],
+    has_child: bool,
+) -> None:
+    """Store the executor, and recover the claims of those that died. Raises UsageError.
+
+    has_child: this process claims nothing, and its child recovers the claims of the child before
+    it. In SQLite, where leases never end, only the child is an executor.
+    """
+    predecessor = folder.take_predecessor(executor.id)
+    try:
+        if not has_child:
+            executor.register()
+            queue.recover(folder.take_stop_note(), progress, executor.database_now(), predecessor)
+        elif executor.expires:
+            executor.register(replaced=predecessor)
+    except DatabaseError as error:
+        raise UsageError(error.what, error.next_step) from error
+
+
+def _drain(worker: Worker, runs: RequestRunner, child: WorkerSupervisor | None) -> None:
+    """Let the child hand its runs over, and then do so here. Raises DatabaseError."""
+    if child is not None:
+        child.stop(HAND_OVER_SECONDS)
+    worker.drain(partial(_post_pause_notices, runs))
+
+
+def _post_pause_notices(runs: RequestRunner, triggers: Collection[Trigger]) -> None:
+    """Write into the comments of active runs that they pause, because this process ends."""
     # The runs themselves may not write any more.
     host = replace(runs.host(), tokens=ForgeTokens(runs.issued_tokens))
-    announce_pauses(triggers, runs.settings(), host, utc_now(), PAUSE_NOTICE_SECONDS)
+    post_pause_notices(triggers, runs.settings(), host, utc_now(), PAUSE_NOTICE_SECONDS)
+
+
+def _start_log(all_settings: Sequence[Settings], machine: RunHost, url: URL) -> None:
+    """Write the log to stderr, without the secrets of this process. all_settings: those of the
+    server first, and then of owners."""
+    own_secrets = (secret for settings in all_settings for secret in settings.secrets)
+    secrets = (*own_secrets, *machine.secrets, str(url.password or ""))
+    redactor = Redactor(secrets, machine.tokens.issued_tokens)
+    log_to_stderr(redactor, all_settings[0].server.log_format)
+
+
+def _open_blobs(settings: Settings, url: URL, environment: Mapping[str, str]) -> BlobStore | None:
+    """Return the object store, if there is one. Raises UsageError if it refuses to be used."""
+    blobs = open_blob_store(settings.server.blob_store, url, environment)
+    if blobs is not None:
+        blobs.check()
+    return blobs
 
 
 def _outage_retry(settings: Settings) -> timedelta:
     return timedelta(seconds=settings.retry_seconds.outage)
 
 
-def require_credentials(settings: Settings) -> None:
+def _require_credentials(settings: Settings) -> None:
     """Raise UsageError if there is no model, or no token for GitHub."""
     require_model(settings)
     has_token = settings.github_token is not None and settings.github_token.get_secret_value()
@@ -200,77 +323,114 @@ def _lease_times(environment: Mapping[str, str]) -> LeaseTimes:
 
 
 def _open_stores(
-    settings: Settings, kind: ExecutorKind, concurrency: int
+    settings: Settings, kind: ExecutorKind, concurrency: int, has_child: bool, is_child: bool
 ) -> tuple[URL, DataFolder]:
-    """Return the database and the data folder, which no other process uses. Raises UsageError."""
+    """Return the database and the data folder, which no other process uses, except for a
+    `resolver serve` and its child. Raises UsageError."""
     url = parse_database_url(settings.server.database_url)
     is_sqlite = url.get_backend_name() == "sqlite"
-    if is_sqlite and (kind is ExecutorKind.WORKER or not concurrency):
+    is_alone = not has_child and not is_child
+    if is_sqlite and is_alone and (kind is ExecutorKind.WORKER or not concurrency):
         raise UsageError(
-            f"{url} is a SQLite database, which only one process can use",
+            f"{url} is a SQLite database, which only one server can use",
             "run `resolver serve` alone, which executes runs itself, or let all processes use one "
             "PostgreSQL: RESOLVER_DATABASE_URL=postgresql://HOST/NAME",
         )
-    folder = DataFolder(Path(settings.server.data_dir))
+    names = WEB_PROCESS if has_child else RUNS_PROCESS if is_child else ONLY_PROCESS
+    folder = DataFolder(Path(settings.server.data_dir), names)
     if is_sqlite:
-        lock_file(Path(f"{url.database}.lock"))
+        lock_file(Path(f"{url.database}{names.lock}"), names.lock_seconds)
     return url, folder
 
 
-def _open_histories(url: URL, folder: Path) -> IssueHistories:
+def _open_histories(database: ServerDatabase, folder: Path) -> IssueHistories:
     """Return the histories, with those that an earlier release kept as files."""
-    histories = IssueHistories(url)
+    histories = IssueHistories(database)
     histories.import_files(folder)
     return histories
 
 
-def _open_archive(url: URL, folder: Path) -> ArchivedRunFolders | None:
+def _open_notes(
+    database: ServerDatabase, folder: Path, require_valid: Callable[[], None]
+) -> NoteTable:
+    """Return the notes, with those that an earlier release kept as files."""
+    notes = NoteTable(database, require_valid)
+    notes.import_files(folder)
+    return notes
+
+
+def _open_archive(
+    database: ServerDatabase, folder: Path, blobs: BlobStore | None
+) -> ArchivedRunFolders | None:
     """Return the folders of runs with their archive in PostgreSQL, which several machines can use.
 
     With SQLite there is one machine, which has the files already.
     """
-    is_shared = url.get_backend_name() == "postgresql"
-    return ArchivedRunFolders(RunArchive(url), folder) if is_shared else None
+    is_shared = database.url.get_backend_name() == "postgresql"
+    return ArchivedRunFolders(RunArchive(database, blobs=blobs), folder) if is_shared else None
 
 
-def _open_metrics(queue: RequestQueue, address: tuple[str, int] | None) -> ServerMetrics:
+def _open_metrics(
+    queue: RequestQueue,
+    address: tuple[str, int] | None,
+    child: WorkerSupervisor | None,
+    forward: Forward | None,
+) -> ServerMetrics:
     """Return the metrics, and serve them if they have an address. Raises UsageError."""
-    metrics = ServerMetrics(queue.backlog)
+    metrics = ServerMetrics(queue.backlog, forward=forward)
+    if child is not None:
+        metrics.watch_process(child)
     if address is not None:
         logger.info("metrics are on %s", serve_metrics(metrics, *address))
     return metrics
 
 
 def _handlers(
-    runs: DeliveryRunner, indexer: RunIndexer, retry: timedelta, progress: Callable[..., int]
-) -> Handlers:
+    runs: RequestRunner, indexer: RunIndexer, retry: timedelta, progress: Callable[..., int]
+) -> RequestHandlers:
     """Return the functions that the worker calls for its requests."""
-    commands = CommentCommands(runs, runs.at_work, runs.threads)
+    commands = CommentCommands(runs, runs.active_runs, runs.histories)
 
-    def work(started: StartedRequest) -> WorkResult:
+    def execute_run(started: StartedRequest) -> RequestResult:
         trigger = started.request.trigger
         with logging_run(run_id(trigger.key, trigger.at)):
-            return runs.work_on(started)
+            return runs.execute(started)
 
-    return Handlers(
-        indexer.recording_work(work), commands.obey, runs.announce, runs.is_for_us, progress, retry
+    def post_queue_notice(trigger: Trigger, ahead: RequestsAhead) -> None:
+        seconds = indexer.index.typical_seconds(trigger.repository)
+        runs.post_queue_notice(trigger, replace(ahead, run_seconds=seconds))
+
+    return RequestHandlers(
+        indexer.wrap_execute_run(execute_run),
+        commands.execute,
+        post_queue_notice,
+        runs.is_own_login,
+        progress,
+        retry,
     )
 
 
-class _Ending:
-    """Ends this process on SIGTERM and SIGINT. drain: hands its claims back; None if it has none.
+class _TerminationHandler:
+    """Ends this process at the first SIGTERM or SIGINT.
+
+    drain: hands its claims back; None if it has none. is_child: True in the child process, whose
+    parent logs that the server ends.
 
     A regular exit would wait for the threads of the runs, which can take an hour.
     """
 
-    def __init__(self, folder: DataFolder) -> None:
-        self._folder = folder
+    def __init__(self, folder: DataFolder, is_child: bool) -> None:
+        self._folder, self._is_child, self._has_begun = folder, is_child, False
         self.drain: Callable[[], None] | None = None
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._end)
 
     def _end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - signal handler
-        logger.info(
+        if self._has_begun:
+            return
+        self._has_begun = True
+        logger.log(
+            logging.DEBUG if self._is_child else logging.INFO,
             "stopped by %s; unfinished runs continue at the next start, or in another process",
             signal.Signals(number).name,
         )
@@ -279,7 +439,7 @@ class _Ending:
             # In a thread, because the interrupted one may hold a lock that is needed.
             thread = threading.Thread(target=self._drain, name="drain", daemon=True)
             thread.start()
-            thread.join(HAND_OVER_SECONDS)
+            thread.join(CHILD_HAND_OVER_SECONDS if self._is_child else HAND_OVER_SECONDS)
         logging.shutdown()
         os._exit(0)
 

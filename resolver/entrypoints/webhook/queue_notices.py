@@ -1,6 +1,7 @@
 """Writes the comment of a run that waits behind another one, before it can start."""
 
 import logging
+import math
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -46,7 +47,7 @@ class QueueNotices:
                 del self._started[next(iter(self._started))]
             self._changed.wait_for(lambda: trigger.key not in self._in_progress)
 
-    def announce(
+    def post(
         self,
         trigger: Trigger,
         ahead: RequestsAhead,
@@ -67,7 +68,7 @@ class QueueNotices:
                 return
             self._in_progress.add(trigger.key)
         try:
-            if _announce(trigger, ahead, settings, host, now):
+            if _post(trigger, ahead, settings, host, now):
                 self._on_posted(trigger)
         finally:
             with self._changed:
@@ -75,7 +76,7 @@ class QueueNotices:
                 self._changed.notify_all()
 
 
-def _announce(
+def _post(
     trigger: Trigger, ahead: RequestsAhead, settings: Settings, host: RunHost, now: datetime
 ) -> bool:
     """Post the notice. Return True if a comment was posted."""
@@ -105,5 +106,10 @@ def _announce(
 def _waiting_text(ahead: RequestsAhead) -> str:
     limited = ahead.count >= MAX_LISTED
     return render(
-        "run/waits.md.j2", numbers=ahead.numbers, count=ahead.count, limited=limited
+        "run/waits.md.j2",
+        numbers=ahead.numbers,
+        count=ahead.count,
+        limited=limited,
+        active_limit=ahead.active_limit,
+        minutes=math.ceil(ahead.count * ahead.run_seconds / 60),
     ).strip()

@@ -1,7 +1,7 @@
 """The interface of the request queue and its values.
 
-Requests are ordered by one sequence, the position in the queue. It decides which request is next
-and which ones a person is told are ahead of theirs.
+Requests are ordered by their priority and by one sequence, the position in the queue. They decide
+which request is next and which ones are ahead of a person's request in the queue notice.
 
 A request is repeated later if an outage of GitHub or of the model's provider interrupted it. An
 outage is an error that passes without anybody changing anything: a server that is down, or a rate
@@ -13,22 +13,26 @@ conversation.
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Protocol
 
-from resolver.models.run import Trigger
+from resolver.models.run import Trigger, TriggerKind
 
 MAX_LISTED = 100
 """Maximum number of requests that are counted as ahead of one, which bounds the cost of the
 query."""
 
-ISOLATED_AFTER = 2
-"""Number of server crashes after which a run that was active in each of them is executed alone. If
-the server crashes again, this run is the cause, or no run is."""
+ISOLATED_AFTER = 3
+"""Number of server crashes after which a run that was active in each of them is executed alone in
+its process. If that process crashes again, this run is the cause, or no run is."""
 
 MAX_CRASHES = 5
 """Number of consecutive server crashes without progress of a run after which the run is given
 up."""
+
+
+PROGRAM_DISPATCH = "repository_dispatch:"
+"""Beginning of the keys of requests by the API, which a schedule or another program sends."""
 
 
 class RequestKind(StrEnum):
@@ -54,6 +58,26 @@ class RequestState(StrEnum):
     DEFERRED = "deferred"
     WORKING = "working"
     DONE = "done"
+
+
+class RequestPriority(IntEnum):
+    """The order in which the runs of a repository, and of an owner, start: the lowest first.
+
+    PERSON: somebody asked and waits. AUTOMATIC: a failed check, a bot or a program asked.
+    """
+
+    PERSON = 0
+    AUTOMATIC = 1
+
+
+def priority_of(trigger: Trigger) -> RequestPriority:
+    """Return the priority of a request."""
+    is_automatic = (
+        trigger.kind is TriggerKind.CHECK_FAILED
+        or trigger.actor.is_bot
+        or trigger.key.startswith(PROGRAM_DISPATCH)
+    )
+    return RequestPriority.AUTOMATIC if is_automatic else RequestPriority.PERSON
 
 
 @dataclass(frozen=True)
@@ -108,10 +132,15 @@ class RequestsAhead:
 
     numbers: issues and pull requests of the same repository whose runs come first, in order.
     count: number of these requests, at most MAX_LISTED.
+    active_limit: number of active runs that one account may have, if the account that asked has as
+    many; else 0.
+    run_seconds: how long a run of the repository takes, going by the last ones; 0 if unknown.
     """
 
     numbers: tuple[int, ...] = ()
     count: int = 0
+    active_limit: int = 0
+    run_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -126,6 +155,10 @@ class Backlog:
     deferred: int = 0
     working: int = 0
     oldest: datetime | None = None
+
+    def age(self, now: datetime) -> float:
+        """Return for how many seconds the oldest request waits; 0 if none does."""
+        return max(0.0, (now - self.oldest).total_seconds()) if self.oldest else 0.0
 
 
 MeasureProgress = Callable[[Trigger], int]
@@ -148,7 +181,8 @@ class RequestQueue(Protocol):
         """Claim the next requests, so that at most `limit` of the kind are claimed at a time by
         this executor.
 
-        At most one run of each repository is claimed, by all executors together. A command is only
+        At most one run of each repository is claimed, by all executors together, and at most the
+        allowed number of one account. A command is only
         claimed by the executor of its repository's active run, if there is one.
         """
         ...
@@ -173,7 +207,7 @@ class RequestQueue(Protocol):
 
         predecessor: id of the executor that had this process's data folder before, which is dead
         even if its lease has not ended.
-        stopped: True if it was told to end. Otherwise it crashed, possibly because of a run that
+        stopped: True if it was asked to end. Otherwise it crashed, possibly because of a run that
         was active then.
         """
         ...
@@ -231,12 +265,24 @@ MAX_RETRY_WAIT = timedelta(minutes=30)
 
 def retry_end(started: StartedRequest, retry: timedelta, now: datetime) -> datetime:
     """Return the time after which the request is not repeated any more, even if the outage
-    continues."""
-    return (started.outage_began or now) + retry
+    continues.
+
+    An outage that began in the future began before the clock was set back. It has lasted at least
+    as long as the waits until now.
+    """
+    began = started.outage_began or now
+    if began > now:
+        began = now - sum(map(_wait_after, range(started.outages)), timedelta(0))
+    return began + retry
 
 
 def next_retry_wait(started: StartedRequest, retry: timedelta, now: datetime) -> timedelta | None:
     """Return the delay until the next attempt; None if the time for retries has passed."""
     if now >= retry_end(started, retry, now):
         return None
-    return min(FIRST_RETRY_WAIT * (1 << min(started.outages, 20)), MAX_RETRY_WAIT)
+    return _wait_after(started.outages)
+
+
+def _wait_after(outages: int) -> timedelta:
+    """Return the delay after that many earlier outages of the same request."""
+    return min(FIRST_RETRY_WAIT * (1 << min(outages, 20)), MAX_RETRY_WAIT)

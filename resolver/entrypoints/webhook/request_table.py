@@ -1,8 +1,11 @@
 """The table of requests, and the queries of it that are written in SQL."""
 
+from typing import Any
+
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, String, Table, Text, text
 
 from resolver.entrypoints.webhook.executors import EXECUTORS
+from resolver.entrypoints.webhook.request_queue import NewRequest, RequestState, priority_of
 
 REQUESTS = Table(
     "resolver_requests",
@@ -34,7 +37,9 @@ REQUESTS = Table(
     Column("outages", Integer, nullable=False, default=0),
     Column("outage_began", Float, nullable=False, default=0.0),
     Column("finished_at", Float, nullable=False, default=0.0, server_default="0"),
-    Index("resolver_requests_next", "state", "kind", "repository", "position"),
+    Column("priority", Integer, nullable=False, default=0, server_default="0"),
+    Column("actor", Text, nullable=False, default="", server_default=""),
+    Index("resolver_requests_next", "state", "kind", "repository", "priority", "position"),
     Index("resolver_requests_oldest", "state", "kind", "position"),
     Index("resolver_requests_due", "state", "not_before"),
     Index("resolver_requests_announced", "state", "kind", "announced", "position"),
@@ -46,14 +51,34 @@ run waits. executor: id of the executor that holds the newest claim; "" in rows 
 executors. begun: True if the work of the claim has started. attempts: how
 often work has started. progress: of the run at the last crash; crashes: of the server since the run
 last made progress. trigger: as JSON; "" once the request is done. finished_at: 0 in rows of
-releases that did not record it. Times are seconds since 1970."""
+releases that did not record it. priority: a `RequestPriority`. actor: login of
+the account that asked, in lower case; "" in rows of releases that did not store it. Times are
+seconds since 1970."""
+
+
+def row_of_request(request: NewRequest) -> dict[str, Any]:
+    """Return the columns of a new request."""
+    trigger = request.trigger
+    return {
+        "id": request.id,
+        "kind": request.kind.value,
+        "repository": trigger.repository.lower(),
+        "number": trigger.number,
+        "subject": trigger.subject,
+        "key": trigger.key,
+        "trigger": trigger.model_dump_json(),
+        "login": request.login,
+        "state": RequestState.WAITING.value,
+        "priority": priority_of(trigger).value,
+        "actor": trigger.actor.login.lower(),
+    }
+
 
 _OWNER = "rtrim({0}.repository, replace({0}.repository, '/', ''))"
 """SQL for the owner of a repository, with a slash at its end. `rtrim` removes all characters of its
 second argument; SQLite and PostgreSQL have no other function for this in common."""
 
-FIRST_OF_EACH_REPOSITORY = text(f"""
-WITH RECURSIVE lanes(repository) AS (
+_LANES = f"""lanes(repository) AS (
     SELECT min(repository) FROM {REQUESTS.name} WHERE state = 'waiting' AND kind = 'run'
     UNION ALL
     SELECT (
@@ -61,35 +86,87 @@ WITH RECURSIVE lanes(repository) AS (
         WHERE following.state = 'waiting' AND following.kind = 'run'
         AND following.repository > lanes.repository
     ) FROM lanes WHERE lanes.repository IS NOT NULL
-)
-SELECT heads.position FROM (
-    SELECT {_OWNER.format("lanes")} AS owner, (
-        SELECT min(first.position) FROM {REQUESTS.name} AS first
-        WHERE first.state = 'waiting' AND first.kind = 'run'
-        AND first.repository = lanes.repository
-    ) AS position
-    FROM lanes WHERE lanes.repository IS NOT NULL AND NOT EXISTS (
+)"""  # noqa: S608 - the table's own name
+"""SQL for the repositories with waiting runs. It jumps from one to the next in the index (a "loose
+index scan") and so does not read the runs behind the first.
+
+Source: https://wiki.postgresql.org/wiki/Loose_indexscan
+"""
+
+_IS_FREE = f"""lanes.repository IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM {REQUESTS.name} AS working
         WHERE working.state = 'working' AND working.kind = 'run'
         AND working.repository = lanes.repository
-    )
-) AS heads LEFT JOIN (
+    )"""  # noqa: S608 - the table's own name
+"""SQL for the condition that a repository has no active run."""
+
+_BUSY_OWNERS = f"""(
     SELECT {_OWNER.format("active")} AS owner, count(*) AS runs FROM {REQUESTS.name} AS active
     WHERE active.state = 'working' AND active.kind = 'run' GROUP BY 1
-) AS busy ON busy.owner = heads.owner
-ORDER BY coalesce(busy.runs, 0)
-    + row_number() OVER (PARTITION BY heads.owner ORDER BY heads.position), heads.position
+)"""  # noqa: S608 - the table's own name
+
+_FAIR_ORDER = """coalesce(busy.runs, 0)
+    + row_number() OVER (PARTITION BY heads.owner ORDER BY heads.priority, heads.position),
+    heads.priority, heads.position"""
+"""SQL for the order in which owners take turns. `busy` is `_BUSY_OWNERS`, `heads` are the first
+runs of the repositories."""
+
+FIRST_OF_EACH_REPOSITORY = text(f"""
+WITH RECURSIVE {_LANES}
+SELECT heads.position FROM (
+    SELECT {_OWNER.format("lanes")} AS owner, (
+        SELECT first.priority FROM {REQUESTS.name} AS first
+        WHERE first.state = 'waiting' AND first.kind = 'run'
+        AND first.repository = lanes.repository
+        ORDER BY first.priority, first.position LIMIT 1
+    ) AS priority, (
+        SELECT first.position FROM {REQUESTS.name} AS first
+        WHERE first.state = 'waiting' AND first.kind = 'run'
+        AND first.repository = lanes.repository
+        ORDER BY first.priority, first.position LIMIT 1
+    ) AS position
+    FROM lanes WHERE {_IS_FREE}
+) AS heads LEFT JOIN {_BUSY_OWNERS} AS busy ON busy.owner = heads.owner
+ORDER BY {_FAIR_ORDER}
 LIMIT :limit
 """)  # noqa: S608 - the table's own name
 """Selects the positions of the runs that can start: the first one of each repository without an
 active run. Owners take turns: the run whose owner would then have the fewest active runs comes
-first, so that an owner with many busy repositories does not keep the others waiting.
+first, so that an owner with many busy repositories does not keep the others waiting. In a
+repository, and among the repositories of an owner, the priority comes before the position."""
 
-It jumps from one repository to the next in the index (a "loose index scan") and so does not read
-the runs behind the first.
-
-Source: https://wiki.postgresql.org/wiki/Loose_indexscan
-"""
+FIRST_WITHIN_LIMITS = text(f"""
+WITH RECURSIVE {_LANES},
+people AS (
+    SELECT active.actor AS actor, count(*) AS runs FROM {REQUESTS.name} AS active
+    WHERE active.state = 'working' AND active.kind = 'run' AND active.actor <> '' GROUP BY 1
+),
+firsts AS (
+    SELECT {_OWNER.format("lanes")} AS owner, (
+        SELECT first.position FROM {REQUESTS.name} AS first
+        WHERE first.state = 'waiting' AND first.kind = 'run'
+        AND first.repository = lanes.repository AND first.actor NOT IN (
+            SELECT people.actor FROM people WHERE people.runs >= :active_limit
+        )
+        ORDER BY first.priority, first.position LIMIT 1
+    ) AS position
+    FROM lanes WHERE {_IS_FREE}
+),
+heads AS (
+    SELECT firsts.owner, first.priority, first.position, first.actor,
+        coalesce(people.runs, 0) + row_number() OVER (
+            PARTITION BY first.actor ORDER BY first.priority, first.position
+        ) AS runs
+    FROM firsts JOIN {REQUESTS.name} AS first ON first.position = firsts.position
+    LEFT JOIN people ON people.actor = first.actor
+)
+SELECT heads.position FROM heads LEFT JOIN {_BUSY_OWNERS} AS busy ON busy.owner = heads.owner
+WHERE heads.actor = '' OR heads.runs <= :active_limit
+ORDER BY {_FAIR_ORDER}
+LIMIT :limit
+""")  # noqa: S608 - the table's own name
+"""Like `FIRST_OF_EACH_REPOSITORY`, without the runs of accounts that have `active_limit` active
+ones: those behind them go first. It reads the waiting runs of these accounts."""
 
 ALL_REPOSITORIES = text(f"""
 WITH RECURSIVE known(repository) AS (

@@ -18,10 +18,10 @@ from resolver.entrypoints.webhook.page_headers import site_headers
 from resolver.entrypoints.webhook.page_readers import SessionEnded
 from resolver.entrypoints.webhook.page_sessions import PageSession, is_form_token
 from resolver.entrypoints.webhook.pages import Pages
-from resolver.entrypoints.webhook.run_folders import is_run_id
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.storage.run_folders import is_run_id
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -113,4 +113,4 @@ def _parse_form(body: bytes) -> dict[str, str]:
         values = parse_qs(body.decode(), max_num_fields=20, errors="strict")
     except ValueError:
         return {}
-    return {name: each[0] for name, each in values.items()}
+    return {name: texts[0] for name, texts in values.items()}

@@ -19,26 +19,26 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from resolver.config.templates import render
-from resolver.entrypoints.webhook.database import DatabaseError
 from resolver.entrypoints.webhook.login_pages import PageLogin
 from resolver.entrypoints.webhook.page_headers import site_headers
 from resolver.entrypoints.webhook.page_links import operator_key, page_key
 from resolver.entrypoints.webhook.page_readers import SessionEnded
 from resolver.entrypoints.webhook.page_sessions import PageSession
-from resolver.entrypoints.webhook.run_folders import is_run_id
-from resolver.entrypoints.webhook.run_index import (
+from resolver.entrypoints.webhook.run_indexer import SUCCESSES
+from resolver.errors import ForgeError
+from resolver.events.stream import Clock, utc_now
+from resolver.models.run import RunState
+from resolver.storage.database import DatabaseError
+from resolver.storage.run_folders import is_run_id
+from resolver.storage.run_index import (
     ACTIVE,
     DEFERRED,
-    SUCCESSES,
     IndexedRun,
     RunFilter,
     RunIndex,
     RunTotals,
     restrict,
 )
-from resolver.errors import ForgeError
-from resolver.events.stream import Clock, utc_now
-from resolver.models.run import RunState
 from resolver.trace.plain import duration, money, one_line
 
 PAGE_SIZE = 50
@@ -105,7 +105,7 @@ class RunListPage:
     """The values that the template of the list reads. older: URL of the next page."""
 
     site: SiteLinks
-    wanted: RunFilter
+    run_filter: RunFilter
     action: str
     states: tuple[str, ...]
     total: TotalRow
@@ -119,7 +119,7 @@ class CostPage:
     """The values that the template of the costs reads. groups: name and sums of each group."""
 
     site: SiteLinks
-    wanted: RunFilter
+    run_filter: RunFilter
     action: str
     states: tuple[str, ...]
     groups: list[tuple[str, list[TotalRow]]]
@@ -134,42 +134,44 @@ class RunLists:
     base: str
     now: Clock = utc_now
 
-    def render_runs(self, site: SiteLinks, wanted: RunFilter, before: str) -> str:
+    def render_runs(self, site: SiteLinks, run_filter: RunFilter, before: str) -> str:
         """Return the list of runs."""
-        runs = self.index.runs(wanted, before, PAGE_SIZE + 1)
+        runs = self.index.runs(run_filter, before, PAGE_SIZE + 1)
         shown = runs[:PAGE_SIZE]
         page = RunListPage(
             site=site,
-            wanted=wanted,
+            run_filter=run_filter,
             action=f"{self.base}/",
             states=STATES,
-            total=self._total(self.index.total(wanted), ""),
-            causes=self.index.failures(wanted, MAX_CAUSES),
+            total=self._total(self.index.total(run_filter), ""),
+            causes=self.index.failures(run_filter, MAX_CAUSES),
             rows=[self._row(run, site) for run in shown],
-            older=self._url(site, wanted, before=shown[-1].run) if len(runs) > PAGE_SIZE else "",
+            older=self._url(site, run_filter, before=shown[-1].run)
+            if len(runs) > PAGE_SIZE
+            else "",
         )
         return render("site/runs.html.j2", page)
 
-    def render_costs(self, site: SiteLinks, wanted: RunFilter) -> str:
+    def render_costs(self, site: SiteLinks, run_filter: RunFilter) -> str:
         """Return the sums by month, repository and person."""
         groups = []
         for name, column in _COLUMNS.items():
             rows = []
-            for total in self.index.totals_by(column, wanted, MAX_GROUPS):
+            for total in self.index.totals_by(column, run_filter, MAX_GROUPS):
                 chosen: Mapping[str, Any] = {column: total.name}
-                rows.append(self._total(total, self._url(site, replace(wanted, **chosen))))
+                rows.append(self._total(total, self._url(site, replace(run_filter, **chosen))))
             groups.append((name, rows))
-        page = CostPage(site, wanted, f"{self.base}/costs", STATES, groups)
+        page = CostPage(site, run_filter, f"{self.base}/costs", STATES, groups)
         return render("site/costs.html.j2", page)
 
-    def _url(self, site: SiteLinks, wanted: RunFilter, before: str = "") -> str:
+    def _url(self, site: SiteLinks, run_filter: RunFilter, before: str = "") -> str:
         values = {
             "key": site.key,
-            "repository": wanted.repository,
-            "person": wanted.requester,
-            "state": wanted.state,
-            "month": wanted.month,
-            "min_cost": f"{wanted.min_cost:g}" if wanted.min_cost else "",
+            "repository": run_filter.repository,
+            "person": run_filter.requester,
+            "state": run_filter.state,
+            "month": run_filter.month,
+            "min_cost": f"{run_filter.min_cost:g}" if run_filter.min_cost else "",
             "before": before,
         }
         query = urlencode({name: value for name, value in values.items() if value})
@@ -250,18 +252,18 @@ def add_run_lists(app: FastAPI, lists: RunLists, login: PageLogin | None) -> Non
         path: str, key: str, session: PageSession | None, values: Mapping[str, str]
     ) -> str | None:
         """Return the page; None if the reader may see none."""
-        wanted = parse_filter(values)
+        run_filter = parse_filter(values)
         if hmac.compare_digest(key.encode(errors="replace"), operator_key(lists.secret).encode()):
             site = SiteLinks(lists.base, key, f"?{urlencode({'key': key})}")
         elif session is not None and login is not None:
             site = SiteLinks(lists.base, login=session.login)
-            wanted = restrict(wanted, login.access.repositories(session))
+            run_filter = restrict(run_filter, login.access.repositories(session))
         else:
             return None
         if path == "/costs":
-            return lists.render_costs(site, wanted)
+            return lists.render_costs(site, run_filter)
         before = values.get("before", "")
-        return lists.render_runs(site, wanted, before if is_run_id(before) else "")
+        return lists.render_runs(site, run_filter, before if is_run_id(before) else "")
 
     async def answer(request: Request, path: str) -> Response:
         headers = dict(site_headers())

@@ -11,7 +11,7 @@ def page_notices(has_events: bool, has_ended: bool, skipped: int, unread: int) -
     lines that can't be parsed."""
     text = render(
         "trace/live.txt.j2",
-        at_work=not has_ended,
+        is_active=not has_ended,
         events=has_events,
         seconds=REFRESH_SECONDS,
         skipped=f"{skipped / 1e6:,.1f} MB" if skipped else "",

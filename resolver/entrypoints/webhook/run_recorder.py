@@ -12,8 +12,12 @@ from typing import TypeVar
 
 from pydantic_core import from_json
 
-from resolver.entrypoints.webhook.database import DatabaseError
-from resolver.entrypoints.webhook.run_archive import (
+from resolver.errors import LogError, ResolverError
+from resolver.runs.output import RESULT_FILES
+from resolver.runs.stages import StageValues
+from resolver.storage.database import DatabaseError
+from resolver.storage.event_table import PAGE_ROWS
+from resolver.storage.run_archive import (
     MAX_ARCHIVED_BYTES,
     ArchivedState,
     LogLine,
@@ -21,10 +25,6 @@ from resolver.entrypoints.webhook.run_archive import (
     RunArchive,
     RunClaim,
 )
-from resolver.errors import LogError, ResolverError
-from resolver.events.sql import PAGE_ROWS
-from resolver.runs.output import RESULT_FILES
-from resolver.runs.stages import StageValues
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 

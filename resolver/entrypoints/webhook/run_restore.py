@@ -17,19 +17,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from resolver.entrypoints.webhook.database import DatabaseError
-from resolver.entrypoints.webhook.run_archive import (
+from resolver.entrypoints.webhook.run_recorder import RunRecorder
+from resolver.errors import LogError, ResolverError
+from resolver.events.log import complete_lines
+from resolver.runs.output import RESULT_FILES
+from resolver.storage.database import DatabaseError
+from resolver.storage.run_archive import (
     ArchivedFile,
     ArchivedState,
     LogPosition,
     RunArchive,
     RunClaim,
 )
-from resolver.entrypoints.webhook.run_folders import existing_run_folder, is_run_id
-from resolver.entrypoints.webhook.run_recorder import RunRecorder
-from resolver.errors import LogError, ResolverError
-from resolver.events.log import complete_lines
-from resolver.runs.output import EVENTS, RESULT_FILES
+from resolver.storage.run_folders import existing_run_folder, is_run_id
+from resolver.storage.run_store import EVENTS
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 

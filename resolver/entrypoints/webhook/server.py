@@ -1,9 +1,9 @@
-"""The process of `resolver serve`: the webhook of the GitHub App, and a worker beside it."""
+"""The process of `resolver serve`: the webhook of the GitHub App. A child process executes its
+runs."""
 
 import logging
 import socket
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
 from resolver.config.settings import Settings, load_settings
-from resolver.entrypoints.listening import (
+from resolver.entrypoints.http_server import (
     ShortRequestConnection,
     address_of,
     allow_open_files,
@@ -24,20 +24,21 @@ from resolver.entrypoints.webhook.app_setup import delivery_poll_seconds, needs_
 from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.entrypoints.webhook.executors import ExecutorKind
 from resolver.entrypoints.webhook.health import ReadinessCheck
-from resolver.entrypoints.webhook.metrics import ServerMetrics
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
 from resolver.entrypoints.webhook.outcomes import (
     OutcomeRefresher,
     OutcomeStore,
-    closed_pull_request,
+    repository_of_closed_pull_request,
 )
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
-from resolver.entrypoints.webhook.process import ExecutorProcess, open_process, require_credentials
+from resolver.entrypoints.webhook.owner_settings import choose_settings
+from resolver.entrypoints.webhook.process import ExecutorProcess, open_process
 from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.site import Site, open_users
 from resolver.entrypoints.webhook.stored_app import with_stored_app
-from resolver.entrypoints.webhook.webhook import Accept, create_webhook_app
+from resolver.entrypoints.webhook.webhook import HandleDelivery, create_webhook_app
 from resolver.entrypoints.webhook.worker import Worker
+from resolver.entrypoints.webhook.worker_supervisor import WorkerSupervisor, child_command
 from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.client.access import FixedToken
@@ -53,11 +54,14 @@ from resolver.runs.common import (
     run_id,
     trigger_for_target,
 )
+from resolver.runs.pull_request_outcomes import open_outcome_reader, refresh_outcomes
 from resolver.runs.quotas.dashboard import Dashboard
-from resolver.runs.quotas.outcomes import open_outcome_reader, refresh_outcomes
 from resolver.runs.wiring.sandbox import RunHost, access_of
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
+
+SettingsFor = Callable[[str], Settings]
+"""Returns the settings for a repository."""
 
 MAX_CONNECTIONS = 4000
 """Maximum number of open connections.
@@ -80,34 +84,36 @@ def serve_webhook(
 ) -> None:
     """Serve deliveries and execute their requests until a signal arrives.
 
-    concurrency: maximum number of runs at a time; with 0, `resolver worker` processes execute them.
+    concurrency: maximum number of runs at a time in the child process; with 0 there is none, and
+    `resolver worker` processes execute them.
     The other arguments are those of `open_process`.
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
     environment, secret, listening = _prepare(environment, options, host, port)
-    kind = ExecutorKind.SERVE
+    child = WorkerSupervisor(child_command(environment)) if concurrency else None
     try:
-        process = open_process(environment, options, kind, concurrency, metrics_address)
+        process = open_process(environment, options, ExecutorKind.SERVE, 0, metrics_address, child)
     except BaseException:
         listening.close()
         raise
-    settings, machine, url = process.settings, process.machine, process.url
-    store = OutcomeStore(url)
-    outcomes = OutcomeRefresher(store, partial(_read_outcomes, settings, machine))
-    accept = _accepting(settings, machine, process.worker, outcomes)
+    settings, machine, database = process.settings, process.machine, process.database
+    store = OutcomeStore(database)
+    settings_for = partial(choose_settings, settings, process.owners)
+    outcomes = OutcomeRefresher(store, partial(_read_outcomes, settings_for, machine))
+    handle_delivery = _delivery_handler(settings_for, machine, process.worker, outcomes)
     process.start()
     sources = partial(_delivery_sources, settings, machine, process.queue)
     is_responsible, interval = process.executor.is_first, delivery_poll_seconds(settings, machine)
-    MissedDeliveries(url, sources, accept, is_responsible=is_responsible, interval=interval).start()
+    MissedDeliveries(
+        database, sources, handle_delivery, is_responsible=is_responsible, interval=interval
+    ).start()
     outcomes.start()
     site = _open_site(process, secret, store)
-    _announce(listening, url, process.folder)
-    # Runs are threads of this process, so that the first one finds the modules loaded. Deliveries
-    # need none of them, and are answered while they load.
-    threading.Thread(target=process.load_modules, name="modules", daemon=True).start()
-    app = _open_app(secret, accept, process.queue, process.folder, site, process.metrics)
-    _serve(app, listening)
+    _announce(listening, database.url, process.folder)
+    if child is not None:
+        child.start(environment, process.options, concurrency, process.metrics.record)
+    _serve(_open_app(secret, handle_delivery, process, site), listening)
 
 
 def _prepare(
@@ -120,8 +126,10 @@ def _prepare(
     """
     environment = with_stored_app(environment)
     settings = load_settings(options, environment)
-    require_model(settings)
     is_new = needs_app(settings)
+    if is_new:
+        # Nobody should create an App for a server that can't start afterwards.
+        require_model(settings)
     secret = "" if is_new else _require_secret(settings)
     listening = listen(host, port)
     if is_new:
@@ -134,20 +142,17 @@ def _prepare(
 
 
 def _open_app(
-    secret: str,
-    accept: Accept,
-    queue: RequestQueue,
-    folder: DataFolder,
-    site: Site,
-    metrics: ServerMetrics,
+    secret: str, handle_delivery: HandleDelivery, process: ExecutorProcess, site: Site
 ) -> FastAPI:
     """Return the web application: deliveries, probes, and pages if the server has a public URL."""
+    child = process.child
+    worker_state = None if child is None else lambda: child.state.value
     return create_webhook_app(
         secret,
-        accept,
+        handle_delivery,
         pages=site.add_to if site.public_url else None,
-        check=ReadinessCheck(queue, folder.path),
-        count=metrics.count_delivery,
+        check=ReadinessCheck(process.queue, process.folder.path, worker=worker_state),
+        count=process.metrics.count_delivery,
     )
 
 
@@ -163,15 +168,16 @@ def _open_site(process: ExecutorProcess, secret: str, store: OutcomeStore) -> Si
 
 
 def _read_outcomes(
-    settings: Settings, machine: RunHost, repository: str
+    settings_for: SettingsFor, machine: RunHost, repository: str
 ) -> Sequence[PullRequestOutcome]:
     """Read, record and return the outcomes of a repository. Raises ForgeError and
     WorkspaceError."""
+    settings = settings_for(repository)
     forge = github_forge(settings, repository, machine)
     reader = open_outcome_reader(settings, repository, machine, forge)
     now = utc_now()
     run = run_id(f"outcomes of {repository}", now)
-    dashboard = Dashboard(forge.board(), reader.ledger_ref, run, settings.mention)
+    dashboard = Dashboard(forge.dashboards(), reader.ledger_ref, run, settings.mention)
     return refresh_outcomes(reader, dashboard if settings.dashboard else None, now)
 
 
@@ -198,18 +204,19 @@ def _delivery_sources(
                 logger.debug("%s", error.what)  # the token may not read the webhooks there
 
 
-def _accepting(
-    settings: Settings, machine: RunHost, worker: Worker, outcomes: OutcomeRefresher
-) -> Accept:
+def _delivery_handler(
+    settings_for: SettingsFor, machine: RunHost, worker: Worker, outcomes: OutcomeRefresher
+) -> HandleDelivery:
     """Return the function that is called for a delivery before it is answered."""
     login = OwnLogin()
 
-    def accept(delivery: str, event: str, payload: dict[str, Any]) -> str:
+    def handle_delivery(delivery: str, event: str, payload: dict[str, Any]) -> str:
         if event == "ping":
             return "pong"
-        closed_in = closed_pull_request(event, payload, settings.bot_login)
-        if closed_in:
-            outcomes.accept(closed_in)
+        settings = settings_for(_repository_of(payload))
+        repository = repository_of_closed_pull_request(event, payload, settings.bot_login)
+        if repository:
+            outcomes.schedule(repository)
             return "stored: the outcome of the pull request is read"
         # `workflow_dispatch` events are delivered too, but belong to the workflow's own job.
         arrival = DispatchSource(delivery, utc_now()) if event == "repository_dispatch" else None
@@ -232,22 +239,24 @@ def _accepting(
         logger.info("delivery %s asks for %s#%s", delivery, trigger.repository, trigger.number)
         return "stored"
 
-    return accept
+    return handle_delivery
+
+
+def _repository_of(payload: Mapping[str, Any]) -> str:
+    """Return the full name of the repository in a payload, "" if there is none."""
+    repository = payload.get("repository")
+    name = repository.get("full_name") if isinstance(repository, Mapping) else None
+    return name if isinstance(name, str) else ""
 
 
 def _require_secret(settings: Settings) -> str:
-    """Return the webhook's secret.
-
-    Raises UsageError if a setting that deliveries need is missing.
-    """
-    require_model(settings)
+    """Return the webhook's secret. Raises UsageError if there is none."""
     secret = settings.server.webhook_secret
     if secret is None or not secret.get_secret_value():
         raise UsageError(
             "there is no webhook secret, so requests can't be verified to come from GitHub",
             "set GITHUB_WEBHOOK_SECRET to the secret of the App's webhook",
         )
-    require_credentials(settings)
     return secret.get_secret_value()
 
 

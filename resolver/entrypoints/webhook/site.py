@@ -1,4 +1,4 @@
-"""Puts the pages of the server together: runs, lists, costs, outcomes and the login."""
+"""Combines the pages of the server: runs, lists, costs, outcomes and the login."""
 
 import logging
 import threading
@@ -17,12 +17,12 @@ from resolver.entrypoints.webhook.page_readers import ReaderAccess
 from resolver.entrypoints.webhook.page_sessions import SealedCookies
 from resolver.entrypoints.webhook.pages import Pages, add_pages
 from resolver.entrypoints.webhook.run_commands import Enqueue, add_run_commands
-from resolver.entrypoints.webhook.run_folders import RunFolders
-from resolver.entrypoints.webhook.run_index import RunIndex
 from resolver.entrypoints.webhook.run_list_pages import RunLists, add_run_lists
 from resolver.errors import ForgeError
 from resolver.github.client.access import FixedToken, GitHubAccess
 from resolver.runs.wiring.sandbox import RunHost, access_of
+from resolver.storage.run_folders import RunFolders
+from resolver.storage.run_index import RunIndex
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -78,7 +78,9 @@ def open_users(settings: Settings, machine: RunHost) -> GitHubUsers | None:
 def _client_id(settings: Settings, machine: RunHost) -> str:
     client_id = machine.tokens.app(settings).page().client_id
     if not client_id:
-        raise ForgeError("GitHub does not tell the App's client id", "update GitHub", "forge_down")
+        raise ForgeError(
+            "GitHub does not return the App's client id", "update GitHub", "forge_down"
+        )
     return client_id
 
 

@@ -1,27 +1,28 @@
 """The queue of requests in SQLite or PostgreSQL: one table, with an index for each query."""
 
-import threading
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
     URL,
+    ColumnElement,
     Connection,
+    and_,
     case,
     exists,
     func,
     literal,
     not_,
+    or_,
     select,
     text,
     union_all,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
-from resolver.entrypoints.webhook.database import ServerDatabase
 from resolver.entrypoints.webhook.executors import (
     EXECUTORS,
     database_time,
@@ -30,76 +31,69 @@ from resolver.entrypoints.webhook.executors import (
     remove_dead_executors,
     remove_executor,
 )
-from resolver.entrypoints.webhook.insertion import Insertion, insert_batch
+from resolver.entrypoints.webhook.insertion import BatchInserter
 from resolver.entrypoints.webhook.request_queue import (
     ISOLATED_AFTER,
     MAX_LISTED,
+    MAX_RETRY_WAIT,
     Backlog,
     MeasureProgress,
     NewRequest,
     QueuedRequest,
     RequestKind,
+    RequestPriority,
     RequestsAhead,
     RequestState,
     StartedRequest,
+    priority_of,
 )
 from resolver.entrypoints.webhook.request_table import (
     ALL_REPOSITORIES,
     FIRST_OF_EACH_REPOSITORY,
+    FIRST_WITHIN_LIMITS,
     REQUESTS,
+    row_of_request,
 )
 from resolver.models.run import Trigger
+from resolver.storage.database import ServerDatabase
 
-FIRST_WAIT_AFTER_CRASH = timedelta(minutes=1)
-"""Delay before an isolated run is repeated after a crash; doubled after each further crash."""
+FIRST_WAIT_AFTER_CRASH = timedelta(seconds=20)
+"""Delay before a run is repeated that was alone in a process that crashed; doubled after each
+further crash. Other runs are repeated at once: a killed process is no failure of its runs."""
+
+MAX_NOTICE_SECONDS = 60.0
+"""Maximum time for which the notice that a run waits is reserved for an executor."""
 
 
 class SqlRequestQueue:
     """Implements `RequestQueue` with a table.
 
     url: as returned by `database.parse_database_url`. executor: id of the registered executor that
-    claims requests; "" if there is only one, which is not registered. Raises UsageError if the
+    claims requests; "" if there is only one, which is not registered. active_limit: maximum number
+    of active runs of one account, by all executors together; 0 for none. Raises UsageError if the
     database can't be used.
     """
 
-    def __init__(self, url: URL, executor: str = "") -> None:
-        self._executor = executor
+    def __init__(self, url: URL, executor: str = "", active_limit: int = 0) -> None:
+        self._executor, self._active_limit = executor, active_limit
         self._database = ServerDatabase(url)
-        insert = sqlite.insert if url.get_backend_name() == "sqlite" else postgresql.insert
-        statement = insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"]).inline()
-        self._insertion = statement.execution_options(preserve_rowcount=True)
-        self._pending: list[Insertion] = []
-        self._pending_lock, self._insert_lock = threading.Lock(), threading.Lock()
+        self._inserter = BatchInserter(self._database, REQUESTS, REQUESTS.c.id)
 
     def add(self, request: NewRequest) -> bool:
-        """Implement `RequestQueue.add`.
-
-        Requests that arrive at the same time share one transaction: the thread that gets the lock
-        inserts those of all threads that wait for it. A slow disk then limits how long one request
-        takes, but not how many are stored per second. See `insert_batch` for a row that is refused.
-        """
-        insertion = Insertion(_values_of(request))
-        with self._pending_lock:
-            self._pending.append(insertion)
-        with self._insert_lock:
-            if not insertion.done:
-                with self._pending_lock:
-                    batch, self._pending = self._pending, []
-                insert_batch(self._database, self._insertion, batch)
-        if insertion.error is not None:
-            raise insertion.error
-        return insertion.is_new
+        """Implement `RequestQueue.add`."""
+        return self._inserter.insert(row_of_request(request))
 
     def claim(self, kind: RequestKind, limit: int, now: datetime) -> list[QueuedRequest]:
         """Implement `RequestQueue.claim`."""
         table = REQUESTS.c
-        is_kind = table.kind == kind
-        active_rows = select(table.executor, table.crashes).where(
-            table.state == RequestState.WORKING, is_kind
+        own_claims = select(table.crashes).where(
+            table.state == RequestState.WORKING,
+            table.kind == kind,
+            table.executor == self._executor,
         )
         # without the write lock, since most polls find nothing
         with self._database.reading() as connection:
-            is_full = _count_claims(self._executor, connection.execute(active_rows).all()) >= limit
+            is_full = len(connection.execute(own_claims).all()) >= limit
             if is_full or not _can_start(connection, kind, now, self._executor):
                 return []
         with self._database.writing() as connection:
@@ -109,17 +103,16 @@ class SqlRequestQueue:
             # Deferred requests that are due keep their position, so they come before newer ones.
             connection.execute(
                 update(REQUESTS)
-                .where(table.state == RequestState.DEFERRED, table.not_before <= now.timestamp())
+                .where(table.state == RequestState.DEFERRED, or_(*_are_due(now)))
                 .values(state=RequestState.WAITING)
             )
-            active = connection.execute(active_rows).all()
-            free = limit - _count_claims(self._executor, active)
-            # Nothing is claimed while an isolated run is active: it has all executors to itself.
+            active = connection.execute(own_claims).all()
+            free = limit - len(active)
+            # Nothing is claimed while an isolated run is active: it has this executor to itself.
             if free <= 0 or any(row.crashes >= ISOLATED_AFTER for row in active):
                 return []
             if kind is RequestKind.RUN:
-                result = connection.execute(FIRST_OF_EACH_REPOSITORY, {"limit": free})
-                positions = list(result.scalars())
+                positions = _read_startable_runs(connection, free, self._active_limit)
             else:
                 waiting = _waiting_query(kind, self._executor)
                 positions = list(connection.scalars(waiting.order_by(table.position).limit(free)))
@@ -193,7 +186,7 @@ class SqlRequestQueue:
         """Implement `RequestQueue.recover`.
 
         A crash counts against a run without progress since its start. If several were active in
-        the process, any may have caused it; after `ISOLATED_AFTER` crashes a run is executed alone.
+        the process, any may have caused it; after `ISOLATED_AFTER` crashes a run has one to itself.
         """
         revoked = _revocable_query(self._executor)
         with self._database.reading() as connection:
@@ -224,7 +217,21 @@ class SqlRequestQueue:
     def requests_ahead(self, request: QueuedRequest) -> RequestsAhead:
         """Implement `RequestQueue.requests_ahead`. Several events of one request count once."""
         with self._database.reading() as connection:
-            return _read_requests_ahead(connection, request)
+            ahead = _read_requests_ahead(connection, request)
+            return replace(ahead, active_limit=self._limit_reached(connection, request))
+
+    def _limit_reached(self, connection: Connection, request: QueuedRequest) -> int:
+        """Return the limit of active runs if the account that asked has as many, else 0."""
+        if not self._active_limit:
+            return 0
+        table = REQUESTS.c
+        active = select(func.count()).where(
+            table.state == RequestState.WORKING,
+            table.kind == RequestKind.RUN,
+            table.actor == request.trigger.actor.login.lower(),
+        )
+        count = connection.scalar(active) or 0
+        return self._active_limit if count >= self._active_limit else 0
 
     def unannounced(self, limit: int) -> list[QueuedRequest]:
         """Implement `RequestQueue.unannounced`."""
@@ -237,7 +244,7 @@ class SqlRequestQueue:
             .limit(limit)
         )
         with self._database.reading() as connection:
-            query = query.where(table.notice_until <= database_time(connection))
+            query = query.where(not_(_is_reserved(table.notice_until, database_time(connection))))
             return [_request_of_row(row, row.claim) for row in connection.execute(query).all()]
 
     def begin_notice(self, request: QueuedRequest, seconds: float) -> bool:
@@ -248,17 +255,17 @@ class SqlRequestQueue:
             begun = (
                 update(REQUESTS)
                 .where(table.position == request.position, table.state == RequestState.WAITING)
-                .where(table.announced.is_(False), table.notice_until <= now)
-                .values(notice_until=now + seconds)
+                .where(table.announced.is_(False), not_(_is_reserved(table.notice_until, now)))
+                .values(notice_until=now + min(seconds, MAX_NOTICE_SECONDS))
             )
             return connection.execute(begun).rowcount == 1
 
     def is_being_announced(self, id: str) -> bool:
         """Implement `RequestQueue.is_being_announced`."""
-        query = select(REQUESTS.c.notice_until).where(REQUESTS.c.id == id)
+        table = REQUESTS.c
         with self._database.reading() as connection:
-            until = connection.scalar(query) or 0.0
-            return until > 0 and until > database_time(connection)
+            is_reserved = _is_reserved(table.notice_until, database_time(connection))
+            return bool(connection.scalar(select(is_reserved).where(table.id == id)))
 
     def mark_announced(self, requests: Collection[QueuedRequest]) -> None:
         """Implement `RequestQueue.mark_announced`."""
@@ -302,11 +309,16 @@ class SqlRequestQueue:
 
     def close(self) -> None:
         """Close all connections."""
+        self._inserter.close()
         self._database.close()
 
 
-def _count_claims(executor: str, rows: Sequence[Any]) -> int:
-    return sum(row.executor == executor for row in rows)
+def _read_startable_runs(connection: Connection, limit: int, active_limit: int) -> list[int]:
+    """Return the positions of the runs that can start."""
+    if not active_limit:
+        return list(connection.scalars(FIRST_OF_EACH_REPOSITORY, {"limit": limit}))
+    values = {"limit": limit, "active_limit": active_limit}
+    return list(connection.scalars(FIRST_WITHIN_LIMITS, values))
 
 
 def _read_requests_ahead(connection: Connection, request: QueuedRequest) -> RequestsAhead:
@@ -316,20 +328,22 @@ def _read_requests_ahead(connection: Connection, request: QueuedRequest) -> Requ
         table.repository == request.trigger.repository.lower(),
         table.key != request.trigger.key,
     )
-    columns = select(table.position, table.number, table.key)
-    working = columns.where(table.state == RequestState.WORKING, *in_repository)
-    waiting = (
-        columns.where(
-            table.state == RequestState.WAITING,
-            table.position < request.position,
-            *in_repository,
+    columns = select(table.position, table.number, table.key).where(*in_repository)
+    working = columns.where(table.state == RequestState.WORKING)
+    rows = list(connection.execute(working.limit(MAX_LISTED)).all())
+    own_priority = priority_of(request.trigger)
+    # A query for each priority: with a condition on both columns, SQLite would read all rows of
+    # the repository.
+    for priority in RequestPriority:
+        waiting = columns.where(
+            table.state == RequestState.WAITING, table.priority == priority.value
         )
-        .order_by(table.position)
-        .limit(MAX_LISTED)
-        .subquery()
-    )
-    active = connection.execute(working.limit(MAX_LISTED)).all()
-    rows = [*active, *connection.execute(select(waiting)).all()][:MAX_LISTED]
+        if priority == own_priority:
+            waiting = waiting.where(table.position < request.position)
+        if priority <= own_priority:
+            ordered = waiting.order_by(table.position).limit(MAX_LISTED)
+            rows += connection.execute(ordered).all()
+    rows = rows[:MAX_LISTED]
     numbers = dict.fromkeys(row.number for row in rows if row.number is not None)
     return RequestsAhead(tuple(numbers), len({row.key for row in rows}))
 
@@ -356,21 +370,6 @@ def _read_backlog(connection: Connection) -> Backlog:
     )
 
 
-def _values_of(request: NewRequest) -> dict[str, Any]:
-    trigger = request.trigger
-    return {
-        "id": request.id,
-        "kind": request.kind.value,
-        "repository": trigger.repository.lower(),
-        "number": trigger.number,
-        "subject": trigger.subject,
-        "key": trigger.key,
-        "trigger": trigger.model_dump_json(),
-        "login": request.login,
-        "state": RequestState.WAITING.value,
-    }
-
-
 def _trigger_of(row: Any) -> Trigger:
     return Trigger.model_validate_json(row.trigger)
 
@@ -389,12 +388,27 @@ def _read_rows(connection: Connection, positions: list[int]) -> list[Any]:
 def _can_start(connection: Connection, kind: RequestKind, now: datetime, executor: str) -> bool:
     """Return True if anything can be claimed or returned to the queue."""
     table = REQUESTS.c
-    due = select(table.position).where(
-        table.state == RequestState.DEFERRED, table.not_before <= now.timestamp()
-    )
-    subqueries = (query.limit(1).subquery() for query in (_waiting_query(kind, executor), due))
+    deferred = select(table.position).where(table.state == RequestState.DEFERRED)
+    queries = (_waiting_query(kind, executor), *map(deferred.where, _are_due(now)))
+    subqueries = (query.limit(1).subquery() for query in queries)
     startable = union_all(*(select(query.c.position) for query in subqueries))
     return connection.execute(startable).first() is not None
+
+
+def _are_due(now: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """Return the conditions under which a deferred request is due; one is enough.
+
+    No request is deferred for longer than `MAX_RETRY_WAIT`. One that seems to be was deferred
+    before the clock was set back, and must not wait until the clock is there again.
+    """
+    not_before = REQUESTS.c.not_before
+    return not_before <= now.timestamp(), not_before > (now + MAX_RETRY_WAIT).timestamp()
+
+
+def _is_reserved(until: ColumnElement[float], now: float) -> ColumnElement[bool]:
+    """Return the condition that an executor may be writing a notice. A later time than the maximum
+    is from before the clock was set back."""
+    return and_(until > now, until <= now + MAX_NOTICE_SECONDS)
 
 
 def _waiting_query(kind: RequestKind, executor: str) -> Any:
@@ -474,7 +488,7 @@ def _update_of_claim(id: str, claim: int) -> Any:
 
 def _until_isolated(rows: list[Any], are_others_active: bool) -> list[Any]:
     """Return the first rows, up to one that must be executed alone. That one waits until no other
-    run is active."""
+    run is active in this process."""
     chosen: list[Any] = []
     for row in rows:
         if row.crashes >= ISOLATED_AFTER:
@@ -488,9 +502,9 @@ def _after_crash(row: Any, progress: int, was_alone: bool, now: datetime) -> dic
     if progress > row.progress:
         return {"progress": progress, "crashes": 0}
     crashes = row.crashes + (1 if was_alone or row.crashes < ISOLATED_AFTER else 0)
-    if crashes < ISOLATED_AFTER:
+    if crashes <= ISOLATED_AFTER:
         return {"crashes": crashes}
-    delay = FIRST_WAIT_AFTER_CRASH * 2 ** (crashes - ISOLATED_AFTER)
+    delay = FIRST_WAIT_AFTER_CRASH * 2 ** (crashes - ISOLATED_AFTER - 1)
     return {
         "crashes": crashes,
         "state": RequestState.DEFERRED,

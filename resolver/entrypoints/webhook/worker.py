@@ -1,11 +1,9 @@
 """The worker of the request queue: starts requests that can start, as DBOS workflows.
 
 A dispatcher thread claims requests for this executor and starts a DBOS workflow for each in this
-process. Whatever happens to the process, its claims decide: when its lease has ended, or at the
-next start in its data folder, they are revoked and the requests are claimed again, by any executor.
-A workflow of a revoked claim does nothing.
-
-Source: https://docs.dbos.dev/python/reference/contexts
+process (`request_workflows.py`). Whatever happens to the process, its claims decide: when its lease
+has ended, or at the next start in its data folder, they are revoked and the requests are claimed
+again, by any executor. A workflow of a revoked claim does nothing.
 """
 
 import hashlib
@@ -19,13 +17,9 @@ from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
-from dbos import DBOS, DBOSConfig, SetWorkflowID
-from dbos import error as dbos_error
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
-from resolver.entrypoints.webhook.database import DatabaseError
-from resolver.entrypoints.webhook.dbos_log import DbosLogFilter
 from resolver.entrypoints.webhook.executors import RegisteredExecutor
 from resolver.entrypoints.webhook.request_queue import (
     MeasureProgress,
@@ -37,31 +31,19 @@ from resolver.entrypoints.webhook.request_queue import (
     StartedRequest,
     next_retry_wait,
 )
-from resolver.errors import ResolverError, UsageError
+from resolver.entrypoints.webhook.request_workflows import RequestWorkflows
+from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.conversation.watch import STARTING_COMMANDS
+from resolver.storage.database import DatabaseError
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
-
-EARLIER_QUEUES = ("runs", "commands", "undecided", "requests")
-"""DBOS queues of earlier releases, in which waiting requests may still be stored."""
 
 MAX_PARALLEL: Mapping[RequestKind, int] = {RequestKind.COMMAND: 4, RequestKind.UNDECIDED: 8}
 """Maximum number of requests of a kind that are processed at the same time. For runs it is a
 setting. Undecided requests only wait for GitHub."""
-
-EARLIER_EXECUTOR = "resolver"
-"""Id of the DBOS executor of earlier releases, whose unfinished workflows are recovered. Each
-process has an id of its own now."""
-
-STORED_FORM = "1"
-"""Passed to DBOS as the application's version: DBOS recovers only workflows with the same version.
-A new release has to recover those of the last one, so this changes only with the stored format."""
-
-EARLIER_POLL_SECONDS = 5.0
-"""Interval between two polls of the queues of earlier releases."""
 
 DISPATCH_SECONDS = 1.0
 """Interval between two polls for deferred requests that are due. New requests are found at once."""
@@ -80,7 +62,7 @@ NOTICE_CHECK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class WorkResult:
+class RequestResult:
     """The result of an executed request. follow_ups: runs that are to be executed after it."""
 
     run: str
@@ -89,21 +71,24 @@ class WorkResult:
     follow_ups: tuple[Trigger, ...] = ()
 
 
-Work = Callable[[StartedRequest], WorkResult]
+ExecuteRun = Callable[[StartedRequest], RequestResult]
 """Executes a run and returns its result. Must be idempotent. If it raises an error with a cause in
 `OUTAGES`, the request is deferred and executed again later."""
 
-Unfinished = Callable[[Trigger], Collection[Trigger]]
+FindUnfinishedRuns = Callable[[Trigger], Collection[Trigger]]
 """Returns the triggers of runs that are waiting or active for the same issue or pull request."""
 
-Announce = Callable[[Trigger, RequestsAhead], None]
-"""Tells the conversation that its run waits. Must be idempotent and never raise."""
+PostPauseNotices = Callable[[Collection[Trigger]], None]
+"""Writes into the comments of active runs that they pause."""
 
-Obey = Callable[[Trigger, Unfinished], Trigger | None]
+PostQueueNotice = Callable[[Trigger, RequestsAhead], None]
+"""Writes the comment that a run waits in the queue. Must be idempotent and never raise."""
+
+ExecuteCommand = Callable[[Trigger, FindUnfinishedRuns], Trigger | None]
 """Executes a command and returns the trigger of the run that it asks for, if any. Errors have the
-same meaning as those of `Work`."""
+same meaning as those of `ExecuteRun`."""
 
-Ours = Callable[[Trigger, str], bool]
+IsOwnLogin = Callable[[Trigger, str], bool]
 """Takes a request and a login, and returns True if the login is Resolver's own. May block until
 that is known."""
 
@@ -112,18 +97,18 @@ _Stored = TypeVar("_Stored")
 
 
 @dataclass(frozen=True)
-class Handlers:
-    """The functions that the worker calls.
+class RequestHandlers:
+    """The functions that the worker calls for its requests.
 
-    progress: measures the progress of a run whose executor died. outage_retry: how long a request
-    is repeated in an outage.
+    measure_progress: measures the progress of a run whose executor died. outage_retry: how long a
+    request is repeated in an outage.
     """
 
-    work: Work
-    obey: Obey
-    announce: Announce
-    ours: Ours
-    progress: MeasureProgress
+    execute_run: ExecuteRun
+    execute_command: ExecuteCommand
+    post_queue_notice: PostQueueNotice
+    is_own_login: IsOwnLogin
+    measure_progress: MeasureProgress
     outage_retry: timedelta = timedelta(0)
 
 
@@ -132,72 +117,34 @@ class Worker:
 
     url: as returned by `database.parse_database_url`. executor: this process, registered.
     concurrency: number of runs at the same time in this process, over all repositories; with 0 it
-    claims no requests of any kind, and leaves them to other processes.
+    claims no requests of any kind, and leaves them to other processes. now: the clock that all
+    processes of the database share; it may raise DatabaseError. on_added: called for new requests.
     """
 
     def __init__(
         self,
         url: URL,
         queue: RequestQueue,
-        handlers: Handlers,
+        handlers: RequestHandlers,
         executor: RegisteredExecutor,
         concurrency: int = 2,
         now: Clock = utc_now,
+        on_added: Callable[[], None] | None = None,
     ) -> None:
-        self._url, self._queue, self._handlers, self._now = url, queue, handlers, now
-        self._executor, self._fence = executor, executor.fence
-        self._limits = {**MAX_PARALLEL, RequestKind.RUN: concurrency} if concurrency else {}
+        self._queue, self._handlers, self._now = queue, handlers, now
+        self._executor, self._fence, self._on_added = executor, executor.fence, on_added
+        self._limits = {**MAX_PARALLEL, RequestKind.RUN: concurrency}
         self._active_runs: dict[str, Trigger] = {}
         self._recovered_at = time.monotonic()
         self._wake = threading.Event()
         self._announcing: set[int] = set()
         self._announcers = ThreadPoolExecutor(MAX_PARALLEL_NOTICES, "announce")
-        # DBOS adds its own handler to a logger without one, and that handler would not redact
-        # secrets.
-        logging.getLogger("dbos").addHandler(logging.NullHandler())
-        logging.getLogger("dbos").addFilter(DbosLogFilter())
-        config: DBOSConfig = {
-            "name": "resolver",
-            "system_database_url": url.render_as_string(hide_password=False),
-            "executor_id": executor.id,
-            "application_version": STORED_FORM,
-            "log_level": "CRITICAL",  # a failed launch is reported by `start`
-        }
-        DBOS(config=config)
-
-        # The work is a DBOS step, so that its completion is recorded. Recovery of an interrupted
-        # workflow is harmless: `RequestQueue.start` returns None for a claim that was revoked.
-        # `None` disables DBOS's own limit of recoveries, since the queue counts crashes itself.
-        @DBOS.step(name="process")
-        def processed(id: str, claim: int) -> None:
-            self._execute_claim(id, claim)
-
-        @DBOS.workflow(name="request", max_recovery_attempts=None)
-        def request(id: str, claim: int) -> None:
-            processed(id, claim)
-
-        self._request = request
-        self._register_earlier_workflows()
-
-    def _register_earlier_workflows(self) -> None:
-        """Register the workflows of earlier releases, which now only move their request to the
-        queue."""
-
-        @DBOS.workflow(name="delivery", max_recovery_attempts=None)
-        def deliver(trigger: str) -> None:
-            self._add(str(DBOS.workflow_id), RequestKind.RUN, trigger)
-
-        @DBOS.workflow(name="command", max_recovery_attempts=None)
-        def command(trigger: str) -> None:
-            self._add(str(DBOS.workflow_id), RequestKind.COMMAND, trigger)
-
-        @DBOS.workflow(name="announce", max_recovery_attempts=None)
-        def announce(trigger: str) -> None:
-            """Requests in the queue are announced anyway."""
-
-        @DBOS.workflow(name="undecided", max_recovery_attempts=None)
-        def undecided(id: str, trigger: str, login: str) -> None:
-            self._add(f"{id}.ours", RequestKind.UNDECIDED, trigger, login)
+        # A process that executes nothing does without DBOS, its threads and its connections.
+        self._workflows = (
+            RequestWorkflows(url, executor.id, self._execute_claim, self._add_earlier)
+            if concurrency
+            else None
+        )
 
     def start(self) -> None:
         """Start to process the waiting requests and new ones. The claims of the process that had
@@ -205,18 +152,8 @@ class Worker:
 
         Raises UsageError if the database can't be used.
         """
-        try:
-            DBOS.launch()
-            DBOS._recover_pending_workflows([EARLIER_EXECUTOR])
-            for name in EARLIER_QUEUES:
-                DBOS.register_queue(name, polling_interval_sec=EARLIER_POLL_SECONDS)
-        except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
-            reason = str(getattr(error, "orig", None) or error).strip().split("\n", 1)[0]
-            raise UsageError(
-                f"the database {self._url} can't be used: {reason}",
-                "check RESOLVER_DATABASE_URL, and that the database runs",
-            ) from error
-        logging.getLogger("dbos").setLevel(logging.WARNING)
+        if self._workflows is not None:
+            self._workflows.launch()
         self._wake.set()
         threading.Thread(target=self._dispatch, name="dispatcher", daemon=True).start()
 
@@ -225,22 +162,24 @@ class Worker:
         another event of the same request, such as a second comment of one review. Raises
         DatabaseError."""
         kind = RequestKind.RUN if trigger.command in STARTING_COMMANDS else RequestKind.COMMAND
-        self._queue.add(NewRequest(_id_of_request(trigger) or delivery, kind, trigger))
-        self._wake.set()
+        self._add(NewRequest(_id_of_request(trigger) or delivery, kind, trigger))
 
     def enqueue_undecided(self, delivery: str, trigger: Trigger, login: str) -> None:
         """Store a request that starts work only if `login` turns out to be Resolver's own. See
         `enqueue`."""
-        kind = RequestKind.UNDECIDED
-        self._queue.add(NewRequest(f"{delivery}.ours", kind, trigger, login))
+        self._add(NewRequest(f"{delivery}.ours", RequestKind.UNDECIDED, trigger, login))
+
+    def _add_earlier(self, id: str, kind: RequestKind, trigger: str, login: str) -> None:
+        """Store a request of an earlier release, whose trigger is JSON."""
+        self._add(NewRequest(id, kind, Trigger.model_validate_json(trigger), login))
+
+    def wake(self) -> None:
+        """Look for requests that can start now."""
         self._wake.set()
 
-    def _add(self, id: str, kind: RequestKind, trigger: str, login: str = "") -> None:
-        self._enqueue(NewRequest(id, kind, Trigger.model_validate_json(trigger), login))
-
-    def _enqueue(self, request: NewRequest) -> None:
+    def _add(self, request: NewRequest) -> None:
         self._queue.add(request)
-        self._wake.set()
+        (self._on_added or self.wake)()
 
     def _dispatch(self) -> None:
         """Claim and start requests until the process ends. This is the loop of the dispatcher
@@ -257,7 +196,7 @@ class Worker:
                 self._start_claimed()
                 self._announce_waiting()
                 is_failing = False
-            except (DatabaseError, SQLAlchemyError, dbos_error.DBOSException) as error:
+            except (DatabaseError, SQLAlchemyError) as error:
                 if not is_failing:
                     logger.error(
                         "waiting requests can't be started for now: %s", _first_line(error)
@@ -269,19 +208,19 @@ class Worker:
         """Revoke the claims of executors that died, from time to time."""
         is_due = time.monotonic() - self._recovered_at >= self._executor.heartbeat_seconds
         if is_due and self._fence.is_valid:
-            self._queue.recover(False, self._handlers.progress, self._now())
+            self._queue.recover(False, self._handlers.measure_progress, self._now())
             self._recovered_at = time.monotonic()
 
     def _start_claimed(self) -> None:
         """Start a workflow in this process for each request that can start."""
+        if self._workflows is None:
+            return
+        now = self._now()
         for kind, limit in self._limits.items():
-            for request in self._queue.claim(kind, limit, self._now()):
+            for request in self._queue.claim(kind, limit, now):
                 try:
-                    # The claim is part of the workflow's id: DBOS executes an id only once, and a
-                    # request that is claimed again must be executed again.
-                    with SetWorkflowID(f"{request.id}#{request.claim}"):
-                        DBOS.start_workflow(self._request, request.id, request.claim)
-                except (SQLAlchemyError, dbos_error.DBOSException):
+                    self._workflows.start(request.id, request.claim)
+                except DatabaseError:
                     _persist(partial(self._defer, request, timedelta(seconds=RETRY_SECONDS)))
                     raise
 
@@ -300,7 +239,7 @@ class Worker:
             if not self._queue.begin_notice(request, self._executor.lease_seconds):
                 return
             ahead = self._queue.requests_ahead(request)
-            self._handlers.announce(request.trigger, ahead)
+            self._handlers.post_queue_notice(request.trigger, ahead)
             self._queue.mark_announced([request])
         except DatabaseError as error:
             logger.error("the notice about a waiting run could not be posted: %s", error.what)
@@ -320,7 +259,7 @@ class Worker:
         record_end = partial(self._queue.finish, id, claim)
         # Computed before the work: the run announces a retry in its comment by the same rule and
         # the same time, so both always agree.
-        wait = next_retry_wait(started, self._handlers.outage_retry, self._now())
+        wait = next_retry_wait(started, self._handlers.outage_retry, _persist(self._now))
         if request.kind is RequestKind.RUN:
             self._active_runs[id] = request.trigger
         try:
@@ -344,39 +283,52 @@ class Worker:
                 _persist(record_end)
             self._wake.set()
 
-    def drain(self, announce_pauses: Callable[[Collection[Trigger]], None]) -> None:
+    def drain(self, post_pause_notices: PostPauseNotices) -> None:
         """Hand all claims of this process back, since it ends. It writes nothing more afterwards.
 
-        announce_pauses: tells the conversations of the active runs that they pause. Raises
-        DatabaseError; the claims are then revoked when the lease has ended.
+        Arguments and errors are those of `hand_over`.
         """
-        active = list(self._active_runs.values())
-        self._executor.end_writes()
-        self._executor.mark_draining()
-        announce_pauses(active)
-        self._queue.release()
+        hand_over(self._executor, self._queue, list(self._active_runs.values()), post_pause_notices)
 
     def _execute(self, started: StartedRequest) -> None:
         request, handlers = started.request, self._handlers
         if request.kind is RequestKind.RUN:
-            for number, follow_up in enumerate(handlers.work(started).follow_ups):
+            for number, follow_up in enumerate(handlers.execute_run(started).follow_ups):
                 new_request = NewRequest(f"{request.id}.{number}", RequestKind.RUN, follow_up)
-                _persist(partial(self._enqueue, new_request))
+                _persist(partial(self._add, new_request))
         elif request.kind is RequestKind.COMMAND:
-            run = handlers.obey(request.trigger, self._unfinished)
+            run = handlers.execute_command(request.trigger, partial(_unfinished, self._queue))
             if run is not None:
                 self._queue.add(NewRequest(f"{request.id}.run", RequestKind.RUN, run))
-        elif handlers.ours(request.trigger, request.login):
+        elif handlers.is_own_login(request.trigger, request.login):
             id = request.id.removesuffix(".ours")
             self._queue.add(NewRequest(id, RequestKind.RUN, request.trigger))
-
-    def _unfinished(self, trigger: Trigger) -> Collection[Trigger]:
-        return self._queue.unfinished_runs(trigger.repository, trigger.subject)
 
     def _defer(self, request: QueuedRequest, wait: timedelta, outage: bool = False) -> None:
         """Return the request to the queue, to be claimed again after `wait`."""
         now = self._now()
         self._queue.defer(request.id, request.claim, now + wait, now if outage else None)
+
+
+def hand_over(
+    executor: RegisteredExecutor,
+    queue: RequestQueue,
+    active: Collection[Trigger],
+    post_pause_notices: PostPauseNotices,
+) -> None:
+    """Return the claims of an executor that was told to end to the queue.
+
+    active: the triggers of its active runs. Raises DatabaseError; the claims are then revoked when
+    the lease has ended, and as `draining` is stored first, nobody takes that for a crash.
+    """
+    executor.end_writes()
+    executor.mark_draining()
+    post_pause_notices(active)
+    queue.release()
+
+
+def _unfinished(queue: RequestQueue, trigger: Trigger) -> Collection[Trigger]:
+    return queue.unfinished_runs(trigger.repository, trigger.subject)
 
 
 def _persist(change: Callable[[], _Stored]) -> _Stored:

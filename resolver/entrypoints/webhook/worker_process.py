@@ -7,6 +7,7 @@ from typing import Any
 
 from resolver.entrypoints.webhook.executors import ExecutorKind
 from resolver.entrypoints.webhook.process import open_process
+from resolver.entrypoints.webhook.stored_app import with_stored_app
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -17,9 +18,14 @@ def run_worker_process(
     concurrency: int,
     metrics_address: tuple[str, int] | None = None,
 ) -> None:
-    """Execute requests until a signal arrives. See `open_process` for the arguments and errors."""
+    """Execute requests until a signal arrives. See `open_process` for the arguments and errors.
+
+    The credentials of the App that `resolver serve` has stored are used if the worker's data folder
+    has them.
+    """
+    environment = with_stored_app(environment)
     process = open_process(environment, options, ExecutorKind.WORKER, concurrency, metrics_address)
     process.start()
-    logger.info("works for %s, its runs are in %s", process.url, process.folder.path)
+    logger.info("works for %s, its runs are in %s", process.database.url, process.folder.path)
     process.load_modules()
     threading.Event().wait()

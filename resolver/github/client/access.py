@@ -5,7 +5,8 @@ This module knows nothing about issues or pull requests; `resolver.github.contex
 
 A token may expire in the middle of a run, so it is requested at each use and never stored. An
 unexpected element of a list is skipped without affecting the others. An answer that is needed as a
-whole is validated by its model; `GitHubAccess.asking` converts the failure into a message.
+whole is validated by its model; `GitHubAccess.wrap_errors` converts the failure into a
+message.
 """
 
 import logging
@@ -29,9 +30,9 @@ from resolver.config.retries import Result, RetryPolicy
 from resolver.errors import ResolverError, UsageError
 from resolver.github.client.failures import (
     RateLimited,
-    ServerTrouble,
-    error_of_answer,
-    error_of_form,
+    ServerFailure,
+    error_from_response,
+    malformed_response_error,
     message_in,
 )
 
@@ -243,7 +244,7 @@ class BoundedRetry(GithubRetry):
         return retry_after or 0.0
 
 
-class HarmlessRetry(BoundedRetry):
+class IdempotentRetry(BoundedRetry):
     """Retries for requests that may safely be performed twice: a POST is repeated as well.
 
     Examples are a query and the creation of a token.
@@ -288,7 +289,7 @@ class GitHubAccess:
         backoff_seconds: Factor in seconds of the exponentially growing wait between attempts.
         pause_between_writes: Minimum number of seconds between two writes.
         harmless: True if every request made with this access may safely be performed twice.
-        retries: How long `persistently` repeats an operation.
+        retries: How long `retry_until_success` repeats an operation.
     """
 
     def __init__(
@@ -332,7 +333,7 @@ class GitHubAccess:
 
         Set `harmless` if the request may safely be performed twice.
         """
-        retry = (HarmlessRetry if harmless or self._harmless else BoundedRetry)(
+        retry = (IdempotentRetry if harmless or self._harmless else BoundedRetry)(
             total=self.attempts,
             backoff_factor=self.backoff_seconds,
             secondary_rate_wait=min(60.0, self.max_wait_seconds),
@@ -367,7 +368,7 @@ class GitHubAccess:
             retries=self.retries.lasting(0.0),
         )
 
-    def persistently(
+    def retry_until_success(
         self,
         operation: str,
         permission: str,
@@ -379,14 +380,14 @@ class GitHubAccess:
         It is called again while GitHub is unavailable or limits requests.
 
         Args:
-            operation: What is attempted; see `asking`.
-            permission: The permission that it needs; see `asking`.
+            operation: What is attempted; see `wrap_errors`.
+            permission: The permission that it needs; see `wrap_errors`.
             attempt: The operation. It must be idempotent: repeating it must not do anything twice.
-            seconds: How long to go on; as `retries` says when None.
+            seconds: How long to retry; the time of `retries` when None.
         """
 
         def attempt_once() -> Result:
-            with self.asking(operation, permission):
+            with self.wrap_errors(operation, permission):
                 return attempt()
 
         policy = self.retries if seconds is None else self.retries.lasting(seconds)
@@ -420,7 +421,7 @@ class GitHubAccess:
         )
 
     @contextmanager
-    def asking(self, operation: str, permission: str = "") -> Iterator[None]:
+    def wrap_errors(self, operation: str, permission: str = "") -> Iterator[None]:
         """Convert every error raised inside the block into a ForgeError.
 
         The token never appears in its text.
@@ -433,17 +434,19 @@ class GitHubAccess:
             yield
         except github.GithubException as error:
             message = self._clean(message_in(error.data))
-            raise error_of_answer(error, operation, permission, message) from None
+            raise error_from_response(error, operation, permission, message) from None
         except requests.RequestException as error:
             logger.warning("%s: %s", type(error).__name__, self._clean(str(error)))
             timing = " in time" if isinstance(error, requests.Timeout) else ""
-            raise ServerTrouble(
+            raise ServerFailure(
                 f"could not {operation}: no answer from {urlsplit(self.api_url).hostname}{timing}",
                 "check the network and GITHUB_API_URL, then try again",
                 "forge_down",
             ) from None
         except ValidationError as error:
-            raise error_of_form(operation, self._clean(unexpected_fields(error))) from None
+            raise malformed_response_error(
+                operation, self._clean(unexpected_fields(error))
+            ) from None
         except (
             AssertionError,
             AttributeError,
@@ -456,7 +459,7 @@ class GitHubAccess:
             # The text of a library's error does not help the people who read the message; it is
             # logged.
             logger.warning("%s: %s", type(error).__name__, self._clean(str(error)))
-            raise error_of_form(operation) from None
+            raise malformed_response_error(operation) from None
 
     def _clean(self, text: str) -> str:
         """Return `text` on one line, without tokens, cut to 300 characters."""
@@ -474,7 +477,7 @@ def _min_retry_wait(error: ResolverError) -> float | None:
     """Return the minimum seconds to wait before a retry, or None if a retry is pointless."""
     if isinstance(error, RateLimited):
         return error.wait
-    return 0.0 if isinstance(error, ServerTrouble) else None
+    return 0.0 if isinstance(error, ServerFailure) else None
 
 
 def _log_retry(error: ResolverError, wait: float) -> None:

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess, redact_token
 from resolver.github.client.hook_deliveries import HookDeliveries
-from resolver.github.events.listening import starting_actions
+from resolver.github.events.starting_events import starting_actions
 from resolver.models.base import DeferredModel
 
 logger = logging.getLogger("resolver.github")
@@ -57,7 +57,7 @@ _JWT_VALIDITY = timedelta(minutes=9)
 
 _PERMISSION_LEVELS = ("none", "read", "write", "admin")
 
-Note = Callable[[str, datetime], None]
+OnTokenIssued = Callable[[str, datetime], None]
 """Callback that receives a new secret and its expiry before the secret is used.
 
 It is how the secret becomes known to redaction.
@@ -146,7 +146,9 @@ class AppKey:
         now: Returns the current time.
     """
 
-    def __init__(self, app: str, key: str, note: Note, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, app: str, key: str, note: OnTokenIssued, now: Callable[[], datetime]
+    ) -> None:
         try:
             jwt.encode({}, key, algorithm="RS256")
         except (ValueError, TypeError, AttributeError, jwt.InvalidKeyError):  # also for public keys
@@ -191,13 +193,13 @@ class AppAccess:
 
     def page(self) -> AppPage:
         """Return the App's settings. Raises ForgeError."""
-        with self._access.asking("read the page of the GitHub App", "the App's own key"):
+        with self._access.wrap_errors("read the page of the GitHub App", "the App's own key"):
             _, answer = self._requester.requestJsonAndCheck("GET", "/app")
             return AppPage.model_validate(answer)
 
     def webhook(self) -> AppHook:
         """Return the configuration of the App's webhook. Raises ForgeError."""
-        with self._access.asking("read the webhook of the GitHub App", "the App's own key"):
+        with self._access.wrap_errors("read the webhook of the GitHub App", "the App's own key"):
             _, answer = self._requester.requestJsonAndCheck("GET", "/app/hook/config")
             return AppHook.model_validate(answer)
 
@@ -208,7 +210,9 @@ class AppAccess:
     def installations(self) -> list[Installation]:
         """Return the installations of the App, at most MAX_INSTALLATIONS. Raises ForgeError."""
         found: list[Installation] = []
-        with self._access.asking("list the installations of the GitHub App", "the App's own key"):
+        with self._access.wrap_errors(
+            "list the installations of the GitHub App", "the App's own key"
+        ):
             for page in range(1, MAX_INSTALLATIONS // 100 + 1):
                 _, answer = self._requester.requestJsonAndCheck(
                     "GET", "/app/installations", parameters={"per_page": 100, "page": page}
@@ -225,7 +229,7 @@ class AppAccess:
         Raises ForgeError if there is none, if it is suspended, or if it belongs to another account.
         """
         try:
-            with self._access.asking(f"find the GitHub App's installation on {repository}"):
+            with self._access.wrap_errors(f"find the GitHub App's installation on {repository}"):
                 path = f"/repos/{repository}/installation"
                 _, answer = self._requester.requestJsonAndCheck("GET", path)
                 installation = Installation.model_validate(answer)
@@ -251,7 +255,7 @@ class AppAccess:
             )
         return installation
 
-    def mint(self, repository: str, permissions: Mapping[str, str]) -> tuple[str, datetime]:
+    def create_token(self, repository: str, permissions: Mapping[str, str]) -> tuple[str, datetime]:
         """Create a token for one repository, and return it with its expiry.
 
         The token has the permissions in `permissions` as far as the installation has them. Raises
@@ -266,7 +270,7 @@ class AppAccess:
             if (granted := installation.permissions.get(name, "none")) != "none"
         }
         name = repository.partition("/")[2]
-        with self._access.asking(f"get a token of the GitHub App for {repository}"):
+        with self._access.wrap_errors(f"get a token of the GitHub App for {repository}"):
             path = f"/app/installations/{installation.id}/access_tokens"
             body = {"repositories": [name], "permissions": requested_permissions}
             _, answer = self._requester.requestJsonAndCheck("POST", path, input=body)
@@ -300,7 +304,7 @@ class InstallationTokens:
 
     app: AppAccess
     repository: str
-    note: Note
+    note: OnTokenIssued
     now: Callable[[], datetime]
     permissions: Mapping[str, str] = field(default_factory=lambda: PERMISSIONS)
 
@@ -327,7 +331,7 @@ class InstallationTokens:
         """Create a token. If that fails, return the older one while it is valid."""
         older_token = self._newest_valid_for(_MIN_VALIDITY)
         try:
-            token, expires_at = self.app.mint(self.repository, self.permissions)
+            token, expires_at = self.app.create_token(self.repository, self.permissions)
         except ForgeError as error:
             if not older_token:
                 raise

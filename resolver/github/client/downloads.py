@@ -1,4 +1,4 @@
-"""Download a file that is not served by the API itself, with limits and from allowed hosts only.
+"""Downloads a file that is not served by the API itself, with limits and from allowed hosts only.
 
 Every redirect is checked before it is followed. The caller decides per address whether a token is
 sent.

@@ -12,7 +12,7 @@ from resolver.errors import Cause, ForgeError
 from resolver.models.known_failures import response_failure
 
 
-class ServerTrouble(ForgeError):
+class ServerFailure(ForgeError):
     """GitHub failed or the connection was lost. The request may or may not have taken effect."""
 
 
@@ -27,15 +27,15 @@ class RateLimited(ForgeError):
         self.wait = wait
 
 
-def error_of_answer(
+def error_from_response(
     error: github.GithubException, operation: str, permission: str, message: str
 ) -> ForgeError:
     """Return the error for an answer that is not a success.
 
     Args:
         error: The error that PyGithub raised for the answer.
-        operation: What was attempted; see `GitHubAccess.asking`.
-        permission: The permission that it needs; see `GitHubAccess.asking`.
+        operation: What was attempted; see `GitHubAccess.wrap_errors`.
+        permission: The permission that it needs; see `GitHubAccess.wrap_errors`.
         message: GitHub's message, without secrets.
     """
     status = error.status
@@ -48,11 +48,11 @@ def error_of_answer(
         return RateLimited(limit_summary, _retry_step(headers), _seconds_until_reset(headers))
     if status >= 500:
         step = "try again later; see https://www.githubstatus.com"
-        return ServerTrouble(summary, step, "forge_down")
+        return ServerFailure(summary, step, "forge_down")
     return ForgeError(summary, *_next_step(status, message, headers, permission))
 
 
-def error_of_form(operation: str, fields: str = "") -> ForgeError:
+def malformed_response_error(operation: str, fields: str = "") -> ForgeError:
     """Return the error for an answer that does not have the documented form.
 
     `fields` names the unexpected fields, if they are known.

@@ -1,4 +1,4 @@
-"""Read the recent deliveries of a webhook: which ones failed, and their payloads.
+"""Reads the recent deliveries of a webhook: which ones failed, and their payloads.
 
 GitHub keeps deliveries for three days and does not repeat failed ones by itself. Source:
 https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries
@@ -90,7 +90,7 @@ class HookDeliveries:
         cursor = ""
         for _ in range(max_pages):
             query = f"?per_page={PAGE_SIZE}" + (f"&cursor={cursor}" if cursor else "")
-            with self.access.asking("list the webhook's deliveries", "the webhook: read"):
+            with self.access.wrap_errors("list the webhook's deliveries", "the webhook: read"):
                 headers, answer = self._requester.requestJsonAndCheck(
                     "GET", f"{self.path}/deliveries{query}"
                 )
@@ -106,7 +106,7 @@ class HookDeliveries:
 
     def payload(self, attempt: HookDelivery) -> dict[str, Any]:
         """Return the payload of a delivery. Raises ForgeError."""
-        with self.access.asking("read a delivery of the webhook", "the webhook: read"):
+        with self.access.wrap_errors("read a delivery of the webhook", "the webhook: read"):
             _, answer = self._requester.requestJsonAndCheck(
                 "GET", f"{self.path}/deliveries/{attempt.id}"
             )
@@ -120,7 +120,7 @@ class HookDeliveries:
 def repository_hooks(access: GitHubAccess, repository: str, url: str) -> list[HookDeliveries]:
     """Return the repository's webhooks that deliver to `url`. Raises ForgeError."""
     path = f"/repos/{repository}/hooks"
-    with access.asking(f"list the webhooks of {repository}", "webhooks: read"):
+    with access.wrap_errors(f"list the webhooks of {repository}", "webhooks: read"):
         _, answer = access.client().requester.requestJsonAndCheck("GET", f"{path}?per_page=100")
         hooks = [_Hook.model_validate(row) for row in answer]
     return [HookDeliveries(access, f"{path}/{hook.id}") for hook in hooks if hook.config.url == url]

@@ -1,4 +1,4 @@
-"""Read resources of GitHub's REST and GraphQL APIs: lists, polled resources, queries, small files.
+"""Reads resources of GitHub's REST and GraphQL APIs: lists, polled resources, queries, small files.
 
 Lists take one request per page. PyGithub requests an element of its own lists again as soon as its
 raw data, or an attribute that the list lacks, is read: a conversation of 100 comments would cost
@@ -47,7 +47,7 @@ Element = TypeVar("Element", bound=GithubObject)
 class Listing(Generic[Element]):
     """The list at `url`, with elements of one type. No request is sent before it is iterated.
 
-    Its methods raise what `GitHubAccess.asking` converts into a ForgeError.
+    Its methods raise what `GitHubAccess.wrap_errors` converts into a ForgeError.
 
     Args:
         requester: PyGithub's requester.
@@ -109,7 +109,7 @@ class Listing(Generic[Element]):
         return links_of(headers), elements
 
 
-class RowsReadOnce(Generic[Element]):
+class CachedRows(Generic[Element]):
     """Caches the elements of a list, so that several loops over it request each page only once.
 
     Not thread-safe. The elements are as old as the first request.
@@ -154,7 +154,7 @@ MAX_CACHED_ANSWERS = 50
 
 
 @dataclass(frozen=True)
-class PolledAnswer:
+class PolledResponse:
     """An answer as parsed JSON. `changed` is False when it equals the previous answer."""
 
     data: Any
@@ -168,14 +168,15 @@ class PolledReader:
         self._requester = requester
         self._answers: dict[tuple[str, ...], tuple[str, Any]] = {}
 
-    def get(self, path: str, query: dict[str, Any]) -> PolledAnswer:
-        """Return one page. Raises what `GitHubAccess.asking` converts into a ForgeError."""
+    def get(self, path: str, query: dict[str, Any]) -> PolledResponse:
+        """Return one page. Raises what `GitHubAccess.wrap_errors` converts into a
+        ForgeError."""
         key = (path, *(f"{name}={value}" for name, value in sorted(query.items())))
         etag, data = self._answers.get(key, ("", None))
         condition = {"If-None-Match": etag} if etag else {}
         status, headers, body = self._requester.requestJson("GET", path, query, condition)
         if status == NOT_MODIFIED:
-            return PolledAnswer(data, changed=False)
+            return PolledResponse(data, changed=False)
         if status != 200:
             raise self._requester.createException(status, headers, json.loads(body or "{}"))
         new_data = json.loads(body)
@@ -183,7 +184,7 @@ class PolledReader:
             del self._answers[next(iter(self._answers))]
         if headers.get("etag"):
             self._answers[key] = (headers["etag"], new_data)
-        return PolledAnswer(new_data, changed=True)
+        return PolledResponse(new_data, changed=True)
 
 
 RATE_LIMIT_ERROR = "RATE_LIMITED"
@@ -221,8 +222,8 @@ def query_graphql(
     """Return the `data` of the answer to a query.
 
     Lists in it contain null for items that the token can't see. A rate limit is waited for as in
-    the REST API, for no longer than the access allows. Raises what `GitHubAccess.asking` converts
-    into a ForgeError.
+    the REST API, for no longer than the access allows. Raises what
+    `GitHubAccess.wrap_errors` converts into a ForgeError.
 
     Args:
         access: The address of GitHub and the token.
@@ -347,7 +348,7 @@ def requested_at(access: GitHubAccess, repository: Repository, run: str) -> date
         return None
     path = f"{repository.url}/actions/runs/{run}"
     try:
-        with access.asking("read when the workflow was started", "actions: read"):
+        with access.wrap_errors("read when the workflow was started", "actions: read"):
             _, answer = repository.requester.requestJsonAndCheck("GET", path)
             return _Run.model_validate(answer).created_at
     except (ForgeError, ValidationError) as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from resolver.config.lazy_module import lazy_module
+from resolver.config.startup import lazy_module
 from resolver.errors import ForgeError
 from resolver.models.base import DeferredModel
 
@@ -160,7 +160,7 @@ def read_snapshot(
     }
     hasty_access = access.with_short_timeouts()
     try:
-        with hasty_access.asking(f"read the refs of {repository}", "contents: read"):
+        with hasty_access.wrap_errors(f"read the refs of {repository}", "contents: read"):
             graphql = _QUERY % (MAX_HISTORY, MAX_LISTED_REFS, siblings)
             answer = resources.query_graphql(
                 hasty_access, graphql, variables, nullable_fields=tuple(aliases)
@@ -169,24 +169,25 @@ def read_snapshot(
     except ForgeError as error:
         logger.info("%s", error.what)
         return None
-    blob = (
-        repository_data.ref.target.file.blob
-        if repository_data.ref and repository_data.ref.target.file
-        else None
-    )
-    history = repository_data.default.target.history.nodes if repository_data.default else []
+    existing = (sibling for alias, sibling in aliases.items() if answer.get(alias))
+    return _snapshot_of(repository_data, frozenset(existing))
+
+
+def _snapshot_of(data: _Repository, siblings: frozenset[str]) -> RepositorySnapshot:
+    """Return the snapshot that an answer describes. Whatever the repository lacks stays empty."""
+    default, ref = data.default, data.ref
+    blob = ref.target.file.blob if ref and ref.target.file else None
+    history = default.target.history.nodes if default else []
     is_linear = _is_linear(history)
     return RepositorySnapshot(
         linear_history=tuple(commit.oid for commit in history) if is_linear else (),
         has_root=is_linear and not history[-1].parents.nodes,
-        branch=repository_data.default.name if repository_data.default else "",
-        tip=repository_data.default.target.oid if repository_data.default else "",
-        ref_tip=repository_data.ref.target.oid if repository_data.ref else "",
+        branch=default.name if default else "",
+        tip=default.target.oid if default else "",
+        ref_tip=ref.target.oid if ref else "",
         content=blob.text if blob and not blob.is_truncated else None,
-        ref_names=tuple(ref.name for ref in repository_data.refs.nodes)
-        if repository_data.refs
-        else (),
-        siblings=frozenset(sibling for alias, sibling in aliases.items() if answer.get(alias)),
+        ref_names=tuple(listed.name for listed in data.refs.nodes) if data.refs else (),
+        siblings=siblings,
     )
 
 

@@ -35,12 +35,12 @@ def publish_check_run(
 ) -> None:
     """Create the check run of the commit, unless this run has created it. Raises ForgeError."""
     verification, values = report.verification, tabulate_verification(report, LEVELS[1].output)
-    if verification is None or values is None or verification.reason == "disabled":
+    if verification is None or values is None:
         return
     what, permission = f"create a check run for {commit[:12]}", "checks: write"
-    with access.asking(what, permission):
+    with access.wrap_errors(what, permission):
         found = repository.get_commit(commit).get_check_runs(check_name=NAME)
-        if any(each.external_id == report.run for each in found):
+        if any(check_run.external_id == report.run for check_run in found):
             return
         summary = render("comments/check_run.md.j2", verification=values).strip()
         output: dict[str, Any] = {

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from resolver.errors import Cause
 from resolver.github.comments.report import CommentPreferences
 from resolver.github.comments.verification_text import CritiqueSummary, VerificationTable
-from resolver.models.run import Declined, PublicationMethod, PullRequest, Unverified
+from resolver.models.run import DeclineReason, PublicationMethod, PullRequest, UnverifiedReason
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class EndingFacts:
     unfinished: bool
     reason: str
     cause: Cause
-    declined: Declined
+    declined: DeclineReason
     what: str
     next_step: str
     retry_until: str
@@ -140,12 +140,12 @@ class ReplyCommands:
 class DraftStatus:
     """The status of a pull request that is a draft.
 
-    wanted: True if Resolver made it a draft on purpose.
-    again: True if it was not a draft before this run.
+    intended: True if Resolver made it a draft on purpose.
+    became_draft: True if it was not a draft before this run.
     """
 
-    wanted: bool
-    again: bool
+    intended: bool
+    became_draft: bool
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class PublicationFacts:
     pull_request_title: str
     branch: str
     commit: str
-    unverified: Unverified
+    unverified: UnverifiedReason
     draft: DraftStatus | None
     follows: bool
     pushed: PushedChangeSummary
@@ -240,13 +240,13 @@ class ApprovalRequest:
 class Assessments:
     """Statements of the checks, a model and the agent, and what needs a person's decision.
 
-    wanted: the action that waits for approval.
+    approval: the action that waits for approval.
     """
 
     verification: VerificationTable | None
     critique: CritiqueSummary | None
     review: ReviewSummary | None
-    wanted: ApprovalRequest | None
+    approval: ApprovalRequest | None
 
 
 class CommentContext(NamedTuple):
@@ -301,12 +301,10 @@ class PullRequestSections:
 
     statements: text of the sections of the agent's message, by heading.
     start: files to read first. careful: files that need careful review, with the reason.
-    changelog: changelog files that the change adds or modifies.
     size: number of changed files and lines.
     """
 
     statements: Mapping[str, str]
     start: tuple[str, ...]
     careful: tuple[str, ...]
-    changelog: tuple[str, ...]
     size: str

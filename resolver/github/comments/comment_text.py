@@ -2,7 +2,7 @@
 
 Everything that a model or a user wrote is escaped here; the templates add only Resolver's own text.
 New files that look like scratch work are pointed out: reproduction scripts, experiments, logs and
-copies that were left behind.
+copies that were left behind. So are the files that a reader should begin with or look at closely.
 """
 
 import html
@@ -31,9 +31,10 @@ from resolver.github.comments.comment_contexts import (
 )
 from resolver.github.comments.markers import refusal_marker, run_marker
 from resolver.github.comments.report import CommentPreferences, Ending, Report
+from resolver.github.comments.titles import is_test_path
 from resolver.github.comments.verification_text import summarize_critique, tabulate_verification
-from resolver.github.events.listening import REQUEST_METHODS
-from resolver.github.text.comment_markdown import MAX_BODY, fit, safe_markdown
+from resolver.github.events.starting_events import REQUEST_METHODS
+from resolver.github.text.comment_markdown import MAX_BODY, safe_markdown, shorten_markdown
 from resolver.github.text.markdown import (
     code_span,
     fence,
@@ -45,8 +46,8 @@ from resolver.github.text.markdown import (
 from resolver.models.run import CheckedCommand, FileChange, RunState, TriggerKind
 from resolver.models.truncate import keep_last_lines
 from resolver.security.invisible_text import with_invisible_shown
-from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import duration, money
+from resolver.trace.untrusted_text import utf16_length
 
 _SCRATCH_WORDS: Final = frozenset({"repro", "reproduce", "reproducer", "reproduction", "scratch"})
 """Words that mark scratch work anywhere in a path."""
@@ -120,7 +121,7 @@ _URL = re.compile(r"https?://[^\s<>()]+")
 
 
 @dataclass(frozen=True)
-class Detail:
+class DetailLevel:
     """Limits for one level of detail in a comment.
 
     `message` is a length in UTF-16 units, `output` (of one command) a length in characters.
@@ -135,9 +136,9 @@ class Detail:
 
 
 LEVELS = (
-    Detail(message=12_000, files=100, commands=15, output=1_500, lines=30),
-    Detail(message=4_000, files=30, commands=8, output=400, lines=10),
-    Detail(message=1_000, files=10, commands=3, output=100, lines=5),
+    DetailLevel(message=12_000, files=100, commands=15, output=1_500, lines=30),
+    DetailLevel(message=4_000, files=30, commands=8, output=400, lines=10),
+    DetailLevel(message=1_000, files=10, commands=3, output=100, lines=5),
 )
 
 
@@ -166,7 +167,11 @@ def _render_to_fit(template: str, report: Report, marker: str, message: str) -> 
             break
     if trace and report.render_trace:
         trace = report.render_trace(trace_limit).strip()
-    return _render_comment(template, marker, context, fit(trace, trace_limit)) if trace else text
+    return (
+        _render_comment(template, marker, context, shorten_markdown(trace, trace_limit))
+        if trace
+        else text
+    )
 
 
 def _render_comment(template: str, marker: str, context: CommentContext, trace: str) -> str:
@@ -175,7 +180,7 @@ def _render_comment(template: str, marker: str, context: CommentContext, trace: 
     return f"{marker}\n\n{text}\n" if marker else f"{text}\n"
 
 
-def comment_context(report: Report, message: str, detail: Detail) -> CommentContext:
+def comment_context(report: Report, message: str, detail: DetailLevel) -> CommentContext:
     """Return the values that the templates of comments and pull requests are rendered with."""
     return CommentContext(
         message=_message(report, message, detail),
@@ -189,12 +194,12 @@ def comment_context(report: Report, message: str, detail: Detail) -> CommentCont
             verification=tabulate_verification(report, detail.output),
             critique=summarize_critique(report.critique) if report.critique else None,
             review=_review(report),
-            wanted=_approval_request(report),
+            approval=_approval_request(report),
         ),
     )
 
 
-def _message(report: Report, message: str, detail: Detail) -> AgentMessage:
+def _message(report: Report, message: str, detail: DetailLevel) -> AgentMessage:
     return AgentMessage(
         summary=safe_markdown(
             message,
@@ -210,7 +215,7 @@ def _message(report: Report, message: str, detail: Detail) -> AgentMessage:
 def _ending(report: Report) -> EndingFacts:
     outcome, failure = report.outcome, report.failure
     return EndingFacts(
-        unfinished=outcome is not None and not is_whole(report),
+        unfinished=outcome is not None and not is_task_completed(report),
         reason=_as_sentence(outcome.reason) if outcome else "",
         cause=failure.cause if failure else outcome.because if outcome else "",
         declined=outcome.declined if outcome else "",
@@ -220,24 +225,26 @@ def _ending(report: Report) -> EndingFacts:
     )
 
 
-def _work(report: Report, detail: Detail) -> WorkSummary:
+def _work(report: Report, detail: DetailLevel) -> WorkSummary:
     # Scratch files go last, so that they do not crowd out the change itself.
     files = sorted(report.patch.files, key=looks_like_scratch) if report.patch else []
     commands = report.commands
     return WorkSummary(
         files=tuple(_file_row(change) for change in files[: detail.files]),
         files_left_out=max(0, len(files) - detail.files),
-        commands=tuple(_command(each, detail.output) for each in commands[-detail.commands :]),
+        commands=tuple(
+            _command(command, detail.output) for command in commands[-detail.commands :]
+        ),
         commands_left_out=max(0, len(commands) - detail.commands),
     )
 
 
-def _run_facts(report: Report, detail: Detail) -> RunFacts:
+def _run_facts(report: Report, detail: DetailLevel) -> RunFacts:
     trigger = report.trigger
     return RunFacts(
         run=code_span(report.run),
         issue=trigger.subject,
-        closes=trigger.subject is not None and is_whole(report),
+        closes=trigger.subject is not None and is_task_completed(report),
         requester=code_span(trigger.actor.login),
         login=single_line(trigger.actor.login, 100),
         instruction=single_line(trigger.instruction, 300),
@@ -337,7 +344,7 @@ def _review(report: Report) -> ReviewSummary | None:
     if review is None:
         return None
     pull = report.task.pull if report.task else None
-    parts = [_format_count(review.placed, "comment"), _format_count(review.beside, "remark")]
+    parts = [_format_count(review.placed, "comment"), _format_count(review.in_body, "remark")]
     findings = " and ".join(part for part in parts if part) or "no comments on lines"
     return ReviewSummary(
         url=review.url if _URL.fullmatch(review.url) else "",
@@ -360,7 +367,7 @@ def _draft_status(report: Report) -> DraftStatus | None:
         return None
     pull_before = report.task.pull if report.task else None
     became_draft = pull_before is not None and not pull_before.is_draft
-    return DraftStatus(wanted=report.draft, again=became_draft)
+    return DraftStatus(intended=report.draft, became_draft=became_draft)
 
 
 def _pushed_change(report: Report) -> PushedChangeSummary:
@@ -373,10 +380,14 @@ def _pushed_change(report: Report) -> PushedChangeSummary:
         commit=code_span((publication.commit or "")[:12]),
         url=publication.commit_url if _URL.fullmatch(publication.commit_url) else "",
         base=code_span(pull.base_branch if pull else ""),
-        conflicts=", ".join(code_span(each) for each in pull.conflicts[:20]) if pull else "",
+        conflicts=", ".join(code_span(conflict) for conflict in pull.conflicts[:20])
+        if pull
+        else "",
         conflict_rows=tuple(
-            ConflictRow(path=code_span(each.path), kept=each.kept, untouched=each.untouched)
-            for each in publication.conflicts[:50]
+            ConflictRow(
+                path=code_span(conflict.path), kept=conflict.kept, untouched=conflict.untouched
+            )
+            for conflict in publication.conflicts[:50]
         ),
         conflicts_left_out=max(0, len(publication.conflicts) - 50),
         head=code_span(pull.head_branch if pull else ""),
@@ -408,7 +419,7 @@ def _example_extension(report: Report) -> str:
     return {"budget": "+$2", "time": "+30 min"}.get(limit or "", "+50 iterations")
 
 
-def is_whole(report: Report) -> bool:
+def is_task_completed(report: Report) -> bool:
     """Return True if the agent finished and reported the whole task as completed."""
     outcome = report.outcome
     return outcome is not None and outcome.state is RunState.FINISHED and outcome.task_completed
@@ -476,3 +487,61 @@ def _as_sentence(text: str) -> str:
 
 def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+_MAX_FILES_TO_START = 3
+_MANIFESTS = {
+    "package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "pyproject.toml",
+    "setup.py", "setup.cfg", "poetry.lock", "uv.lock", "pipfile", "pipfile.lock", "go.mod",
+    "go.sum", "cargo.toml", "cargo.lock", "gemfile", "gemfile.lock", "pom.xml", "build.gradle",
+    "composer.json", "composer.lock", "dockerfile", "makefile",
+}  # fmt: skip
+
+_GENERATED = re.compile(
+    r"(?:^|/)(?:dist|build|out|vendor|node_modules|third_party|__snapshots__|__generated__"
+    r"|generated)/"
+    r"|\.min\.(?:js|css)$|\.(?:map|snap)$|_pb2(?:_grpc)?\.pyi?$|\.pb\.(?:go|cc|h)$"
+    r"|[._]g(?:en|enerated)?\.[a-z]+$",
+    re.IGNORECASE,
+)
+"""Paths of files that programs write, in the conventions of common tools."""
+
+
+def find_files_to_review(files: Sequence[FileChange]) -> tuple[list[str], list[str]]:
+    """Return the files to read first, most changed first, and those that need careful review."""
+    # Binary files are flagged in the table of files instead: nobody can start reading with one.
+    readable = [file for file in files if file.additions is not None or file.status == "deleted"]
+    code = [file for file in readable if _is_code(file) and file.status != "deleted"]
+    code.sort(key=lambda f: -((f.additions or 0) + (f.deletions or 0)))
+    careful = []
+    for file in readable:
+        name = file.path.rsplit("/", 1)[-1].lower()
+        has_new_mode = file.new_mode != file.old_mode and file.status == "modified"
+        reason = (
+            "deleted"
+            if file.status == "deleted" and not _is_generated(file.path)
+            else "its mode changes"
+            if has_new_mode
+            else "a symlink"
+            if file.new_mode == "120000"
+            else "a submodule"
+            if file.new_mode == "160000"
+            else "how the project is built"
+            if name in _MANIFESTS
+            else ""
+        )
+        if reason:
+            careful.append(f"{code_span(shorten_text(file.path, 200))} ({reason})")
+    start = [code_span(shorten_text(file.path, 200)) for file in code[:_MAX_FILES_TO_START]]
+    return (start if len(files) > 1 else []), careful[:10]
+
+
+def _is_code(file: FileChange) -> bool:
+    name = file.path.rsplit("/", 1)[-1].lower()
+    is_prose = name.endswith((".md", ".rst", ".txt", ".adoc"))
+    is_other = is_prose or name in _MANIFESTS or is_test_path(file.path)
+    return not (is_other or looks_like_scratch(file) or _is_generated(file.path))
+
+
+def _is_generated(path: str) -> bool:
+    return _GENERATED.search(path) is not None

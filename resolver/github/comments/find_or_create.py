@@ -19,7 +19,7 @@ from github.Repository import Repository
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.resources import Listing, RowsReadOnce
+from resolver.github.client.resources import CachedRows, Listing
 from resolver.github.comments.markers import ending_of, is_of_run, is_refusal_of
 from resolver.github.context.read_task import author_login, newest_comments
 from resolver.models.run import PullRequest, Trigger, TriggerKind
@@ -69,9 +69,9 @@ def refusal_of(issue: Issue, own_login: str, login: str) -> IssueComment | None:
     return None
 
 
-def newest_pulls(repository: Repository) -> RowsReadOnce[GitHubPullRequest]:
+def newest_pulls(repository: Repository) -> CachedRows[GitHubPullRequest]:
     """Return pull requests in any state, the most recently updated first."""
-    return RowsReadOnce(pulls_of(repository, state="all", sort="updated", direction="desc"))
+    return CachedRows(pulls_of(repository, state="all", sort="updated", direction="desc"))
 
 
 def pull_request_of_run(
@@ -134,21 +134,25 @@ def write_once(
     permission: str,
     find: Callable[[], Resource | None],
     create: Callable[[], Resource],
-    seconds: float | None = None,
+    *,
+    is_new: bool = False,
 ) -> Resource:
     """Return what `find` finds, or else what `create` creates.
 
     After a failure that may hide a success (a 5xx status, a lost connection), `find` is called
-    again before `create` is, so that nothing is created twice. `seconds` limits how long this is
-    retried; None leaves that to the client's retry policy. `operation` and `permission` are as in
-    `GitHubAccess.asking`.
+    again before `create` is, so that nothing is created twice. `is_new` is True if there can't be
+    anything to find before the first attempt. `operation` and `permission` are as in
+    `GitHubAccess.wrap_errors`.
     """
+    is_findable = not is_new
 
     def attempt() -> Resource:
-        existing = find()
+        nonlocal is_findable
+        existing = find() if is_findable else None
+        is_findable = True
         return existing if existing is not None else create()
 
-    return access.persistently(operation, permission, attempt, seconds)
+    return access.retry_until_success(operation, permission, attempt)
 
 
 def describe_pull_request(pull: GitHubPullRequest) -> PullRequest:
@@ -192,7 +196,7 @@ def discard_abandoned_branches(
     """Delete the branches that an interrupted attempt of the run has left. Never raises: a branch
     that stays does no harm."""
     try:
-        with access.asking("remove the branch of an interrupted attempt", "contents: write"):
+        with access.wrap_errors("remove the branch of an interrupted attempt", "contents: write"):
             for branch in abandoned_branches(repository, prefix, run):
                 name = repository.full_name
                 logger.info("removing %s of %s, left by an interrupted attempt", branch, name)
@@ -232,7 +236,7 @@ def create_comment_once(
 ) -> None:
     """Create a comment that begins with the marker unless there is one.
 
-    `operation` describes the request in errors, as in `GitHubAccess.asking`.
+    `operation` describes the request in errors, as in `GitHubAccess.wrap_errors`.
     """
 
     def find() -> IssueComment | None:

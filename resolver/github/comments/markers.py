@@ -24,7 +24,7 @@ _THREAD_MARKER = re.compile(
 _REFUSAL_MARKER = re.compile(r"<!-- resolver:refused actor=([0-9a-f]{40}) -->")
 _ANY_MARKER = re.compile(r"<!-- resolver:[a-z]+(?: [^<>\n]{1,500})? -->\n?")
 
-AT_WORK, DIED = "progress", "died"
+IN_PROGRESS, DIED = "progress", "died"
 """Values of `ending` in the comment of a run without one.
 
 The run is active, or it was killed and another run noticed that.
@@ -87,7 +87,7 @@ def run_marker(key: str, ending: Ending, issue: int | None = None, run: str = ""
     return f"<!-- resolver:run key={_digest(key)} ending={ending.value}{origin} -->"
 
 
-def at_work_marker(key: str, active_run: ActiveRunMarker) -> str:
+def active_run_marker(key: str, active_run: ActiveRunMarker) -> str:
     """Return the marker of an active run."""
     since, until = (
         f"{moment.astimezone(UTC):{_TIME_FORMAT}}"
@@ -95,13 +95,13 @@ def at_work_marker(key: str, active_run: ActiveRunMarker) -> str:
     )
     job = f" job={active_run.job}" if active_run.job else ""
     details = f"by={active_run.run} since={since} until={until}{job}"
-    return f"<!-- resolver:run key={_digest(key)} ending={AT_WORK} {details} -->"
+    return f"<!-- resolver:run key={_digest(key)} ending={IN_PROGRESS} {details} -->"
 
 
-def at_work_in(body: str) -> ActiveRunMarker | None:
+def find_active_run(body: str) -> ActiveRunMarker | None:
     """Return what `body` says about an active run, or None if it is not the comment of one."""
     match = _RUN_MARKER.match(body)
-    if match is None or match[2] != AT_WORK or not match[5]:
+    if match is None or match[2] != IN_PROGRESS or not match[5]:
         return None
     try:
         since, until = (
@@ -113,7 +113,7 @@ def at_work_in(body: str) -> ActiveRunMarker | None:
     return ActiveRunMarker(run=match[5], since=since, until=until, job=match[8] or "")
 
 
-def died_marker(body: str) -> str:
+def killed_run_marker(body: str) -> str:
     """Return the marker of a killed run, to replace the one in `body`."""
     match = _RUN_MARKER.match(body)
     return f"<!-- resolver:run key={match[1]} ending={DIED} -->" if match else ""
@@ -125,7 +125,7 @@ def is_of_run(body: str, key: str) -> bool:
     return match is not None and match[1] == _digest(key)
 
 
-def run_of_marker(body: str) -> tuple[int, str] | None:
+def parse_pull_request_marker(body: str) -> tuple[int, str] | None:
     """Return the issue and the run that the marker of a pull request's body names, or None."""
     match = _RUN_MARKER.match(body)
     return (int(match[3]), match[4]) if match and match[3] else None

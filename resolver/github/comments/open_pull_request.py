@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import github
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
@@ -26,21 +27,20 @@ from resolver.github.comments.find_or_create import (
     open_pull_request_of,
     write_once,
 )
-from resolver.github.comments.markers import run_marker, run_of_marker
-from resolver.github.comments.pull_request_template import with_default_template
+from resolver.github.comments.markers import parse_pull_request_marker, run_marker
 from resolver.github.comments.pull_request_text import (
-    Drafting,
+    DraftControl,
     add_newest_section,
-    body_is_ours,
     drafting_in,
     has_section_of_run,
+    is_generated_body,
+    is_generated_title,
     latest_changes_text,
     new_title,
     pull_request_body,
     pull_request_title,
     remaining_length,
     run_marker_of,
-    title_is_ours,
     with_drafting,
     with_title,
 )
@@ -182,13 +182,16 @@ def add_pull_request_metadata(
         _write_or_note(
             access, "assign", [requester], lambda names: pull.add_to_assignees(*names), notes
         )
-    return (*notes, *ask_for_reviews(access, pull, report, own_login))
+    return (*notes, *request_reviews(access, pull, report, own_login))
 
 
-def ask_for_reviews(
+def request_reviews(
     access: GitHubAccess, pull: GitHubPullRequest, report: Report, own_login: str
 ) -> tuple[str, ...]:
-    """Request the reviews only, unless the pull request is a draft. The rest is as in `mark`."""
+    """Request the reviews only, unless the pull request is a draft.
+
+    The rest is as in `add_pull_request_metadata`.
+    """
     notes: list[str] = []
     if not pull.draft:
         _request_reviews(access, pull, _reviewers(pull, report, own_login), notes)
@@ -210,8 +213,8 @@ def _reviewers(pull: GitHubPullRequest, report: Report, own_login: str) -> list[
         files = report.patch.files if report.patch else ()
         candidates += owners_of(report.conventions.codeowners, (file.path for file in files))
     organization = pull.base.repo.full_name.split("/", 1)[0].casefold()
-    excluded = {each.login.casefold() for each in pull.requested_reviewers}
-    excluded |= {f"{organization}/{each.slug.casefold()}" for each in pull.requested_teams}
+    excluded = {reviewer.login.casefold() for reviewer in pull.requested_reviewers}
+    excluded |= {f"{organization}/{team.slug.casefold()}" for team in pull.requested_teams}
     excluded |= {own_login.casefold(), ""}
     reviewers: dict[str, str] = {}
     for name in candidates:
@@ -260,7 +263,7 @@ def _write_or_note(
     if not names:
         return
     try:
-        with access.asking(f"mark the pull request ({action})", "pull-requests: write"):
+        with access.wrap_errors(f"mark the pull request ({action})", "pull-requests: write"):
             write(names)
     except ForgeError as error:
         quoted_names = ", ".join(code_span(name) for name in names)
@@ -275,7 +278,7 @@ mutation($input: MarkPullRequestReadyForReviewInput!) {
 """
 
 _CHANGES_OF_WORKED_ON_PULL = frozenset({"pushed", "updated"})
-"""Values of `How` for a change that is in the pull request that was worked on."""
+"""Values of `PublicationMethod` for a change that is in the pull request that was worked on."""
 
 _CONVERT_TO_DRAFT_MUTATION = """
 mutation($input: ConvertPullRequestToDraftInput!) {
@@ -285,33 +288,46 @@ mutation($input: ConvertPullRequestToDraftInput!) {
 
 
 def open_pull_request(
-    access: GitHubAccess, repository: Repository, own_login: str, report: Report, branch: str
+    access: GitHubAccess,
+    repository: Repository,
+    own_login: str,
+    report: Report,
+    branch: str,
+    is_new: bool,
 ) -> PullRequest:
     """Return the pull request from `branch`, the open one or a new one.
 
     Its `notes` say which reviewers, labels, assignees or draft status GitHub refused. `own_login`
-    is Resolver's login. Raises ForgeError.
+    is Resolver's login. `is_new` is True for a branch that was created just now: then a pull
+    request is looked for only after a failed attempt. Raises ForgeError.
     """
     if report.task is None:
         raise UsageError("a pull request needs the task it answers", "read the issue first")
     base = report.task.base_branch
-    report = with_default_template(access, report)
     title, body = pull_request_title(report), pull_request_body(report)
     operation = f"open a pull request from {branch} to {base}"
-    pull = write_once(
-        access,
-        operation,
-        "pull-requests: write",
-        lambda: open_pull_request_of(repository, branch),
-        lambda: create_pull_request(
-            repository, base=base, head=branch, title=title, body=body, draft=report.draft
-        ),
-    )
+
+    def find() -> GitHubPullRequest | None:
+        return open_pull_request_of(repository, branch)
+
+    def create() -> GitHubPullRequest:
+        try:
+            return create_pull_request(
+                repository, base=base, head=branch, title=title, body=body, draft=report.draft
+            )
+        except github.GithubException as error:
+            # Another program may open a pull request for each new branch.
+            existing = find() if error.status == 422 else None
+            if existing is None:
+                raise
+            return existing
+
+    pull = write_once(access, operation, "pull-requests: write", find, create, is_new=is_new)
     if not is_own_account(pull, own_login):
-        with access.asking(operation, "pull-requests: write"):
+        with access.wrap_errors(operation, "pull-requests: write"):
             return describe_pull_request(pull)
     notes = _apply_update(access, pull, report, own_login, operation)
-    with access.asking(operation, "pull-requests: write"):
+    with access.wrap_errors(operation, "pull-requests: write"):
         return describe_pull_request(pull).model_copy(update={"notes": notes})
 
 
@@ -324,16 +340,16 @@ def update_pull_request(
     """
     if report.publication.how not in _CHANGES_OF_WORKED_ON_PULL:
         raise UsageError(
-            f"#{number} does not hold what was {report.publication.how}",
-            "bring up the one that it is in",
+            f"#{number} does not contain the change, which was {report.publication.how}",
+            "update the pull request that contains it",
         )
     operation = f"update the text of #{number}"
-    with access.asking(operation, "pull-requests: write"):
+    with access.wrap_errors(operation, "pull-requests: write"):
         pull = repository.get_pull(number).complete()
     if not is_own_account(pull, own_login) or pull.state != "open":
         return None
     notes = _apply_update(access, pull, report, own_login, operation)
-    with access.asking(operation, "pull-requests: write"):
+    with access.wrap_errors(operation, "pull-requests: write"):
         return describe_pull_request(pull).model_copy(update={"notes": notes})
 
 
@@ -343,23 +359,23 @@ def _apply_update(
     """Update title, body, draft status and reviewers, and return notes on what GitHub refused."""
     old_body, was_draft = pull.body or "", bool(pull.draft)
     drafting_before = drafting_in(old_body, is_draft=was_draft)
-    drafting: Drafting = (
-        drafting_before if drafting_before == "theirs" else "draft" if report.draft else ""
+    drafting: DraftControl = (
+        drafting_before if drafting_before == "by_people" else "draft" if report.draft else ""
     )
-    with access.asking(operation, "pull-requests: write"):
+    with access.wrap_errors(operation, "pull-requests: write"):
         title, body = update_title_and_body(pull.title, old_body, report)
         body = with_drafting(body, drafting)
     if (pull.title, old_body) != (title, body):
         edit = partial(pull.edit, title=title, body=body)
-        access.persistently(operation, "pull-requests: write", edit)
+        access.retry_until_success(operation, "pull-requests: write", edit)
     notes = _set_draft(access, pull, draft=report.draft) if drafting != drafting_before else ()
     if notes:
-        with access.asking(operation, "pull-requests: write"):
+        with access.wrap_errors(operation, "pull-requests: write"):
             pull.edit(body=with_drafting(body, drafting_before))
     if not adds_to_existing(report):
         return notes + add_pull_request_metadata(access, pull, report, own_login)
     became_ready = was_draft and not pull.draft
-    return notes + (ask_for_reviews(access, pull, report, own_login) if became_ready else ())
+    return notes + (request_reviews(access, pull, report, own_login) if became_ready else ())
 
 
 def adds_to_existing(report: Report) -> bool:
@@ -383,12 +399,14 @@ def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, s
         and report.publication.how == "added"
     )
     is_addition = is_on_worked_pull or is_follow_up
-    if title_is_ours(title, body):
+    if is_generated_title(title, body):
         title = new_title(report) or title if is_addition else pull_request_title(report)
         body = with_title(body, title)
-    if not is_addition and body_is_ours(body):
+    if not is_addition and is_generated_body(body):
         return title, pull_request_body(report)
-    if (run_of_marker(body) or (0, ""))[1] == report.run or has_section_of_run(body, report.run):
+    if (parse_pull_request_marker(body) or (0, ""))[1] == report.run or has_section_of_run(
+        body, report.run
+    ):
         return title, body  # the body already includes this run's text
     trigger = report.trigger
     marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
@@ -413,7 +431,7 @@ def _set_draft(access: GitHubAccess, pull: GitHubPullRequest, *, draft: bool) ->
         "make the pull request a draft" if draft else "mark the pull request as ready for review"
     )
     try:
-        with access.asking(operation, "pull-requests: write"):
+        with access.wrap_errors(operation, "pull-requests: write"):
             query_graphql(
                 access,
                 _CONVERT_TO_DRAFT_MUTATION if draft else _MARK_READY_MUTATION,

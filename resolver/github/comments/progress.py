@@ -27,13 +27,14 @@ from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stream import Subscriber
-from resolver.github.comments.markers import ActiveRunMarker, at_work_marker, died_marker
+from resolver.github.comments.markers import ActiveRunMarker, active_run_marker, killed_run_marker
 from resolver.github.text.comment_markdown import MAX_BODY
 from resolver.github.text.markdown import code_span, single_line
-from resolver.models.run import Command, FrozenModel, PlanItem, RunState, Trigger
+from resolver.models.base import FrozenModel
+from resolver.models.run import Command, PlanItem, RunState, Trigger
 from resolver.models.verification import VerificationVerdict
-from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import money
+from resolver.trace.untrusted_text import utf16_length
 
 MAX_PLAN_ITEMS = 30
 """Maximum number of steps of a plan that are shown."""
@@ -54,7 +55,7 @@ class RunProgress(FrozenModel):
     since: datetime
     until: datetime
     mention: str = "@agent"
-    job: str = Field(default="", description="As in AtWork.")
+    job: str = Field(default="", description="As in `ActiveRunMarker`.")
     log_url: str = Field(default="", description="Page where the run can be followed, if any.")
     waits: str = Field(default="", description="What it waits for before it can begin.")
     read: bool = False
@@ -81,7 +82,7 @@ class RunProgress(FrozenModel):
     )
 
     @property
-    def at_work(self) -> ActiveRunMarker:
+    def active_run(self) -> ActiveRunMarker:
         """The content of the comment's marker."""
         return ActiveRunMarker(self.run, self.since, self.until, self.job)
 
@@ -119,7 +120,7 @@ class ProgressSummary:
 
     stop, resume: comments that stop and resume the run, as inline code.
     requested_at: time of the request.
-    thing: what the request is about.
+    subject: what the request is about.
     base: the first digits of the cloned commit as inline code.
     max_iterations: maximum number of iterations; 0 if unknown.
     spent: cost so far; empty if it is unknown.
@@ -132,7 +133,7 @@ class ProgressSummary:
     run: str
     since: str
     requested_at: str
-    thing: Literal["pull request", "issue"]
+    subject: Literal["pull request", "issue"]
     kind: Literal["change", "review", "answer"]
     waits: str
     paused: bool
@@ -168,7 +169,7 @@ def summarize_progress(progress: RunProgress) -> ProgressSummary:
         run=code_span(progress.run),
         since=f"{progress.since:%Y-%m-%d %H:%M} UTC",
         requested_at=f"{trigger.at:%Y-%m-%d %H:%M:%S} UTC",
-        thing="pull request" if trigger.is_pull_request and not trigger.issue else "issue",
+        subject="pull request" if trigger.is_pull_request and not trigger.issue else "issue",
         waits=single_line(progress.waits, 300),
         paused=progress.paused,
         resume=code_span(f"{progress.mention} resume"),
@@ -195,7 +196,7 @@ def summarize_progress(progress: RunProgress) -> ProgressSummary:
 def progress_body(progress: RunProgress) -> str:
     """Return the comment of an active run, without the plan if it would be too long."""
     text = render("comments/progress.md.j2", summarize_progress(progress))
-    marker = at_work_marker(progress.trigger.key, progress.at_work)
+    marker = active_run_marker(progress.trigger.key, progress.active_run)
     text = re.sub(r"\n{3,}", "\n\n", text.strip())
     body = f"{marker}\n\n{text}\n"
     if utf16_length(body) > MAX_BODY:
@@ -203,7 +204,7 @@ def progress_body(progress: RunProgress) -> str:
     return body
 
 
-def died_body(body: str, work: ActiveRunMarker, mention: str, page: str) -> str:
+def killed_run_body(body: str, work: ActiveRunMarker, mention: str, page: str) -> str:
     """Return the text that replaces `body`, the comment of an active run that was killed.
 
     `page` is the URL of the repository's workflow runs, to which the id of the run is appended.
@@ -217,7 +218,7 @@ def died_body(body: str, work: ActiveRunMarker, mention: str, page: str) -> str:
         continue_command=code_span(f"{mention} continue"),
         log_url=url if work.job and _URL.fullmatch(url) else "",
     )
-    return f"{died_marker(body)}\n\n{text.strip()}\n"
+    return f"{killed_run_marker(body)}\n\n{text.strip()}\n"
 
 
 logger = logging.getLogger("resolver.github.comments.progress")
@@ -242,7 +243,7 @@ class ProgressWriter(Protocol):
         """
         ...
 
-    def close_dead(self, progress: RunProgress) -> None:
+    def close_killed_runs(self, progress: RunProgress) -> None:
         """Mark the comments of killed runs on the same issue as died. Raises ForgeError."""
         ...
 
@@ -372,7 +373,7 @@ class ProgressReporter:
                     return
                 if not closed_killed_runs:
                     closed_killed_runs = True
-                    writer.close_dead(self._progress)
+                    writer.close_killed_runs(self._progress)
                 failures = 0
             except ResolverError as error:
                 failures += 1

@@ -22,7 +22,7 @@ from resolver.github.comments.find_or_create import (
     open_pull_request_of,
     searched_since,
 )
-from resolver.github.comments.markers import run_of_marker
+from resolver.github.comments.markers import parse_pull_request_marker
 from resolver.github.context.pinning import PinnedHead, pin_head, pushers
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import shorten_text
@@ -47,10 +47,29 @@ MAX_SEARCHED_PULLS = 20
 _PUSHING_COMMANDS = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Command.RESUME})
 
 
-class PullHeads:
+class ListedBranches:
+    """The names of the branches that were listed last."""
+
+    def __init__(self) -> None:
+        self._prefix: str | None = None
+        self._names: frozenset[str] = frozenset()
+
+    def remember(self, prefix: str, names: Iterable[str]) -> None:
+        """Keep the names of all branches that start with `prefix`."""
+        self._prefix, self._names = prefix, frozenset(names)
+
+    def find(self, prefix: str) -> set[str] | None:
+        """Return the names that start with `prefix`, None if they were not listed."""
+        if self._prefix is None or not prefix.startswith(self._prefix):
+            return None
+        return {name for name in self._names if name.startswith(prefix)}
+
+
+class GitHubPullRequestHeads:
     """Reads the pull request heads of one repository.
 
-    `own_login` is Resolver's login. `newest` is the result of `newest_pulls`.
+    `own_login` is Resolver's login. `newest` is the result of `newest_pulls`. `listed` gets the
+    branches that are listed for an issue.
     """
 
     def __init__(
@@ -59,7 +78,9 @@ class PullHeads:
         repository: Repository,
         own_login: str,
         newest: Iterable[GitHubPullRequest],
+        listed: ListedBranches,
     ) -> None:
+        self._listed = listed
         self._newest = newest
         self._access = access
         self._repository = repository
@@ -68,7 +89,7 @@ class PullHeads:
     def source(self, number: int) -> PullRequestSource:
         """Return where the pull request's branch is now, and if Resolver can push to it."""
         operation = f"read pull request {number} of {self._repository.full_name}"
-        with self._access.asking(operation, "pull-requests: read"):
+        with self._access.wrap_errors(operation, "pull-requests: read"):
             data = self._repository.get_pull(number).complete().raw_data
             head: dict[str, Any] = data["head"]
             source = head.get("repo")
@@ -102,7 +123,7 @@ class PullHeads:
         operation = (
             f"look for an open pull request for {self._repository.full_name}#{trigger.subject}"
         )
-        with self._access.asking(operation, "pull-requests: read"):
+        with self._access.wrap_errors(operation, "pull-requests: read"):
             pull = self._newest_open_pull(trigger.subject or 0, prefix)
             if pull is None:
                 return None
@@ -118,6 +139,10 @@ class PullHeads:
                 moved=pinned.moved,
             )
 
+    def branches_at_start(self, prefix: str) -> set[str] | None:
+        """Return the branches that `of_issue` has listed; see `PullRequestHeads`."""
+        return self._listed.find(prefix)
+
     def _newest_open_pull(self, issue: int, prefix: str) -> GitHubPullRequest | None:
         return max(self._open_pulls(issue, prefix), key=lambda pull: pull.number, default=None)
 
@@ -127,7 +152,9 @@ class PullHeads:
         They are found by branch name, so that the number of other open pull requests does not
         matter.
         """
-        for branch in islice(branch_tips(self._repository, prefix), MAX_BRANCHES):
+        branches = branch_tips(self._repository, prefix)
+        self._listed.remember(prefix, branches)
+        for branch in islice(branches, MAX_BRANCHES):
             pull = open_pull_request_of(self._repository, branch)
             if pull and self._is_for(pull, issue):
                 yield pull
@@ -153,7 +180,7 @@ class PullHeads:
         People may rewrite the body and so delete the marker; then the branch name, which the caller
         has checked, decides.
         """
-        run = run_of_marker(pull.body or "")
+        run = parse_pull_request_marker(pull.body or "")
         return is_own_account(pull, self._own_login) and (run is None or run[0] == issue)
 
     def _pin(self, pull: GitHubPullRequest, trigger: Trigger) -> PinnedHead:
@@ -176,7 +203,7 @@ class PullHeads:
             return None
         operation = f"look for an earlier run's commit on {self._repository.full_name}#{number}"
         is_on_pull = trigger.is_pull_request and number == trigger.number
-        with self._access.asking(operation, "pull-requests: read"):
+        with self._access.wrap_errors(operation, "pull-requests: read"):
             pulls: Iterable[GitHubPullRequest] = self._all_pulls(number, prefix)
             if is_on_pull:
                 pulls = [self._repository.get_pull(number)]

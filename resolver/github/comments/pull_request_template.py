@@ -1,152 +1,36 @@
-"""Fills in a repository's pull request template with what is known about a change.
+"""Completes a repository's pull request template with the text that the agent wrote for it.
 
-The template's headings are kept and its comments are removed. Each known part is put below the
-heading that asks for it; parts that no heading asks for come first. Of the rest of the template,
-only checkboxes and tables to tick are kept, and a box is ticked only if its statement is known to
-be true: text that a template asserts before there is a change ("No breaking changes", four ticked
-types) may be false.
-
-The template in the `.github` repository of an owner applies to all repositories of the owner that
-have none of their own. Source:
-https://docs.github.com/communities/setting-up-your-project-for-healthy-contributions/creating-a-default-community-health-file
+The agent gets the raw template and writes the text of the pull request. Nothing of that text is
+trusted: the headings and checkboxes of the result are the template's own, what the agent wrote
+below a heading is escaped, and what it left of the template's instructions, examples and claims is
+removed. A box is ticked only if a recorded fact shows that its statement is true: text that a
+template asserts before there is a change ("No breaking changes", four ticked types) may be false,
+and so may be the agent's ticks. A section without an answer is removed.
 """
 
-import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import github
-from github.Repository import Repository
-
-from resolver.errors import ForgeError
-from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.report import Report
+from resolver.github.text.comment_markdown import safe_markdown
 from resolver.github.text.hidden_text import strip_hidden
-from resolver.github.text.markdown import markdown_parser, without_notifications
-from resolver.models.repository import FOLDERS, template_path
+from resolver.github.text.markdown import block_parser, without_notifications
 
-logger = logging.getLogger("resolver.github")
-
-DEFAULTS_REPOSITORY = ".github"
-"""Name of the repository that contains an owner's default files."""
-
-MAX_TEMPLATE_BYTES = 20_000
-"""Maximum size of a template in bytes."""
+MAX_ANSWER_CHARACTERS = 20_000
+"""Maximum number of characters of the agent's text that are used."""
 
 
-def with_default_template(access: GitHubAccess, report: Report) -> Report:
-    """Return the report, with the owner's template if its repository has none. Never raises.
-
-    It sends a single request if the owner has no `.github` repository.
-    """
-    owner, _, name = report.trigger.repository.partition("/")
-    if report.conventions.template.strip() or name.casefold() == DEFAULTS_REPOSITORY:
-        return report
-    hasty_access = access.with_short_timeouts()
-    try:
-        with hasty_access.asking(
-            f"read the template of {owner}/{DEFAULTS_REPOSITORY}", "contents: read"
-        ):
-            template = _read_default_template(
-                hasty_access.client().get_repo(f"{owner}/{DEFAULTS_REPOSITORY}")
-            )
-    except ForgeError as error:
-        logger.warning("%s", error.what)
-        return report
-    conventions = report.conventions.model_copy(update={"template": template})
-    return report.model_copy(update={"conventions": conventions})
-
-
-def _read_default_template(repository: Repository) -> str:
-    """Return the template in the repository, "" if there is none.
-
-    A repository that doesn't exist, or is private, has none: GitHub uses only public ones.
-    """
-    try:
-        if repository.complete().private:
-            return ""
-        root = repository.get_contents("")
-    except github.UnknownObjectException:
-        return ""
-    files = list(root) if isinstance(root, list) else []
-    for folder in [file for file in files if file.type == "dir" and file.path.lower() in FOLDERS]:
-        contents = repository.get_contents(folder.path)
-        files += contents if isinstance(contents, list) else []
-    path = template_path([file.path for file in files if file.type == "file"])
-    entry = next((file for file in files if file.path == path), None)
-    if entry is None or entry.size > MAX_TEMPLATE_BYTES:
-        return ""
-    try:
-        text = entry.decoded_content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return ""
-    return "" if "\0" in text else text
-
-
-class Part(StrEnum):
-    """The kinds of information about a change that a template may ask for, in display order."""
-
-    WARNING = "warning"
-    VERDICT = "verdict"
-    ISSUE = "issue"
-    WHAT = "what"
-    WHY = "why"
-    CHANGE = "change"
-    VERIFICATION = "verification"
-    TESTED = "tested"
-    LOOK = "look"
-    LEFT = "left"
-    CHANGELOG = "changelog"
-    RUN = "run"
-
-
-class Fact(StrEnum):
+class CheckboxStatement(StrEnum):
     """The statements on checkboxes that can be verified without asking anybody."""
 
     TESTS = "tests"
+    PASSING = "passing"
     DOCS = "docs"
     CHANGELOG = "changelog"
     ISSUE = "issue"
 
-
-_HEADING_PATTERNS: tuple[tuple[Part | None, str], ...] = (
-    # The first match wins: a checklist that mentions tests is a checklist.
-    (None, r"check ?list|type of (?:the )?(?:change|pr)|types of changes|breaking"),
-    (None, r"before (?:you )?(?:submit|merg)|licen[cs]e|deploy|roll ?back"),
-    (Part.CHANGELOG, r"release notes?|change ?log|news (?:entry|fragment)|what['’]s new"),
-    (None, r"screen ?shots?|screencasts?|demo|^\W*(?:reviewers?|assignees?|authors?)\W*$"),
-    (None, r"^\W*(?:pull request|pr)(?: template)?\W*$"),
-    (Part.TESTED, r"tests?\b|tested|testing|verif(?:y|ied|ication)|\bqa\b|reproduc|validat"),
-    (Part.LOOK, r"review|look at|notes?\b|remarks?|risks?|remaining|follow.?ups?|limitations?"),
-    (Part.LOOK, r"additional|other (?:comments?|information)|further comments?"),
-    (Part.WHY, r"(?:problem|issue|bug) (?:descri|summary)"),
-    (Part.WHY, r"(?:descri\w*|summary)(?: of)?(?: the| your)? (?:problem|issue|bug)"),
-    # "Brief description of what is fixed" does not ask for an issue number.
-    (Part.WHAT, r"descri|summary|overview"),
-    (Part.ISSUE, r"issues?\b|tickets?|fix(?:es|ed)\b|closes?\b|closing|resolves?\b"),
-    (Part.ISSUE, r"related|references?|links?\b"),
-    (Part.WHY, r"why|motivat|reason|context|background|problem|root cause|rationale|purpose"),
-    (Part.WHAT, r"descri|summary|overview|what (?:does|is|do)\b|about|intent|^\W*what\W*$"),
-    (
-        Part.CHANGE,
-        r"change[sd]?\b|propos|implement|details?|solution|approach|\bhow\b|what|\bfix\b",
-    ),
-)
-_COMPILED_HEADING_PATTERNS = tuple(
-    (part, re.compile(pattern, re.I)) for part, pattern in _HEADING_PATTERNS
-)
-
-_FALLBACK_PARTS: dict[Part, tuple[Part, ...]] = {
-    Part.WHAT: (Part.CHANGE, Part.WHY),
-    Part.WHY: (Part.WHAT, Part.CHANGE),
-    Part.CHANGE: (Part.WHAT, Part.WHY),
-    Part.TESTED: (Part.CHANGE, Part.WHAT, Part.WHY),
-    Part.LOOK: (Part.CHANGE, Part.WHAT, Part.WHY),
-    Part.LEFT: (Part.LOOK, Part.CHANGE, Part.WHAT, Part.WHY),
-}
-"""Headings that can hold a part for which the template has no heading, best one first."""
 
 _HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*)</h\1>", re.I)
 _BOLD_LINE = re.compile(r"\*\*[^*\n]+\*\*:?|__[^_\n]+__:?")
@@ -156,35 +40,45 @@ _TICKED_CELL = re.compile(
 )
 _EMPTY_CELL = re.compile(r"\|[ \t]*\|")
 _TABLE_ROW = re.compile(r"[ \t]*\|.*\|[ \t]*")
+_PIPE_LINE = re.compile(r"[ \t]*\|.+")
+"""A row of a table; the pipe at its end is optional."""
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_UNFINISHED = re.compile(r"\W*(?:todo|tbd|x{3,}|\.{3}|…)\W*", re.I)
 _CHECKBOX = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[[ xX]\](\s+)(.*)$", re.M)
+_DESCRIPTION = re.compile(r"descri|summary|overview|what|propos|motivation", re.I)
 _CLAIM_START = r"^\W*(?:i(?:'ve| have)?|we(?:'ve| have)?|this (?:pr|pull request|change))?\W*"
 _CLAIM_END = r"(?: (?:is|are|was|were|has been|have been))? (?:added|updated|included)\W*$"
-_FACTS: tuple[tuple[Fact, str], ...] = (
+_FACTS: tuple[tuple[CheckboxStatement, str], ...] = (
     (
-        Fact.TESTS,
+        CheckboxStatement.TESTS,
         _CLAIM_START
         + r"(?:add|updat|includ|writ|wrote)\w*(?: (?:new|unit|the|or|some|updated))* tests?\W*$",
     ),
-    (Fact.TESTS, r"^\W*(?:unit )?tests?" + _CLAIM_END),
+    (CheckboxStatement.TESTS, r"^\W*(?:unit )?tests?" + _CLAIM_END),
     (
-        Fact.DOCS,
+        CheckboxStatement.PASSING,
+        r"^\W*(?:all )?(?:(?:new|existing|and|unit|the) )*tests (?:are )?pass(?:ing|ed)?\W*$",
+    ),
+    (
+        CheckboxStatement.DOCS,
         _CLAIM_START + r"(?:add|updat)\w*(?: (?:the|relevant|any))* (?:docs?|documentation)\W*$",
     ),
-    (Fact.DOCS, r"^\W*(?:docs?|documentation)" + _CLAIM_END),
+    (CheckboxStatement.DOCS, r"^\W*(?:docs?|documentation)" + _CLAIM_END),
     (
-        Fact.CHANGELOG,
+        CheckboxStatement.CHANGELOG,
         _CLAIM_START + r"(?:add|updat)\w*(?: (?:the|an?|entry|to|in))* change ?log\W*$",
     ),
-    (Fact.CHANGELOG, r"^\W*change ?log(?: entry)?" + _CLAIM_END),
+    (CheckboxStatement.CHANGELOG, r"^\W*change ?log(?: entry)?" + _CLAIM_END),
     (
-        Fact.ISSUE,
+        CheckboxStatement.ISSUE,
         _CLAIM_START + r"(?:link|referenc)\w*(?: (?:to|the|an?|related|existing))* issue\W*$",
     ),
 )
 _FACT_PATTERNS = tuple((fact, re.compile(pattern, re.I)) for fact, pattern in _FACTS)
 """Labels that a checkbox must have to be ticked.
 
-They say that something exists, never that it is good or that it passes.
+They say what Resolver has recorded, and nothing more.
 """
 
 
@@ -192,75 +86,77 @@ They say that something exists, never that it is good or that it passes.
 class _Section:
     """A heading with the lines below it; `heading` is "" for the text before the first heading.
 
-    `text` is the heading without markup. `level` is 1 to 6, 7 for a line in bold, 0 for no
-    heading.
+    `name` is the heading without markup, in a form for comparison. `level` is 1 to 6, 7 for a line
+    in bold, 0 for no heading.
     """
 
     heading: str
-    text: str
+    name: str
     level: int
     body: str
 
 
-def fill_template(
+def complete_template(
     template: str,
-    parts: Mapping[Part, str],
-    facts: frozenset[Fact],
+    answer: str,
+    facts: frozenset[CheckboxStatement],
     *,
     own_issue: int | None,
-    label: Callable[[Part], str],
-    empty_text: str,
+    limit: int,
+    forge_host: str = "",
 ) -> str | None:
-    """Return the filled-in template, or None if it asks for nothing that is known.
+    """Return the template with the agent's text, or None if the text does not follow the template.
 
-    `parts` maps each part to markdown, "" if it is unknown. `label` returns the name of a part, ""
-    if it has none. `empty_text` is the text for a heading that would otherwise be empty.
+    It follows the template if the template's headings are in their order, each at most once, and
+    at least one of them has an answer.
+
+    own_issue: number of the only issue that may be referenced; None for none.
+    limit: maximum length of the text below one heading, in UTF-16 units.
+    forge_host: the only host whose pages are linked.
     """
-    clean = without_notifications(strip_hidden(template).text, own_issue=own_issue).strip()
-    sections = _split_sections(clean)
-    parts_by_section = [_part_of_section(section) for section in sections]
-    known_parts = {part: text.strip() for part, text in parts.items() if text.strip()}
-    if not {Part.WHAT, Part.WHY, Part.CHANGE, Part.TESTED} & set(parts_by_section):
+    sections = _split_sections(strip_hidden(template).text.strip())
+    written_sections = _split_sections(strip_hidden(answer[:MAX_ANSWER_CHARACTERS]).text.strip())
+    answers = _match_answers([section.name for section in sections], written_sections)
+    if answers is None:
         return None
-    texts_by_section: dict[int, list[str]] = {}
-    own_sections: list[str] = []
-    for part in Part:
-        if part not in known_parts or part is Part.RUN:
-            continue
-        section_index = _find_section(part, parts_by_section)
-        if section_index is None and part is Part.CHANGELOG:
-            continue  # The changelog is mentioned only in templates that ask for it.
-        if section_index is None:
-            own_sections.append(with_heading(part, known_parts[part], label))
-        elif parts_by_section[section_index] is part:
-            texts_by_section.setdefault(section_index, []).insert(0, known_parts[part])
-        else:
-            name = label(part)
-            texts_by_section.setdefault(section_index, []).append(
-                f"**{name}**\n\n{known_parts[part]}" if name else known_parts[part]
-            )
-    next_levels = [section.level for section in sections[1:]] + [0]
-    filled = [
-        _fill_section(
-            section, texts_by_section.get(index, []), facts, empty_text, next_levels[index]
+    template_texts = _TemplateTexts.read(template)
+    texts = [
+        safe_markdown(
+            template_texts.remove_from(text),
+            own_issue=own_issue,
+            limit=limit,
+            forge_host=forge_host,
         )
-        for index, section in enumerate(sections)
+        for text in answers
     ]
-    return "\n\n".join(
-        text for text in [*own_sections, *filled, known_parts.get(Part.RUN, "")] if text
-    )
+    if not any(texts[1:] or texts):
+        return None
+    forms = [
+        without_notifications(_checkbox_lines(section.body, facts), own_issue=own_issue)
+        for section in sections
+    ]
+    return _join_sections(sections, texts, forms, own_issue)
 
 
-def with_heading(part: Part, text: str, label: Callable[[Part], str]) -> str:
-    """Return the part below a heading of its own, if it has a name."""
-    name = label(part)
-    return f"### {name}\n\n{text}" if name else text
+def describe_below_heading(template: str, description: str) -> str:
+    """Return a text for a template that the agent did not fill in, "" if there is no place for it.
+
+    The description is put below the first heading that asks for one, without looking further: all
+    else that is known about the change is in Resolver's own sections.
+    """
+    sections = _split_sections(strip_hidden(template).text.strip())
+    for section in sections:
+        if _DESCRIPTION.search(section.name) and not _CHECKBOX.search(section.body):
+            return f"{section.heading}\n\n{description}"
+    return ""
 
 
-def unfilled_template_text(template: str, facts: frozenset[Fact], *, own_issue: int | None) -> str:
-    """Return the headings and checkboxes of a template that cannot be filled in.
+def template_form(
+    template: str, facts: frozenset[CheckboxStatement], *, own_issue: int | None
+) -> str:
+    """Return the checkboxes of a template with the headings above them.
 
-    They are put below Resolver's own sections.
+    They are put below Resolver's own text if there is no text for the template.
     """
     sections = _split_sections(
         without_notifications(strip_hidden(template).text, own_issue=own_issue).strip()
@@ -273,46 +169,109 @@ def unfilled_template_text(template: str, facts: frozenset[Fact], *, own_issue: 
     )
 
 
-def _find_section(part: Part, parts_by_section: Sequence[Part | None]) -> int | None:
-    for candidate in (part, *_FALLBACK_PARTS.get(part, ())):
-        if candidate in parts_by_section:
-            return parts_by_section.index(candidate)
-    return None
+def _match_answers(names: Sequence[str], written: Sequence[_Section]) -> list[str] | None:
+    """Return the text that was written below each of the template's headings.
 
-
-def _part_of_section(section: _Section) -> Part | None:
-    if not section.heading:
-        return None
-    if _CHECKBOX.search(section.body) and not _CHECKBOX.sub("", section.body).strip():
-        return None  # A section that has only checkboxes is a checklist, whatever its heading says.
-    matching_parts = (
-        part for part, pattern in _COMPILED_HEADING_PATTERNS if pattern.search(section.text)
-    )
-    return next(matching_parts, None)
-
-
-def _fill_section(
-    section: _Section,
-    texts: Sequence[str],
-    facts: frozenset[Fact],
-    empty_text: str,
-    next_level: int,
-) -> str:
-    """Return the section with `texts` in place of its placeholder text.
-
-    A heading that is followed by a deeper one may stay empty; any other empty one gets
-    `empty_text`.
+    `names` are the headings; the first one is "", for the text above all others. A heading that is
+    not the template's is part of the text above it. Returns None if the headings have another
+    order, or if there are none of them.
     """
-    form = _checkbox_lines(section.body, facts)
-    if texts:
-        return "\n\n".join(filter(None, [section.heading, *texts, form]))
-    if not section.heading:
-        return form
-    placeholder = form or ("" if next_level > section.level else empty_text)
-    return "\n\n".join(filter(None, [section.heading, placeholder]))
+    answers: list[list[str]] = [[] for _ in names]
+    positions: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        positions.setdefault(name, []).append(position)
+    current = 0
+    for section in written:
+        if not section.heading or section.name not in positions:
+            answers[current] += [section.heading, section.body]
+            continue
+        following = positions[section.name]
+        next_index = bisect_right(following, current)
+        if next_index == len(following):
+            return None
+        current = following[next_index]
+        answers[current].append(section.body)
+    if current == 0 and len(names) > 1:
+        return None
+    return ["\n\n".join(filter(None, parts)) for parts in answers]
 
 
-def _checkbox_lines(body: str, facts: frozenset[Fact]) -> str:
+def _join_sections(
+    sections: Sequence[_Section], texts: Sequence[str], forms: Sequence[str], own_issue: int | None
+) -> str:
+    """Return the sections that have a text or a form, or that are above a deeper one that has."""
+    blocks: list[str] = []
+    next_level = 0
+    for section, text, form in reversed(list(zip(sections, texts, forms, strict=True))):
+        if text or form or next_level > section.level > 0:
+            heading = without_notifications(section.heading, own_issue=own_issue)
+            blocks.append("\n\n".join(filter(None, (heading, text, form))))
+            next_level = section.level
+    return "\n\n".join(reversed(blocks))
+
+
+@dataclass(frozen=True)
+class _TemplateTexts:
+    """What a template itself says, so that it can be told from an answer.
+
+    texts: lines and code blocks, in a form for comparison.
+    tick_tables: first rows of the tables with a column for ticks, in that form.
+    """
+
+    texts: frozenset[str]
+    tick_tables: frozenset[str]
+
+    @classmethod
+    def read(cls, template: str) -> "_TemplateTexts":
+        units = list(_split_units(re.sub(r"<!--|-->", "\n", template.replace("\r\n", "\n"))))
+        lines = [line for unit in units for line in unit.split("\n")]
+        tables = [unit.split("\n")[0] for unit in units if _tick_table(unit)]
+        return cls(
+            texts=frozenset(map(_normalize, (*units, *lines))) - {""},
+            tick_tables=frozenset(map(_normalize, tables)),
+        )
+
+    def remove_from(self, answer: str) -> str:
+        """Return an answer without the template's own text, without boxes and placeholders."""
+        return "\n".join(filter(None, map(self._without_own, _split_units(answer)))).strip()
+
+    def _without_own(self, unit: str) -> str:
+        """Return a unit of an answer, " " for a blank one, "" if it is to be removed."""
+        if _CHECKBOX.match(unit) or _UNFINISHED.fullmatch(unit):
+            return ""
+        rows = unit.split("\n")
+        if len(rows) > 2 and _PIPE_LINE.fullmatch(rows[0]):
+            own_rows = [row for row in rows[2:] if _normalize(row) not in self.texts]
+            is_form = _normalize(rows[0]) in self.tick_tables
+            return "\n".join([*rows[:2], *own_rows]) if own_rows and not is_form else ""
+        return "" if _normalize(unit) in self.texts else unit or " "
+
+
+def _split_units(text: str) -> Iterator[str]:
+    """Yield the lines of a text. A fenced code block and the rows of a table are one unit each."""
+    unit: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        is_row = not fence and _PIPE_LINE.fullmatch(line) is not None
+        if unit and not fence and not (is_row and _PIPE_LINE.fullmatch(unit[-1])):
+            yield "\n".join(unit)
+            unit = []
+        unit.append(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
+            fence = ""
+    yield "\n".join(unit)
+
+
+def _normalize(text: str) -> str:
+    """Return the text in a form for comparison, without case, list markers and other markup."""
+    without_marker = re.sub(r"^\s*(?:[-*+]|\d{1,9}[.)])\s", "", text)
+    return " ".join(re.sub(r"[*_`|#>~:]", " ", without_marker).split()).casefold()
+
+
+def _checkbox_lines(body: str, facts: frozenset[CheckboxStatement]) -> str:
     """Return the parts of a section that a person can tick.
 
     These are its checkboxes with their continuation lines and the line with a colon that introduces
@@ -354,7 +313,7 @@ def _tick_table(block: str) -> str:
     return "\n".join(rows) if is_table and any(map(_EMPTY_CELL.search, rows[2:])) else ""
 
 
-def _tick_boxes(text: str, facts: frozenset[Fact]) -> str:
+def _tick_boxes(text: str, facts: Collection[CheckboxStatement]) -> str:
     """Tick the boxes whose statement is a known fact, and untick all others."""
 
     def tick_box(match: re.Match[str]) -> str:
@@ -366,10 +325,13 @@ def _tick_boxes(text: str, facts: frozenset[Fact]) -> str:
 
 
 def _split_sections(text: str) -> list[_Section]:
-    """Split the template before each heading. A line that is all bold counts as a heading."""
+    """Split a text before each heading. A line that is all bold counts as a heading.
+
+    The first section is always the text before the first heading.
+    """
     lines = text.split("\n")
-    tokens = markdown_parser().parse(text)
-    starts: list[tuple[int, int, str, int]] = []
+    tokens = block_parser().parse(text)
+    starts: list[tuple[int, int, str, int]] = [(0, 0, "", 0)]
     for token, inline in zip(tokens, [*tokens[1:], *tokens[-1:]], strict=True):
         if token.level != 0 or token.map is None:
             continue
@@ -378,16 +340,18 @@ def _split_sections(text: str) -> list[_Section]:
         if token.type == "heading_open":
             starts.append((start, body_start, heading_text, int(token.tag[1:])))
         elif token.type == "paragraph_open" and _BOLD_LINE.fullmatch(heading_text):
-            starts.append((start, body_start, heading_text.strip(" *_:"), 7))
+            starts.append((start, body_start, heading_text, 7))
         elif token.type == "html_block" and (
             match := _HTML_HEADING.fullmatch(token.content.strip())
         ):
             starts.append((start, body_start, re.sub(r"<[^>]*>", "", match[2]), int(match[1])))
-    ends = [start for start, *_ in starts] + [len(lines)]
-    sections = [_Section("", "", 0, "\n".join(lines[: ends[0]]).strip("\n"))]
-    for (start, body_start, heading_text, level), end in zip(starts, ends[1:], strict=True):
-        heading = "\n".join(lines[start:body_start]).strip("\n")
-        sections.append(
-            _Section(heading, heading_text, level, "\n".join(lines[body_start:end]).strip("\n"))
+    ends = [start for start, *_ in starts[1:]] + [len(lines)]
+    return [
+        _Section(
+            heading="\n".join(lines[start:body_start]).strip("\n"),
+            name=_normalize(heading_text),
+            level=level,
+            body="\n".join(lines[body_start:end]).strip("\n"),
         )
-    return [section_ for section_ in sections if section_.heading or section_.body]
+        for (start, body_start, heading_text, level), end in zip(starts, ends, strict=True)
+    ]

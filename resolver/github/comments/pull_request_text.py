@@ -1,8 +1,7 @@
 """Renders the title and body of a pull request, and the messages of its commits.
 
-The body fills in the repository's pull request template if there is one that can be filled in, and
-has Resolver's own sections otherwise. Titles and commit subjects are the agent's, if they say what
-changed.
+The body has the repository's pull request template, if the agent filled it in, and Resolver's own
+sections. Titles and commit subjects are the agent's, if they say what changed.
 
 What people edited is never overwritten. A hidden marker after the run's marker holds digests of the
 title and text that Resolver wrote. A title or text that no longer matches is not replaced; what is
@@ -13,6 +12,7 @@ import hashlib
 import re
 import textwrap
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Literal
 
 from resolver.config.templates import render
@@ -20,43 +20,45 @@ from resolver.github.comments.comment_contexts import PullRequestSections
 from resolver.github.comments.comment_text import (
     LEVELS,
     comment_context,
-    is_whole,
+    find_files_to_review,
+    is_task_completed,
 )
-from resolver.github.comments.files_to_review import find_files_to_review
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.pull_request_template import (
-    Fact,
-    Part,
-    fill_template,
-    unfilled_template_text,
-    with_heading,
+    CheckboxStatement,
+    complete_template,
+    describe_below_heading,
+    template_form,
 )
 from resolver.github.comments.report import Ending, Report
 from resolver.github.comments.titles import (
-    CommitSubject,
+    MAX_SUBJECT_LENGTH,
     has_conventional_commits,
-    is_about_the_work,
+    is_about_process,
+    is_descriptive_title,
     is_test_path,
-    max_subject_length,
-    says_what_changed,
     write_subject,
 )
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import (
-    code_span,
+    format_title,
     shorten_text,
-    title,
     visible,
     without_bot_commands,
     without_notifications,
 )
 from resolver.models.run import FileChange, TriggerKind
-from resolver.trace.markdown import utf16_length
+from resolver.models.verification import Verification
 from resolver.trace.plain import plural
+from resolver.trace.untrusted_text import utf16_length
 
 _TEXT_MARKER = re.compile(
-    r"<!-- resolver:words title=([0-9a-f]{16}) body=([0-9a-f]{16})(?: (draft|theirs))? -->"
+    r"<!-- resolver:(?:text|words) title=([0-9a-f]{16}) body=([0-9a-f]{16})"
+    r"(?: (draft|by_people|theirs))? -->"
 )
+"""The marker with the digests of title and text. Older versions wrote `words` and `theirs`."""
+
+_DRAFTING_BY_PEOPLE = {"by_people", "theirs"}
 _ANY_MARKER = re.compile(r"\A(?:\s*<!-- resolver:[^\n]*? -->)+\s*")
 _NEWEST_SECTION = re.compile(
     r"\n*<!-- resolver:newest(?: run=[0-9A-Za-z-]{1,60})? -->\n.*?\n<!-- resolver:end -->\n*",
@@ -66,11 +68,28 @@ _STANDING_SECTION = re.compile(
     r"\n*<!-- resolver:standing -->\n.*?\n<!-- resolver:stands -->\n*", re.DOTALL
 )
 
-Drafting = Literal["", "draft", "theirs"]
+
+class BodySection(StrEnum):
+    """Resolver's own sections of a pull request's body, in display order."""
+
+    WARNING = "warning"
+    VERDICT = "verdict"
+    ISSUE = "issue"
+    WHAT = "what"
+    WHY = "why"
+    CHANGE = "change"
+    VERIFICATION = "verification"
+    TESTED = "tested"
+    LOOK = "look"
+    LEFT = "left"
+    RUN = "run"
+
+
+DraftControl = Literal["", "draft", "by_people"]
 """The party that decides on the draft status of a pull request.
 
-"" means ready for review, as Resolver set it; "draft" means a draft, as Resolver set it. "theirs"
-means that a person changed the status, and from then on people decide.
+"" means ready for review, as Resolver set it; "draft" means a draft, as Resolver set it.
+"by_people" means that a person changed the status, and from then on people decide.
 """
 
 
@@ -80,7 +99,7 @@ def text_marker(title: str, text: str, *, draft: bool) -> str:
     `draft` says if the pull request is opened as a draft.
     """
     end = " draft -->" if draft else " -->"
-    return f"<!-- resolver:words title={_digest(title)} body={_digest(text)}{end}"
+    return f"<!-- resolver:text title={_digest(title)} body={_digest(text)}{end}"
 
 
 def _digest(text: str) -> str:
@@ -95,27 +114,27 @@ def text_of(body: str) -> str:
     return _ANY_MARKER.sub("", body, count=1)
 
 
-def title_is_ours(title: str, body: str) -> bool:
+def is_generated_title(title: str, body: str) -> bool:
     """Return True if the title is as Resolver wrote it. Without a marker it counts as edited."""
     match = _TEXT_MARKER.search(_markers(body))
     return match is not None and match[1] == _digest(title)
 
 
-def body_is_ours(body: str) -> bool:
+def is_generated_body(body: str) -> bool:
     """Return True if the text is as Resolver wrote it. Without a marker it counts as edited."""
     match = _TEXT_MARKER.search(_markers(body))
     return match is not None and match[2] == _digest(text_of(body))
 
 
-def drafting_in(body: str, *, is_draft: bool) -> Drafting:
+def drafting_in(body: str, *, is_draft: bool) -> DraftControl:
     """Return who decides on the draft status. Without a marker, people do.
 
     `is_draft` is the current status: if it differs from the marker, a person changed it.
     """
     match = _TEXT_MARKER.search(_markers(body))
     if match is None or (match[3] == "draft") != is_draft:
-        return "theirs"
-    return "theirs" if match[3] == "theirs" else "draft" if is_draft else ""
+        return "by_people"
+    return "by_people" if match[3] in _DRAFTING_BY_PEOPLE else "draft" if is_draft else ""
 
 
 def with_title(body: str, title: str) -> str:
@@ -127,7 +146,7 @@ def with_title(body: str, title: str) -> str:
     return new_markers + body[len(markers) :]
 
 
-def with_drafting(body: str, drafting: Drafting) -> str:
+def with_drafting(body: str, drafting: DraftControl) -> str:
     """Return the body with the draft status in its marker updated.
 
     Without a marker it is unchanged.
@@ -135,7 +154,7 @@ def with_drafting(body: str, drafting: Drafting) -> str:
     markers = _markers(body)
     end = f" {drafting} -->" if drafting else " -->"
     new_markers = _TEXT_MARKER.sub(
-        lambda m: f"{m[0].split(' body=')[0]} body={m[2]}{end}", markers, count=1
+        lambda m: f"<!-- resolver:text title={m[1]} body={m[2]}{end}", markers, count=1
     )
     return new_markers + body[len(markers) :]
 
@@ -214,9 +233,9 @@ _CHANGELOG = re.compile(
 def pull_request_title(report: Report) -> str:
     """Return the title of a new pull request, 1 to 256 characters.
 
-    It is the first line of the agent's message if that says what changed, else the issue's title.
+    It is the agent's if that says what changed, else the issue's.
     """
-    return _subject(report, None)
+    return _subject(report, _agents_title(report))
 
 
 def new_title(report: Report) -> str:
@@ -225,7 +244,8 @@ def new_title(report: Report) -> str:
     It is the title that the agent proposes, or "" if the current title can stay.
     """
     proposed_title = report.outcome.pull_request_title if report.outcome else ""
-    return _subject(report, None, proposed_title) if _split_title(report, proposed_title)[0] else ""
+    text, _ = _split_title(report, proposed_title)
+    return _subject(report, text) if text else ""
 
 
 def commit_message(report: Report) -> str:
@@ -242,7 +262,7 @@ def commit_message(report: Report) -> str:
         )
     return render(
         "run/commit.j2",
-        subject=_subject(report, max_subject_length(report.conventions.subjects)),
+        subject=_subject(report, _agents_title(report), MAX_SUBJECT_LENGTH),
         why=_prepare_commit_text(explanation),
         issue=issue if _closes(report) else None,
         refers=issue,
@@ -250,13 +270,27 @@ def commit_message(report: Report) -> str:
     ).strip()
 
 
-def _subject(report: Report, limit: int | None, text: str = "") -> str:
+def _agents_title(report: Report) -> str:
+    """Return the agent's title of the change, "" if what it wrote does not say what changed.
+
+    The title of a pull request that existed before is not that of the change that is added to it.
+    """
+    outcome, task = report.outcome, report.task
+    if outcome is None:
+        return ""
+    is_addition = task is not None and (task.pull is not None or task.follows is not None)
+    proposed_title = "" if is_addition else outcome.pull_request_title
+    candidates = (_split_title(report, text)[0] for text in (proposed_title, outcome.message))
+    return next(filter(None, candidates), "")
+
+
+def _subject(report: Report, text: str, limit: int | None = None) -> str:
+    """Return the title of a change as a subject, or another one if `text` is empty."""
     issue, task = report.trigger.subject, report.task
     subjects = report.conventions.subjects
     issue_title = task.title if task else ""
-    text, _ = _split_title(report, text or (report.outcome.message if report.outcome else ""))
     if text and _is_requested_title(text, report.trigger.instruction):
-        return shorten_text(title(text, own_issue=issue), limit or 256)
+        return shorten_text(format_title(text, own_issue=issue), limit or 256)
     if not text and task and (task.pull or task.follows):
         # The title of the pull request does not describe the commit that was added to it.
         text = _describe_change(report)
@@ -264,15 +298,11 @@ def _subject(report: Report, limit: int | None, text: str = "") -> str:
         needs_prefix = (
             issue is not None
             and not has_conventional_commits(subjects)
-            and not says_what_changed(issue_title)
+            and not is_descriptive_title(issue_title)
         )
         text = f"Fix #{issue}: {issue_title}" if needs_prefix else issue_title
-    subject = CommitSubject(
-        text=title(text, own_issue=issue),
-        paths=tuple(file.path for file in report.patch.files) if report.patch else (),
-        labels=task.labels if task else (),
-    )
-    return shorten_text(write_subject(subjects, subject, limit=limit), 256) or "Change"
+    subject = write_subject(subjects, format_title(text, own_issue=issue), limit=limit)
+    return shorten_text(subject, 256) or "Change"
 
 
 def _is_requested_title(text: str, instruction: str) -> bool:
@@ -292,7 +322,7 @@ def _split_title(report: Report, message: str) -> tuple[str, str]:
     is_requested = may_be_title and _is_requested_title(
         candidate.rstrip("."), report.trigger.instruction
     )
-    if is_requested or (may_be_title and says_what_changed(candidate, _subject_texts(report))):
+    if is_requested or (may_be_title and is_descriptive_title(candidate, _subject_texts(report))):
         return candidate.rstrip("."), rest.strip()
     return "", message
 
@@ -316,7 +346,7 @@ def _describe_change(report: Report) -> str:
             is_prose = not without_markup.startswith(("#", "|", "<")) and not sentence.endswith(
                 (":", "?")
             )
-            if is_prose and len(sentence.split()) > 1 and not is_about_the_work(sentence):
+            if is_prose and len(sentence.split()) > 1 and not is_about_process(sentence):
                 return sentence
     if not files:
         return "Change"
@@ -368,7 +398,10 @@ def latest_changes_text(report: Report, max_length: int) -> str:
         parts = render_parts(report, index)
         # On a pull request, the number of the request is the pull request's own.
         text = _join_own_sections(
-            {part: "" if part is Part.ISSUE and is_on_pull else parts[part] for part in parts}
+            {
+                part: "" if part is BodySection.ISSUE and is_on_pull else parts[part]
+                for part in parts
+            }
         )
         if utf16_length(text) <= max_length and is_closed(text):
             return text
@@ -378,49 +411,90 @@ def latest_changes_text(report: Report, max_length: int) -> str:
 def _fitting_text(report: Report) -> str:
     max_length = MAX_BODY - 500
     for index in range(len(LEVELS)):
-        text = _fill_or_append(report, render_parts(report, index))
+        text = _with_template(report, index)
         if utf16_length(text) <= max_length and is_closed(text):
             return text
     return _join_own_sections(render_parts(report, len(LEVELS) - 1))
 
 
-def _fill_or_append(report: Report, parts: dict[Part, str]) -> str:
-    """Return the filled-in template.
+_SECTIONS_ABOVE_TEMPLATE = (BodySection.WARNING, BodySection.VERDICT, BodySection.ISSUE)
+_SECTIONS_IN_TEMPLATE = (BodySection.WHAT, BodySection.WHY)
+"""Sections whose content is in a template that was filled in."""
 
-    If the template asks for nothing that is known, return Resolver's own sections with the
-    template's checkboxes below.
+
+def _with_template(report: Report, level: int) -> str:
+    """Return the repository's template, filled in, between Resolver's own sections.
+
+    If there is no text for the template, return Resolver's own sections with the template's
+    checkboxes below.
     """
     template, issue = report.conventions.template, report.trigger.subject
     if not template.strip():
-        return _join_own_sections(parts)
-    facts = _find_facts(report)
-    empty_text = render("comments/pull_request_part.md.j2", part="nobody").strip()
-    text = fill_template(
-        template, parts, facts, own_issue=issue, label=_label, empty_text=empty_text
-    )
-    if text is not None and is_closed(text):
-        return text
-    remaining_form = unfilled_template_text(template, facts, own_issue=issue)
-    return (
-        f"{_join_own_sections(parts)}\n\n***\n\n{remaining_form}"
-        if remaining_form
-        else _join_own_sections(parts)
-    )
+        return _join_own_sections(render_parts(report, level))
+    filled = _fill_template(report, level)
+    if filled is None:
+        own_sections = _join_own_sections(render_parts(report, level))
+        form = template_form(template, _find_facts(report), own_issue=issue)
+        return f"{own_sections}\n\n***\n\n{form}" if form else own_sections
+    parts = render_parts(report, level, omitted_statement="What changed")
+    # In code, the words would not close the issue.
+    closing = rf"^[^`\n]*\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?):? #{issue}\b"
+    if re.search(closing, filled, re.I | re.M):
+        del parts[BodySection.ISSUE]
+    above = {part: text for part, text in parts.items() if part in _SECTIONS_ABOVE_TEMPLATE}
+    below = {
+        part: text
+        for part, text in parts.items()
+        if part not in _SECTIONS_ABOVE_TEMPLATE + _SECTIONS_IN_TEMPLATE
+    }
+    blocks = (_join_own_sections(above), filled, "***", _join_own_sections(below))
+    return "\n\n".join(filter(None, blocks))
 
 
-def _join_own_sections(parts: dict[Part, str]) -> str:
-    sections = ((part, text) for part, text in parts.items() if text and part is not Part.CHANGELOG)
-    return "\n\n".join(with_heading(part, text, _label) for part, text in sections)
+def _fill_template(report: Report, level: int) -> str | None:
+    """Return the template with the agent's text for it, None if there is no valid one.
+
+    The agent's description of the change takes the place of a text that does not follow the
+    template.
+    """
+    template, outcome = report.conventions.template, report.outcome
+    if outcome is None:
+        return None
+    _, rest = _split_title(report, outcome.message)
+    description = "\n\n".join(filter(None, (rest, outcome.cause, outcome.change)))
+    description = description or outcome.message
+    for answer in (outcome.pull_request_body, describe_below_heading(template, description)):
+        text = complete_template(
+            template,
+            answer,
+            _find_facts(report),
+            # A reference could close an issue that the change does not resolve.
+            own_issue=report.trigger.subject if _closes(report) else None,
+            limit=LEVELS[level].message,
+            forge_host=report.forge_host,
+        )
+        if text is not None and is_closed(text):
+            return text
+    return None
 
 
-def _label(part: Part) -> str:
-    return render("comments/pull_request_part.md.j2", part="label", of=part.value).strip()
+def _join_own_sections(parts: dict[BodySection, str]) -> str:
+    return "\n\n".join(_with_heading(part, text) for part, text in parts.items() if text)
 
 
-def render_parts(report: Report, level: int) -> dict[Part, str]:
+def _with_heading(part: BodySection, text: str) -> str:
+    """Return the part below a heading of its own, if it has a name."""
+    name = render("comments/pull_request_part.md.j2", part="label", of=part.value).strip()
+    return f"### {name}\n\n{text}" if name else text
+
+
+def render_parts(
+    report: Report, level: int, *, omitted_statement: str = ""
+) -> dict[BodySection, str]:
     """Return the rendered sections about the change, in display order.
 
-    `level` is an index into LEVELS, from most to least detail.
+    `level` is an index into LEVELS, from most to least detail. `omitted_statement` is the heading
+    of a section of the agent's message that is left out.
     """
     message = report.outcome.message if report.outcome else ""
     _, rest = _split_title(report, message)
@@ -429,25 +503,27 @@ def render_parts(report: Report, level: int) -> dict[Part, str]:
     )
     context = comment_context(report, rest if has_sections else rest or message, LEVELS[level])
     start, careful = find_files_to_review(report.patch.files if report.patch else ())
+    statements = {
+        name: text for name, text in context.message.sections if name != omitted_statement
+    }
     sections = PullRequestSections(
-        statements=dict(context.message.sections),
+        statements=statements,
         start=tuple(start),
         careful=tuple(careful),
-        changelog=tuple(code_span(shorten_text(path, 200)) for path in _changelog(report)[:3]),
         size=_size(report.patch.files if report.patch else ()),
     )
     rendered = {
         part: render(
             "comments/pull_request_part.md.j2", *context, sections, part=part.value
         ).strip()
-        for part in Part
+        for part in BodySection
     }
     return {part: re.sub(r"\n{3,}", "\n\n", text) for part, text in rendered.items()}
 
 
 def _closes(report: Report) -> bool:
     is_on_pull = report.task is not None and report.task.pull is not None
-    return report.trigger.subject is not None and is_whole(report) and not is_on_pull
+    return report.trigger.subject is not None and is_task_completed(report) and not is_on_pull
 
 
 def _size(files: Sequence[FileChange]) -> str:
@@ -457,18 +533,20 @@ def _size(files: Sequence[FileChange]) -> str:
     return f"{plural(len(files), 'file')}, +{added:,} \u2212{deleted:,}"
 
 
-def _find_facts(report: Report) -> frozenset[Fact]:
+def _find_facts(report: Report) -> frozenset[CheckboxStatement]:
     """Return the statements on checkboxes that are known to be true, so that they can be ticked."""
     written_paths = _written_paths(report)
     facts = set()
     if any(is_test_path(path) for path in written_paths):
-        facts.add(Fact.TESTS)
+        facts.add(CheckboxStatement.TESTS)
     if any(re.match(r"(?:.*/)?(?:docs?/|readme)", path, re.I) for path in written_paths):
-        facts.add(Fact.DOCS)
-    if _changelog(report):
-        facts.add(Fact.CHANGELOG)
+        facts.add(CheckboxStatement.DOCS)
+    if any(map(_CHANGELOG.search, written_paths)):
+        facts.add(CheckboxStatement.CHANGELOG)
+    if _all_checks_pass(report.verification):
+        facts.add(CheckboxStatement.PASSING)
     if _closes(report):
-        facts.add(Fact.ISSUE)
+        facts.add(CheckboxStatement.ISSUE)
     return frozenset(facts)
 
 
@@ -477,6 +555,14 @@ def _written_paths(report: Report) -> list[str]:
     return [file.path for file in files if file.status in {"added", "modified"}]
 
 
-def _changelog(report: Report) -> list[str]:
-    """Return the changelog files that the change adds or modifies."""
-    return [path for path in _written_paths(report) if _CHANGELOG.search(path)]
+def _all_checks_pass(verification: Verification | None) -> bool:
+    """Return True if Resolver executed all of the project's checks as a whole, and each passed."""
+    return (
+        verification is not None
+        and verification.is_ready
+        and bool(verification.checks)
+        and not verification.omitted
+        and all(
+            check.scope == "full" and check.head.exit_code == 0 for check in verification.checks
+        )
+    )

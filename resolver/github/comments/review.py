@@ -37,7 +37,7 @@ from resolver.models.pull_request import (
     ReviewVerdict,
     describe_review,
 )
-from resolver.trace.markdown import utf16_length
+from resolver.trace.untrusted_text import utf16_length
 
 MAX_REMARK_LENGTH = 8_000
 """Maximum length of a comment's text, in UTF-16 units."""
@@ -97,14 +97,14 @@ def remark_body(remark: Remark, number: int | None, forge_host: str) -> str:
     )
     return render(
         "comments/review_comment.md.j2",
-        words=text,
+        text=text,
         severity=remark.severity,
         suggestion=suggestion_block(remark),
         code=_as_code(remark),
     ).strip()
 
 
-def can_be_taken(remark: Remark) -> bool:
+def is_applicable_suggestion(remark: Remark) -> bool:
     """Return True if the suggestion can be shown unaltered, where GitHub can apply it."""
     text = remark.suggestion
     return (
@@ -121,7 +121,7 @@ def suggestion_block(remark: Remark) -> str:
     The fence is longer than any run of backticks in the suggestion, so that nothing in it can close
     it.
     """
-    if remark.suggestion is None or not can_be_taken(remark):
+    if remark.suggestion is None or not is_applicable_suggestion(remark):
         return ""
     ticks = "`" * max(3, _longest_backtick_run(remark.suggestion) + 1)
     return f"{ticks}suggestion\n{remark.suggestion}\n{ticks}"
@@ -136,7 +136,7 @@ def _longest_backtick_run(text: str) -> int:
 
 
 def _as_code(remark: Remark) -> str:
-    if remark.suggestion is None or can_be_taken(remark):
+    if remark.suggestion is None or is_applicable_suggestion(remark):
         return ""
     return fence(shorten_text(remark.suggestion, MAX_REMARK_LENGTH))
 

@@ -9,32 +9,37 @@ The dashboard is recognized by its author, which is Resolver's own account, and 
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import github
 from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.Repository import Repository
 
+from resolver.config.startup import lazy_module
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments import find_or_create
-from resolver.github.comments.comment_text import comment_body
 from resolver.github.comments.find_or_create import write_once
 from resolver.github.comments.markers import (
     DASHBOARD,
     ActiveRunMarker,
-    at_work_in,
+    find_active_run,
     is_of_run,
     is_refusal_of,
     may_close,
 )
-from resolver.github.comments.progress import RunProgress, died_body, progress_body
+from resolver.github.comments.progress import RunProgress, killed_run_body, progress_body
 from resolver.github.comments.report import CommentPreferences, Ending, Report
 from resolver.github.context.read_task import author_login, newest_comments
 from resolver.github.context.visibility import utc
 from resolver.github.forge import AuthoredComment, DashboardIssue
 from resolver.models.run import PullRequest, Trigger, TriggerKind
+
+if TYPE_CHECKING:
+    from resolver.github.comments import comment_text
+else:  # needed for the final comment
+    comment_text = lazy_module("resolver.github.comments.comment_text")
 
 logger = logging.getLogger("resolver.github")
 
@@ -44,7 +49,7 @@ def add_reaction(
 ) -> None:
     """Add a reaction to what made the request on issue or pull request `number`. Never raises."""
     try:
-        with access.asking("react to the request", "issues: write"):
+        with access.wrap_errors("react to the request", "issues: write"):
             _react(repository, number, trigger, content)
     except ForgeError as error:
         logger.warning("%s", error.what)
@@ -82,13 +87,13 @@ class RunComments:
 
         `seconds` limits how long this is retried; None leaves that to the client's retry policy.
         """
-        trigger, body = report.trigger, comment_body(report)
+        trigger, body = report.trigger, comment_text.comment_body(report)
         issue, operation = self._issue(trigger), self._describe_write(trigger)
         is_refusal = report.ending is Ending.REFUSED
 
         def find() -> IssueComment | None:
             run_comment = find_or_create.comment_of_run(issue, self._own_login, trigger)
-            if not is_refusal or (run_comment is not None and at_work_in(run_comment.body or "")):
+            if not is_refusal or (run_comment and find_active_run(run_comment.body or "")):
                 return run_comment
             return find_or_create.refusal_of(issue, self._own_login, trigger.actor.login)
 
@@ -107,14 +112,14 @@ class RunComments:
                 comment.edit(body)
             return comment
 
-        return self._access.persistently(operation, "issues: write", attempt, seconds)
+        return self._access.retry_until_success(operation, "issues: write", attempt, seconds)
 
     def write_progress(self, progress: RunProgress, comment_id: int | None) -> int | None:
         """See `ProgressWriter.write_progress`."""
         body, operation = progress_body(progress), self._describe_write(progress.trigger)
         issue = self._issue(progress.trigger)
         if comment_id is not None:
-            with self._access.asking(operation, "issues: write"):
+            with self._access.wrap_errors(operation, "issues: write"):
                 try:
                     issue.get_comment(comment_id).edit(body)
                 except github.GithubException as error:
@@ -124,15 +129,17 @@ class RunComments:
             return comment_id
 
         def find() -> IssueComment | None:
-            # All of them, so that `close_dead` does not have to list them again.
+            # All of them, so that `close_killed_runs` does not have to list them again.
             self._listed = find_or_create.own_comments(issue, self._own_login, None)
             key = progress.trigger.key
-            return next((each for each in self._listed if is_of_run(each.body or "", key)), None)
+            return next(
+                (comment for comment in self._listed if is_of_run(comment.body or "", key)), None
+            )
 
         comment = find_or_create.write_once(
             self._access, operation, "issues: write", find, lambda: issue.create_comment(body)
         )
-        with self._access.asking(operation, "issues: write"):
+        with self._access.wrap_errors(operation, "issues: write"):
             if comment.body != body:
                 comment.edit(body)
         return comment.id
@@ -148,8 +155,8 @@ class RunComments:
             lambda: issue.create_comment(progress_body(progress)),
         )
 
-    def close_dead(self, progress: RunProgress) -> None:
-        """See `ProgressWriter.close_dead`."""
+    def close_killed_runs(self, progress: RunProgress) -> None:
+        """See `ProgressWriter.close_killed_runs`."""
         trigger = progress.trigger
         if trigger.number is not None:
             listed, self._listed = self._listed, None
@@ -173,11 +180,11 @@ class RunComments:
         closed = 0
         issue = self._repository.get_issue(number)
         operation = f"look for runs that died on {self._name}#{number}"
-        with self._access.asking(operation, "issues: write"):
+        with self._access.wrap_errors(operation, "issues: write"):
             if listed is None:
                 listed = find_or_create.own_comments(issue, self._own_login, None)
             for comment in listed:
-                active_run = at_work_in(comment.body or "")
+                active_run = find_active_run(comment.body or "")
                 is_excluded = excluded_trigger is not None and is_of_run(
                     comment.body or "", excluded_trigger.key
                 )
@@ -199,10 +206,10 @@ class RunComments:
         """
         closed = 0
         issue = self._issue(trigger)
-        with self._access.asking(self._describe_write(trigger), "issues: write"):
+        with self._access.wrap_errors(self._describe_write(trigger), "issues: write"):
             for comment in find_or_create.own_comments(issue, self._own_login, None):
                 body = comment.body or ""
-                active_run = at_work_in(body)
+                active_run = find_active_run(body)
                 is_of_trigger = is_of_run(body, trigger.key)
                 if active_run is not None and is_of_trigger and may_close(job, active_run.job):
                     final_text = self._final_comment_of_killed_run(trigger, active_run, mention)
@@ -219,22 +226,22 @@ class RunComments:
         closed = 0
         issue = self._repository.get_issue(number)
         operation = f"look for runs that died on {self._name}#{number}"
-        with self._access.asking(operation, "issues: write"):
+        with self._access.wrap_errors(operation, "issues: write"):
             for comment in find_or_create.own_comments(issue, self._own_login, None):
-                active_run = at_work_in(comment.body or "")
+                active_run = find_active_run(comment.body or "")
                 if active_run is not None and may_close(job, active_run.job):
                     comment.edit(self._died_text(comment, active_run, mention))
                     closed += 1
         return closed
 
-    def at_work(self, trigger: Trigger) -> ActiveRunMarker | None:
+    def find_active_run(self, trigger: Trigger) -> ActiveRunMarker | None:
         """Return what the comment of the trigger's run says about it, or None if it is not active.
 
         A run is active while it waits or works.
         """
-        with self._access.asking(self._describe_write(trigger), "issues: read"):
+        with self._access.wrap_errors(self._describe_write(trigger), "issues: read"):
             comment = find_or_create.comment_of_run(self._issue(trigger), self._own_login, trigger)
-            return at_work_in(comment.body or "") if comment else None
+            return find_active_run(comment.body or "") if comment else None
 
     def is_alive(self, active_run: ActiveRunMarker, now: datetime) -> bool:
         """Return True if the run may still be active.
@@ -251,7 +258,7 @@ class RunComments:
             return True
         path = f"{self._repository.url}/actions/runs/{id}"
         try:
-            with self._access.asking("look at a run of GitHub Actions", "actions: read"):
+            with self._access.wrap_errors("look at a run of GitHub Actions", "actions: read"):
                 try:
                     _, run = self._repository.requester.requestJsonAndCheck("GET", path)
                 except github.GithubException as error:
@@ -275,12 +282,12 @@ class RunComments:
         if pull is None:
             return ""
         described = find_or_create.describe_pull_request(pull)
-        return comment_body(_killed_run_report(trigger, active_run.run, mention, described))
+        return _killed_run_text(trigger, active_run.run, mention, described)
 
     def _died_text(self, comment: IssueComment, active_run: ActiveRunMarker, mention: str) -> str:
         server = self._access.server_url.rstrip("/")
         page = f"{server}/{self._name}/actions/runs"
-        return died_body(comment.body, active_run, mention, page)
+        return killed_run_body(comment.body, active_run, mention, page)
 
     def _edit_progress_comment(
         self, issue: Issue, report: Report, body: str
@@ -319,10 +326,8 @@ MAX_COMMENTS = 100
 MAX_LISTED_ISSUES = 100
 """Maximum number of open issues by Resolver's account that are searched, oldest first."""
 
-_DELETED_STATUSES = {404, 410}
 
-
-class GitHubBoard:
+class GitHubDashboards:
     """The dashboard of the repository OWNER/NAME. `own_login` is Resolver's login."""
 
     def __init__(self, access: GitHubAccess, repository: str, own_login: str) -> None:
@@ -332,7 +337,7 @@ class GitHubBoard:
 
     def recent_comments(self, number: int) -> Sequence[AuthoredComment]:
         name = self._repository.full_name
-        with self._access.asking(f"read the comments of {name}#{number}", "issues: read"):
+        with self._access.wrap_errors(f"read the comments of {name}#{number}", "issues: read"):
             comments = newest_comments(self._repository.get_issue(number), MAX_COMMENTS)
             return [
                 AuthoredComment(
@@ -346,18 +351,18 @@ class GitHubBoard:
             ]
 
     def dashboard(self, number: int) -> DashboardIssue | None:
-        with self._access.asking(f"read the dashboard #{number}", "issues: read"):
+        with self._access.wrap_errors(f"read the dashboard #{number}", "issues: read"):
             try:
                 row = self._request("GET", f"/{number}")
             except github.GithubException as error:
-                if error.status not in _DELETED_STATUSES:
+                if error.status not in DELETED_STATUSES:
                     raise
                 return None
             return self._read_dashboard(row)
 
     def find(self) -> DashboardIssue | None:
         query = {"creator": self._own_login, "state": "open", "sort": "created", "direction": "asc"}
-        with self._access.asking("look for the dashboard", "issues: read"):
+        with self._access.wrap_errors("look for the dashboard", "issues: read"):
             rows = self._request("GET", "", parameters={**query, "per_page": MAX_LISTED_ISSUES})
             dashboards = (self._read_dashboard(row) for row in rows)
             return next((dashboard for dashboard in dashboards if dashboard is not None), None)
@@ -365,7 +370,7 @@ class GitHubBoard:
     def create(self, title: str, body: str) -> int:
         dashboard = write_once(
             self._access,
-            "make the dashboard",
+            "create the dashboard",
             "issues: write",
             self.find,
             lambda: DashboardIssue(
@@ -375,7 +380,7 @@ class GitHubBoard:
         return dashboard.number
 
     def rewrite(self, number: int, body: str) -> None:
-        with self._access.asking(f"write the dashboard #{number}", "issues: write"):
+        with self._access.wrap_errors(f"update the dashboard #{number}", "issues: write"):
             self._request("PATCH", f"/{number}", input={"body": body})
 
     def _read_dashboard(self, row: Any) -> DashboardIssue | None:
@@ -393,11 +398,10 @@ class GitHubBoard:
         return data
 
 
-def _killed_run_report(
-    trigger: Trigger, run: str, mention: str, pull_request: PullRequest
-) -> Report:
-    """Return the report of a killed run that opened a pull request."""
+def _killed_run_text(trigger: Trigger, run: str, mention: str, pull_request: PullRequest) -> str:
+    """Return the final comment of a killed run that opened a pull request."""
     preferences = CommentPreferences(mention=mention)
-    return Report(
+    report = Report(
         trigger=trigger, run=run, comment_preferences=preferences, pull_request=pull_request
     )
+    return comment_text.comment_body(report)

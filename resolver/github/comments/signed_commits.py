@@ -80,7 +80,7 @@ class SignedCommits:
 
     def _tip(self, branch: str) -> str:
         """Return the commit that the branch points to, "" if it does not exist."""
-        with self._access.asking(f"look at {branch}", "contents: read"):
+        with self._access.wrap_errors(f"look at {branch}", "contents: read"):
             return branch_tips(self._repository, branch).get(branch, "")
 
     def _require_published(
@@ -119,7 +119,7 @@ class SignedCommits:
         )
 
     def _read_commit(self, commit: str) -> Any:
-        with self._access.asking(f"read the commit {commit[:12]}", "contents: read"):
+        with self._access.wrap_errors(f"read the commit {commit[:12]}", "contents: read"):
             return self._request("GET", f"/git/commits/{commit}")
 
     def _upload_blob(self, id: str, content: bytes) -> None:
@@ -132,7 +132,7 @@ class SignedCommits:
         body = {"base_tree": commit.base_tree, "tree": entries}
         if not entries:
             return  # an empty commit, or a merge that takes one side as it is
-        tree = self._create_object("make a tree", "/git/trees", body)
+        tree = self._create_object("create a tree", "/git/trees", body)
         _require_same("the change", commit.tree, tree["sha"])
 
     def _create_commit(self, commit: LocalCommit, created_ids: dict[str, str]) -> tuple[str, bool]:
@@ -141,7 +141,7 @@ class SignedCommits:
             "tree": commit.tree,
             "parents": [created_ids.get(parent, parent) for parent in commit.parents],
         }
-        answer = self._create_object("make a commit", "/git/commits", body)
+        answer = self._create_object("create a commit", "/git/commits", body)
         _require_same("the commit's tree", commit.tree, answer["tree"]["sha"])
         return str(answer["sha"]), _is_signed(answer)
 
@@ -172,7 +172,7 @@ class SignedCommits:
                 attempts.append(commit)
                 write()
 
-        self._access.persistently(f"write {branch}", _PERMISSION, attempt)
+        self._access.retry_until_success(f"write {branch}", _PERMISSION, attempt)
 
     def _create_object(self, operation: str, path: str, body: dict[str, Any]) -> Any:
         """Create a git object.
@@ -180,7 +180,7 @@ class SignedCommits:
         This is safe to repeat after a failure that may hide a success: an unused object has no
         effect.
         """
-        return self._access.persistently(
+        return self._access.retry_until_success(
             operation, _PERMISSION, lambda: self._request("POST", path, body)
         )
 
@@ -202,8 +202,8 @@ def _entry(entry: NewEntry) -> dict[str, Any]:
 def _require_same(name: str, local_id: str, created_id: object) -> None:
     if created_id != local_id:
         raise ForgeError(
-            f"GitHub made {name} as {str(created_id)[:12]} and not as {local_id[:12]}, so nothing "
-            "was published",
+            f"GitHub created {name} with the id {str(created_id)[:12]} instead of "
+            f"{local_id[:12]}, so nothing was published",
             _UNSIGNED_NEXT_STEP,
         )
 

@@ -11,9 +11,7 @@ https://www.conventionalcommits.org
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal
 
 _PREFIX = re.compile(
     r"(?:\w{1,20}\([^()]{1,40}\)!?|[\w./-]{1,40}!?):\s+|\[[^\]]{1,40}\]:?\s+|:\w{2,40}:\s+"
@@ -181,6 +179,30 @@ _STEP = re.compile(
 )
 """A step of the work: something that was run or inspected, not changed."""
 
+_TEMPORARY_WORK = re.compile(
+    r"\b(?:(?:test_|debug_)?repro(?:duc\w*)?(?:_\w+)?(?:\.\w+|\s+(?:scripts?|files?|tests?|cases?|code))"
+    r"|(?:scripts?|files?)\s+(?:to|that|for|which)\s+(?:reproduc|verif|test|check|debug)\w*"
+    r"|(?:debug(?:ging)?\s+)?print\s+statements?|root\s+causes?"
+    r"|(?:temporary|temp|scratch|debug(?:ging)?)\s+(?:scripts?|changes?|edits?|prints?|output|code))\b"
+    r"|\s/tmp\b",
+    re.I,
+)
+"""What exists only during the work: scripts that reproduce the issue, output for debugging."""
+
+_PREPARATION = re.compile(
+    r"(?:install|set ?up|create|activate)\s+(?:(?:the|all|a|any|new|missing|required|virtual"
+    r"|development|project['’]s)\s+)*(?:dependenc\w+|requirements|packages|environment|venv)"
+    r"|(?:use|invoke|call)\s+(?:the\s+)?(?:git|sed|grep|find|cat|python|pytest|bash|editor)\s.*"
+    r"|(?:make|apply)\s+(?:the|this|that|these|those|my)\s+(?:changes?|edits?|fix(?:es)?)\b.*"
+    r"|(?:open|save|read|find|locate|edit|modify)\s+(?:the|this|that)\s+(?:relevant\s+|source\s+)?(?:file|code)\b.*"
+    r"|find\s+(?:where|out|how|why)\b.*|(?:kill|stop|start|restart)\s+the\s+server"
+    r"|(?:show|print|list|get|display)\s+the\s+(?:current\s+)?(?:diff|output|state|status|files?"
+    r"|contents?|results?)(?:\s+(?:of|in)\s+(?:the|this)\s+(?:command|directory|folder|repository"
+    r"|file|tests?))?",
+    re.I,
+)
+"""A step that prepares the work or looks at something, as a whole line."""
+
 _CALL = re.compile(r"\w+[(._]\S")
 """Code rather than a verb: `add()`, `print.color`."""
 
@@ -191,16 +213,18 @@ _TECHNICAL = re.compile(
 """Names from code: `alpha()`, `max_size`, `Money.split`, `--flag`, `HTTP`."""
 
 
-def says_what_changed(line: str, subject_texts: Iterable[str] = ()) -> bool:
+def is_descriptive_title(line: str, subject_texts: Iterable[str] = ()) -> bool:
     """Return True if a line can be the title of a change.
 
     `subject_texts` holds texts that name what the change is about, such as the issue's title.
     """
     line = line.strip()
     text = _PREFIX.sub("", line, count=1)
-    if is_about_the_work(text):
+    if is_about_process(text) or _is_temporary_step(text):
         return False
     adverb = _ADVERB.match(text)
+    if adverb and _is_verb_of_change(adverb[0].strip().lower()):
+        adverb = None  # "Apply", "Multiply"
     text = text[adverb.end() :] if adverb else text
     words = [word.lower() for word in _WORD.findall(text)]
     if not words or _CALL.match(text):
@@ -217,7 +241,7 @@ def says_what_changed(line: str, subject_texts: Iterable[str] = ()) -> bool:
     return _is_verb_of_change(words[0]) or bool(adverb and adverb["stops"])
 
 
-def is_about_the_work(line: str) -> bool:
+def is_about_process(line: str) -> bool:
     """Return True if a line is about the work (its author, progress, steps), not the change."""
     return bool(
         _FIRST_PERSON.search(line)
@@ -226,6 +250,11 @@ def is_about_the_work(line: str) -> bool:
         or _PAST_WORK.match(line)
         or _STEP.fullmatch(line)
     )
+
+
+def _is_temporary_step(line: str) -> bool:
+    """Return True if a line names a step whose result is not part of the change."""
+    return bool(_TEMPORARY_WORK.search(line) or _PREPARATION.fullmatch(line.rstrip(" .!")))
 
 
 def _is_verb_of_change(word: str) -> bool:
@@ -253,16 +282,10 @@ def _stems(words: Collection[str]) -> set[str]:
 
 
 MIN_SUBJECTS = 5
-"""Minimum number of subjects from which conventions are derived."""
+"""Minimum number of subjects that show whether a repository uses Conventional Commits."""
 
-DEFAULT_SUBJECT_LENGTH = 72
-MAX_SUBJECT_LENGTH = 100
-"""Maximum lengths of a subject in characters.
-
-The maximum applies to a repository in which longer subjects than the default are common.
-"""
-
-Work = Literal["fix", "feat", "docs", "test", "ci"]
+MAX_SUBJECT_LENGTH = 72
+"""Maximum length of a commit's subject, in characters."""
 
 _CONVENTIONAL = re.compile(
     r"(?:feat|feature|fix|bugfix|hotfix|docs?|style|refactor|perf|tests?|build|ci|chore|revert|deps"
@@ -270,85 +293,29 @@ _CONVENTIONAL = re.compile(
     re.I,
 )
 _GENERATED_SUBJECT = re.compile(r"(?:Merge|Revert|Bump|Release|Initial commit|v?\d+\.\d+)\b")
-_PULL_REQUEST_SUFFIX = re.compile(r" \(#\d+\)$")
 _FEATURE = re.compile(r"(?:add|implement|support|introduce|allow|enable)\b", re.I)
-_FEATURE_LABEL = re.compile(r"enhancement|feature", re.I)
-
-
-@dataclass(frozen=True)
-class CommitSubject:
-    """Represents the content of a commit, from which its subject is written.
-
-    `paths` are the changed files, `labels` are those of the issue.
-    """
-
-    text: str
-    paths: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-
-
-def written_subjects(subjects: Sequence[str]) -> list[str]:
-    """Return the subjects that people wrote, without the number of their pull request."""
-    return [
-        _PULL_REQUEST_SUFFIX.sub("", subject.strip())
-        for subject in subjects
-        if not _GENERATED_SUBJECT.match(subject)
-    ]
 
 
 def has_conventional_commits(subjects: Sequence[str]) -> bool:
-    """Return True if most of the repository's subjects are Conventional Commits."""
-    written = written_subjects(subjects)
-    matching = [subject for subject in written if _CONVENTIONAL.match(subject)]
+    """Return True if most of the subjects that people wrote are Conventional Commits."""
+    written = [subject for subject in subjects if not _GENERATED_SUBJECT.match(subject)]
+    matching = [subject for subject in written if _CONVENTIONAL.match(subject.strip())]
     return len(written) >= MIN_SUBJECTS and 2 * len(matching) >= len(written)
 
 
-def max_subject_length(subjects: Sequence[str]) -> int:
-    """Return the maximum length of a subject: 9 of 10 of the repository's are within it."""
-    lengths = sorted(map(len, written_subjects(subjects)))
-    if len(lengths) < MIN_SUBJECTS:
-        return DEFAULT_SUBJECT_LENGTH
-    return min(MAX_SUBJECT_LENGTH, max(DEFAULT_SUBJECT_LENGTH, lengths[len(lengths) * 9 // 10]))
+def write_subject(subjects: Sequence[str], text: str, *, limit: int | None = None) -> str:
+    """Return the text as the subject of a commit, on one line.
 
-
-def write_subject(
-    subjects: Sequence[str], subject: CommitSubject, *, limit: int | None = None
-) -> str:
-    """Return the subject for a repository with these subjects, on one line.
-
-    It gets a type if the repository uses Conventional Commits, and is shortened to `limit`
-    characters if there is a limit.
+    It gets a type if the repository uses Conventional Commits and it has none, and is shortened to
+    `limit` characters if there is a limit. `subjects` are those of the repository's newest commits.
     """
-    text = " ".join(subject.text.split())
+    text = " ".join(text.split())
     if has_conventional_commits(subjects) and not _CONVENTIONAL.match(text):
         word = text.split(" ", 1)[0]
         is_name = re.fullmatch(r"[A-Z][a-z]+[,:]?", word) is None
         first = text[:1] if is_name else text[:1].lower()
-        text = f"{change_kind_of(subject)}: {first}{text[1:]}"
+        text = f"{'feat' if _FEATURE.match(text) else 'fix'}: {first}{text[1:]}"
     return text if limit is None else _truncate(text, limit)
-
-
-def change_kind_of(subject: CommitSubject) -> Work:
-    """Return the type of the change, judged by its files, the issue's labels and the
-    description.
-    """
-    kinds = {_kind_of_path(path) for path in subject.paths}
-    if len(kinds) == 1 and (only_kind := kinds.pop()) is not None:
-        return only_kind
-    is_feature = any(_FEATURE_LABEL.search(label) for label in subject.labels)
-    return "feat" if is_feature or _FEATURE.match(subject.text) else "fix"
-
-
-def _kind_of_path(path: str) -> Work | None:
-    pure_path = PurePosixPath(path.lower())
-    if pure_path.parts[:2] in {(".github", "workflows"), (".gitlab", "ci")}:
-        return "ci"
-    if is_test_path(path):
-        return "test"
-    is_prose = pure_path.suffix in {".md", ".rst", ".adoc"} or {"docs", "doc"} & set(
-        pure_path.parts[:-1]
-    )
-    return "docs" if is_prose else None
 
 
 def is_test_path(path: str) -> bool:

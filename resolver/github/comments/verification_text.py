@@ -96,7 +96,7 @@ class TamperingRow:
     """A part of the change that may make checks pass. detail: the changed text."""
 
     kind: TamperingKind
-    where: str
+    place: str
     detail: str
 
 
@@ -182,9 +182,11 @@ def tabulate_verification(report: Report, output_limit: int) -> VerificationTabl
         missing=_names([name for check in checks if check.shrank for name in check.missing]),
         proves_nothing=_names(verification.proves_nothing),
         broken_tests=_names(verification.broken_tests),
-        tampering=tuple(_tampering(each) for each in verification.tampering[:MAX_NAMES]),
+        tampering=tuple(_tampering(finding) for finding in verification.tampering[:MAX_NAMES]),
         tampering_left_out=max(0, len(verification.tampering) - MAX_NAMES),
-        omitted=tuple(_omitted(each.command, each.reason) for each in verification.omitted[:10]),
+        omitted=tuple(
+            _omitted(omission.command, omission.reason) for omission in verification.omitted[:10]
+        ),
         unprepared=_unprepared(verification.unprepared),
         rows=tuple(_row(check) for check in checks[:MAX_CHECKS]),
         rows_left_out=max(0, len(checks) - MAX_CHECKS),
@@ -242,11 +244,11 @@ def _flaky(check: CheckComparison) -> FlakyTests:
 
 
 def _tampering(finding: TamperingFinding) -> TamperingRow:
-    where = f"{finding.path}:{finding.line}" if finding.line else finding.path
+    place = f"{finding.path}:{finding.line}" if finding.line else finding.path
     detail = _one_line(finding.detail)
     return TamperingRow(
         kind=finding.kind,
-        where=code_span(shorten_text(_one_line(where), 200)),
+        place=code_span(shorten_text(_one_line(place), 200)),
         detail=code_span(shorten_text(detail, 200)) if detail else "",
     )
 
@@ -317,10 +319,10 @@ def summarize_critique(critique: Critique) -> CritiqueSummary:
         reason=single_line(critique.reason, 600),
         unrelated=tuple(
             UnrelatedFileRow(
-                path=code_span(shorten_text(one_line(visible(each.path)), 200)),
-                reason=single_line(each.reason, 200),
+                path=code_span(shorten_text(one_line(visible(file.path)), 200)),
+                reason=single_line(file.reason, 200),
             )
-            for each in critique.unrelated
+            for file in critique.unrelated
         ),
         model=code_span(shorten_text(one_line(visible(critique.model)), 100)),
         cost="" if critique.cost is None else money(critique.cost),

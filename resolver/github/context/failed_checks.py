@@ -219,7 +219,7 @@ _Answered = TypeVar("_Answered")
 
 
 @dataclass(frozen=True)
-class Checks:
+class FailedCheckReader:
     """Reads the checks of one repository.
 
     What can't be read is added to `left_out`; it doesn't prevent the work.
@@ -257,7 +257,7 @@ class Checks:
     ) -> _Answered | None:
         """Return what `read` returns. On a ForgeError, report it in `left_out` and return None."""
         try:
-            with self.access.asking(f"read {resource}", "checks: read, actions: read"):
+            with self.access.wrap_errors(f"read {resource}", "checks: read, actions: read"):
                 return read()
         except ForgeError as error:
             left_out.append(error.what)
@@ -334,7 +334,9 @@ class Checks:
         description = f"annotation{'' if invalid_count == 1 else 's'} of {_one_line(run.name)}"
         _report_unreadable(invalid_count, description, left_out)
         order = {"failure": 0, "warning": 1}
-        ordered = sorted(annotations, key=lambda each: order.get(each.annotation_level or "", 2))
+        ordered = sorted(
+            annotations, key=lambda annotation: order.get(annotation.annotation_level or "", 2)
+        )
         return tuple(
             Annotation(
                 path=_one_line(annotation.path),
@@ -431,7 +433,7 @@ def _without_credentials(text: str) -> str:
     Such a value may be a secret that the CI system did not know and so did not mask.
     """
     parts, copied_end = [], 0
-    for credential in sorted(find_credentials(text), key=lambda each: each.start):
+    for credential in sorted(find_credentials(text), key=lambda match: match.start):
         if credential.start >= copied_end:
             parts += [text[copied_end : credential.start], "[redacted]"]
         copied_end = max(copied_end, credential.end)

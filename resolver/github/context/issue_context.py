@@ -21,7 +21,7 @@ from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.resources import query_graphql
 from resolver.github.comments.markers import without_markers
-from resolver.github.context.failed_checks import Checks
+from resolver.github.context.failed_checks import FailedCheckReader
 from resolver.github.context.pictures import MAX_PICTURES, PictureHosts, PictureReader
 from resolver.github.context.review_threads import ThreadAccount
 from resolver.github.context.visibility import Renames, RenamesAnswer, utc
@@ -87,10 +87,11 @@ class _RelatedIssue(RenamesAnswer):
 
 
 @dataclass(frozen=True)
-class Related:
+class RelatedIssueReader:
     """Reads what is related to issue or pull request `number` of the repository OWNER/NAME.
 
-    own_login: Resolver's login. The methods raise errors that `GitHubAccess.asking` turns into a
+    own_login: Resolver's login. The methods raise errors that `GitHubAccess.wrap_errors`
+    turns into a
         ForgeError.
     """
 
@@ -305,8 +306,10 @@ class IssueContextReader:
     def checks(self, commit: str, left_out: list[str]) -> tuple[FailedCheck, ...]:
         """Return the checks that had failed on the commit."""
         try:
-            with self.access.asking("read the failed checks", "checks: read, actions: read"):
-                return Checks(self.access, self.repository, self.trigger).failed(commit, left_out)
+            with self.access.wrap_errors("read the failed checks", "checks: read, actions: read"):
+                return FailedCheckReader(self.access, self.repository, self.trigger).failed(
+                    commit, left_out
+                )
         except ForgeError as error:
             left_out.append(error.what)
             return ()
@@ -324,8 +327,10 @@ class IssueContextReader:
         closed_numbers = [issue.number for issue in pull.closes] if pull else []
         name = self.repository.full_name
         try:
-            with self.access.asking("read what it refers to", "issues: read"):
-                related = Related(self.access, name, self.number, self.trigger, self.own_login)
+            with self.access.wrap_errors("read what it refers to", "issues: read"):
+                related = RelatedIssueReader(
+                    self.access, name, self.number, self.trigger, self.own_login
+                )
                 return related.read(texts, closed_numbers, left_out)
         except ForgeError as error:
             left_out.append(error.what)
@@ -352,9 +357,9 @@ def _review_texts(pull: PullRequestContext | None) -> list[str]:
     """Return the texts of reviews and review threads, newest first."""
     if pull is None:
         return []
-    texts = [review.words for review in pull.reviews]
+    texts = [review.text for review in pull.reviews]
     texts += [text for thread in pull.threads for text in thread.comments]
-    return [text.body for text in sorted(texts, key=lambda each: each.at, reverse=True)]
+    return [text.body for text in sorted(texts, key=lambda text: text.at, reverse=True)]
 
 
 def _task_texts(
@@ -363,6 +368,6 @@ def _task_texts(
     """Return the texts that the task contains."""
     texts = [snapshot.body, *(comment.body for comment in comments)]
     if pull is not None:
-        texts += [review.words.body for review in pull.reviews]
-        texts += [words.body for thread in pull.threads for words in thread.comments]
+        texts += [review.text.body for review in pull.reviews]
+        texts += [comment.body for thread in pull.threads for comment in thread.comments]
     return texts

@@ -19,7 +19,7 @@ from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.resources import Listing, query_graphql
 from resolver.github.comments.find_or_create import comment_of_run
-from resolver.github.comments.markers import at_work_in, run_of_marker
+from resolver.github.comments.markers import find_active_run, parse_pull_request_marker
 from resolver.github.context.visibility import utc
 from resolver.models.base import DeferredModel
 from resolver.models.run import Trigger
@@ -233,17 +233,17 @@ class LabeledIssues:
             pull_request_by="" if own_pull_url or closer is None else _login(closer),
         )
 
-    def at_work_since(self, *triggers: Trigger) -> datetime | None:
-        """Return since when a run of Resolver may be working on a labeled issue, None if none is.
+    def active_since(self, *triggers: Trigger) -> datetime | None:
+        """Return the time since which a run may have been working on a labeled issue, or None.
 
-        A run may be at work if Resolver has reacted to the issue since it was labeled, and no
+        A run may be active if Resolver has reacted to the issue since it was labeled, and no
         comment says that the run has ended or died.
 
         triggers: the triggers that the labeling may have been handled as. Raises ForgeError.
         """
         first_trigger = triggers[0]
         with self._convert_errors(
-            f"look for a run at work on #{first_trigger.number}", "issues: read"
+            f"look for an active run on #{first_trigger.number}", "issues: read"
         ):
             issue = self._repository.get_issue(first_trigger.number or 0)
             reactions = Listing(issue.requester, Reaction, f"{issue.url}/reactions")
@@ -256,7 +256,7 @@ class LabeledIssues:
             for trigger in triggers if started_at is not None else ():
                 comment = comment_of_run(issue, self._own_login, trigger)
                 if comment is not None:
-                    active_run = at_work_in(comment.body or "")
+                    active_run = find_active_run(comment.body or "")
                     return active_run.since if active_run else None
             return started_at
 
@@ -283,7 +283,9 @@ class LabeledIssues:
         own_rows = [
             row for row in rows if row.user and row.user.login.casefold() == self._own_login
         ]
-        runs_and_urls = [(run_of_marker(row.body or ""), row.html_url) for row in own_rows]
+        runs_and_urls = [
+            (parse_pull_request_marker(row.body or ""), row.html_url) for row in own_rows
+        ]
         return {run[0]: url for run, url in runs_and_urls if run is not None}
 
     def _rows(self, path: str, query: dict[str, str], max_rows: int) -> Iterator[dict[str, Any]]:
@@ -310,7 +312,7 @@ class LabeledIssues:
         return issue
 
     def _convert_errors(self, operation: str, permission: str) -> Any:
-        return self._access.asking(f"{operation} in {self._repository.full_name}", permission)
+        return self._access.wrap_errors(f"{operation} in {self._repository.full_name}", permission)
 
 
 def _login(closer: _Closer) -> str:

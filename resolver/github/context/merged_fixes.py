@@ -72,7 +72,9 @@ def read_merged_fixes(access: GitHubAccess, repository: str) -> Iterator[MergedF
     owner, _, name = repository.partition("/")
     after = None
     for _ in range(MAX_MERGED_PULLS // PAGE_SIZE_MERGED):
-        with access.asking(f"list the merged pull requests of {repository}", "pull requests: read"):
+        with access.wrap_errors(
+            f"list the merged pull requests of {repository}", "pull requests: read"
+        ):
             variables = {"owner": owner, "name": name, "count": PAGE_SIZE_MERGED, "after": after}
             data = query_graphql(access, MERGED_PULLS_QUERY, variables)
             page = data["repository"]["pullRequests"]
@@ -92,10 +94,10 @@ def parse_merged_fixes(nodes: Sequence[Any], repository: str) -> Iterator[Merged
             continue
         pull = _MergedPull.model_validate(node)
         issues = [
-            each.number
-            for each in pull.closed.nodes
-            if each is not None
-            and str(each.repository.get("nameWithOwner")).lower() == repository.lower()
+            issue.number
+            for issue in pull.closed.nodes
+            if issue is not None
+            and str(issue.repository.get("nameWithOwner")).lower() == repository.lower()
         ]
         if issues and pull.merge_commit:
             yield MergedFix(

@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, ConfigDict, Field
 
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.resources import query_graphql
-from resolver.github.comments.markers import has_run_marker, run_of_marker
+from resolver.github.comments.markers import has_run_marker, parse_pull_request_marker
 from resolver.github.events.quota_ledger import MAX_LABELS_KEPT, normalize_label
 from resolver.models.base import DeferredModel
 from resolver.models.outcome import (
@@ -239,7 +239,7 @@ class OwnPullRequests:
                         created_at=row.created_at,
                         state=_listed_state(row),
                         has_marker=has_run_marker(row.body or ""),
-                        issue=(run_of_marker(row.body or "") or (None, ""))[0],
+                        issue=(parse_pull_request_marker(row.body or "") or (None, ""))[0],
                     )
                     for row in rows
                     if row.pull_request is not None
@@ -292,11 +292,13 @@ class OwnPullRequests:
             for number, node in self._query("issue", batch, _CLOSER_FIELDS).items():
                 closers = _ClosedIssue.model_validate(node).closers
                 found[number] = tuple(
-                    Replacement(each.number, self._is_own_account(each.author), each.merged_at)
-                    for each in (closers.nodes if closers else ())
-                    if each is not None
-                    and each.merged_at is not None
-                    and self._is_here(each.repository)
+                    Replacement(
+                        closer.number, self._is_own_account(closer.author), closer.merged_at
+                    )
+                    for closer in (closers.nodes if closers else ())
+                    if closer is not None
+                    and closer.merged_at is not None
+                    and self._is_here(closer.repository)
                 )
         return found
 
@@ -328,11 +330,11 @@ class OwnPullRequests:
     ) -> PullRequestFacts:
         commits = [node.commit for node in details.commits.nodes]
         closing = [
-            each
-            for each in (details.closing.nodes if details.closing else ())
-            if each is not None and self._is_here(each.repository)
+            issue
+            for issue in (details.closing.nodes if details.closing else ())
+            if issue is not None and self._is_here(issue.repository)
         ]
-        labels = [details.labels, *(each.labels for each in closing)]
+        labels = [details.labels, *(issue.labels for issue in closing)]
         names = (
             normalize_label(label.name or "") for group in labels if group for label in group.nodes
         )
@@ -423,7 +425,7 @@ class OwnPullRequests:
 
     def _asking(self, operation: str) -> Any:
         name = self.repository.full_name
-        return self.access.asking(f"{operation} in {name}", "pull-requests: read")
+        return self.access.wrap_errors(f"{operation} in {name}", "pull-requests: read")
 
 
 def _listed_state(row: _ListedRow) -> Literal["open", "closed", "merged"]:

@@ -77,7 +77,7 @@ def read_past_issue(
     """
     owner, _, name = repository.partition("/")
     variables = {"owner": owner, "name": name, "number": number, "at": at.isoformat()}
-    with access.asking(f"read issue {number} of {repository}", "issues: read"):
+    with access.wrap_errors(f"read issue {number} of {repository}", "issues: read"):
         answer = query_graphql(access, PAST_ISSUE_QUERY, variables)
         issue = _Issue.model_validate(answer["repository"]["issue"])
     body = _body_at(issue, at)

@@ -25,7 +25,7 @@ PAGE_SIZE = 100
 MAX_PAGES = 10
 """Maximum number of pages that are read to reach the time of the request."""
 
-NOT_KNOWN = "it is not known if it was pushed to since the request"
+NOT_KNOWN = "it is not known whether it was pushed to since the request"
 """Text for a person if it is unknown whether there were later pushes."""
 
 _INVISIBLE_STATUSES = frozenset({403, 404, 409, 451})
@@ -134,7 +134,7 @@ def _describe_pinned_head(
         if on_code
         else ("was pushed to after the request")
     )
-    return PinnedHead(seen_commit, f"it {change}; what came after {seen_commit[:12]} is not used")
+    return PinnedHead(seen_commit, f"it {change}; commits after {seen_commit[:12]} are not used")
 
 
 def _pushes(repository: Repository, source: str, branch: str, since: datetime) -> _Pushes:

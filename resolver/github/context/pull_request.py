@@ -4,8 +4,9 @@ As with issues, only what the requester could see is used, cleaned and limited i
 everything that is not used is named. The diff is read by git, see `resolver.git.pull_request`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from github.Repository import Repository
 
@@ -14,7 +15,7 @@ from resolver.github.comments.markers import without_markers
 from resolver.github.context.pinning import pin_head
 from resolver.github.context.review_threads import (
     ClosedIssue,
-    Conversation,
+    ConversationReader,
     ReviewText,
     Thread,
     ThreadComment,
@@ -23,9 +24,7 @@ from resolver.github.context.review_threads import (
 from resolver.github.context.visibility import describe_minimized, is_unwanted, reason_unseen, utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, without_pictures
-from resolver.github.text.markdown import (
-    shorten_text,
-)
+from resolver.github.text.markdown import shorten_text
 from resolver.models.pull_request import (
     AuthoredText,
     LinkedIssue,
@@ -64,20 +63,15 @@ def read_pull(
     left_out: collects what is not used.
     """
     number = trigger.subject or 0
-    with access.asking(
+    with access.wrap_errors(
         f"read pull request {number} of {repository.full_name}", "pull-requests: read"
     ):
         data = repository.get_pull(number).complete().raw_data
         pinned = pin_head(repository, data, trigger)
         if pinned.moved:
             left_out.append(f"the pull request: {pinned.moved}")
-        base_branch = str(data["base"]["ref"])
-        if trigger.base not in {"", base_branch}:
-            left_out.append(
-                f"the pull request: it was to be merged into {trigger.base} when it was asked; by "
-                f"now that is {base_branch}, which is used"
-            )
-        conversation = Conversation(access, repository, trigger)
+        base_branch = _base_branch(data, trigger, left_out)
+        conversation = ConversationReader(access, repository, trigger)
         cleaner = _ConversationCleaner(
             f"{repository.url}/pulls", trigger, own_login, links, left_out
         )
@@ -111,13 +105,25 @@ def read_pull(
     )
 
 
+def _base_branch(data: Mapping[str, Any], trigger: Trigger, left_out: list[str]) -> str:
+    """Return the branch that the pull request is to be merged into now, and report a change of it
+    since the request."""
+    base_branch = str(data["base"]["ref"])
+    if trigger.base not in {"", base_branch}:
+        left_out.append(
+            f"the pull request: its base branch was {trigger.base} at the time of the request; now "
+            f"it is {base_branch}, which is used"
+        )
+    return base_branch
+
+
 class _ConversationCleaner:
-    """Selects and cleans what was said, and limits its size."""
+    """Selects and cleans the texts of a pull request's conversation, and limits their size."""
 
     def __init__(
         self, pulls: str, trigger: Trigger, own_login: str, links: PictureLinks, left_out: list[str]
     ) -> None:
-        """Initialize the reader.
+        """Initialize the cleaner.
 
         pulls: URL of the repository's pull requests in the API. The attribute `hidden` counts texts
         left out because maintainers have hidden them.
@@ -184,9 +190,8 @@ class _ConversationCleaner:
             return None  # a draft that only its author sees
         review = raw_comment.review.id if raw_comment.review else None
         is_of_request = self._is_of_request(review)
-        at = (
-            utc(raw_comment.at) if not is_of_request else min(utc(raw_comment.at), self._trigger.at)
-        )
+        at = utc(raw_comment.at)
+        at = min(at, self._trigger.at) if is_of_request else at
         comment = self._clean_authored_text(
             raw_comment, "on the code", TriggerKind.REVIEW_COMMENT, at, is_of_request
         )
@@ -217,7 +222,7 @@ class _ConversationCleaner:
             )
             if text is not None:
                 commit = review.commit.oid if review.commit else ""
-                reviews.append(PastReview(state=review.state, commit=commit, words=text))
+                reviews.append(PastReview(state=review.state, commit=commit, text=text))
         return tuple(reviews)
 
     def closes(self, closed_issues: Sequence[ClosedIssue]) -> tuple[LinkedIssue, ...]:

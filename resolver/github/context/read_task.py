@@ -75,16 +75,8 @@ def read_task(
     determined.
     """
     number, actor = trigger.subject or 0, trigger.actor
-    with access.asking(f"read {trigger.repository}", "metadata: read"):
-        full_name, base = repository.full_name, repository.default_branch
-        if not base:
-            raise ValueError("the repository has no default_branch")
-    if full_name.casefold() != trigger.repository.casefold():
-        raise ForgeError(
-            f"{trigger.repository} has moved to {full_name}",
-            "make the request there, or use the new name",
-        )
-    with access.asking(f"read issue {number} of {full_name}", "issues: read"):
+    full_name, base = _check_repository(access, repository, trigger)
+    with access.wrap_errors(f"read issue {number} of {full_name}", "issues: read"):
         issue = repository.get_issue(number).complete()
         _check_issue(issue, full_name, number)
         _check_command(trigger, issue, f"{full_name}#{number}")
@@ -121,6 +113,22 @@ def read_task(
             pull=pull,
             source=f"{access.server_url.rstrip('/')}/{full_name}.git",
         )
+
+
+def _check_repository(
+    access: GitHubAccess, repository: Repository, trigger: Trigger
+) -> tuple[str, str]:
+    """Return full name and default branch. Raises ForgeError if the repository has moved."""
+    with access.wrap_errors(f"read {trigger.repository}", "metadata: read"):
+        full_name, base = repository.full_name, repository.default_branch
+        if not base:
+            raise ValueError("the repository has no default_branch")
+    if full_name.casefold() != trigger.repository.casefold():
+        raise ForgeError(
+            f"{trigger.repository} has moved to {full_name}",
+            "make the request there, or use the new name",
+        )
+    return full_name, base
 
 
 def _check_command(trigger: Trigger, issue: Issue, name: str) -> None:
@@ -250,10 +258,10 @@ def _plain_name(name: str) -> str:
     return shorten_text(" ".join(strip_hidden(name).text.split()), 100)
 
 
-def author_login(thing: Issue | IssueComment) -> str:
+def author_login(element: Issue | IssueComment) -> str:
     """Return the author's login. It is "ghost" for a deleted account, as on GitHub's pages."""
     # PyGithub assumes that there always is a user, but it is null for a deleted account.
-    user = thing.raw_data.get("user") or {}
+    user = element.raw_data.get("user") or {}
     return str(user.get("login") or "ghost")
 
 
@@ -352,6 +360,8 @@ def _chosen_comments(
     links: PictureLinks,
     left_out: list[str],
 ) -> tuple[Comment, ...]:
+    """Return the comments for the task, shortened together. Those of Resolver are only used if they
+    are questions or answers, and those of others if the requester could see them."""
     chosen: list[Comment] = []
     late_comments: list[tuple[str, str]] = []
     own_count = skipped_count = hidden_count = 0
@@ -377,23 +387,27 @@ def _chosen_comments(
             )
             chosen.append(task_comment.model_copy(update={"skipped": skipped_count}))
             skipped_count = 0
-    _report_late_comments(late_comments, read_comments.unread_later, left_out)
-    if hidden_count:
-        left_out.append(describe_minimized(hidden_count))
-    if own_count:
-        left_out.append(
-            f"{own_count} earlier comments of Resolver"
-            if own_count > 1
-            else "an earlier comment of Resolver"
-        )
     kept_comments = shorten_thread(chosen, MAX_CONVERSATION_CHARACTERS)
-    dropped = read_comments.skipped + len(chosen) - len(kept_comments)
+    dropped_count = read_comments.skipped + len(chosen) - len(kept_comments)
+    _report_late_comments(late_comments, read_comments.unread_later, left_out)
+    _report_comment_counts(hidden_count, own_count, dropped_count, left_out)
+    return kept_comments
+
+
+def _report_comment_counts(hidden: int, own: int, dropped: int, left_out: list[str]) -> None:
+    """Report the numbers of comments left out because maintainers have hidden them, because they
+    are Resolver's own, and for length."""
+    if hidden:
+        left_out.append(describe_minimized(hidden))
+    if own:
+        left_out.append(
+            f"{own} earlier comments of Resolver" if own > 1 else "an earlier comment of Resolver"
+        )
     if dropped:
         left_out.append(
             f"{dropped} comment{'' if dropped == 1 else 's'} between the oldest and the newest: "
             "the conversation is too long"
         )
-    return kept_comments
 
 
 def _report_late_comments(
@@ -488,7 +502,7 @@ class _Comment(DeferredModel):
     created_at: datetime
 
 
-class ThreadNews:
+class NewComments:
     """Returns each new comment of a conversation once, in order. Not thread-safe.
 
     since: comments from this time on are returned.
@@ -512,7 +526,9 @@ class ThreadNews:
     def read(self) -> list[NewComment]:
         """Return the comments that are new since the last call. Raises ForgeError."""
         name = self._repository.full_name
-        with self._access.asking(f"read the comments of {name}#{self._number}", "issues: read"):
+        with self._access.wrap_errors(
+            f"read the comments of {name}#{self._number}", "issues: read"
+        ):
             rows = self._listing()
             comments, invalid_count = read_rows(_Comment, rows or [])
         if invalid_count:

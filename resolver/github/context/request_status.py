@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from resolver.config.lazy_module import lazy_module
+from resolver.config.startup import lazy_module
 from resolver.models.base import DeferredModel
 from resolver.models.run import Trigger, TriggerKind
 
@@ -135,11 +135,11 @@ def _read_requested_accounts(
     """
     number, name = trigger.subject or 0, trigger.repository
     if trigger.kind is TriggerKind.ISSUE_ASSIGNED:
-        with access.asking(f"read the assignees of {name}#{number}", "issues: read"):
+        with access.wrap_errors(f"read the assignees of {name}#{number}", "issues: read"):
             return tuple(user.login for user in repository.get_issue(number).assignees)
     if trigger.kind is TriggerKind.REVIEW_REQUESTED:
         owner = name.partition("/")[0]
-        with access.asking(f"read the reviewers of {name}#{number}", "pull requests: read"):
+        with access.wrap_errors(f"read the reviewers of {name}#{number}", "pull requests: read"):
             pull = repository.get_pull(number)
             teams = [f"{owner}/{team.slug}" for team in pull.requested_teams]
             return (*(user.login for user in pull.requested_reviewers), *teams)
@@ -153,7 +153,7 @@ def _read_conversation(access: "GitHubAccess", trigger: Trigger) -> RequestStatu
     if has_comment:
         variables["comment"] = trigger.comment_node
     operation = f"look at the request on {trigger.repository}#{number} again"
-    with access.asking(operation, "issues: read"):
+    with access.wrap_errors(operation, "issues: read"):
         query = _query(has_comment=has_comment)
         answer = resources.query_graphql(
             access, query, variables, nullable_fields=("subject", "comment")

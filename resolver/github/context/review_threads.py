@@ -221,11 +221,11 @@ class ClosedIssue(_Answer):
 _Item = TypeVar("_Item", bound=_Answer)
 
 
-class Conversation:
+class ConversationReader:
     """Reads the threads, reviews and linked issues of a pull request, page by page.
 
-    The methods raise what `GitHubAccess.asking` turns into a ForgeError. The attribute `is_cut` is
-    True once something was not read, because of a limit or a missing permission.
+    The methods raise what `GitHubAccess.wrap_errors` turns into a ForgeError. The attribute
+    `is_cut` is True once something was not read, because of a limit or a missing permission.
 
     trigger: the trigger on this pull request. The review or threads that it is about are read even
     if they are beyond the limit.

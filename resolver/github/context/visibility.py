@@ -78,7 +78,7 @@ def minimized_comments(
     """
     unwanted: set[str] = set()
     try:
-        with access.asking("read which comments are hidden", "issues: read"):
+        with access.wrap_errors("read which comments are hidden", "issues: read"):
             for start in range(0, len(ids), PAGE_SIZE):
                 page_ids = ids[start : start + PAGE_SIZE]
                 nodes = query_graphql(access, _QUERY, {"ids": page_ids})["nodes"]
@@ -148,8 +148,8 @@ def original_text(
 
     Its body is "" if it was edited since, because GitHub's API doesn't return the earlier one.
 
-    updated_at: when the issue was last changed. Raises what `GitHubAccess.asking` turns into a
-    ForgeError.
+    updated_at: when the issue was last changed. Raises what `GitHubAccess.wrap_errors` turns
+    into a ForgeError.
     """
     if trigger.kind is TriggerKind.COMMAND_LINE or utc(updated_at) < trigger.at:
         return current

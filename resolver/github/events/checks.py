@@ -1,4 +1,4 @@
-"""Parse events about failed checks into triggers.
+"""Parses events about failed checks into triggers.
 
 Checks count on the default branch and on branches that Resolver created. GitHub reports workflows
 of GitHub Actions with `workflow_run`, any other check with `check_suite` (and with `check_run`,
@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import Field
 
 from resolver.config.templates import render
-from resolver.github.events.listening import ListeningPolicy
-from resolver.github.events.payloads import Moment, Payload, RepositoryPayload, User
+from resolver.github.events.payloads import Payload, RepositoryPayload, User, UtcDatetime
 from resolver.github.events.permission import IgnoredEvent
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.text.markdown import single_line
 from resolver.models.run import Actor, Trigger, TriggerKind
 
@@ -82,7 +82,7 @@ class CheckTarget(Payload):
     head_sha: str = Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
     head_branch: str | None = None
     conclusion: str | None = None
-    updated_at: Moment
+    updated_at: UtcDatetime
     pull_requests: tuple[CheckedPull, ...] | None = None
 
 
@@ -167,7 +167,7 @@ class StatusEvent(Payload):
     state: str
     context: str = ""
     branches: tuple[StatusBranch, ...] = ()
-    updated_at: Moment
+    updated_at: UtcDatetime
     repository: CheckedRepository
     sender: User
 
@@ -186,7 +186,7 @@ def check_key(repository: str, commit: str) -> str:
     return f"check_failed:{repository.casefold()}:{commit}"
 
 
-def from_check(
+def trigger_from_check(
     name: str, payload: Mapping[str, Any], policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for a check event, or the reason why there is none.

@@ -1,4 +1,4 @@
-"""Find a mention that a person really wrote, and parse the text after it into an instruction.
+"""Finds a mention that a person really wrote, and parses the text after it into an instruction.
 
 A mention counts in prose, not in code, quotes, links or HTML. The text is parsed as GitHub parses
 it. Every possible mention is replaced by a number before parsing, so that a mention found in the
@@ -18,7 +18,8 @@ from markdown_it.token import Token
 from resolver.github.text.hidden_text import end_of_readable, strip_hidden
 from resolver.github.text.markdown import markdown_parser
 from resolver.models.approval import split_decision_number
-from resolver.models.run import Command, Extension, FrozenModel
+from resolver.models.base import FrozenModel
+from resolver.models.run import Command, Extension
 
 _NUMBERED_PLACEHOLDER = re.compile("\ue000([0-9]+)\ue001")
 _FORGED_PLACEHOLDER = re.compile("[\ue000\ue001]|&#(?:x0*e00[01]|0*5734[45]);", re.I)
@@ -276,7 +277,7 @@ def _word_set(words: str) -> frozenset[str]:
 
 _COURTESIES = _word_set("please pls thanks thank you")
 _PRAISE = _word_set("thanks thank thx cheers lgtm good great perfect awesome nice done wow cool")
-_BESIDE_PRAISE = _word_set(
+_WORDS_AROUND_PRAISE = _word_set(
     "you a lot so much many very and ok okay this that look looks to me well work job catch one"
 )
 _INTERROGATIVES = _word_set("why what how where which who when")
@@ -367,7 +368,7 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
 def asks_for_nothing(text: str) -> bool:
     """Return True if the text after a mention only thanks or praises and expects no answer."""
     words = {word for word in _words(text) if word not in _MARKS}
-    return bool(words & _PRAISE) and words <= _PRAISE | _BESIDE_PRAISE
+    return bool(words & _PRAISE) and words <= _PRAISE | _WORDS_AROUND_PRAISE
 
 
 def _words(text: str) -> list[str]:

@@ -13,10 +13,10 @@ from typing import Any
 from pydantic import Field
 
 from resolver.github.comments.markers import DASHBOARD
-from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.payloads import Issue, Payload, RepositoryPayload, User
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.quota_ledger import RUN_ID, LedgerRun, QuotaLedger
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.models.trigger import TickedBox
 
@@ -81,12 +81,12 @@ def newly_ticked(before: str, after: str) -> list[DashboardBox]:
     return [box for box, ticked in _boxes(after) if ticked and box in unticked]
 
 
-def from_box(payload: Mapping[str, Any], policy: ListeningPolicy) -> Trigger | IgnoredEvent:
+def trigger_from_box(payload: Mapping[str, Any], policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger for an edited issue, or the reason why there is none.
 
     The event is `issues` with the action `edited`. Authorization follows as for any trigger;
-    `has_box` checks that the box is one of Resolver's own. Raises pydantic's ValidationError if the
-    payload does not have the documented form.
+    `find_run_of_box` checks that the box is one of Resolver's own. Raises pydantic's
+    ValidationError if the payload does not have the documented form.
     """
     event = _Edited.model_validate(payload)
     before = event.changes.body.text if event.changes.body else ""
@@ -113,7 +113,7 @@ def from_box(payload: Mapping[str, Any], policy: ListeningPolicy) -> Trigger | I
     )
 
 
-def has_box(ledger: QuotaLedger, trigger: Trigger) -> LedgerRun | None:
+def find_run_of_box(ledger: QuotaLedger, trigger: Trigger) -> LedgerRun | None:
     """Return the run that a ticked box stands for, or None when the ledger has no such box."""
     ticked, dashboard = trigger.ticked, ledger.place
     if ticked is None or dashboard is None or dashboard.number != ticked.dashboard:

@@ -1,4 +1,4 @@
-"""Parse events of issues and pull requests themselves into triggers.
+"""Parses events of issues and pull requests themselves into triggers.
 
 The events are: opened with a mention, labeled, assigned, or a review requested. GitHub sends
 several of them when an issue is opened with, for example, a mention and a label. Together they are
@@ -17,7 +17,6 @@ from resolver.github.events.commands import (
     find_instruction,
     read_instruction,
 )
-from resolver.github.events.listening import ListeningPolicy, starting_actions
 from resolver.github.events.payloads import (
     Issue,
     IssuesEvent,
@@ -28,8 +27,9 @@ from resolver.github.events.payloads import (
     User,
     snapshot_of,
 )
-from resolver.github.events.permission import IgnoredEvent, is_our_text
+from resolver.github.events.permission import IgnoredEvent, is_own_text
 from resolver.github.events.reviews import REVIEW_COMMANDS
+from resolver.github.events.starting_events import ListeningPolicy, starting_actions
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
 OPENING_WINDOW = timedelta(seconds=10)
@@ -71,7 +71,7 @@ class _IssueAction:
         return is_by_author and subject.updated_at - subject.created_at <= OPENING_WINDOW
 
 
-def from_issue(
+def trigger_from_issue(
     name: str, payload: Mapping[str, Any], policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for the event, or the reason why there is none.
@@ -128,7 +128,7 @@ def _find_request(issue_action: _IssueAction, policy: ListeningPolicy) -> str | 
     Return None without a mention, or when the text asks for nothing.
     """
     body = issue_action.subject.body or ""
-    request = None if is_our_text(body) else find_instruction(body, policy.mention)
+    request = None if is_own_text(body) else find_instruction(body, policy.mention)
     return None if request is None or asks_for_nothing(request) else request
 
 

@@ -1,4 +1,4 @@
-"""Parse a GitHub event into a trigger, or into the reason why it starts no work.
+"""Parses a GitHub event into a trigger, or into the reason why it starts no work.
 
 No network is used. Authorization follows in `resolver.github.events.permission`.
 
@@ -14,16 +14,15 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from resolver.github.events.checks import CHECK_EVENTS, from_check
+from resolver.github.events.checks import CHECK_EVENTS, trigger_from_check
 from resolver.github.events.commands import (
     Instruction,
     asks_for_nothing,
     find_instruction,
     read_instruction,
 )
-from resolver.github.events.dashboard_boxes import from_box
-from resolver.github.events.issues import from_issue
-from resolver.github.events.listening import ListeningPolicy, find_starting_event
+from resolver.github.events.dashboard_boxes import trigger_from_box
+from resolver.github.events.issues import trigger_from_issue
 from resolver.github.events.payloads import (
     IssueCommentEvent,
     Payload,
@@ -35,9 +34,10 @@ from resolver.github.events.permission import (
     IgnoredEvent,
     MalformedEvent,
     automation_reason,
-    is_our_text,
+    is_own_text,
 )
-from resolver.github.events.reviews import from_review
+from resolver.github.events.reviews import trigger_from_review
+from resolver.github.events.starting_events import ListeningPolicy, find_starting_event
 from resolver.github.text.markdown import shorten_text
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
@@ -57,7 +57,7 @@ DISPATCH_COMMANDS = frozenset(
         Command.PUBLISH,
     }
 )
-"""Commands that a dispatch can give: those that need no comment for a run at work to find."""
+"""Commands that a dispatch can give: those that an active run need not find in a comment."""
 
 SWEEP_INPUTS = frozenset({"sweep_issues", "sweep_total"})
 """Inputs that a workflow passes on to a sweep, spelled like the settings."""
@@ -99,7 +99,7 @@ class Inputs(Payload):
     agent: str = Field(default="", max_length=65)
 
 
-def from_dispatch(
+def trigger_from_dispatch(
     name: str,
     payload: Mapping[str, Any],
     policy: ListeningPolicy,
@@ -132,18 +132,9 @@ def from_dispatch(
     number = _NUMBER.fullmatch(inputs.issue)
     if number is None:
         return MalformedEvent(f"the input `issue` is not an issue number: {_quote(inputs.issue)}")
-    text = find_instruction(inputs.instruction, policy.mention)
-    text = inputs.instruction if text is None else text
-    if inputs.agent:
-        agent = _NAME.fullmatch(inputs.agent)
-        if agent is None:
-            return MalformedEvent(f"the input `agent` is not a valid name: {_quote(inputs.agent)}")
-        text = f"/{agent[1]} {text}"
-    instruction = read_instruction(text, pull_request=True)
-    if instruction.command not in DISPATCH_COMMANDS:
-        return MalformedEvent(
-            f"{instruction.command.value} is only possible in a comment, not by a dispatch"
-        )
+    instruction = _instruction_of(inputs, policy.mention)
+    if isinstance(instruction, MalformedEvent):
+        return instruction
     sender = event.sender
     return Trigger(
         key=f"{name}:{arrival.id}",
@@ -157,6 +148,24 @@ def from_dispatch(
         extension=instruction.extension,
         at=arrival.at,
     )
+
+
+def _instruction_of(inputs: Inputs, mention: str) -> Instruction | MalformedEvent:
+    """Return what the inputs ask for. The instruction may begin with the mention, as in a comment,
+    and the input `agent` stands for the name of an agent at its beginning."""
+    text = find_instruction(inputs.instruction, mention)
+    text = inputs.instruction if text is None else text
+    if inputs.agent:
+        agent = _NAME.fullmatch(inputs.agent)
+        if agent is None:
+            return MalformedEvent(f"the input `agent` is not a valid name: {_quote(inputs.agent)}")
+        text = f"/{agent[1]} {text}"
+    instruction = read_instruction(text, pull_request=True)
+    if instruction.command not in DISPATCH_COMMANDS:
+        return MalformedEvent(
+            f"{instruction.command.value} is only possible in a comment, not by a dispatch"
+        )
+    return instruction
 
 
 def asks_for_sweep(name: str, payload: Mapping[str, Any]) -> bool:
@@ -264,15 +273,15 @@ def _read(
     if name == "issue_comment":
         return _from_comment(IssueCommentEvent.model_validate(payload), policy)
     if name == "issues" and payload.get("action") == "edited":
-        return from_box(payload, policy)
+        return trigger_from_box(payload, policy)
     if name in {"issues", "pull_request"}:
-        return from_issue(name, payload, policy)
+        return trigger_from_issue(name, payload, policy)
     if name in {"pull_request_review", "pull_request_review_comment"}:
-        return from_review(name, payload, policy)
+        return trigger_from_review(name, payload, policy)
     if name in DISPATCH_EVENTS:
-        return from_dispatch(name, payload, policy, arrival)
+        return trigger_from_dispatch(name, payload, policy, arrival)
     if name in CHECK_EVENTS:
-        return from_check(name, payload, policy)
+        return trigger_from_check(name, payload, policy)
     return IgnoredEvent(f"{name} events start no work")
 
 
@@ -304,7 +313,7 @@ def command_of(
         denied_users: Accounts whose comments are always ignored.
     """
     account = User(login=login, id=0, type=type)
-    if is_our_text(body) or automation_reason(account, bot_login, allowed_users, denied_users):
+    if is_own_text(body) or automation_reason(account, bot_login, allowed_users, denied_users):
         return None
     instruction = find_instruction(body, mention)
     return None if instruction is None else read_instruction(instruction)
@@ -320,7 +329,7 @@ def _from_comment(event: IssueCommentEvent, policy: ListeningPolicy) -> Trigger 
     ignored = policy.ignores(author)
     if ignored:
         return ignored
-    if is_our_text(event.comment.body):
+    if is_own_text(event.comment.body):
         return IgnoredEvent("it was made by Resolver itself")
     instruction_text = find_instruction(event.comment.body or "", policy.mention)
     if instruction_text is None:

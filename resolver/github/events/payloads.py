@@ -22,7 +22,7 @@ def _utc(moment: datetime) -> datetime:
         raise ValueError("it is not a valid time") from None
 
 
-Moment = Annotated[datetime, AfterValidator(_utc)]
+UtcDatetime = Annotated[datetime, AfterValidator(_utc)]
 """A point in time, converted to UTC."""
 
 
@@ -73,8 +73,8 @@ class SubjectPayload(Payload):
     labels: tuple[Label, ...] | None = None
     milestone: Milestone | None = None
     assignees: tuple[User | None, ...] | None = None
-    created_at: Moment
-    updated_at: Moment
+    created_at: UtcDatetime
+    updated_at: UtcDatetime
 
 
 class Issue(SubjectPayload):
@@ -90,7 +90,7 @@ class IssueComment(Payload):
     node_id: str = ""
     body: str | None = None
     user: User | None = None
-    created_at: Moment
+    created_at: UtcDatetime
 
 
 class HeadPayload(Payload):
@@ -131,8 +131,8 @@ class ReviewCommentPayload(Payload):
     pull_request_review_id: int | None = None
     body: str | None = None
     user: User | None = None
-    created_at: Moment
-    updated_at: Moment
+    created_at: UtcDatetime
+    updated_at: UtcDatetime
 
 
 class ReviewPayload(Payload):
@@ -143,7 +143,7 @@ class ReviewPayload(Payload):
     commit_id: str | None = None
     body: str | None = None
     user: User | None = None
-    submitted_at: Moment | None = None
+    submitted_at: UtcDatetime | None = None
 
 
 class Event(Payload):

@@ -1,4 +1,4 @@
-"""Decide whose events are ignored, and who may start work.
+"""Decides whose events are ignored, and who may start work.
 
 People with write access, and those on the allow-lists, may start work. An `author_association`
 never grants permission.
@@ -56,7 +56,7 @@ def automation_reason(
     return None
 
 
-def is_our_text(body: str | None) -> bool:
+def is_own_text(body: str | None) -> bool:
     """Return True if the text begins with one of Resolver's markers.
 
     With a personal access token, Resolver writes as a person whose login is not known here. A text

@@ -1,4 +1,4 @@
-"""Decide whether a request may start work now under the quotas.
+"""Decides whether a request may start work now under the quotas.
 
 The decision considers what the conversation, the user and the repository have used today, and how
 long bots have been answering each other. It reads and writes nothing. A run counts on the UTC day
@@ -100,7 +100,7 @@ def decide_quota(
     An earlier attempt of the same request is not counted as another run; its cost is counted.
 
     When the ledger can't be read, a person's request is granted and a bot's is refused, because a
-    loop of bots could not be told from work. Each run has its own limits in either case.
+    loop of bots could not be distinguished from work. Each run has its own limits in either case.
     """
     result = _check_bot_chain(ledger, request, limits) or _check_daily_quotas(
         ledger, request, limits, now
@@ -162,7 +162,7 @@ def _check_daily_quotas(
     ledger: QuotaLedger, request: QuotaRequest, limits: QuotaLimits, now: datetime
 ) -> QuotaExceeded | float:
     """Return the US dollars left today, or the refusal of the first quota that is reached."""
-    today = [run for run in ledger.runs if day_of(run.at) == day_of(now) or run.is_at_work(now)]
+    today = [run for run in ledger.runs if day_of(run.at) == day_of(now) or run.is_active(now)]
     quotas: list[tuple[Ceiling, str, QuotaBound, Callable[[LedgerRun], bool]]] = [
         ("thread", "this thread", limits.thread, lambda run: run.thread == request.thread),
         ("repository", "this repository", limits.repository, lambda _: True),

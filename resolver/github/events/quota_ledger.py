@@ -3,7 +3,7 @@
 Anyone with push access can write to the ledger, so its content is not trusted. A line that is not a
 valid entry is skipped and counted, and no entry has a free-text field, so the ledger can't carry
 instructions to a model. The names of agents, models and labels have a limited form. This module
-does not know where the ledger is stored; see `resolver.runs.quotas.ledger_ref`.
+does not know where the ledger is stored; see `resolver.storage.ledger_ref`.
 """
 
 import re
@@ -108,7 +108,7 @@ class LedgerRun(_Line):
         reserved: US dollars reserved for the current attempt, in addition to `cost`.
         cost: US dollars of all replies with a known price, over all attempts.
         unpriced: Number of replies without a known price.
-        ending: How the run ended, as in its final comment; "" while it is at work.
+        ending: How the run ended, as in its final comment; "" while it is active.
         attempts: How often the run was started.
         opened: Number of the pull request that it opened; 0 for none.
         job: Id of the GitHub Actions workflow run (GITHUB_RUN_ID); 0 for none.
@@ -135,16 +135,16 @@ class LedgerRun(_Line):
     job: Number = 0
     stop_by: Login = ""
 
-    def is_at_work(self, now: datetime) -> bool:
-        """Return True if the run may still be at work.
+    def is_active(self, now: datetime) -> bool:
+        """Return True if the run may still be active.
 
-        A run that never recorded its end counts as at work until its reservation expires.
+        A run that never recorded its end counts as active until its reservation expires.
         """
         return not self.ending and now < self.until
 
     def counts(self, now: datetime) -> float:
         """Return the US dollars that count against a quota: the cost and any active reservation."""
-        return self.cost + (self.reserved if self.is_at_work(now) else 0.0)
+        return self.cost + (self.reserved if self.is_active(now) else 0.0)
 
 
 class LedgerRefusal(_Line):
@@ -269,7 +269,7 @@ class QuotaLedger:
     def with_run(self, run: LedgerRun) -> "QuotaLedger":
         """Return a copy in which `run` replaces the run with the same key."""
         others = (other for other in self.runs if other.key != run.key)
-        return replace(self, runs=tuple(sorted((*others, run), key=lambda each: each.at)))
+        return replace(self, runs=tuple(sorted((*others, run), key=lambda listed: listed.at)))
 
     def pull_request(self, number: int) -> LedgerPullRequest | None:
         """Return the entry of a pull request, or None."""
@@ -278,7 +278,7 @@ class QuotaLedger:
     def with_pull_request(self, pull: LedgerPullRequest) -> "QuotaLedger":
         """Return a copy in which `pull` replaces the entry with the same number."""
         others = (other for other in self.pull_requests if other.number != pull.number)
-        entries = sorted((*others, pull), key=lambda each: each.number)
+        entries = sorted((*others, pull), key=lambda entry: entry.number)
         return replace(self, pull_requests=tuple(entries))
 
     def with_refusal(self, refusal: LedgerRefusal) -> "QuotaLedger":
@@ -357,11 +357,11 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
                 damaged += 1
     readable = not damaged or bool(runs or days or refusals or pulls)
     return QuotaLedger(
-        runs=tuple(sorted(runs.values(), key=lambda each: each.at)),
-        refusals=tuple(sorted(refusals, key=lambda each: each.at)),
-        days=tuple(sorted(days.values(), key=lambda each: each.day)),
+        runs=tuple(sorted(runs.values(), key=lambda run: run.at)),
+        refusals=tuple(sorted(refusals, key=lambda refusal: refusal.at)),
+        days=tuple(sorted(days.values(), key=lambda day: day.day)),
         place=place,
-        pull_requests=tuple(sorted(pulls.values(), key=lambda each: each.number)),
+        pull_requests=tuple(sorted(pulls.values(), key=lambda pull: pull.number)),
         damaged=damaged,
         readable=readable,
     )
@@ -409,7 +409,7 @@ def serialize_ledger(ledger: QuotaLedger, now: datetime) -> bytes:
 def _sum_up_old_entries(ledger: QuotaLedger, now: datetime) -> QuotaLedger:
     """Reduce old entries, and those beyond the maximum numbers, to the sums of their days."""
     first_day = day_of(now - timedelta(days=RUN_RETENTION_DAYS))
-    runs = [run for run in ledger.runs if day_of(run.at) >= first_day or run.is_at_work(now)]
+    runs = [run for run in ledger.runs if day_of(run.at) >= first_day or run.is_active(now)]
     runs = runs[-MAX_RUNS:]
     refusals = [refusal for refusal in ledger.refusals if day_of(refusal.at) >= first_day][
         -MAX_REFUSALS:

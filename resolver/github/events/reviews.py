@@ -1,12 +1,12 @@
-"""Parse a review, or a comment on the code of a pull request, into a trigger.
+"""Parses a review, or a comment on the code of a pull request, into a trigger.
 
 One submitted review is one request, however many events it causes: all of them have the same key,
 and the run reads the review's other parts from GitHub. GitHub treats a single comment on a line as
 a review of its own, and so does this module. Which review threads the review asks about and what it
 says as a whole is the same whichever of its events arrived first. No network is used.
 
-Commands that control a run at work belong into the conversation of the pull request, where
-everybody who waits for the run sees them. In a review they are ignored.
+Commands that control an active run belong in the conversation of the pull request, where everybody
+who waits for the run sees them. In a review they are ignored.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import Any
 
 from resolver.github.events.commands import asks_for_nothing, find_instruction, read_instruction
-from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.payloads import (
     PullRequestEvent,
     ReviewCommentEvent,
@@ -23,7 +22,8 @@ from resolver.github.events.payloads import (
     User,
     snapshot_of,
 )
-from resolver.github.events.permission import IgnoredEvent, is_our_text
+from resolver.github.events.permission import IgnoredEvent, is_own_text
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.pull_request import (
     AuthoredText,
     PullRequestContext,
@@ -114,8 +114,8 @@ def whole_request(
 def _find_body_request(trigger: Trigger, pull: PullRequestContext, mention: str) -> str | None:
     """Return what the review's own body asks, or None when it does not mention Resolver."""
     for review in pull.reviews:
-        if review.words.id == trigger.review_id and _is_author(review.words, trigger):
-            return find_instruction(review.words.body, mention)
+        if review.text.id == trigger.review_id and _is_author(review.text, trigger):
+            return find_instruction(review.text.body, mention)
     # The body was edited after the request and is not used; the event holds the original text.
     submitted = trigger.kind is TriggerKind.REVIEW_SUBMITTED
     return trigger.instruction if submitted and trigger.review_id is not None else None
@@ -186,7 +186,7 @@ class _SubmittedText:
     commit: str = ""
 
 
-def from_review(
+def trigger_from_review(
     name: str, payload: Mapping[str, Any], policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for the event, or the reason why there is none.
@@ -234,7 +234,7 @@ def _make_trigger(
     event: PullRequestEvent, text: _SubmittedText, mention: str
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for a text of a review, or the reason why it asks for nothing."""
-    if is_our_text(text.body):
+    if is_own_text(text.body):
         return IgnoredEvent("it was made by Resolver itself")
     instruction = find_instruction(text.body, mention)
     if instruction is None:

@@ -1,4 +1,4 @@
-"""Turn an issue that has the label into the trigger of its labeling.
+"""Turns an issue that has the label into the trigger of its labeling.
 
 A sweep uses it for labels whose event was never handled. The trigger equals the one that the event
 would have made, so that work which the event did start is found.

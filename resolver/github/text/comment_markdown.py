@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from markdown_it.tree import SyntaxTreeNode
 
 from resolver.github.text.markdown import (
+    block_parser,
     code_span,
     fence,
     join_line_parts,
@@ -24,8 +25,8 @@ from resolver.github.text.markdown import (
     visible,
     without_bot_commands,
 )
-from resolver.trace.markdown import utf16_length
 from resolver.trace.plain import plural
+from resolver.trace.untrusted_text import utf16_length
 
 MAX_SOURCE_CHARACTERS = 20_000
 """Maximum number of characters of a model's text that are used."""
@@ -200,7 +201,7 @@ _OPEN = re.compile(r"<details\b", re.I)
 _CLOSE = re.compile(r"</details\s*>", re.I)
 
 
-def fit(markdown: str, limit: int) -> str:
+def shorten_markdown(markdown: str, limit: int) -> str:
     """Return `markdown` shortened to `limit` UTF-16 units, "" if that is impossible.
 
     The first and last blocks are kept whole, with a line between them that says how much was left
@@ -226,7 +227,7 @@ def fit(markdown: str, limit: int) -> str:
 
 def is_closed(markdown: str) -> bool:
     """Return True if text after `markdown` would be a paragraph outside of all constructs."""
-    tokens = markdown_parser().parse(f"{markdown}\n\n{_SENTINEL}\n")
+    tokens = block_parser().parse(f"{markdown}\n\n{_SENTINEL}\n")
     if len(tokens) < 3 or tokens[-3].type != "paragraph_open" or tokens[-3].level != 0:
         return False
     html = "".join(token.content for token in tokens if token.type == "html_block")
@@ -242,7 +243,7 @@ def _units(markdown: str) -> list[str]:
     lines = markdown.split("\n")
     units: list[str] = []
     start = depth = 0
-    for token in markdown_parser().parse(markdown):
+    for token in block_parser().parse(markdown):
         if token.level != 0 or token.map is None:
             continue
         if token.type == "html_block":

@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from resolver.github.text.drawn import strip_drawn
+from resolver.github.text.drawings import strip_hidden_drawings
 from resolver.github.text.markdown import (
     block_parser,
     link_parser,
@@ -110,11 +110,11 @@ def _strip_shown_as_nothing(text: str, removals: Counter[str]) -> str:
         visible_text = _strip_block_text(visible_text, removals)
         visible_text = _strip_definitions(visible_text, removals)
         if visible_text == previous:
-            visible_text = strip_drawn(visible_text, code_regions(visible_text), removals)
+            visible_text = strip_hidden_drawings(visible_text, code_regions(visible_text), removals)
         if visible_text == previous:
             break
     else:
-        visible_text = strip_drawn(visible_text, code_regions(visible_text), removals)
+        visible_text = strip_hidden_drawings(visible_text, code_regions(visible_text), removals)
     if has_hidden_html(visible_text):
         # What looked like code to this module is not code to the parser: clean everything.
         for _ in range(_MAX_PASSES):

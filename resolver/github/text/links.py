@@ -128,7 +128,7 @@ def _pictures(text: str) -> list[_Picture]:
         if not _is_in(code, tag.start()):
             url, alt = _read_image_tag(tag[0])
             pictures.append(_Picture(tag.start(), tag.end(), url, alt))
-    return sorted(pictures, key=lambda each: (each.start, -each.end))
+    return sorted(pictures, key=lambda picture: (picture.start, -picture.end))
 
 
 def _read_image_tag(tag: str) -> tuple[str, str]:
@@ -215,14 +215,14 @@ _ISSUE_REFERENCE = re.compile(
 )
 
 
-class Named(NamedTuple):
+class IssueReference(NamedTuple):
     """A reference. `repository` is OWNER/NAME as written, "" for the repository of the text."""
 
     repository: str
     number: int
 
 
-def references_in(text: str, host: str) -> Iterator[Named]:
+def references_in(text: str, host: str) -> Iterator[IssueReference]:
     """Yield the references in order, including duplicates.
 
     `host` is the forge's host name, with the port if it has one. URLs of other hosts are skipped.
@@ -236,6 +236,6 @@ def references_in(text: str, host: str) -> Iterator[Named]:
             continue
         if match["url"]:
             if match["host"].casefold() == host.casefold():
-                yield Named(match["url_repository"], int(match["url_number"]))
+                yield IssueReference(match["url_repository"], int(match["url_number"]))
         else:
-            yield Named(match["repository"] or "", int(match["number"] or match["gh"]))
+            yield IssueReference(match["repository"] or "", int(match["number"] or match["gh"]))

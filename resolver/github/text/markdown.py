@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from markdown_it import MarkdownIt
 
 from resolver.security.invisible_text import without_invisible
-from resolver.trace.markdown import fenced, inline_code
+from resolver.trace.untrusted_text import fenced, inline_code
 
 WORD_JOINER = "\u2060"
 """A zero-width character that breaks a command after its first character."""
@@ -259,7 +259,7 @@ def without_notifications(text: str, *, own_issue: int | None = None) -> str:
     return without_bot_commands(quiet)
 
 
-def title(text: str, *, own_issue: int | None = None) -> str:
+def format_title(text: str, *, own_issue: int | None = None) -> str:
     """Return one line for a title, 1 to 256 characters.
 
     A title may become a commit message, so mentions and references to other issues are broken with

@@ -170,14 +170,14 @@ class RawHtml:
         return block[1] if block else self.end_of_lines(position)
 
     def end_of_lines(self, position: int) -> int:
-        """Return the end of the paragraph around the offset, beyond which no tag in it goes on."""
+        """Return the end of the paragraph around the offset. No tag in it continues beyond that."""
         block = region_at(self.lines, position)
         return block[1] if block else len(self.text)
 
     def end_of_unfinished_tag(self, position: int) -> int:
         """Return where a tag without an end in its block of HTML ends; `position` if none is there.
 
-        The tag goes on in what follows the block, which matters if it hides that.
+        The tag continues in what follows the block, which matters if it hides that.
         """
         block = region_at(self.html, position)
         tag = _BLOCK_TAG.match(self.text, position, block[1]) if block else None

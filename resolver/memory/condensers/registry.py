@@ -16,33 +16,27 @@ from resolver.memory.condensers.rules import (
     Pipeline,
     RecentEvents,
 )
-from resolver.memory.condensers.summaries import FreeTextNotes, SummaryClient
+from resolver.memory.condensers.summaries import FreeTextNoteWriter, SummaryClient
 from resolver.memory.condensers.view import AgentLog, Condenser, SizeBound
 from resolver.memory.condensers.with_model import LLMAttention, LLMSummarizing, StructuredSummary
 
 
 @dataclass(frozen=True)
-class Parts:
+class CondenserParts:
     """Holds what condensers are built from.
 
-    open_asker: returns the condenser's model, opened only if a condenser needs it.
+    open_client: returns the condenser's model, opened only if a condenser needs it.
     writes_notes: the default condenser has its summary extended by notes of that model.
     """
 
     bound: SizeBound
-    open_asker: Callable[[], SummaryClient]
+    open_client: Callable[[], SummaryClient]
     writes_notes: bool = False
 
 
-def _importance(parts: Parts, **parameters: int) -> Condenser:
-    writer = FreeTextNotes(parts.open_asker()) if parts.writes_notes else None
+def _importance(parts: CondenserParts, **parameters: int) -> Condenser:
+    writer = FreeTextNoteWriter(parts.open_client()) if parts.writes_notes else None
     return Importance(parts.bound, writer, **parameters)
-
-
-def _amortized(_: Parts, **parameters: int) -> Condenser:
-    # In the setting, the parameter is named `most`.
-    names = {"most": "max_turns"}
-    return AmortizedForgetting(**{names.get(name, name): n for name, n in parameters.items()})
 
 
 CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
@@ -50,16 +44,16 @@ CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
     "recent": lambda _, **parameters: RecentEvents(**parameters),
     "masking": lambda _, **parameters: ObservationMasking(**parameters),
     "browser": lambda _, **parameters: BrowserOutputs(**parameters),
-    "amortized": _amortized,
+    "amortized": lambda _, **parameters: AmortizedForgetting(**parameters),
     "window": lambda parts, **parameters: ConversationWindow(parts.bound, **parameters),
     "summarizing": lambda parts, **parameters: LLMSummarizing(
-        parts.bound, parts.open_asker(), **parameters
+        parts.bound, parts.open_client(), **parameters
     ),
     "attention": lambda parts, **parameters: LLMAttention(
-        parts.bound, parts.open_asker(), **parameters
+        parts.bound, parts.open_client(), **parameters
     ),
     "structured": lambda parts, **parameters: StructuredSummary(
-        parts.bound, parts.open_asker(), **parameters
+        parts.bound, parts.open_client(), **parameters
     ),
     "importance": _importance,
 }
@@ -67,7 +61,7 @@ CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
 each accepts."""
 
 
-def make_condenser(stages: Sequence[CondenserStage], parts: Parts) -> Condenser:
+def make_condenser(stages: Sequence[CondenserStage], parts: CondenserParts) -> Condenser:
     """Build the condenser that the stages describe.
 
     A last stage is added that keeps a window of the conversation when the model reports that it
@@ -79,7 +73,7 @@ def make_condenser(stages: Sequence[CondenserStage], parts: Parts) -> Condenser:
     return Pipeline(*condensers, ConversationWindow(parts.bound, only_asked=True))
 
 
-class Condensing:
+class LogCondenser:
     """Applies a condenser to the log of one agent."""
 
     def __init__(self, condenser: Condenser) -> None:

@@ -12,7 +12,7 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase
 from resolver.events.lifecycle import Condensation
 from resolver.events.observations import BrowserOutput
-from resolver.memory.condensers.summaries import Writer
+from resolver.memory.condensers.summaries import NoteWriter
 from resolver.memory.condensers.view import Condenser, CondenserView, SizeBound, forgotten_ids
 from resolver.memory.facts import DEFAULT_MAX_LENGTH, WorkRecord
 from resolver.memory.turns import Turn
@@ -56,7 +56,7 @@ def middle_turns(view: CondenserView, keep_first: int, keep_last: int, target: i
     turns = view.turns
     end = max(keep_first, len(turns_before_last(view, keep_last, target)))
     candidates = list(turns[keep_first:end])
-    if view.wanted:
+    if view.is_requested:
         candidates += [*turns[:keep_first], *turns[end:]]
         candidates = [turn for turn in candidates if turn is not turns[-1]]
     return candidates
@@ -74,7 +74,7 @@ def select_turns(view: CondenserView, candidates: Iterable[Turn], target: int) -
             break
         chosen.append(turn)
         freed += view.freed_by_forgetting(turn)
-    return chosen if view.wanted or freed * MIN_SAVING_DIVISOR >= 2 * target else []
+    return chosen if view.is_requested or freed * MIN_SAVING_DIVISOR >= 2 * target else []
     # `target` is half of the bound, so that this compares with a tenth of the bound
 
 
@@ -224,7 +224,7 @@ class ConversationWindow:
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if not view.wanted and (self._only_if_requested or not self._bound.is_passed(view)):
+        if not view.is_requested and (self._only_if_requested or not self._bound.is_exceeded(view)):
             return None
         target = self._bound.target(view)
         turns = select_turns(
@@ -232,7 +232,7 @@ class ConversationWindow:
         )
         if turns:
             return forget(view, turns, facts_limit=max_facts_length(target))
-        return mask(maskable(view, view.turns)) if view.wanted else None
+        return mask(maskable(view, view.turns)) if view.is_requested else None
 
 
 class Pipeline:
@@ -287,7 +287,7 @@ class Importance:
     def __init__(
         self,
         bound: SizeBound,
-        writer: Writer | None = None,
+        writer: NoteWriter | None = None,
         keep_first: int = 2,
         keep_last: int = 12,
     ) -> None:
@@ -298,7 +298,7 @@ class Importance:
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if not self._bound.is_passed(view):
+        if not self._bound.is_exceeded(view):
             return None
         target = self._bound.target(view)
         masked = self._mask_ordinary(view, target)
@@ -336,7 +336,7 @@ class Importance:
                 break
             freed += view.freed_by_masking(result)
             chosen.append(result)
-        is_worth_it = view.wanted or freed * MIN_SAVING_DIVISOR >= 2 * target
+        is_worth_it = view.is_requested or freed * MIN_SAVING_DIVISOR >= 2 * target
         return mask(chosen) if is_worth_it else None
 
 

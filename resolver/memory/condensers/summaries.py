@@ -139,7 +139,7 @@ MAX_USER_MESSAGES_LENGTH = 4_000
 NOTES_TOOL = "note_state"
 
 
-class Writer(Protocol):
+class NoteWriter(Protocol):
     """Writes notes about turns that are about to be forgotten."""
 
     def write(self, view: CondenserView, turns: Sequence[Turn]) -> str:
@@ -150,22 +150,22 @@ class Writer(Protocol):
         ...
 
 
-class FreeTextNotes:
+class FreeTextNoteWriter:
     """Writes notes as free text in the model's own form."""
 
-    def __init__(self, asker: SummaryClient) -> None:
-        self._asker = asker
+    def __init__(self, client: SummaryClient) -> None:
+        self._client = client
 
     def write(self, view: CondenserView, turns: Sequence[Turn]) -> str:
-        """See `Writer`."""
+        """See `NoteWriter`."""
         question = render(
             "memory/summarize.md.j2", **quoted_texts(view, render_turns(turns), view.notes)
         )
-        completion = self._asker.ask(view, question)
+        completion = self._client.ask(view, question)
         if completion is None:
             return ""
         if not completion.text.strip():
-            self._asker.refuse("its reply was empty")
+            self._client.refuse("its reply was empty")
         return truncate_middle(completion.text.strip(), MAX_NOTES_LENGTH)
 
 
@@ -187,32 +187,32 @@ class WorkState(DeferredModel):
     open_questions: tuple[str, ...] = Field(default=(), description="what is not known yet")
 
 
-class FieldNotes:
+class StructuredNoteWriter:
     """Writes notes in fixed fields, so that the model leaves no aspect out.
 
     The model answers with a tool call if it supports tools, otherwise with JSON in its text.
     """
 
-    def __init__(self, asker: SummaryClient) -> None:
-        self._asker = asker
+    def __init__(self, client: SummaryClient) -> None:
+        self._client = client
 
     def write(self, view: CondenserView, turns: Sequence[Turn]) -> str:
-        """See `Writer`."""
+        """See `NoteWriter`."""
         fields = [(name, field.description) for name, field in WorkState.model_fields.items()]
         question = render(
             "memory/structured.md.j2",
             **quoted_texts(view, render_turns(turns), view.notes),
-            tool=self._asker.calls_tools,
+            tool=self._client.calls_tools,
             tool_name=NOTES_TOOL,
             fields=fields,
         )
-        completion = self._asker.ask(view, question, _notes_tool())
+        completion = self._client.ask(view, question, _notes_tool())
         if completion is None:
             return ""
         try:
             state = WorkState.model_validate(_parse_object(completion), extra="ignore")
         except (ValueError, ValidationError) as error:
-            self._asker.refuse(f"its reply has not the form asked for: {str(error)[:200]}")
+            self._client.refuse(f"its reply has not the form asked for: {str(error)[:200]}")
             return ""
         parts = [
             (name.replace("_", " ").capitalize(), [item[:400] for item in items[:12]])
@@ -220,7 +220,7 @@ class FieldNotes:
         ]
         notes = render("memory/structured_notes.md.j2", parts=parts).strip()
         if not notes:
-            self._asker.refuse("its reply was empty")
+            self._client.refuse("its reply was empty")
         return truncate_middle(notes, MAX_NOTES_LENGTH)
 
 
@@ -234,7 +234,7 @@ def quoted_texts(view: CondenserView, record: str, notes: str) -> dict[str, str]
 def _user_messages(view: CondenserView) -> str:
     """Return the user's messages. If they are too long: the first, which states the task, and the
     last, both truncated."""
-    messages = view.log.user_words
+    messages = view.log.user_messages
     if len("\n\n".join(messages)) <= MAX_USER_MESSAGES_LENGTH:
         return "\n\n".join(messages)
     share = MAX_USER_MESSAGES_LENGTH // 4

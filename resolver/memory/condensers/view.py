@@ -106,7 +106,7 @@ class AgentLog:
         return len(turns) - len(kept_turns), len(kept_turns) - first_forgotten
 
     @property
-    def user_words(self) -> tuple[str, ...]:
+    def user_messages(self) -> tuple[str, ...]:
         """The messages of people, in order."""
         notes = (note for turn in self._history.turns for note in turn.notes)
         return tuple(
@@ -195,7 +195,7 @@ class CondenserView:
         return int(self.size * self.density)
 
     @property
-    def wanted(self) -> bool:
+    def is_requested(self) -> bool:
         """True if the model reported that the conversation does not fit, and it is still too
         large."""
         return self.reported_size > 0 and self.size > self.reported_size * SUFFICIENT_SHARE
@@ -305,8 +305,8 @@ class Condenser(Protocol):
     def condense(self, view: CondenserView) -> Condensation | None:
         """Return what to forget now; None if nothing has to be, or can be, forgotten.
 
-        If `view.wanted` is true (the model reported that the conversation does not fit), None means
-        that nothing more can be left out.
+        If `view.is_requested` is true (the model reported that the conversation does not fit), None
+        means that nothing more can be left out.
         """
         ...
 
@@ -331,11 +331,11 @@ class SizeBound:
         window = self.window()
         return min(MAX_TOKENS, int(window * WINDOW_SHARE)) if window else MAX_TOKENS
 
-    def is_passed(self, view: CondenserView) -> bool:
+    def is_exceeded(self, view: CondenserView) -> bool:
         """Return True if the conversation has to be condensed."""
-        if not view.wanted and not self.max_tokens and view.tokens <= MIN_QUERY_TOKENS:
+        if not view.is_requested and not self.max_tokens and view.tokens <= MIN_QUERY_TOKENS:
             return False
-        return view.wanted or view.tokens > self.tokens
+        return view.is_requested or view.tokens > self.tokens
 
     def target(self, view: CondenserView) -> int:
         """Return the number of characters to condense to: half of the bound, so that condensations

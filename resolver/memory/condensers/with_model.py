@@ -13,10 +13,10 @@ from resolver.memory.condensers.rules import (
     select_turns,
 )
 from resolver.memory.condensers.summaries import (
-    FieldNotes,
-    FreeTextNotes,
+    FreeTextNoteWriter,
+    NoteWriter,
+    StructuredNoteWriter,
     SummaryClient,
-    Writer,
     quoted_texts,
     text_lines,
 )
@@ -31,16 +31,16 @@ class LLMAttention:
     least important. If the model fails, turns are ranked by what they did (`by_importance`)."""
 
     def __init__(
-        self, bound: SizeBound, asker: SummaryClient, keep_first: int = 2, keep_last: int = 12
+        self, bound: SizeBound, client: SummaryClient, keep_first: int = 2, keep_last: int = 12
     ) -> None:
         self._bound = bound
-        self._asker = asker
+        self._client = client
         self._keep_first = keep_first
         self._keep_last = keep_last
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if not self._bound.is_passed(view):
+        if not self._bound.is_exceeded(view):
             return None
         target = self._bound.target(view)
         candidates = middle_turns(view, self._keep_first, self._keep_last, target)
@@ -57,13 +57,13 @@ class LLMAttention:
             count=len(turns),
             keep=max(1, len(turns) // 2),
         )
-        completion = self._asker.ask(view, question)
+        completion = self._client.ask(view, question)
         if completion is None:
             return by_importance(turns)
         numbers = [int(text) - 1 for text in _STEP_NUMBER.findall(completion.text[:20_000])]
         needed = list(dict.fromkeys(n for n in numbers if 0 <= n < len(turns)))
         if not needed:
-            self._asker.refuse("its reply names none of the steps")
+            self._client.refuse("its reply names none of the steps")
             return by_importance(turns)
         others = [turn for number, turn in enumerate(turns) if number not in set(needed)]
         return [*others, *(turns[number] for number in reversed(needed))]
@@ -76,16 +76,16 @@ class LLMSummarizing:
     """
 
     def __init__(
-        self, bound: SizeBound, asker: SummaryClient, keep_first: int = 2, keep_last: int = 12
+        self, bound: SizeBound, client: SummaryClient, keep_first: int = 2, keep_last: int = 12
     ) -> None:
         self._bound = bound
-        self._writer: Writer = FreeTextNotes(asker)
+        self._writer: NoteWriter = FreeTextNoteWriter(client)
         self._keep_first = keep_first
         self._keep_last = keep_last
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if not self._bound.is_passed(view):
+        if not self._bound.is_exceeded(view):
             return None
         target = self._bound.target(view)
         turns = select_turns(
@@ -101,7 +101,7 @@ class StructuredSummary(LLMSummarizing):
     """The same with notes in fields: findings, decisions and next steps have a place each."""
 
     def __init__(
-        self, bound: SizeBound, asker: SummaryClient, keep_first: int = 2, keep_last: int = 12
+        self, bound: SizeBound, client: SummaryClient, keep_first: int = 2, keep_last: int = 12
     ) -> None:
-        super().__init__(bound, asker, keep_first, keep_last)
-        self._writer = FieldNotes(asker)
+        super().__init__(bound, client, keep_first, keep_last)
+        self._writer = StructuredNoteWriter(client)

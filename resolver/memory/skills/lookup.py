@@ -12,7 +12,7 @@ from resolver.events.actions import Recall
 from resolver.events.log import Event
 from resolver.events.observations import RecallResult
 from resolver.llm.embeddings import Embedder, cosine_similarity
-from resolver.memory.skills.reading import Library
+from resolver.memory.skills.library import Library
 from resolver.memory.skills.skill import Skill
 
 MIN_SIMILARITY = 0.35
@@ -26,7 +26,7 @@ MAX_MATCHES = 2
 MEANING_REASON = "it is about the same"
 
 
-class Index:
+class SkillIndex:
     """Compares a text with each skill's name, description and first 1000 characters.
 
     warn: called with a sentence for people if the embedding model fails.
@@ -37,7 +37,7 @@ class Index:
         self._warn = warn
 
     def nearest(self, text: str, skills: Sequence[Skill]) -> list[tuple[Skill, str]]:
-        """See `resolver.memory.skills.recalling.Meaning`. Never raises; a failure finds nothing."""
+        """See `TopicMatcher` in `recaller.py`. Never raises; a failure finds nothing."""
         if not text.strip() or not skills:
             return []
         descriptions = [f"{s.name}: {s.description}\n{s.body[:1000]}" for s in skills]
@@ -61,7 +61,7 @@ class Index:
         ]
 
 
-class RecordedIndex:
+class RecordedSkillIndex:
     """Returns the results of a recorded run again, without calling a model."""
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -72,7 +72,7 @@ class RecordedIndex:
         }
 
     def nearest(self, text: str, skills: Sequence[Skill]) -> list[tuple[Skill, str]]:  # noqa: ARG002
-        """See `resolver.memory.skills.recalling.Meaning`."""
+        """See `TopicMatcher` in `recaller.py`."""
         return [
             (skill, self._reason_by_name[skill.name])
             for skill in skills
@@ -98,10 +98,14 @@ def answer_recall(library: Library, action: Recall) -> RecallResult:
         skill = matches[0] if len(matches) == 1 else None
         if skill is None:
             shown_skills = matches or library.skills
-            text = catalogue(shown_skills, unknown="" if matches else query[:MAX_LINE_LENGTH])
+            text = render_skill_list(
+                shown_skills, unknown="" if matches else query[:MAX_LINE_LENGTH]
+            )
             return RecallResult(content=text, about="list", why="asked for")
     if skill is None:
-        return RecallResult(content=catalogue(library.skills), about="list", why="asked for")
+        return RecallResult(
+            content=render_skill_list(library.skills), about="list", why="asked for"
+        )
     return RecallResult(
         content=skill.body,
         about="skill",
@@ -111,7 +115,7 @@ def answer_recall(library: Library, action: Recall) -> RecallResult:
     )
 
 
-def catalogue(skills: Sequence[Skill], unknown: str = "") -> str:
+def render_skill_list(skills: Sequence[Skill], unknown: str = "") -> str:
     """Return the list of skills with their descriptions, in the order given.
 
     unknown: a query that matched no skill, to say so.

@@ -23,14 +23,14 @@ from resolver.runs.conversation.commands import RESUMING_COMMANDS, find_archived
 from resolver.runs.conversation.help import post_help
 from resolver.runs.conversation.ticks import apply_dashboard_tick
 from resolver.runs.conversation.watch import authorize_steering
-from resolver.runs.quotas.ledger_ref import LedgerRef
 from resolver.runs.resuming.continuation import (
     DECISION_COMMANDS,
-    EarlierRun,
     has_change,
     is_waiting_for_person,
 )
 from resolver.runs.wiring.sandbox import RunHost
+from resolver.storage.ledger_ref import LedgerRef
+from resolver.storage.run_store import EarlierRun
 
 CONFIRMATION_WAIT_FACTOR = 1.5
 """Multiple of the watch interval that a job waits for the active run to take a command."""
@@ -200,4 +200,4 @@ def report_no_active_run(trigger: Trigger, forge: GitHubForge, settings: Setting
         publishes=trigger.command is Command.PUBLISH,
         mention=settings.mention,
     )
-    forge.say(trigger, text.strip())
+    forge.post_answer(trigger, text.strip())

@@ -6,7 +6,7 @@ check.
 
 import heapq
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -23,22 +23,22 @@ from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Command, Continuation, Trigger, TriggerKind
 from resolver.runs.common import github_forge
 from resolver.runs.conversation.watch import CommentWatch
-from resolver.runs.quotas.ledger_ref import LedgerRef
-from resolver.runs.resuming.archive import archive_log, fetch_newest_first
 from resolver.runs.resuming.continuation import (
     DECISION_COMMANDS,
     NOTHING_KEPT,
     NOTHING_WAITS,
-    EarlierRun,
     continue_from_log,
     find_unpublished_run,
     is_change_run,
 )
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
+from resolver.storage.ledger_ref import LedgerRef
+from resolver.storage.run_refs import RunRefs, archive_log
+from resolver.storage.run_store import EarlierRun, RunStore
 
 if TYPE_CHECKING:
-    from resolver.github.comments.check_places import CheckPlaces
+    from resolver.github.comments.check_conversations import CheckConversations
     from resolver.github.github_forge import GitHubForge
 
 CLOSED_ISSUE_WINDOW = timedelta(days=14)
@@ -66,50 +66,55 @@ def locate_dispatch(
             return trigger
         return trigger.model_copy(update={"is_pull_request": pull})
     if trigger.kind is TriggerKind.CHECK_FAILED:
-        places = forge.check_places()
-        number = conversation_for_dispatch(trigger, places)
+        conversations = forge.check_conversations()
+        number = conversation_for_dispatch(trigger, conversations)
         limit = settings.automatic_run_limits.check_fixes
-        skip_reason = "" if is_rerun else _find_reason_to_skip(trigger, number, places, limit)
+        skip_reason = (
+            "" if is_rerun else _find_reason_to_skip(trigger, number, conversations, limit)
+        )
         if skip_reason or (number is None and trigger.is_pull_request):
             return IgnoredEvent(
                 skip_reason or f"Resolver has no open pull request from {trigger.branch}"
             )
         if number is None:
-            number = places.open_issue(trigger.check, trigger.branch, trigger.head)
+            number = conversations.open_issue(trigger.check, trigger.branch, trigger.head)
         return trigger.model_copy(update={"number": number})
     return trigger
 
 
-def conversation_for_dispatch(trigger: Trigger, places: "CheckPlaces") -> int | None:
+def conversation_for_dispatch(trigger: Trigger, conversations: "CheckConversations") -> int | None:
     """Return the number of the pull request, or of the open issue about this check; None if there
     is none yet. Raises ForgeError."""
     if trigger.is_pull_request:
-        return places.pull_of(trigger.branch)
-    return places.issue_of(trigger.check)
+        return conversations.find_pull_request(trigger.branch)
+    return conversations.find_issue(trigger.check)
 
 
 def _find_reason_to_skip(
-    trigger: Trigger, number: int | None, places: "CheckPlaces", limit: int
+    trigger: Trigger, number: int | None, conversations: "CheckConversations", limit: int
 ) -> str:
     """Return why no run is started for the check, "" if one is."""
-    if places.tip(trigger.branch) != trigger.head:
+    if conversations.branch_tip(trigger.branch) != trigger.head:
         return "the branch has a newer commit: its own checks count"
     since = trigger.at - CLOSED_ISSUE_WINDOW
     if not trigger.is_pull_request:
-        run_issue = places.find_issue_of_run(trigger.key, since)
+        run_issue = conversations.find_issue_of_run(trigger.key, since)
         if run_issue is not None and run_issue != number:
             return f"all failures on this commit are handled in #{run_issue}"
-        fixing_pull = places.find_fix(number) if number is not None else None
+        fixing_pull = conversations.find_fix(number) if number is not None else None
         if fixing_pull is not None:
             return f"#{fixing_pull} is open and fixes it"
     numbers = [] if number is None else [number]
     if not trigger.is_pull_request:
-        numbers += places.given_up(trigger.check, since)
+        numbers += conversations.abandoned_issues(trigger.check, since)
     if numbers:
         key_of = partial(check_key, trigger.repository)
-        attempt_count = places.attempts(numbers, trigger.branch, key_of, trigger.head)
+        attempt_count = conversations.count_attempts(numbers, trigger.branch, key_of, trigger.head)
         if attempt_count >= limit:
-            return f"it was tried {attempt_count} times on #{numbers[0]} (max_check_fixes)"
+            return (
+                f"it was tried {attempt_count} times on #{numbers[0]}, and "
+                f"`automatic_run_limits: {{check_fixes: {limit}}}` allows no more"
+            )
     return ""
 
 
@@ -130,7 +135,7 @@ def issue_of_command(trigger: Trigger, forge: "GitHubForge", issue: int | None =
         return trigger  # a dashboard box names its run
     if issue is None:
         try:
-            origin = forge.origin(trigger.number)
+            origin = forge.find_origin(trigger.number)
         except ForgeError as error:
             logger.warning("%s", error.what)  # the run will meet the same error and report it
             return trigger
@@ -142,69 +147,51 @@ def issue_of_command(trigger: Trigger, forge: "GitHubForge", issue: int | None =
     return trigger.model_copy(update={"issue": issue, "snapshot": None})
 
 
-def repository_clone_url(settings: Settings, repository: str) -> str:
-    """Return the URL that a repository is cloned from and pushed to."""
-    return f"{settings.github_server_url.rstrip('/')}/{repository}.git"
-
-
 def ledger_for_trigger(trigger: Trigger, settings: Settings, host: RunHost) -> LedgerRef:
     """Return the quota ledger of the trigger's repository."""
 
     def credential() -> Credential | None:
         return host.tokens.credential(settings, trigger.repository)
 
-    return LedgerRef(repository_clone_url(settings, trigger.repository), credential)
-
-
-def fetch_archived_runs(
-    trigger: Trigger, run: str, settings: Settings, host: RunHost, folder: Path
-) -> Iterator[EarlierRun]:
-    """Return the archived logs of the request's issue from before `run`, newest first.
-
-    Each is fetched when it is requested. Raises WorkspaceError, LogError or ForgeError.
-    """
-    if trigger.subject is None:
-        return iter(())
-    url = repository_clone_url(settings, trigger.repository)
-    credential = host.tokens.credential(settings, trigger.repository)
-    return fetch_newest_first(url, credential, trigger.subject, folder, before=run)
+    return LedgerRef(settings.clone_url(trigger.repository), credential)
 
 
 def find_archived_work(
     trigger: Trigger, run: str, settings: Settings, host: RunHost, folder: Path
 ) -> tuple[Trigger, EarlierRun | None]:
-    """Return the result of `find_run_to_continue` for the archived runs.
+    """Return the result of `find_run_to_continue` for the runs archived in the repository.
 
-    Raises the errors of `fetch_archived_runs`.
+    folder: gets the files of the runs that are searched. Raises WorkspaceError, LogError or
+    ForgeError.
     """
-
-    def runs(request: Trigger) -> Iterator[EarlierRun]:
-        return fetch_archived_runs(request, run, settings, host, folder / str(request.subject))
-
-    return find_run_to_continue(trigger, runs)
+    url = settings.clone_url(trigger.repository)
+    credential = host.tokens.credential(settings, trigger.repository)
+    return find_run_to_continue(trigger, run, RunRefs(url, credential, folder))
 
 
 def find_run_to_continue(
-    trigger: Trigger, runs: Callable[[Trigger], Iterator[EarlierRun]]
+    trigger: Trigger, run: str, store: RunStore
 ) -> tuple[Trigger, EarlierRun | None]:
-    """Return the earlier run to continue from, and the request as it applies to that run.
+    """Return the run from before `run` to continue from, and the request as it applies to that run.
 
     For a pull request of Resolver's, the last work was either on its issue or on the pull request
     itself, so both conversations are searched. To publish, the newest run with a change that is not
     public is returned, unless a later run of either conversation has published.
 
-    runs: returns the earlier runs of a conversation, newest first. Its errors are passed on.
+    store: of the repository. Its errors are passed on.
     """
     as_new = as_new_request(trigger)
     is_publish = trigger.command is Command.PUBLISH
     trigger_by_run: dict[str, Trigger] = {}
 
     def relevant_runs(request: Trigger) -> Iterator[EarlierRun]:
-        for run in runs(request):
+        if request.subject is None:
+            return
+        for earlier in store.runs_before(request.subject, run):
             # "continue" on a pull request continues work on it, not a review of it
-            if is_publish or request is trigger or is_change_run(run):
-                trigger_by_run[run.run] = request
-                yield run
+            if is_publish or request is trigger or is_change_run(earlier):
+                trigger_by_run[earlier.run] = request
+                yield earlier
 
     threads = (
         [relevant_runs(trigger)]
@@ -232,7 +219,7 @@ def prepare_continuation(
     if earlier is None:
         return None, (render("run/no_log.md.j2", why="").strip(),)
     try:
-        source = repository_clone_url(settings, trigger.repository)
+        source = settings.clone_url(trigger.repository)
         return continue_from_log(trigger, earlier, source, log), ()
     except LogError as error:
         if trigger.command in DECISION_COMMANDS:
@@ -311,7 +298,7 @@ def archive_run_log(result: RunResult, settings: Settings) -> None:
     is_archived = result.archived or not settings.keep_log
     if result.log is None or is_archived or request.trigger.subject is None:
         return
-    url = repository_clone_url(settings, request.trigger.repository)
+    url = settings.clone_url(request.trigger.repository)
     try:
         credential = request.host.tokens.credential(settings, request.trigger.repository)
         archive_log(request.output.folder, url, credential, request.trigger.subject, request.run)

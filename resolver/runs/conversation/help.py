@@ -5,11 +5,11 @@ import re
 
 from resolver.agents.definitions import FOLDER, MAX_DEFINITIONS, Definitions, read_definitions
 from resolver.config.settings import Settings
-from resolver.config.templates import folder, render
+from resolver.config.templates import render, template_folder
 from resolver.errors import ForgeError
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markdown import single_line
-from resolver.memory.skills.reading import (
+from resolver.memory.skills.library import (
     MICROAGENT_FOLDERS,
     SKILL_FOLDERS,
     SkillSource,
@@ -18,7 +18,7 @@ from resolver.memory.skills.reading import (
 )
 from resolver.memory.skills.skill import Origin
 from resolver.models.run import Trigger
-from resolver.runs.wiring.agents import RESERVED_NAMES, Callee, callables
+from resolver.runs.wiring.agents import RESERVED_NAMES, SlashCommand, list_slash_commands
 from resolver.runs.wiring.knowledge import Knowledge
 
 logger = logging.getLogger("resolver.runs.conversation.help")
@@ -40,15 +40,15 @@ def post_help(trigger: Trigger, forge: GitHubForge, settings: Settings) -> None:
         "comments/help.md.j2",
         mention=settings.mention,
         label=settings.label,
-        called=[
+        slash_commands=[
             {
-                "name": callee.name,
-                "description": _CELL_END.sub(r"\|", single_line(callee.description)),
+                "name": command.name,
+                "description": _CELL_END.sub(r"\|", single_line(command.description)),
             }
-            for callee in callables(_read_agents(forge), _read_skills(forge))
+            for command in list_slash_commands(_read_agents(forge), _read_skills(forge))
         ],
     )
-    forge.say(trigger, text.strip())
+    forge.post_answer(trigger, text.strip())
 
 
 def _read_agents(forge: GitHubForge) -> Definitions:
@@ -56,13 +56,13 @@ def _read_agents(forge: GitHubForge) -> Definitions:
     return read_definitions(files.get, files, RESERVED_NAMES)
 
 
-def _read_skills(forge: GitHubForge) -> list[Callee]:
+def _read_skills(forge: GitHubForge) -> list[SlashCommand]:
     files: dict[str, bytes] = {}
     for skill_folder in (*SKILL_FOLDERS, *MICROAGENT_FOLDERS):
         files |= _read_files(forge, skill_folder, MAX_SKILL_FILES)
     repository_source = SkillSource(Origin.REPOSITORY, tuple(files), files.get)
-    library = read_library([repository_source, built_in_skills(folder() / "skills")])
-    return [Callee(*task) for task in Knowledge(library).tasks]
+    library = read_library([repository_source, built_in_skills(template_folder() / "skills")])
+    return [SlashCommand(*task) for task in Knowledge(library).tasks]
 
 
 def _read_files(forge: GitHubForge, folder: str, max_files: int) -> dict[str, bytes]:

@@ -8,13 +8,13 @@ import logging
 
 from resolver.config.settings import Settings
 from resolver.errors import ResolverError
-from resolver.github.events.dashboard_boxes import has_box
+from resolver.github.events.dashboard_boxes import find_run_of_box
 from resolver.github.events.permission import authorize
 from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger, normalize_login
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Trigger
 from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
-from resolver.runs.quotas.ledger_ref import LedgerRef
+from resolver.storage.ledger_ref import LedgerRef
 
 logger = logging.getLogger("resolver.runs.conversation.ticks")
 
@@ -36,7 +36,7 @@ def apply_dashboard_tick(
     if not message:
         ledger, message = ledger_ref.change(lambda current: _with_stop(current, trigger))
     if ledger.readable:
-        update_dashboard(Dashboard(forge.board(), ledger_ref, run, settings.mention), ledger)
+        update_dashboard(Dashboard(forge.dashboards(), ledger_ref, run, settings.mention), ledger)
     return message
 
 
@@ -48,7 +48,7 @@ def _find_obstacle(
     ledger_ref: LedgerRef,
 ) -> str:
     """Return why the tick has no effect; "" if it has one."""
-    run, now = has_box(ledger, trigger), ledger_ref.now()
+    run, now = find_run_of_box(ledger, trigger), ledger_ref.now()
     if run is None:
         return "The box does not belong to the dashboard."
     # Whoever asked for a run may stop it, also without the right to start another one.
@@ -61,8 +61,8 @@ def _find_obstacle(
         except ResolverError as refused:
             return f"The box is not for {trigger.actor.login}: {refused.what}."
     if trigger.command is Command.STOP:
-        return "" if run.is_at_work(now) else "The run has ended."
-    is_active = any(other.thread == run.thread and other.is_at_work(now) for other in ledger.runs)
+        return "" if run.is_active(now) else "The run has ended."
+    is_active = any(other.thread == run.thread and other.is_active(now) for other in ledger.runs)
     return "A run is already in progress there." if is_active else ""
 
 
@@ -70,7 +70,7 @@ def _with_stop(
     ledger: QuotaLedger, trigger: Trigger
 ) -> tuple[QuotaLedger | None, tuple[QuotaLedger, str]]:
     """Return the ledger with the stop in the run's entry."""
-    run: LedgerRun | None = has_box(ledger, trigger)
+    run: LedgerRun | None = find_run_of_box(ledger, trigger)
     if run is None or run.ending:
         return None, (ledger, "The run has ended.")
     by = normalize_login(trigger.actor.login)

@@ -9,6 +9,7 @@ Actions and on the command line. They are translated to requests to the run, aft
 may send them.
 """
 
+import contextvars
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +19,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from resolver.config.github_settings import AccessPolicy
-from resolver.config.lazy_module import lazy_module
+from resolver.config.retries import RetryPolicy
 from resolver.config.settings import Settings
+from resolver.config.startup import lazy_module
 from resolver.controller.control import (
     Approve,
     Control,
@@ -33,16 +35,15 @@ from resolver.controller.control import (
 )
 from resolver.errors import NotAllowed, Refused, ResolverError, RunStopped
 from resolver.github.context.request_status import RequestStatus
-from resolver.github.events.listening import ListeningPolicy, find_event_of, full_team_names
 from resolver.github.events.permission import PermissionReader, authorize
+from resolver.github.events.starting_events import ListeningPolicy, find_event_of, full_team_names
 from resolver.github.forge import Forge
 from resolver.models.approval import split_decision_number
 from resolver.models.run import Actor, Command, Extension, Trigger, TriggerKind
-from resolver.runs.common import background_poll
 from resolver.runs.stages import RunRequest
 
 if TYPE_CHECKING:
-    from resolver.github.context.read_task import NewComment, ThreadNews
+    from resolver.github.context.read_task import NewComment, NewComments
     from resolver.github.events import parse
     from resolver.github.github_forge import GitHubForge
 else:  # only runs on GitHub need it
@@ -55,6 +56,25 @@ STEERING_COMMANDS = frozenset(
 
 STARTING_COMMANDS = frozenset({Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE})
 """The commands that start a run of their own."""
+
+
+POLL_END_SECONDS = 5.0
+"""Seconds that the end of the block waits for a poll that is under way."""
+
+
+@contextmanager
+def background_poll(poll: Callable[[threading.Event], None], name: str) -> Iterator[None]:
+    """Run `poll` in a daemon thread while the block runs. Its argument is an event that is set at
+    the end of the block."""
+    ended = threading.Event()
+    context = contextvars.copy_context()  # the log has the id of the run for this thread, too
+    thread = threading.Thread(target=context.run, args=(poll, ended), name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(POLL_END_SECONDS)
 
 
 def authorize_steering(
@@ -141,7 +161,9 @@ class CommentWatch:
     def run(self, ended: threading.Event) -> None:
         """Poll until `ended` is set. Errors are logged, and the next poll tries again."""
         forge = self.forge()
-        conversations = {number: forge.news(number, self.trigger.at) for number in self.numbers}
+        conversations = {
+            number: forge.new_comments(number, self.trigger.at) for number in self.numbers
+        }
         sent_count, unconfirmed = 0, list[Trigger]()
         is_over = False
         while not is_over and sent_count < MAX_REQUESTS:
@@ -159,7 +181,7 @@ class CommentWatch:
                 unconfirmed = []
 
     def _send_new_commands(
-        self, forge: "GitHubForge", number: int, news: "ThreadNews"
+        self, forge: "GitHubForge", number: int, news: "NewComments"
     ) -> list[Trigger]:
         """Send the new commands of a conversation to the run. Return those that are not confirmed
         yet."""
@@ -175,7 +197,7 @@ class CommentWatch:
             logger.warning("comments that steer the run could not be read: %s", error.what)
             return []
 
-    def _stop_if_withdrawn(self, forge: "GitHubForge", news: "ThreadNews") -> None:
+    def _stop_if_withdrawn(self, forge: "GitHubForge", news: "NewComments") -> None:
         """Stop the run if the comment that asked for it was deleted or no longer asks."""
         is_comment = self.trigger.kind is TriggerKind.ISSUE_COMMENT
         if not is_comment or self.trigger.comment_id not in news.changed:
@@ -293,22 +315,39 @@ def find_change_since_delivery(
 def require_standing_request(request: RunRequest, settings: Settings, forge: Forge) -> None:
     """Raise RunStopped if the request was taken back, or its requester may no longer start work.
 
-    Called immediately before the first public write of a result. A finished change is kept. Raises
-    ForgeError if GitHub can't be asked.
+    Called immediately before the first public write of a result. A finished change is kept.
+
+    If GitHub has become unavailable during the work, this waits for it as long as a write does,
+    because the result would else have to be published by a later run. Raises ForgeError if GitHub
+    can't be asked by then.
     """
     trigger = request.trigger
     if not request.publish or request.is_local or request.by_operator or trigger.number is None:
         return
-    status = forge.request_status(trigger)
-    withdrawal = find_withdrawal(trigger, status, _listening_policy(trigger, settings, forge))
-    if not withdrawal:
-        try:
-            authorize(trigger, forge, settings.access_policy)
-        except NotAllowed as refused:
-            withdrawal = refused.what
+    retries = RetryPolicy(settings.retry_seconds.github_writes)
+    withdrawal = retries.call(
+        lambda: _find_present_withdrawal(trigger, settings, forge),
+        lambda error: 0.0 if error.cause == "forge_down" else None,
+        lambda error, wait: logger.warning(
+            "run %s: %s; trying again in %.0f seconds", request.run, error.what, wait
+        ),
+    )
     if withdrawal:
         logger.warning("run %s publishes nothing: %s", request.run, withdrawal)
         raise RunStopped(f"{withdrawal} while the run was working, so nothing was published")
+
+
+def _find_present_withdrawal(trigger: Trigger, settings: Settings, forge: Forge) -> str:
+    """Ask GitHub why the request does not stand any more. Return "" if it does."""
+    status = forge.request_status(trigger)
+    withdrawal = find_withdrawal(trigger, status, _listening_policy(trigger, settings, forge))
+    if withdrawal:
+        return withdrawal
+    try:
+        authorize(trigger, forge, settings.access_policy)
+    except NotAllowed as refused:
+        return refused.what
+    return ""
 
 
 def require_current_delivery(

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from resolver.config.lazy_module import lazy_module
 from resolver.config.settings import Settings
+from resolver.config.startup import lazy_module
 from resolver.controller.control import Control, Stop
 from resolver.errors import (
     ForgeError,
@@ -37,6 +37,7 @@ from resolver.github.events.quota_decision import (
     decide_quota,
 )
 from resolver.github.events.quota_ledger import (
+    MAX_DOLLARS,
     LedgerRefusal,
     LedgerRun,
     LedgerVersion,
@@ -47,12 +48,12 @@ from resolver.github.events.quota_ledger import (
 )
 from resolver.github.forge import AuthoredComment, DashboardForge, Forge
 from resolver.models.run import Command, Trigger, TriggerKind
-from resolver.runs.common import background_poll
-from resolver.runs.quotas.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
+from resolver.runs.conversation.watch import background_poll
 from resolver.runs.quotas.pull_request_entries import add_work_to_ledger, published_work
-from resolver.runs.resuming.archive import log_commit, obsolete_logs, runs_of_issue
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS
+from resolver.storage.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
+from resolver.storage.run_refs import log_commit, obsolete_logs, runs_of_issue
 
 if TYPE_CHECKING:
     from resolver.runs.quotas import dashboard
@@ -92,12 +93,11 @@ def quota_limits_of(settings: Settings) -> QuotaLimits:
 
 def ledger_for_run(request: RunRequest, settings: Settings) -> LedgerRef:
     """Return the ledger of the repository that a run works on."""
-    server = settings.github_server_url.rstrip("/")
-    url = f"{server}/{request.trigger.repository}.git"
+    url = settings.clone_url(request.trigger.repository)
     return LedgerRef(url, lambda: request.credential(settings), request.now)
 
 
-def rerun_digest(key: str) -> str:
+def ledger_key(key: str) -> str:
     """Return the digest of a trigger's key that identifies the request in the ledger."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
@@ -122,7 +122,7 @@ def reserve_quota(
 
     Raises QuotaReached, marked silent if the conversation was notified today already.
     """
-    board = forge.board() if _has_quota(request) else None
+    board = forge.dashboards() if _has_quota(request) else None
     limits = quota_limits_of(settings)
     if board is None or (limits == QuotaLimits() and not settings.dashboard):
         return AcceptedRun(snapshot=snapshot)
@@ -199,7 +199,7 @@ def show_run_on_dashboard(
     request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
 ) -> None:
     """Show the run on the dashboard. An error is logged as a warning."""
-    board = forge.board() if settings.dashboard and accepted.reservation else None
+    board = forge.dashboards() if settings.dashboard and accepted.reservation else None
     if board is not None:
         ledger_ref = ledger_for_run(request, settings)
         ledger = _read_or_unreadable(ledger_ref)
@@ -219,30 +219,26 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
     was_interrupted = values.accepted is None and report.ending is Ending.STOPPED
     if reservation is None and not (was_interrupted and _has_quota(request)):
         return False
-    key = reservation.key if reservation else rerun_digest(request.trigger.key)
+    key = reservation.key if reservation else ledger_key(request.trigger.key)
     cost, unpriced = 0.0, 0
     if values.log is not None:
         cost, unpriced = cost_of_run(values.log.state.events, request.run)
-    pull = values.publication.pull_request
     now = request.now()
 
     def close(ledger: QuotaLedger) -> tuple[QuotaLedger | None, QuotaLedger]:
         entry = ledger.run_of(key) or reservation
         if entry is None or (reservation is None and entry.run != request.run):
             return None, ledger
+        # Add to the cost at the time of the reservation, not to the entry's: a push that was made
+        # although its answer was lost is repeated, and must not count twice.
         counted_from = reservation or entry
-        closed = entry.model_copy(
-            update={
-                "ending": report.ending.value,
-                "cost": min(counted_from.cost + cost, 1_000_000.0),
-                "unpriced": counted_from.unpriced + unpriced,
-                "reserved": 0.0,
-                "seconds": max(0.0, round((now - counted_from.at).total_seconds(), 1)),
-                "opened": (pull.number or 0) if pull else 0,
-            }
+        total = min(counted_from.cost + cost, MAX_DOLLARS)
+        closed = _end_entry(entry, values, report.ending, (now - counted_from.at).total_seconds())
+        with_run = ledger.with_run(
+            closed.model_copy(update={"cost": total, "unpriced": counted_from.unpriced + unpriced})
         )
         attempt = closed.model_copy(update={"cost": cost, "unpriced": unpriced})
-        updated = add_work_to_ledger(ledger.with_run(closed), attempt, published_work(values))
+        updated = add_work_to_ledger(with_run, attempt, published_work(values))
         return updated, updated
 
     ledger_ref = ledger_for_run(request, settings)
@@ -253,7 +249,7 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
         ledger, version = ledger_ref.change_from(version_before, close, log_push)
         # Without a change of the ledger, nothing was pushed.
         archived = bool(log_push.commits) and version.pushed
-        board = forge.board()
+        board = forge.dashboards()
         if board is not None:
             _update_dashboard(request, settings, board, ledger_ref, ledger)
     except LeaseLost:  # the process that continues the run records it
@@ -265,6 +261,19 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
             error.what,
         )
     return archived
+
+
+def _end_entry(entry: LedgerRun, values: StageValues, ending: Ending, seconds: float) -> LedgerRun:
+    """Return the entry of a run that has ended, still without what it cost."""
+    pull = values.publication.pull_request
+    return entry.model_copy(
+        update={
+            "ending": ending.value,
+            "reserved": 0.0,
+            "seconds": max(0.0, round(seconds, 1)),
+            "opened": (pull.number or 0) if pull else 0,
+        }
+    )
 
 
 def _log_push(values: StageValues) -> AccompanyingPush:
@@ -313,7 +322,7 @@ def _quota_request(request: RunRequest, settings: Settings, board: DashboardForg
     if trigger.actor.is_bot and trigger.number is not None and counts_chain:
         person_commented_at, exchanges = _measure_bot_chain(trigger, board)
     return QuotaRequest(
-        key=rerun_digest(trigger.key),
+        key=ledger_key(trigger.key),
         thread=trigger.subject or 0,
         user=normalize_login(trigger.actor.login),
         bot=trigger.actor.is_bot,
@@ -361,7 +370,7 @@ def _entry(
         bot=quota_request.bot,
         at=started_at,
         until=min(now + settings.longest_run, started_at + MAX_RESERVATION_TIME),
-        reserved=min(decision.reserve, 1_000_000.0),
+        reserved=min(decision.reserve, MAX_DOLLARS),
         cost=existing.cost if existing and is_restart else 0.0,
         unpriced=existing.unpriced if existing and is_restart else 0,
         attempts=min(existing.attempts + 1, 10**6) if existing else 1,

@@ -26,8 +26,8 @@ from resolver.github.events.quota_ledger import (
 from resolver.github.forge import DashboardForge, DashboardIssue
 from resolver.github.text.markdown import code_span
 from resolver.outcomes.report import OutcomeReport, outcome_report
-from resolver.runs.quotas.ledger_ref import LedgerRef
 from resolver.runs.quotas.pull_request_entries import recorded_outcome
+from resolver.storage.ledger_ref import LedgerRef
 from resolver.trace.plain import duration, money
 
 logger = logging.getLogger("resolver.runs.quotas")
@@ -252,9 +252,9 @@ def dashboard_body(ledger: QuotaLedger, mention: str, now: datetime) -> str:
         month=_totals(month),
         month_name=f"{now.astimezone(UTC):%B %Y}",
         unpriced=month.unpriced,
-        active=_rows((run for run in runs if run.is_at_work(now)), STOP, now, MAX_ROWS),
+        active=_rows((run for run in runs if run.is_active(now)), STOP, now, MAX_ROWS),
         retryable=_rows(_runs_to_retry(runs, now), RETRY, now, MAX_RETRY_BOXES),
-        ended=_rows((run for run in runs if not run.is_at_work(now)), "", now, MAX_ROWS),
+        ended=_rows((run for run in runs if not run.is_active(now)), "", now, MAX_ROWS),
         refusals=tuple(_refusal_row(refusal) for refusal in refusals),
         outcomes=_outcomes(ledger),
     )
@@ -273,7 +273,7 @@ def _runs_to_retry(runs: Iterable[LedgerRun], now: datetime) -> Iterable[LedgerR
     for run in runs:
         if run.thread and run.thread not in conversations:
             conversations.add(run.thread)
-            if not run.is_at_work(now) and (run.ending or LOST) in _RETRYABLE_ENDINGS:
+            if not run.is_active(now) and (run.ending or LOST) in _RETRYABLE_ENDINGS:
                 yield run
 
 
@@ -284,7 +284,7 @@ def _rows(
 
 
 def _row(run: LedgerRun, action: str, now: datetime) -> RunRow:
-    ending = run.ending or (LOST if not run.is_at_work(now) else "")
+    ending = run.ending or (LOST if not run.is_active(now) else "")
     symbol, ending_text = _ENDING_TEXTS.get(ending, ("⚪", "ended"))
     number = run.number or run.thread
     return RunRow(
@@ -317,7 +317,7 @@ def _conversation_link(number: int, *, pull_request: bool = False) -> str:
     An absolute URL would add a cross-reference to the timeline of the other issue.
     """
     kind = "pull" if pull_request else "issues"
-    return f"[#{number}](../{kind}/{number})" if number else "no thread"
+    return f"[#{number}](../{kind}/{number})" if number else "no conversation"
 
 
 def _login(login: str) -> str:

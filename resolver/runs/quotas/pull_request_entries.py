@@ -21,7 +21,7 @@ from resolver.models.outcome import PullRequestOutcome, RecordedWork
 from resolver.runs.reporting import displayed_model
 from resolver.runs.stages import StageValues
 
-_OPENING = frozenset({"new", "added", "beside"})
+_OPENING = frozenset({"new", "added", "separate"})
 """Ways to publish a change that end in a pull request of Resolver's own."""
 
 _CHANGING = _OPENING | {"pushed", "updated"}
@@ -130,7 +130,7 @@ def _commit_id(text: str) -> str:
 
 
 def recorded_work(entry: LedgerPullRequest) -> RecordedWork:
-    """Return what the ledger says of how a pull request was made."""
+    """Return how a pull request was made, as the ledger records it."""
     return RecordedWork(
         agent=entry.agent,
         model=entry.model,
@@ -168,7 +168,7 @@ def add_outcomes_to_ledger(
 def recorded_outcome(
     entry: LedgerPullRequest, title: str = "", url: str = ""
 ) -> PullRequestOutcome:
-    """Return the outcome that the ledger has. title, url: as GitHub shows them."""
+    """Return the outcome as the ledger records it. title, url: as GitHub shows them."""
     work = recorded_work(entry)
     return PullRequestOutcome(
         number=entry.number,

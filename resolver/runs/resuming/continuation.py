@@ -1,13 +1,12 @@
 """Continues an earlier run: checks its log and describes how the new run starts from it.
 
 The entry points find the log, on this machine's disk or in the repository
-(`resolver.runs.resuming.archive`).
+(`resolver.storage.run_refs`).
 """
 
 import os
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from resolver.models.run import (
     RunState,
     Trigger,
 )
-from resolver.runs.output import BUNDLE, CHANGE
+from resolver.storage.run_store import BUNDLE, CHANGE, MAX_OUTCOME_BYTES, EarlierRun
 
 DECISION_COMMANDS = frozenset({Command.APPROVE, Command.DENY})
 """The commands that decide about an action that waits for approval."""
@@ -40,18 +39,6 @@ NOTHING_WAITS = "an action that waits for approval is shown in a comment of its 
 
 MAX_EARLIER_RUNS = 20
 """Maximum number of earlier runs of a conversation that are searched for an unpublished change."""
-
-MAX_OUTCOME_BYTES = 5_000_000
-"""Maximum size in bytes of an outcome.json that is read."""
-
-
-@dataclass(frozen=True)
-class EarlierRun:
-    """The files of an earlier run. The outcome is missing if the run was killed."""
-
-    run: str
-    log: Path
-    outcome: Path
 
 
 class _Published(DeferredModel):
@@ -107,7 +94,7 @@ def continue_from_log(
     _copy_whole_lines(earlier.log, log, len(events))
     return Continuation(
         run=earlier.run,
-        words="" if is_decision or is_publish else trigger.instruction,
+        message="" if is_decision or is_publish else trigger.instruction,
         by=trigger.actor.login,
         decision=_decision(trigger) if is_decision else None,
         extension=Extension()

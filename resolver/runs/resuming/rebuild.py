@@ -7,6 +7,7 @@ asked again: its decisions are in the log.
 """
 
 import re
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -130,12 +131,22 @@ def reexecute(
     return Reexecution(executed, tuple(differences), tuple(skipped))
 
 
+ENDED_STATUSES = frozenset({128 + signal.SIGINT, 128 + signal.SIGKILL})
+"""Exit statuses of commands that a person, or a limit of the sandbox, has ended."""
+
+ENDED_CELL = re.compile(r"KeyboardInterrupt|died \(exit code -9\)")
+"""Matches the output of a cell that a person, or a limit of the sandbox, has ended."""
+
+
 def _with_original_duration(recorded: RecordedAction, action: SandboxAction) -> SandboxAction:
-    """Return the action. If a person interrupted it, it gets a timeout of the time that it ran."""
+    """Return the action. If a person may have ended it, it gets a timeout of the time that it ran.
+
+    Ctrl-C ends it first; what is still running after a moment is killed.
+    """
     match action, recorded.observation:
-        case CmdRun(), CmdOutput(exit_code=130):
+        case CmdRun(), CmdOutput(exit_code=code) if code in ENDED_STATUSES:
             pass
-        case IPythonRunCell(), IPythonOutput(error=True, content=c) if "KeyboardInterrupt" in c:
+        case IPythonRunCell(), IPythonOutput(error=True, content=c) if ENDED_CELL.search(c):
             pass
         case _:
             return action

@@ -91,7 +91,7 @@ def continue_run(
         for event in extensions:
             log.stream.add(event)
     has_message = any(isinstance(e, Message) and e.source is Source.USER for e in events_of_run)
-    if not has_message and (continuation.words.strip() or has_ended):
+    if not has_message and (continuation.message.strip() or has_ended):
         log.stream.add(Message(content=instruction_of(continuation), source=Source.USER))
     if has_ended:
         log.stream.add(AgentStateChanged(state=RunState.RUNNING))
@@ -106,7 +106,7 @@ def apply_approvals(
         return
     if any(_is_answer(event) for event in log.state.events[log.start_index(run) :]):
         return
-    decision, text = continuation.decision, continuation.words.strip()
+    decision, text = continuation.decision, continuation.message.strip()
     if decision is not None and decision.approved:
         control.send(Approve(by=decision.by, at=decision.at, number=decision.number))
         if decision.reason:
@@ -127,7 +127,7 @@ def _is_answer(event: Event) -> bool:
 
 def instruction_of(continuation: Continuation) -> str:
     """Return the message to the agent about the request to continue."""
-    text = continuation.words.strip()
+    text = continuation.message.strip()
     # The marker delimits the person's text in the prompt. It must not occur in that text, or the
     # text could pretend to end and continue as an instruction of Resolver.
     marker = marker_for(text)

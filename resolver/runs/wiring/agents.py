@@ -9,32 +9,39 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
+from typing import TYPE_CHECKING
 
 from resolver.agents.base import Agent
 from resolver.agents.definitions import AvailableTools, Definitions, read_definitions
 from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.agents.registry import AGENTS, find_agent_model, make_agent, require_agent
-from resolver.agents.tools.calls import did_you_mean
+from resolver.agents.tools.calls import suggest_name
 from resolver.config.agent_settings import parse_condenser
 from resolver.config.mcp_servers import HostServer, choose_servers
 from resolver.config.settings import Settings
+from resolver.config.startup import lazy_module
 from resolver.config.templates import render
 from resolver.controller.confirmation import (
-    Analyzer,
     ApprovalNotifier,
     Confirmation,
-    JudgingAnalyzer,
+    ModelRiskAnalyzer,
+    RiskAnalyzer,
     notify_nobody,
 )
-from resolver.controller.controller import FINAL_STATES, Condensers, CondensingView, HostHandlers
-from resolver.controller.delegation import Delegates, reply_in
+from resolver.controller.controller import (
+    FINAL_STATES,
+    Condensers,
+    ConversationCondenser,
+    HostHandlers,
+)
+from resolver.controller.delegation import Delegates
 from resolver.errors import SandboxError, UsageError
 from resolver.events.actions import McpCall
 from resolver.events.base import ObservationBase
 from resolver.events.lifecycle import AGENT, RunStarted, SystemPrompt, Warned
 from resolver.events.log import Event
 from resolver.events.observations import ErrorObservation
-from resolver.events.run_log import RunLog
+from resolver.events.run_log import RunLog, reply_in
 from resolver.events.stream import EventStream
 from resolver.git.workspace import Workspace
 from resolver.github.events.commands import COMMAND_NAMES
@@ -43,9 +50,8 @@ from resolver.llm.library import context_window
 from resolver.llm.registry import provider_of
 from resolver.llm.router import parse_rule
 from resolver.mcp.host_process import HostProcess
-from resolver.mcp.servers import McpServers
 from resolver.mcp.transports import Address, Endpoint, Launch
-from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
+from resolver.memory.condensers.registry import CondenserParts, LogCondenser, make_condenser
 from resolver.memory.condensers.summaries import SummaryClient
 from resolver.memory.condensers.view import SERVICE, SizeBound
 from resolver.models.approval import tool_risk
@@ -63,6 +69,11 @@ from resolver.runtime.runtime import Runtime
 from resolver.security.invisible_text import with_invisible_shown, without_invisible
 from resolver.security.risk.analyzer import RuleAnalyzer
 
+if TYPE_CHECKING:
+    from resolver.mcp import servers as mcp_servers
+else:  # needed with MCP servers only
+    mcp_servers = lazy_module("resolver.mcp.servers")
+
 RESERVED_NAMES = (*AGENTS, *COMMAND_NAMES)
 """Names that a repository's agents must not use."""
 
@@ -71,7 +82,7 @@ MAX_LISTED_NAMES = 50
 
 
 @dataclass(frozen=True)
-class Callee:
+class SlashCommand:
     """An agent or a skill that can be called with a slash. description: one line."""
 
     name: str
@@ -111,37 +122,39 @@ def is_allowed_model(model: str, settings: Settings) -> bool:
 def denied_models(agents: Definitions, used: Collection[str]) -> list[str]:
     """Return a warning for each of the used agents whose model is not allowed here."""
     return [
-        f"{agent.path} asks for the model {agent.denied_model}, which is not set up here for it: "
-        "it worked with the run's."
+        f"{agent.path} asks for the model {agent.denied_model}, which the settings do not allow "
+        "for it, so the agent used the model of the run."
         for agent in agents.agents
         if agent.denied_model and agent.name in used
     ]
 
 
-def callables(agents: Definitions, skills: Sequence[Callee] = ()) -> tuple[Callee, ...]:
-    """Return everything that a slash can call, in addition to the commands: the repository's
+def list_slash_commands(
+    agents: Definitions, skills: Sequence[SlashCommand] = ()
+) -> tuple[SlashCommand, ...]:
+    """Return the slash commands besides those of Resolver itself: the repository's
     agents, its task skills and those built-in agents that make sense there.
 
     An agent or a command hides a skill of the same name.
     """
-    defined = tuple(Callee(agent.name, agent.description) for agent in agents.agents)
+    defined = tuple(SlashCommand(agent.name, agent.description) for agent in agents.agents)
     built_in = (
-        Callee(name, agent.description)
+        SlashCommand(name, agent.description)
         for name, agent in AGENTS.items()
         if agent.description and agent.is_callable
     )
     taken_names = {
-        name.casefold() for name in (*RESERVED_NAMES, *(callee.name for callee in defined))
+        name.casefold() for name in (*RESERVED_NAMES, *(command.name for command in defined))
     }
     return (
         *defined,
-        *(callee for callee in skills if callee.name.casefold() not in taken_names),
+        *(command for command in skills if command.name.casefold() not in taken_names),
         *built_in,
     )
 
 
-def agent_for(
-    trigger: Trigger, name: str, agents: Definitions, skills: Collection[Callee] = ()
+def choose_agent(
+    trigger: Trigger, name: str, agents: Definitions, skills: Collection[SlashCommand] = ()
 ) -> str:
     """Return the name of the agent that does what was asked.
 
@@ -149,8 +162,8 @@ def agent_for(
     UsageError, with a list of what can be called, for an unknown name.
     """
     if trigger.named:
-        callee = _find_callee(trigger.named, callables(agents, tuple(skills)))
-        name = name if callee in skills else callee.name
+        command = _find_slash_command(trigger.named, list_slash_commands(agents, tuple(skills)))
+        name = name if command in skills else command.name
     elif trigger.command is Command.QUESTION:
         name = READ_ONLY
     elif trigger.command is Command.REVIEW:
@@ -159,16 +172,16 @@ def agent_for(
     return name
 
 
-def _find_callee(name: str, callees: Sequence[Callee]) -> Callee:
-    for callee in callees:
-        if _normalize(callee.name) == _normalize(name):
-            return callee
-    names = [callee.name for callee in callees]
+def _find_slash_command(name: str, commands: Sequence[SlashCommand]) -> SlashCommand:
+    for command in commands:
+        if _normalize(command.name) == _normalize(name):
+            return command
+    names = [command.name for command in commands]
     listing = ", ".join(f"/{known}" for known in names[:MAX_LISTED_NAMES])
     more = f" and {len(names) - MAX_LISTED_NAMES} more" if names[MAX_LISTED_NAMES:] else ""
     raise UsageError(
-        f"there is no agent or task /{name} here{did_you_mean(name, names)}",
-        f"what can be called: {listing}{more}. Without a slash, words are work to be done",
+        f"there is no agent or task /{name} here{suggest_name(name, names)}",
+        f"use one of {listing}{more}; without a slash, the text describes work to be done",
     )
 
 
@@ -217,14 +230,14 @@ def open_condensers(
     stages = parse_condenser(name)
     bound = SizeBound(max_tokens, cache(lambda: _context_window(config)))
 
-    def condenser_of(stream: EventStream) -> CondensingView:
+    def condenser_of(stream: EventStream) -> ConversationCondenser:
         def warn(about: str, what: str) -> None:
             stream.add(Warned(about=about, message=what))
 
         def ask() -> SummaryClient:
             return SummaryClient(open_model(stream, SERVICE), warn)
 
-        return Condensing(make_condenser(stages, Parts(bound, ask, can_summarize)))
+        return LogCondenser(make_condenser(stages, CondenserParts(bound, ask, can_summarize)))
 
     return condenser_of
 
@@ -260,10 +273,10 @@ def open_confirmation(
     confirmation = settings.confirmation
     rules = RuleAnalyzer(root, dict(tool_risk(text) for text in confirmation.tool_risks))
 
-    def analyzer_of(stream: EventStream) -> Analyzer:
+    def analyzer_of(stream: EventStream) -> RiskAnalyzer:
         if not confirmation.judge:
             return rules
-        return JudgingAnalyzer(rules, open_model(stream, JUDGE_SERVICE), stream)
+        return ModelRiskAnalyzer(rules, open_model(stream, JUDGE_SERVICE), stream)
 
     return Confirmation(
         policy=confirmation.actions,
@@ -338,7 +351,10 @@ def open_mcp(
                 for program in chosen.inside
             ),
         )
-    with McpServers(endpoints, clean, _ResultStore(runtime), warn) as servers:
+    if not endpoints and not logged_tools:
+        yield McpSession((), {}, lambda: None, warnings)
+        return
+    with mcp_servers.McpServers(endpoints, clean, _ResultStore(runtime), warn) as servers:
         tools = servers.tools if logged_tools is None else logged_tools
         yield McpSession(tools, {McpCall: servers.call}, servers.interrupt, warnings)
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from resolver.config.settings import Settings
-from resolver.config.templates import folder as prompts
-from resolver.config.templates import render
+from resolver.config.templates import render, template_folder
 from resolver.controller.controller import Executor
 from resolver.errors import ResolverError, WorkspaceError
 from resolver.events.actions import FileEdit, FileRead, FileWrite, Recall, Remember, SandboxAction
@@ -31,11 +30,8 @@ from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.llm.base import ModelConfig
 from resolver.llm.embeddings import Embedder
-from resolver.memory import notes
-from resolver.memory.notes import NoteStore, without_known
 from resolver.memory.skills import lookup
-from resolver.memory.skills.lookup import Index, RecordedIndex
-from resolver.memory.skills.reading import (
+from resolver.memory.skills.library import (
     AGENTS_REPOSITORY_FOLDERS,
     MICROAGENT_FOLDERS,
     SKILL_FOLDERS,
@@ -45,11 +41,14 @@ from resolver.memory.skills.reading import (
     is_shown_to_agents,
     read_library,
 )
-from resolver.memory.skills.recalling import NoteReader, SkillRecaller, TopicMatcher
+from resolver.memory.skills.lookup import RecordedSkillIndex, SkillIndex
+from resolver.memory.skills.recaller import NoteReader, SkillRecaller, TopicMatcher
 from resolver.memory.skills.skill import Origin, fill_task_skill
 from resolver.models.run import Completion, Patch, Trigger, TriggerKind
 from resolver.runs.wiring.models import EMBEDDING, service_config
 from resolver.runs.wiring.sandbox import RunHost
+from resolver.storage import notes
+from resolver.storage.notes import NoteStore, without_known
 
 logger = logging.getLogger("resolver.runs.wiring.knowledge")
 
@@ -89,7 +88,7 @@ class Knowledge:
         roots: the repository's paths in the sandboxes of the log. recording: events of the run that
         is replayed; its search results are used again.
         """
-        topic_matcher: TopicMatcher | None = RecordedIndex(recording) if recording else None
+        topic_matcher: TopicMatcher | None = RecordedSkillIndex(recording) if recording else None
         if self.embedding is not None and topic_matcher is None:
 
             def on_reply(completion: Completion) -> None:
@@ -98,7 +97,7 @@ class Knowledge:
             def warn(message: str) -> None:
                 stream.add(Warned(about="skills", message=message))
 
-            topic_matcher = Index(Embedder(*self.embedding, on_reply), warn)
+            topic_matcher = SkillIndex(Embedder(*self.embedding, on_reply), warn)
         return SkillRecaller(self.library, roots, self.notes, topic_matcher)
 
     def handlers(self, state: State) -> dict[type[ActionBase], Callable[[Any], ObservationBase]]:
@@ -131,7 +130,7 @@ def read_knowledge(
     repository_source = SkillSource(
         Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted
     )
-    sources = [repository_source, built_in_skills(prompts() / "skills")]
+    sources = [repository_source, built_in_skills(template_folder() / "skills")]
     if settings.enable_organization_skills and trigger.kind is not TriggerKind.LOCAL:
         siblings_to_read = ORGANIZATION_FOLDERS if siblings is None else siblings
         sources += _read_organization_skills(
@@ -150,9 +149,7 @@ def read_knowledge(
 
 def note_store(settings: Settings, host: RunHost) -> NoteStore | None:
     """Return the store for notes; None if the settings or the machine have no place for them."""
-    if settings.notes != "store" or host.notes is None:
-        return None
-    return NoteStore(host.notes)
+    return host.notes if settings.notes == "store" else None
 
 
 def _read_organization_skills(
@@ -170,18 +167,17 @@ def _read_organization_skills(
     agent's prompt can appear in its comments and its log.
     """
     owner, _, name = repository.partition("/")
-    server = settings.github_server_url.rstrip("/")
     if credential is not None:
         is_public_repository = is_public()
         if is_public_repository is None:
-            is_public_repository = _is_readable_by_anybody(f"{server}/{repository}.git")
+            is_public_repository = _is_readable_by_anybody(settings.clone_url(repository))
         # Without a credential a clone succeeds only for a public repository.
         credential = None if is_public_repository else credential
     sources: list[SkillSource] = []
     for shared, folders in ORGANIZATION_FOLDERS.items():
         if shared == name.lower() or shared not in siblings:
             continue
-        url = f"{server}/{owner}/{shared}.git"
+        url = settings.clone_url(f"{owner}/{shared}")
         try:
             clone = Workspace.clone(url, folder / f"shared{shared}", depth=1, credential=credential)
             paths = clone.trusted_paths()

@@ -9,10 +9,10 @@ the duration and cost of the check are logged.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from threading import Thread
 from typing import Protocol
 
 from resolver.config.settings import Settings
-from resolver.controller.delegation import reply_in
 from resolver.errors import ModelAuthError, ModelError, UsageError
 from resolver.events.lifecycle import (
     AGENT,
@@ -23,7 +23,7 @@ from resolver.events.lifecycle import (
     SystemPrompt,
 )
 from resolver.events.log import Event, read_log
-from resolver.events.run_log import RunLog
+from resolver.events.run_log import RunLog, reply_in
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model, ModelConfig, RecordedModel
@@ -77,12 +77,13 @@ def recording_of(settings: Settings) -> list[Event]:
 
 
 def preload_models(
-    settings: Settings, start: Callable[[ModelConfig], object] = preload_model
-) -> None:
-    """Start to load in the background what a live model needs. A recording and a script need
-    nothing."""
-    if not settings.model.startswith((REPLAY, SCRIPTED)):
-        start(model_config(settings))
+    settings: Settings, start: Callable[[ModelConfig], Thread | None] = preload_model
+) -> Thread | None:
+    """Start to load in the background what a live model needs, and return the thread that does so.
+    A recording and a script need nothing."""
+    if settings.model.startswith((REPLAY, SCRIPTED)):
+        return None
+    return start(model_config(settings))
 
 
 def model_name(settings: Settings) -> str:
@@ -120,7 +121,7 @@ def service_config(
     chosen_model, dynamic_rules = resolve_static_rules(rules, service, agent)
     others = OtherModels(settings.fallback_models, dynamic_rules, known=(main,))
     if chosen_model is not None and chosen_model != config.model:
-        config = OtherModels(rules=rules, known=(main,)).beside(config, chosen_model)
+        config = OtherModels(rules=rules, known=(main,)).config_of(config, chosen_model)
     return config, others
 
 
@@ -148,26 +149,14 @@ def open_models(
 
     The replies of a recording or a script are returned in their order for each service, whichever
     stream they are requested on. state: that of the run, for the remaining budget. run, redact: for
-    the files that store the calls."""
-    find_recorded = _recorded_models(settings, recording) if recording else None
-    scripts: dict[str, Mapping[str, Model]] = {}
-    folder = Path(settings.completions_dir) / run if settings.completions_dir else None
+    the files that store the calls.
+    """
+    recorded_or_scripted = _recorded_or_scripted(settings, recording)
+    calls_dir = settings.telemetry.completions_dir
+    folder = Path(calls_dir) / run if calls_dir else None
 
     def remaining_budget() -> float:
         return state.limits.max_budget - state.priced
-
-    def recorded_or_scripted(config: ModelConfig, service: str, agent: str) -> Model | None:
-        if find_recorded is not None:
-            return find_recorded(service)
-        if not config.model.startswith(SCRIPTED):
-            return None
-        path = Path(config.model.removeprefix(SCRIPTED))
-        if config.model not in scripts:
-            script_service = AGENT if config.model == settings.model else service
-            scripts[config.model] = scripted_models(path, SCRIPTED + path.name, script_service)
-        script = scripts[config.model]
-        scripted = script.get(agent) or script.get(service)
-        return scripted or ReplayModel((), name=SCRIPTED + path.name, supports_tools=False)
 
     def open_model(
         stream: EventStream, service: str = AGENT, *, agent: str = "", model: str = ""
@@ -201,6 +190,32 @@ def open_models(
         return RecordedModel(FiledModel(inner, folder, redact) if folder else inner, on_reply)
 
     return open_model
+
+
+def _recorded_or_scripted(
+    settings: Settings, recording: Sequence[Event]
+) -> Callable[[ModelConfig, str, str], Model | None]:
+    """Return the function that finds the model of a service or an agent whose replies are known.
+
+    It returns None if the model has to be called.
+    """
+    find_recorded = _recorded_models(settings, recording) if recording else None
+    scripts: dict[str, Mapping[str, Model]] = {}
+
+    def find_model(config: ModelConfig, service: str, agent: str) -> Model | None:
+        if find_recorded is not None:
+            return find_recorded(service)
+        if not config.model.startswith(SCRIPTED):
+            return None
+        path = Path(config.model.removeprefix(SCRIPTED))
+        if config.model not in scripts:
+            script_service = AGENT if config.model == settings.model else service
+            scripts[config.model] = scripted_models(path, SCRIPTED + path.name, script_service)
+        script = scripts[config.model]
+        scripted = script.get(agent) or script.get(service)
+        return scripted or ReplayModel((), name=SCRIPTED + path.name, supports_tools=False)
+
+    return find_model
 
 
 def _recorded_models(settings: Settings, recording: Sequence[Event]) -> Callable[[str], Model]:

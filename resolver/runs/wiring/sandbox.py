@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from resolver.config.lazy_module import lazy_module
 from resolver.config.retries import RetryPolicy
 from resolver.config.settings import Settings
+from resolver.config.startup import lazy_module
 from resolver.errors import UsageError
-from resolver.events.stream import Clock, utc_now
+from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.runtime.base import Machine, SandboxSpec
@@ -38,8 +38,11 @@ from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
 from resolver.security.redaction import IssuedTokens, Redactor
+from resolver.storage.notes import NoteStore
 
 if TYPE_CHECKING:
+    from docker import DockerClient
+
     from resolver.github.client import access, app
 else:  # only runs on GitHub need them, and PyGithub
     access = lazy_module("resolver.github.client.access")
@@ -148,10 +151,6 @@ def access_of(
     )
 
 
-if TYPE_CHECKING:
-    from docker import DockerClient
-
-
 @dataclass(frozen=True)
 class RunHost:
     """The properties of the machine that a run is started on.
@@ -161,7 +160,7 @@ class RunHost:
     environment: for the address of the container engine and the local sandbox's PATH.
     cache: folder for the toolbox.
     secrets: values that must never be written anywhere, in addition to those of the settings.
-    notes: folder for the notes of runs about repositories; None to keep none.
+    notes: where the notes of runs about repositories are; None to keep none.
     clones: folder for clones that later runs reuse; None to keep none.
     tokens: the tokens for GitHub; those of an App are issued while runs are active.
     hidden: further folders of this machine that a local sandbox must not read.
@@ -170,7 +169,7 @@ class RunHost:
     environment: Mapping[str, str]
     cache: Path
     secrets: tuple[str, ...] = ()
-    notes: Path | None = None
+    notes: NoteStore | None = None
     clones: Path | None = None
     tokens: ForgeTokens = field(default_factory=ForgeTokens)
     hidden: tuple[str, ...] = ()
@@ -266,7 +265,8 @@ def open_runtime(
     else:
         machine = LocalMachine(spec, host.environment)
     policy = EgressPolicy(settings.allow_list, limits.egress_bytes, system_resolve)
-    return Runtime(machine, settings.timeout_seconds.command, policy, on_output)
+    seconds = settings.timeout_seconds
+    return Runtime(machine, seconds.command, policy, on_output, seconds.answer)
 
 
 def _inapplicable(limit: str, kind: str) -> UsageError:
@@ -290,3 +290,25 @@ def remote_access(settings: Settings) -> RemoteAccess:
         ca=settings.remote.ca_file,
         plain_http=settings.remote.allow_plain_http,
     )
+
+
+@runtime_checkable
+class OutputDisplay(Protocol):
+    """A display that shows the output of a command while it runs."""
+
+    def show_output(self, text: str) -> None:
+        """Show the last lines of the output, until the command ends. Does not wait."""
+        ...
+
+
+def live_output(progress: Subscriber | None, redactor: Redactor) -> OnOutput | None:
+    """Return the receiver of a running command's output; None if `progress` does not show it.
+
+    The output is shown only, without secrets: it is not in the event log, and no model, comment or
+    trace contains it.
+    """
+    if not isinstance(progress, OutputDisplay):
+        return None
+    show_output = progress.show_output
+    # The whole text, before the display cuts anything: the rest of a secret may not be recognized.
+    return lambda text: show_output(redactor.redact_text(text))

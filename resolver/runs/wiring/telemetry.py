@@ -70,7 +70,7 @@ def end_spans(result: RunResult) -> RunResult:
 
 def _is_disabled(traces_url: str, environment: Mapping[str, str]) -> bool:
     """Return True if a standard variable disables spans, or asks for a protocol that Resolver does
-    not speak. That is no error of the settings: the variables may be meant for other programs."""
+    not support. The settings are still valid: the variables may be meant for other programs."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return True
     if environment.get("OTEL_TRACES_EXPORTER", "otlp").strip().lower() == "none":

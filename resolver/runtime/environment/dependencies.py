@@ -1,4 +1,4 @@
-"""Tells whether a changed file alters what the environment of a project has to contain.
+"""Decides whether a changed file alters what the environment of a project has to contain.
 
 A manifest that serves several purposes, such as `pyproject.toml`, alters the environment only if
 one of the sections changes that name dependencies or say how the project is installed.
@@ -39,7 +39,7 @@ _ELSEWHERE = frozenset(
     {"doc", "docs", "example", "examples", "sample", "samples", "fixtures", "__fixtures__",
      "testdata", "test-data", "test_data", "template", "templates", "node_modules", "vendor"}
 )  # fmt: skip
-"""Folders whose manifests belong to something else than the project itself."""
+"""Folders whose manifests do not belong to the project itself."""
 
 _DESCRIPTIVE = frozenset(
     {"version", "description", "readme", "license", "license-files", "authors", "maintainers",
@@ -77,7 +77,9 @@ def dependency_kind(path: str, before: Read, after: Read) -> DependencyKind:
         return ""
     read, kind = _SECTIONS[at.name]
     try:
-        old, new = ((each(path) or b"").decode("utf-8", "replace") for each in (before, after))
+        old, new = (
+            (read_file(path) or b"").decode("utf-8", "replace") for read_file in (before, after)
+        )
         return kind if read(old) != read(new) else ""
     except (ValueError, RecursionError, configparser.Error, ResolverError):
         return kind

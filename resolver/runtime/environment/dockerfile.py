@@ -173,7 +173,7 @@ def _instructions(text: str) -> Iterator[str]:
 
 def _unreadable_error(path: str, problem: str) -> UsageError:
     return UsageError(
-        f"{path} has {problem}, so that Resolver can't tell which images its build takes",
+        f"{path} has {problem}, so that Resolver can't tell which images its build uses",
         "write each image's name out, without here-documents; or build it yourself and name the "
         "image in the settings",
     )

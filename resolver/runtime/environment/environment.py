@@ -129,8 +129,8 @@ def prepare(
     """Run the set-up. The variables that it exports are set in the agent's shell afterwards.
 
     Its changes of tracked files are undone, and its untracked files stay out of the change: the
-    set-up makes the environment, not the fix. If it fails, the agent and people are told, with the
-    end of its output, and the run continues.
+    set-up makes the environment, not the fix. If it fails, the agent and people are informed, with
+    the end of its output, and the run continues.
     base: the commit that is checked out.
     seconds: time limit of the set-up.
     """

@@ -50,7 +50,7 @@ class MissingFile:
 class _ScriptContext:
     """State of reading a script.
 
-    is_folder_unknown: the working folder is unknown. made: paths a command may create.
+    is_folder_unknown: the working folder is unknown. created: paths that a command may create.
     """
 
     read: Read
@@ -105,18 +105,18 @@ def _unconditional(pipelines: Sequence[Pipeline]) -> Iterator[PipelineStage]:
     is_conditional = False
     joined_by = ""
     for pipeline in pipelines:
-        behind = pipeline[-1].behind
+        next_operator = pipeline[-1].next_operator
         is_conditional = is_conditional if joined_by else False
         names = [stage.words[0] for stage in pipeline if stage.words]
         if names and names[0] in _CONDITIONS:
             is_conditional = True
-        if not is_conditional and "||" not in (joined_by, behind):
+        if not is_conditional and "||" not in (joined_by, next_operator):
             for stage in pipeline:
                 if stage.body is None:
                     yield stage
                 elif stage.kind in {"{", "("}:
                     yield from _unconditional(stage.body)
-        joined_by = behind if behind in {"&&", "||"} else ""
+        joined_by = next_operator if next_operator in {"&&", "||"} else ""
 
 
 def _change_folder(argv: Sequence[str], walk: _ScriptContext) -> None:

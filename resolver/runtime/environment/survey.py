@@ -72,12 +72,14 @@ def survey(
         return replace(root, others=_other_languages((*root.others, *languages), root.language))
     first = next(iter(projects.values()))
     same_language = {
-        folder: each for folder, each in projects.items() if each.language == first.language
+        folder: project
+        for folder, project in projects.items()
+        if project.language == first.language
     }
     installs = [
-        f"(cd {shlex.quote(folder)} && {each.setup})"
-        for folder, each in same_language.items()
-        if each.setup
+        f"(cd {shlex.quote(folder)} && {project.setup})"
+        for folder, project in same_language.items()
+        if project.setup
     ]
     return Survey(
         first.language,
@@ -209,7 +211,10 @@ def _maven(names: Collection[str], read: Read) -> Survey:
     setup = f"{maven} -q -B dependency:go-offline"
     match = _JAVA.search(_text(read, "pom.xml"))
     min_release = int(match[1]) if match else 0
-    release = next((each for each in _JAVA_IMAGES if each >= min_release), _JAVA_IMAGES[-1])
+    release = next(
+        (image_release for image_release in _JAVA_IMAGES if image_release >= min_release),
+        _JAVA_IMAGES[-1],
+    )
     image = f"maven:3-eclipse-temurin-{release if match else 21}"
     return Survey("Java", image, setup)
 

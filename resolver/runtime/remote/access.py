@@ -129,7 +129,7 @@ class RemoteAccess:
         except ConnectionCut as cut:
             last = cut
         raise SandboxError(
-            f"the server of the sandbox can't be reached: {last}",
+            f"the sandbox server can't be reached: {last}",
             "check that it runs and RESOLVER_REMOTE, and start the run again",
         ) from last
 
@@ -217,7 +217,7 @@ def _convert_errors() -> Iterator[None]:
             cause = cause.__cause__ or cause.__context__
         if cause is not None:
             raise SandboxError(
-                f"the server of the sandbox has a certificate that is not trusted: {cause}",
+                f"the sandbox server has a certificate that is not trusted: {cause}",
                 "set `ca_file` in RESOLVER_REMOTE to a file with the certificate of its authority",
             ) from error
         raise ConnectionCut(str(error) or type(error).__name__) from error
@@ -236,7 +236,7 @@ def _parse_body(response: httpx.Response, result: type[M]) -> M:
         return result.model_validate_json(body)
     except (ValidationError, ValueError) as error:
         raise SandboxError(
-            "the server of the sandbox gave an answer in an unexpected form",
+            "the sandbox server returned an answer of an unexpected form",
             "check RESOLVER_REMOTE, and that both ends have the same version",
         ) from error
 

@@ -104,7 +104,7 @@ class RemoteStream:
             or not self._sent <= acknowledgement.offset <= self._sent + MAX_SEGMENT_BYTES
         ):
             raise SandboxError(
-                "the server of the sandbox counts other bytes than were sent",
+                "the sandbox server has counted other bytes than were sent",
                 "start the run again",
             )
         return acknowledgement.offset
@@ -128,7 +128,7 @@ class RemoteStream:
                 return self._end()
             if kind != BYTES:
                 raise SandboxError(
-                    "the server of the sandbox gave an answer in an unexpected form",
+                    "the sandbox server returned an answer of an unexpected form",
                     "check RESOLVER_REMOTE",
                 )
             data = next(self._chunks, b"")
@@ -196,7 +196,7 @@ class RemoteChannel:
             return b""
         if isinstance(received, bytes):
             return received
-        self._exit_details = received.failure.what if received.failure else received.words
+        self._exit_details = received.failure.what if received.failure else received.stderr_tail
         return b""
 
     def close(self) -> None:

@@ -5,16 +5,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final, TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
-from resolver.errors import SandboxError, ServiceUnavailable, UsageError
+from resolver.errors import SandboxError, UsageError
 from resolver.models.verification import CheckService
-from resolver.runtime.base import Channel, SandboxSpec
+from resolver.runtime.base import Channel, SandboxSpec, refuse_services
 from resolver.runtime.remote.access import ConnectionCut, RemoteAccess
 from resolver.runtime.remote.channel import RemoteChannel, RemoteStream
 from resolver.runtime.remote.protocol import (
@@ -147,11 +147,7 @@ class RemoteMachine:
         cancelled: Callable[[], bool],  # noqa: ARG002
     ) -> AbstractContextManager[None]:
         """Return a context for no services. Raises ServiceUnavailable if there are any."""
-        if services:
-            raise ServiceUnavailable(
-                "the remote runtime can't start services", "use the docker runtime"
-            )
-        return nullcontext()
+        return refuse_services(services, "remote")
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002 - not for clients
         """Return False: clients can't create images on the server's engine."""
@@ -195,7 +191,7 @@ def _request(spec: SandboxSpec) -> SandboxRequest:
     except ValidationError as error:
         first = error.errors()[0]
         raise UsageError(
-            f"no remote sandbox can be asked for: {first['loc'][0]}: {first['msg']}",
+            f"no remote sandbox can have these settings: {first['loc'][0]}: {first['msg']}",
             "correct that setting",
         ) from error
 
@@ -215,6 +211,6 @@ def _pieces(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def _check_end(end: bytes | StreamEnd) -> None:
     """Raise SandboxError if the stream did not end successfully."""
     if isinstance(end, bytes):
-        raise SandboxError("the server of the sandbox sent an unexpected message", "")
+        raise SandboxError("the sandbox server sent an unexpected message", "")
     if end.failure is not None:
         raise SandboxError(end.failure.what[:1000], end.failure.next_step[:1000])

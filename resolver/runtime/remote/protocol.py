@@ -27,7 +27,8 @@ from pydantic import ConfigDict, Field
 
 from resolver.models.base import DeferredModel
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
+"""Version of this protocol, which the server sends in RemoteLimits."""
 
 MIN_TOKEN_CHARACTERS: Final = 16
 """Minimum length of the token, in characters."""
@@ -106,9 +107,9 @@ class RemoteFailure(Body):
 
 
 class StreamEnd(Body):
-    """The end of a stream. words: the end of the action server's stderr."""
+    """The end of a stream. stderr_tail: the end of the action server's standard error."""
 
-    words: str = ""
+    stderr_tail: str = ""
     failure: RemoteFailure | None = None
 
 

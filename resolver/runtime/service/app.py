@@ -259,5 +259,5 @@ async def _error_response(request: Request, error: Exception) -> Response:  # no
     elif isinstance(error, UnknownError):
         failure = error.reason
     else:
-        failure = RemoteFailure(what=f"the server of the sandbox refused the request: {error}")
+        failure = RemoteFailure(what=f"the sandbox server refused the request: {error}")
     return Response(failure.model_dump_json(), status, _CLOSE_HEADERS, JSON)

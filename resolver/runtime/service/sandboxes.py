@@ -60,7 +60,7 @@ class ServiceBounds:
         """Raise Refused if a sandbox with these properties is not provided."""
         if self.runtime == "docker" and not any(fnmatchcase(request.image, i) for i in self.images):
             raise Refused(
-                f"the server of the sandbox offers no sandbox with the image {request.image}",
+                f"the sandbox server offers no sandbox with the image {request.image}",
                 f"use one of {', '.join(self.images)}, or ask its operator",
             )
         if memory_bytes(request.memory) > memory_bytes(self.memory):
@@ -77,7 +77,7 @@ class ServiceBounds:
         # ld.so(8).
         if request.environment and self.runtime == "local":
             raise Refused(
-                "the server of the sandbox takes no variables for it", "leave the environment out"
+                "the sandbox server accepts no environment variables", "leave the environment out"
             )
         if (
             sum(len(n) + len(v) for n, v in request.environment.items())
@@ -112,7 +112,7 @@ def memory_bytes(text: str) -> int:
 def _above_limit(resource: str, requested: str, limit: str) -> Refused:
     part = "disk_gigabytes" if resource == "disk" else resource
     return Refused(
-        f"the server of the sandbox gives {limit} of {resource} at most, {requested} was asked for",
+        f"the sandbox server's limit for {resource} is {limit}, but {requested} was requested",
         f"set `{part}` in RESOLVER_SANDBOX_LIMITS to {limit} or less, or ask its operator",
     )
 
@@ -202,7 +202,7 @@ class Sandboxes:
         existing = self._running.get(name)
         if existing is not None:
             if existing.request != request:
-                raise ConflictError("another sandbox of that id is there")
+                raise ConflictError("another sandbox with that id exists")
             return existing
         self._bounds.check(request)
         if self._closed or name in self._removal_reasons:
@@ -232,7 +232,7 @@ class Sandboxes:
         if name in sandbox.streams:
             earlier_request, opening = sandbox.streams[name]
             if earlier_request != request:
-                raise ConflictError("another stream of that id is there")
+                raise ConflictError("another stream with that id exists")
             return opening
         if len(sandbox.streams) >= MAX_STREAMS:
             raise FullError(f"{MAX_STREAMS} streams of this sandbox are open")
@@ -257,7 +257,7 @@ class Sandboxes:
         """Remove all sandboxes and refuse to start new ones."""
         self._closed = True
         reason = RemoteFailure(
-            what="the server of the sandbox was stopped",
+            what="the sandbox server was stopped",
             next_step="start the run again when it is up",
         )
         for name in list(self._running):
@@ -292,7 +292,7 @@ class Sandboxes:
             loop.call_later(seconds_left, self._watch, sandbox)
             return
         logger.warning(
-            "sandbox %s is removed: nobody asked for it for %g seconds",
+            "sandbox %s is removed: there was no request for it for %g seconds",
             sandbox.name,
             self._bounds.idle_seconds,
         )

@@ -178,7 +178,7 @@ of the action server's stderr, or ""."""
 
 _BROKEN: Final = StreamEnd(
     failure=RemoteFailure(
-        what="the server of the sandbox failed", next_step="its log says more; start the run again"
+        what="the sandbox server failed", next_step="its log says more; start the run again"
     )
 )
 
@@ -208,7 +208,7 @@ class Stream:
     def _run(self) -> None:
         end = _BROKEN
         try:
-            end = StreamEnd(words=self._carry(self.incoming, self.outgoing.write))
+            end = StreamEnd(stderr_tail=self._carry(self.incoming, self.outgoing.write))
         except SandboxError as error:
             end = StreamEnd(failure=RemoteFailure(what=error.what, next_step=error.next_step))
         except (tarfile.TarError, OSError, ValueError, EOFError) as error:

@@ -1,6 +1,6 @@
 """Rates the risk of an agent's action. Pure: nothing is executed, looked up or requested.
 
-Only actions of the agent itself are rated. If a rule can't tell, it errs towards the lower level:
+Only actions of the agent itself are rated. A rule that can't decide errs towards the lower level:
 the sandbox is what contains the agent, and people ignore an alarm that goes off all the time.
 """
 
@@ -61,8 +61,8 @@ class RuleAnalyzer:
                 yield from shell_findings(command, paths)
             case a.IPythonRunCell(code=code):
                 yield from cell_findings(code, at_root)
-            case a.FileRead(path=path):
-                yield from read_findings(path, at_root)
+            case a.SandboxAction(shown_path=field_name) if field_name:
+                yield from read_findings(getattr(action, field_name), at_root)
             case a.FileWrite(path=path) | a.FileEdit(path=path):
                 yield from write_findings(path, at_root)
             case a.BrowseURL(url=url):

@@ -195,9 +195,6 @@ _CREDENTIAL_SEARCH = re.compile(
 )
 """Names that a search for credentials looks for."""
 
-_OUTSIDE = frozenset(
-    {PathPlace.SYSTEM, PathPlace.SYSTEM_TOP, PathPlace.OTHER, PathPlace.GIT, PathPlace.IN_HOME}
-)
 _WIDE_PLACES = frozenset({PathPlace.ROOT, PathPlace.HOME, PathPlace.SYSTEM_TOP, PathPlace.ABOVE})
 _PRINTS_CREDENTIAL = {
     ("gh", "auth", "token"), ("git", "credential", "fill"),

@@ -53,17 +53,17 @@ class RiskFinding:
     """Represents one rule that applies to an action.
 
     rule: name of the rule, for people and for settings.
-    what: what the rule saw.
+    detail: what the rule found.
     """
 
     rule: str
     level: RiskLevel
-    what: str
+    detail: str
 
     @property
     def reason(self) -> str:
-        """The rule's name and what it saw, on one line."""
-        return f"{self.rule}: {self.what}"
+        """The rule's name and what it found, on one line."""
+        return f"{self.rule}: {self.detail}"
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ class Risk:
     reasons: tuple[str, ...] = ()
 
 
-def high(rule: str, what: str) -> RiskFinding:
+def high(rule: str, detail: str) -> RiskFinding:
     """Return a finding that makes an action a high risk, even if it is the only one."""
-    return RiskFinding(rule, RiskLevel.HIGH, shorten_finding(what))
+    return RiskFinding(rule, RiskLevel.HIGH, shorten_finding(detail))
 
 
-def medium(rule: str, what: str) -> RiskFinding:
+def medium(rule: str, detail: str) -> RiskFinding:
     """Return a finding of medium level, which is worth a note in the log."""
-    return RiskFinding(rule, RiskLevel.MEDIUM, shorten_finding(what))
+    return RiskFinding(rule, RiskLevel.MEDIUM, shorten_finding(detail))
 
 
 def shorten_finding(text: str) -> str:

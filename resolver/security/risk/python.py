@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from shlex import join
 
+from resolver.config.syntax_trees import parse_alone
 from resolver.security.risk.findings import SECRET_FILE, RiskFinding, high, is_secret_name, medium
 from resolver.security.risk.flows import decoded_base64
 from resolver.security.risk.hosts import NetworkHost, judge_host
@@ -86,7 +87,7 @@ def parse_python(code: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(code)
+            return parse_alone(lambda: ast.parse(code))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -105,7 +106,6 @@ class _CodeVisitor:
     names: full names of imported objects, by local name.
     values: expressions assigned to variables, by name.
     sends: URLs that data is sent to, and whether the request has a body.
-    fetches: a request without a body was made.
     connects: a socket is connected to another machine.
     duplicates: file descriptors are duplicated, as a reverse shell does.
     """
@@ -119,7 +119,6 @@ class _CodeVisitor:
     reads_file: bool = False
     reads_secret: bool = False
     dumps_environment: bool = False
-    fetches: bool = False
     connects: bool = False
     duplicates: bool = False
 
@@ -316,10 +315,13 @@ class _CodeVisitor:
         ):
             if url is not None and judge_host(url) is NetworkHost.ELSEWHERE:
                 self.sends.append((url, True))
-        elif _FETCH_CALLS.search(name):
-            self.fetches = True
-            if url is not None and judge_host(url) is NetworkHost.ELSEWHERE and "$(…)" in url:
-                self.sends.append((url, False))
+        elif (
+            _FETCH_CALLS.search(name)
+            and url is not None
+            and judge_host(url) is NetworkHost.ELSEWHERE
+            and "$(…)" in url
+        ):
+            self.sends.append((url, False))
 
     def verdict(self) -> Iterator[RiskFinding]:
         """Yield the findings about single calls, then those about their combination."""

@@ -36,11 +36,11 @@ class CommandChecks:
     """Represents the checks of a command line.
 
     checks: the checks that the line contains, normalized so that variants are equal.
-    vouched: an exit code of 0 means that all of them ran and passed.
+    is_conclusive: an exit code of 0 means that all of them ran and passed.
     """
 
     checks: tuple[str, ...] = ()
-    vouched: bool = False
+    is_conclusive: bool = False
 
 
 @dataclass
@@ -48,7 +48,7 @@ class _Shell:
     """State of the analysis.
 
     functions: names of functions that the script has defined.
-    pipefail, ends_early: `set -o pipefail` and `set -e` are on.
+    pipefail, errexit: `set -o pipefail` and `set -e` are on.
     is_uncertain: the commands that follow may not run, or may mean something else.
     """
 
@@ -72,8 +72,8 @@ def read_checks(command: str) -> CommandChecks:
     shell = _Shell()
     passed = _read_text(command, shell)
     checks = tuple(dict.fromkeys(shell.checks))
-    vouched = bool(checks) and passed >= frozenset(range(len(shell.checks)))
-    return CommandChecks(checks, vouched)
+    is_conclusive = bool(checks) and passed >= frozenset(range(len(shell.checks)))
+    return CommandChecks(checks, is_conclusive)
 
 
 def _read_text(text: str, shell: _Shell) -> frozenset[int]:
@@ -96,7 +96,7 @@ def _read_list(
     last = frozenset[int]()
     joined_by, is_joined = "", False
     for pipeline in pipelines:
-        passed, operator = _read_pipeline(pipeline, shell), pipeline[-1].behind
+        passed, operator = _read_pipeline(pipeline, shell), pipeline[-1].next_operator
         if joined_by == "||":
             pending = (
                 pending

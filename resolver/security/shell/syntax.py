@@ -5,9 +5,9 @@ times, and nesting is tracked on an explicit stack. Text that a shell would reje
 as possible. The grammar is that of POSIX with the extensions of Bash:
 https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html
 
-A generated parser is not used, because the text is hostile and is parsed on the host: tree-sitter
-with tree-sitter-bash 0.25 needs quadratic time to recover from errors, 24 s and 500 MB for 64 kB of
-closing brackets, and its progress callback is called too seldom to stop it.
+A generated parser is not used: tree-sitter-bash 0.25 has no rule for `<>`, by which reverse shells
+connect, and needs quadratic time to recover from errors, 28 s for 64 kB of closing parentheses. The
+measurement is in bench/README.md, "The parser of shell text".
 """
 
 import re
@@ -56,8 +56,8 @@ class PipelineStage:
     kind: the opening word of a compound command, such as `if`, `{` or `(`, or "function" for the
         definition of a function.
     is_inverted: `!` or `coproc` precedes the command, so that the pipeline has another result.
-    behind: the operator after the last stage of a pipeline, such as `&&`; "" at the end of the text
-        or of the enclosing compound command.
+    next_operator: the operator after the last stage of a pipeline, such as `&&`; "" at the end of
+        the text or of the enclosing compound command.
     """
 
     words: list[str] = field(default_factory=list)
@@ -65,7 +65,7 @@ class PipelineStage:
     body: "list[Pipeline] | None" = None
     kind: str = ""
     is_inverted: bool = False
-    behind: str = ""
+    next_operator: str = ""
 
 
 Pipeline = list[PipelineStage]
@@ -394,7 +394,7 @@ class _Parser:
     def _end_pipeline(self, operator: str = "") -> None:
         self._end_stage()
         if self._top.pipeline:
-            self._top.pipeline[-1].behind = operator
+            self._top.pipeline[-1].next_operator = operator
             self._top.pipelines.append(self._top.pipeline)
             self._top.pipeline = []
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.permission import IgnoredEvent
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Trigger
 from tests.parts.events import Payload, example, published
 

@@ -73,8 +73,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     inner: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict | list):
         inner = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, each in inner:
-        yield from places(each, (*path, key))
+    for key, item in inner:
+        yield from places(item, (*path, key))
 
 
 def with_value(payload: Payload, path: tuple[Any, ...], value: Any) -> Payload:

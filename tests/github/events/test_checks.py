@@ -72,9 +72,9 @@ def status(*branches: str, state: str = "failure", **changes: Any) -> Payload:
     """A commit status of what is the newest commit of these branches."""
     payload = example("status")
     heads = [{"name": name, "commit": {"sha": SHA}} for name in branches]
-    said = {"sha": SHA, "state": state, "context": "ci/jenkins", "branches": heads}
+    event = {"sha": SHA, "state": state, "context": "ci/jenkins", "branches": heads}
     payload["repository"]["default_branch"] = "main"
-    return payload | said | {"updated_at": "2026-01-02T10:00:00+00:00"} | changes
+    return payload | event | {"updated_at": "2026-01-02T10:00:00+00:00"} | changes
 
 
 @pytest.mark.parametrize("state", ["failure", "error"])
@@ -89,8 +89,8 @@ def test_a_commit_status_that_failed_starts_work_like_a_check(state: str) -> Non
     assert found.at == datetime(2026, 1, 2, 10, tzinfo=UTC)
     suite = started("check_suite", checked("check_suite"), fix_failing_checks="all")
     assert found.key == suite.key
-    ours = started("status", status("topic", "agent/issue-3-sign"), fix_failing_checks="own")
-    assert (ours.branch, ours.is_pull_request) == ("agent/issue-3-sign", True)
+    trigger = started("status", status("topic", "agent/issue-3-sign"), fix_failing_checks="own")
+    assert (trigger.branch, trigger.is_pull_request) == ("agent/issue-3-sign", True)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,12 @@ def test_all_failures_on_one_commit_are_one_request() -> None:
     assert keys == {check_key(repository.upper(), SHA)}
     workflows = [checked("workflow_run", name=name) for name in ("CI", "Lint")]
     assert (
-        len({started("workflow_run", each, fix_failing_checks="all").key for each in workflows})
+        len(
+            {
+                started("workflow_run", payload, fix_failing_checks="all").key
+                for payload in workflows
+            }
+        )
         == 1
     )
 
@@ -181,7 +186,7 @@ def test_a_check_waits_for_the_others_of_its_suite() -> None:
 
 
 def test_a_failing_check_counts_whoever_pushed() -> None:
-    """What fails on our own pull request was pushed by us."""
+    """Resolver itself has pushed the commit of its own pull request that fails."""
     payload = checked("workflow_run", "agent/x")
     payload["sender"] |= {"login": BOT, "type": "Bot"}
     assert started("workflow_run", payload, fix_failing_checks="own").actor.is_bot

@@ -95,8 +95,8 @@ def test_a_sentence_that_only_begins_like_one_is_work(text: str) -> None:
     ],
 )
 def test_amounts_grant_more(text: str, extension: Extension, words: str) -> None:
-    asked = read_instruction(text)
-    assert asked == Instruction(command=Command.CONTINUE, extension=extension, text=words)
+    instruction = read_instruction(text)
+    assert instruction == Instruction(command=Command.CONTINUE, extension=extension, text=words)
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,17 @@ def test_amounts_grant_more(text: str, extension: Extension, words: str) -> None
     ],
 )
 def test_an_invalid_amount_grants_nothing_and_reaches_the_agent(text: str) -> None:
-    asked = read_instruction(text)
-    assert asked.command is Command.CONTINUE
-    assert asked.extension == Extension()
-    assert asked.text
+    instruction = read_instruction(text)
+    assert instruction.command is Command.CONTINUE
+    assert instruction.extension == Extension()
+    assert instruction.text
 
 
 def test_a_huge_amount_is_reduced() -> None:
-    asked = read_instruction("+999999999999999999999 iterations +$99999999999 +9999999999 hours")
-    assert asked.extension == MAX_EXTENSION
+    instruction = read_instruction(
+        "+999999999999999999999 iterations +$99999999999 +9999999999 hours"
+    )
+    assert instruction.extension == MAX_EXTENSION
 
 
 WORDS = st.lists(
@@ -135,17 +137,16 @@ WORDS = st.lists(
 
 @given(st.one_of(st.text(max_size=300), WORDS))
 def test_any_instruction_is_parsed_within_limits(text: str) -> None:
-    asked = read_instruction(text)
-    extension = asked.extension
+    instruction = read_instruction(text)
+    extension = instruction.extension
     assert 0 <= extension.iterations <= MAX_EXTENSION.iterations
     assert 0 <= extension.budget <= MAX_EXTENSION.budget and math.isfinite(extension.budget)
     assert 0 <= extension.time <= MAX_EXTENSION.time and math.isfinite(extension.time)
-    assert len(asked.text) <= len(text)
-    if asked.command is not Command.CONTINUE:
+    assert len(instruction.text) <= len(text)
+    if instruction.command is not Command.CONTINUE:
         assert extension == Extension()
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "text", ["continue " + " " * 100_000, "+1 " * 50_000, "stop" + " it" * 50_000, "1," * 60_000]
 )
@@ -189,8 +190,8 @@ def test_a_pull_request_is_brought_up_to_date_when_that_is_all_that_is_said(text
     ],
 )
 def test_an_update_with_more_text_is_work(text: str) -> None:
-    asked = read_instruction(text, pull_request=True)
-    assert (asked.command, asked.text) == (Command.FIX, text)
+    instruction = read_instruction(text, pull_request=True)
+    assert (instruction.command, instruction.text) == (Command.FIX, text)
 
 
 @pytest.mark.parametrize("text", ["publish", "publish again", "please publish it.", "/publish"])

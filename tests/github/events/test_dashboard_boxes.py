@@ -11,14 +11,14 @@ from resolver.github.comments.markers import DASHBOARD
 from resolver.github.events.dashboard_boxes import (
     RETRY,
     STOP,
-    from_box,
-    has_box,
+    find_run_of_box,
     newly_ticked,
     render_box,
+    trigger_from_box,
 )
-from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.quota_ledger import LedgerPlace, LedgerRun, QuotaLedger
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github.events.ledgers import NOW, a_run, ended, ledger, run_id
 from tests.parts.github import GitHubServer
@@ -48,35 +48,37 @@ def payload(github: GitHubServer, before: str, after: str, sender: str = "mona")
 
 def test_ticking_stop_requests_a_stop(github: GitHubServer) -> None:
     after = body(row(STOP, AT_WORK, "x"), row(RETRY, STOPPED))
-    asked = from_box(payload(github, FREE, after), LISTENING)
-    assert isinstance(asked, Trigger)
-    assert asked.kind is TriggerKind.BOX_TICKED
-    assert asked.command is Command.STOP
-    assert (asked.number, asked.subject, asked.actor.login) == (12, 12, "mona")
-    assert asked.ticked is not None
-    assert (asked.ticked.dashboard, asked.ticked.run) == (1, run_id(1))
-    assert asked.snapshot is None  # the dashboard's text is not the issue's
+    trigger = trigger_from_box(payload(github, FREE, after), LISTENING)
+    assert isinstance(trigger, Trigger)
+    assert trigger.kind is TriggerKind.BOX_TICKED
+    assert trigger.command is Command.STOP
+    assert (trigger.number, trigger.subject, trigger.actor.login) == (12, 12, "mona")
+    assert trigger.ticked is not None
+    assert (trigger.ticked.dashboard, trigger.ticked.run) == (1, run_id(1))
+    assert trigger.snapshot is None  # the dashboard's text is not the issue's
 
 
 def test_ticking_continue_requests_a_continuation(github: GitHubServer) -> None:
     after = body(row(STOP, AT_WORK), row(RETRY, STOPPED, "x"))
-    asked = from_box(payload(github, FREE, after), LISTENING)
-    assert isinstance(asked, Trigger)
-    assert (asked.command, asked.number) == (Command.CONTINUE, 13)
+    trigger = trigger_from_box(payload(github, FREE, after), LISTENING)
+    assert isinstance(trigger, Trigger)
+    assert (trigger.command, trigger.number) == (Command.CONTINUE, 13)
 
 
 def test_a_run_on_resolvers_pull_request_is_continued_there(github: GitHubServer) -> None:
     run = ended(3, thread=12, ending="limit").model_copy(
         update={"number": 20, "pull_request": True}
     )
-    asked = from_box(payload(github, body(row(RETRY, run)), body(row(RETRY, run, "x"))), LISTENING)
-    assert isinstance(asked, Trigger)
-    assert (asked.number, asked.subject, asked.is_pull_request) == (20, 12, True)
+    trigger = trigger_from_box(
+        payload(github, body(row(RETRY, run)), body(row(RETRY, run, "x"))), LISTENING
+    )
+    assert isinstance(trigger, Trigger)
+    assert (trigger.number, trigger.subject, trigger.is_pull_request) == (20, 12, True)
 
 
 def test_the_same_event_has_the_same_key(github: GitHubServer) -> None:
     event = payload(github, FREE, body(row(STOP, AT_WORK, "x")))
-    first, again = from_box(event, LISTENING), from_box(event, LISTENING)
+    first, again = trigger_from_box(event, LISTENING), trigger_from_box(event, LISTENING)
     assert isinstance(first, Trigger) and isinstance(again, Trigger)
     assert first.key == again.key
 
@@ -85,7 +87,7 @@ def test_the_same_event_has_the_same_key(github: GitHubServer) -> None:
 def test_line_ends_of_a_browser_are_read(line_end: str) -> None:
     after = body(row(STOP, AT_WORK, "x"))
     found = newly_ticked(FREE.replace("\n", line_end), after.replace("\n", line_end))
-    assert [each.action for each in found] == [STOP]
+    assert [tick.action for tick in found] == [STOP]
 
 
 @pytest.mark.parametrize(
@@ -122,19 +124,21 @@ def test_ticks_of_bots_are_ignored(github: GitHubServer, sender: str) -> None:
     listening = ListeningPolicy(
         mention="@agent", label="agent", bot_login="resolver-bot", allowed_users=("ci[bot]",)
     )
-    assert isinstance(from_box(event, listening), IgnoredEvent)
+    assert isinstance(trigger_from_box(event, listening), IgnoredEvent)
 
 
 def test_an_edit_of_the_title_asks_for_nothing(github: GitHubServer) -> None:
     event = payload(github, "", body(row(STOP, AT_WORK, "x")))
     event["changes"] = {"title": {"from": "Dash"}}
-    assert isinstance(from_box(event, LISTENING), IgnoredEvent)
+    assert isinstance(trigger_from_box(event, LISTENING), IgnoredEvent)
 
 
 def trigger_of(github: GitHubServer, run: LedgerRun) -> Trigger:
-    asked = from_box(payload(github, body(row(STOP, run)), body(row(STOP, run, "x"))), LISTENING)
-    assert isinstance(asked, Trigger)
-    return asked
+    trigger = trigger_from_box(
+        payload(github, body(row(STOP, run)), body(row(STOP, run, "x"))), LISTENING
+    )
+    assert isinstance(trigger, Trigger)
+    return trigger
 
 
 def placed(number: int, *runs: LedgerRun) -> QuotaLedger:
@@ -142,19 +146,19 @@ def placed(number: int, *runs: LedgerRun) -> QuotaLedger:
 
 
 def test_a_box_of_a_known_run_is_accepted(github: GitHubServer) -> None:
-    asked = trigger_of(github, AT_WORK)
-    assert has_box(placed(1, AT_WORK, STOPPED), asked) == AT_WORK
+    trigger = trigger_of(github, AT_WORK)
+    assert find_run_of_box(placed(1, AT_WORK, STOPPED), trigger) == AT_WORK
 
 
 def test_a_box_of_another_issue_or_run_is_refused(github: GitHubServer) -> None:
-    asked = trigger_of(github, AT_WORK)
-    assert has_box(placed(2, AT_WORK), asked) is None
-    assert has_box(ledger(AT_WORK), asked) is None
-    assert has_box(placed(1, STOPPED), asked) is None
+    trigger = trigger_of(github, AT_WORK)
+    assert find_run_of_box(placed(2, AT_WORK), trigger) is None
+    assert find_run_of_box(ledger(AT_WORK), trigger) is None
+    assert find_run_of_box(placed(1, STOPPED), trigger) is None
     elsewhere = AT_WORK.model_copy(update={"thread": 40, "number": 40})
-    assert has_box(placed(1, elsewhere), asked) is None
+    assert find_run_of_box(placed(1, elsewhere), trigger) is None
     pull = AT_WORK.model_copy(update={"pull_request": True})
-    assert has_box(placed(1, pull), asked) is None
+    assert find_run_of_box(placed(1, pull), trigger) is None
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
@@ -165,5 +169,5 @@ def test_no_text_makes_the_reading_of_boxes_fail(before: str, after: str) -> Non
 @given(st.text(alphabet="- []xX<!>\nresolver:box stop=012", max_size=200))
 def test_only_boxes_that_were_empty_can_be_newly_ticked(text: str) -> None:
     after = f"{DASHBOARD}\n{text}\n{row(STOP, AT_WORK, 'x')}"
-    assert {each.run for each in newly_ticked(FREE, after)} <= {AT_WORK.run}
+    assert {tick.run for tick in newly_ticked(FREE, after)} <= {AT_WORK.run}
     assert newly_ticked(f"{DASHBOARD}\n{text}", after) == [] or render_box(STOP, AT_WORK) in text

@@ -189,15 +189,15 @@ NAMES = st.sampled_from(["issue", "isue", "instruction", "agent", "number"]) | s
 
 
 @given_any(HOSTILE | st.dictionaries(NAMES, HOSTILE, max_size=5))
-def test_only_a_dispatch_without_values_is_a_sweep(said: Any) -> None:
-    payload = by_program() | {"client_payload": said}
+def test_only_a_dispatch_without_values_is_a_sweep(input_value: Any) -> None:
+    payload = by_program() | {"client_payload": input_value}
     found = parsed("repository_dispatch", payload, arrival=ARRIVAL)
     if asks_for_sweep("repository_dispatch", payload):
-        assert said is None or all(
-            isinstance(value, str) and not value.strip() for value in said.values()
+        assert input_value is None or all(
+            isinstance(value, str) and not value.strip() for value in input_value.values()
         )
     elif isinstance(found, Trigger):
-        assert isinstance(said["issue"], str | int) and found.number
+        assert isinstance(input_value["issue"], str | int) and found.number
     else:
         assert isinstance(found, MalformedEvent)
         assert len(found.reason) < 1000 and found.reason.isprintable()

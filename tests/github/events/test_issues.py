@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from resolver.github.events.listening import STARTING_EVENTS, find_starting_event
+from resolver.github.events.starting_events import STARTING_EVENTS, find_starting_event
 from resolver.models.run import Command, TriggerKind
 from tests.github.events.events import BOT, Payload, example, parsed, reason, started
 
@@ -248,10 +248,10 @@ def test_bots_closed_ones_and_the_denied_start_nothing(name: str, action: str) -
 
 def test_resolvers_own_text_never_asks() -> None:
     """With a person's token our login is not known here."""
-    ours = "<!-- resolver:run key=0 -->\n\nFixes #3. Write @agent fix this."
-    assert "doesn't ask" in reason("pull_request", done("pull_request", "opened", ours))
+    comment = "<!-- resolver:run key=0 -->\n\nFixes #3. Write @agent fix this."
+    assert "doesn't ask" in reason("pull_request", done("pull_request", "opened", comment))
     payload = example("issue_comment", "created")
-    payload["comment"] |= {"body": ours, "user": payload["sender"]}
+    payload["comment"] |= {"body": comment, "user": payload["sender"]}
     assert "by Resolver itself" in reason("issue_comment", payload)
 
 

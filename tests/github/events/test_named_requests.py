@@ -17,9 +17,9 @@ from resolver.models.run import Command
 
 
 def read(text: str, *, pull: bool = False) -> tuple[Command, str]:
-    asked = read_instruction(text, pull_request=pull)
-    assert not asked.named
-    return asked.command, asked.text
+    instruction = read_instruction(text, pull_request=pull)
+    assert not instruction.named
+    return instruction.command, instruction.text
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_a_question_mark_after_the_mention_is_not_lost(body: str) -> None:
 
 def test_a_question_mark_behind_the_mention_belongs_to_the_words_before_it() -> None:
     assert find_instruction("Can you fix this, @agent?", "@agent") == "Can you fix this?"
-    asked = find_instruction("Why does add() subtract @agent?", "@agent")
-    assert asked is not None
-    assert read(asked) == (Command.QUESTION, "Why does add() subtract?")
+    request = find_instruction("Why does add() subtract @agent?", "@agent")
+    assert request is not None
+    assert read(request) == (Command.QUESTION, "Why does add() subtract?")
 
 
 @pytest.mark.parametrize(
@@ -219,8 +219,8 @@ def test_a_slash_makes_any_instruction_a_command(text: str, command: Command, wo
 
 
 def test_a_slash_before_continue_still_reads_its_amounts() -> None:
-    asked = read_instruction("/continue +50 iterations, and use pytest")
-    assert (asked.extension.iterations, asked.text) == (50, "use pytest")
+    instruction = read_instruction("/continue +50 iterations, and use pytest")
+    assert (instruction.extension.iterations, instruction.text) == (50, "use pytest")
 
 
 def test_reserved_names_are_the_slash_commands() -> None:
@@ -239,15 +239,15 @@ PIECES = st.lists(
 
 @given(st.one_of(st.text(max_size=200), PIECES), st.booleans())
 def test_any_text_gives_an_instruction(text: str, pull: bool) -> None:
-    asked = read_instruction(text, pull_request=pull)
-    assert len(asked.text) <= len(text)
-    assert asked.text in text
-    if asked.named:
-        assert asked.command is Command.FIX
-        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", asked.named)
-        assert text.strip().startswith(f"/{asked.named}")
-    if asked.command in {Command.HELP, Command.STOP, Command.PAUSE}:
-        assert not asked.extension.iterations
+    instruction = read_instruction(text, pull_request=pull)
+    assert len(instruction.text) <= len(text)
+    assert instruction.text in text
+    if instruction.named:
+        assert instruction.command is Command.FIX
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", instruction.named)
+        assert text.strip().startswith(f"/{instruction.named}")
+    if instruction.command in {Command.HELP, Command.STOP, Command.PAUSE}:
+        assert not instruction.extension.iterations
 
 
 @given(PIECES, st.sampled_from(["fix it", "address this", "commit that"]))

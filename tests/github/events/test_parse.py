@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.permission import IgnoredEvent
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Command, Snapshot, Trigger, TriggerKind
 from tests.parts.published import WEBHOOK_EXAMPLES, require
 

@@ -112,7 +112,7 @@ def test_an_unreadable_team_is_a_refusal_that_names_the_permission(
 def test_a_person_with_permission_needs_no_team_lookup(server: GitHubServer) -> None:
     server.grant("alice", NAME, "write")
     authorize(requested_by("alice"), forge_for(server), AccessPolicy(teams=("octo/core",)))
-    assert not [each for each in server.requests if "/teams/" in each.path]
+    assert not [request for request in server.requests if "/teams/" in request.path]
 
 
 def test_a_failed_check_needs_no_authorization_of_a_person(server: GitHubServer) -> None:

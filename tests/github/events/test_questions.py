@@ -28,8 +28,8 @@ def test_one_interrogative_sentence_is_a_question(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["/ask explain the cache", "Question: explain the cache"])
 def test_an_explicit_question_is_a_question(text: str) -> None:
-    asked = Instruction(command=Command.QUESTION, text="explain the cache")
-    assert read_instruction(text) == asked
+    instruction = Instruction(command=Command.QUESTION, text="explain the cache")
+    assert read_instruction(text) == instruction
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_when_in_doubt_it_is_work(text: str) -> None:
 
 @given(st.text(), st.text())
 def test_a_request_after_a_question_is_never_lost(question: str, wish: str) -> None:
-    asked = read_instruction(f"why {question}? {wish} please fix it")
-    assert asked.command is not Command.QUESTION
+    instruction = read_instruction(f"why {question}? {wish} please fix it")
+    assert instruction.command is not Command.QUESTION
 
 
 @given(st.text(min_size=1).map(str.strip).filter(lambda text: text and text[0] not in ": \t"))
 def test_all_text_after_ask_is_the_question(text: str) -> None:
-    asked = read_instruction(f"/ask {text}")
-    assert asked == Instruction(command=Command.QUESTION, text=text)
+    instruction = read_instruction(f"/ask {text}")
+    assert instruction == Instruction(command=Command.QUESTION, text=text)

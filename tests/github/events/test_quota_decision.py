@@ -20,13 +20,13 @@ from tests.github.events.ledgers import NOW, a_refusal, a_run, ended, key, ledge
 YESTERDAY = NOW - timedelta(days=1)
 
 
-def asked(number: int = 99, **more: Any) -> QuotaRequest:
+def quota_request(number: int = 99, **more: Any) -> QuotaRequest:
     given = {"thread": 12, "user": "ada", "bot": False, "max_cost": 5.0, **more}
     return QuotaRequest(key=key(number), **given)
 
 
 def refused(known: QuotaLedger, ceilings: QuotaLimits, **more: Any) -> QuotaExceeded:
-    decision = decide_quota(known, asked(**more), ceilings, NOW)
+    decision = decide_quota(known, quota_request(**more), ceilings, NOW)
     assert isinstance(decision, QuotaExceeded)
     return decision
 
@@ -34,7 +34,7 @@ def refused(known: QuotaLedger, ceilings: QuotaLimits, **more: Any) -> QuotaExce
 def admitted(
     known: QuotaLedger, ceilings: QuotaLimits, number: int = 99, **more: Any
 ) -> QuotaGranted:
-    decision = decide_quota(known, asked(number, **more), ceilings, NOW)
+    decision = decide_quota(known, quota_request(number, **more), ceilings, NOW)
     assert isinstance(decision, QuotaGranted)
     return decision
 
@@ -121,11 +121,11 @@ def test_the_smallest_remaining_quota_applies() -> None:
 
 def test_of_several_ceilings_the_narrowest_that_is_reached_is_named() -> None:
     known = ledger(ended(1), ended(2))
-    one = QuotaBound(runs=1)
-    every = QuotaLimits(thread=one, user=one, repository=one)
-    assert "this thread has had" in refused(known, every).what
-    assert "ada has had" in refused(known, every, thread=13).what
-    assert "this repository has had" in refused(known, every, thread=13, user="zoe").what
+    one_run = QuotaBound(runs=1)
+    limits = QuotaLimits(thread=one_run, user=one_run, repository=one_run)
+    assert "this thread has had" in refused(known, limits).what
+    assert "ada has had" in refused(known, limits, thread=13).what
+    assert "this repository has had" in refused(known, limits, thread=13, user="zoe").what
 
 
 def test_a_command_line_user_has_no_personal_quota() -> None:

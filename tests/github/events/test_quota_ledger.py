@@ -122,9 +122,9 @@ def test_no_field_of_a_line_raises_a_quota(changes: dict[str, Any]) -> None:
     """Whatever a line says, it neither fails nor takes away what another run has used."""
     data = line(**changes) + line(key=key(8), thread=12, user="zoe")
     ceilings = QuotaLimits(thread=QuotaBound(runs=1))
-    asked = QuotaRequest(key=key(9), thread=12, user="eve", bot=False, max_cost=5.0)
+    request = QuotaRequest(key=key(9), thread=12, user="eve", bot=False, max_cost=5.0)
     found = read_ledger(data, NOW)
-    assert isinstance(decide_quota(found, asked, ceilings, NOW), QuotaExceeded)
+    assert isinstance(decide_quota(found, request, ceilings, NOW), QuotaExceeded)
     assert serialize_ledger(found, NOW)
 
 
@@ -137,7 +137,7 @@ def test_past_days_become_totals() -> None:
     )
     found = read_ledger(serialize_ledger(whole, NOW), NOW)
     assert [run.key for run in found.runs] == [key(3)]
-    assert [each.key for each in found.refusals] == [key(5)]
+    assert [refusal.key for refusal in found.refusals] == [key(5)]
     assert found.days == (LedgerDay(day="2026-11-13", runs=3, cost=2.0, unpriced=1, refused=1),)
 
 

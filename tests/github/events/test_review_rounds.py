@@ -43,15 +43,18 @@ def thread(name: str, *comments: AuthoredText) -> ReviewThread:
 
 
 def pull(*threads: ReviewThread, body: str = "", author: str = "mona") -> PullRequestContext:
-    said = AuthoredText(id=REVIEW, author=author, at=reports.WHEN, body=body)
-    reviews = (PastReview(state="COMMENTED", words=said),) if body else ()
+    review = AuthoredText(id=REVIEW, author=author, at=reports.WHEN, body=body)
+    reviews = (PastReview(state="COMMENTED", text=review),) if body else ()
     return PullRequestContext(
         number=9, head="a" * 40, base_branch="main", threads=threads, reviews=reviews
     )
 
 
-def names(asked: Trigger, on: PullRequestContext) -> dict[str, str]:
-    return {each.label: each.thread.id for each in requested_threads(asked, on, MENTION)}
+def names(request: Trigger, on: PullRequestContext) -> dict[str, str]:
+    return {
+        requested.label: requested.thread.id
+        for requested in requested_threads(request, on, MENTION)
+    }
 
 
 FIRST = thread("first", words("Rename this."))
@@ -70,8 +73,8 @@ def test_without_a_mention_in_the_review_each_comment_asks_for_itself() -> None:
 
 
 def test_an_edited_review_still_covers_all_its_comments() -> None:
-    asked = trigger(kind=TriggerKind.REVIEW_SUBMITTED, comment_id=REVIEW, instruction="do it")
-    assert names(asked, pull(FIRST, SECOND)) == {"T1": "first", "T2": "second"}
+    request = trigger(kind=TriggerKind.REVIEW_SUBMITTED, comment_id=REVIEW, instruction="do it")
+    assert names(request, pull(FIRST, SECOND)) == {"T1": "first", "T2": "second"}
 
 
 def test_a_reply_asks_only_about_its_thread() -> None:
@@ -81,10 +84,10 @@ def test_a_reply_asks_only_about_its_thread() -> None:
         words("@agent do as zoe says", review=60),
         words("@agent rename it then"),
     )
-    [asked] = requested_threads(
+    [requested] = requested_threads(
         trigger(), pull(FIRST.model_copy(update={"comments": ()}), talk), MENTION
     )
-    assert (asked.thread.id, asked.request) == ("talk", "rename it then")
+    assert (requested.thread.id, requested.request) == ("talk", "rename it then")
 
 
 @pytest.mark.parametrize("body", ["`@agent` is its name", "> @agent please address", "@agents"])
@@ -110,17 +113,17 @@ def test_a_trigger_without_a_review_asks_about_no_lines() -> None:
 def test_threads_beyond_the_maximum_are_reported() -> None:
     many = [thread(f"t{n}", words("Rename.")) for n in range(MAX_REQUESTED_THREADS + 3)]
     on = pull(*many, body="@agent please address")
-    asked = requested_threads(trigger(), on, MENTION)
-    assert len(asked) == MAX_REQUESTED_THREADS
-    assert render_deferred_threads(trigger(), on, asked).startswith("3 more conversations")
-    assert render_deferred_threads(trigger(), pull(FIRST), asked[:1]) == ""
+    threads = requested_threads(trigger(), on, MENTION)
+    assert len(threads) == MAX_REQUESTED_THREADS
+    assert render_deferred_threads(trigger(), on, threads).startswith("3 more conversations")
+    assert render_deferred_threads(trigger(), pull(FIRST), threads[:1]) == ""
 
 
 # The request as a whole
 
 
-def whole(on: PullRequestContext, asked: Trigger | None = None) -> Trigger:
-    given = asked or trigger()
+def whole(on: PullRequestContext, request: Trigger | None = None) -> Trigger:
+    given = request or trigger()
     return whole_request(given, on, requested_threads(given, on, MENTION), MENTION)
 
 
@@ -130,7 +133,7 @@ def test_the_request_is_the_same_whichever_event_came_first() -> None:
         trigger(kind=TriggerKind.REVIEW_SUBMITTED, comment_id=REVIEW, instruction="please address"),
         trigger(instruction="split this", comment_id=3),
     ]
-    assert {whole(on, each).instruction for each in came} == {
+    assert {whole(on, event).instruction for event in came} == {
         "please address, and add tests\n\nT1: Rename this.\n\nT2: split this"
     }
 
@@ -171,5 +174,5 @@ def test_a_real_event_leads_to_its_review_thread(
     assert isinstance(found, Trigger)
     review = event["comment"]["pull_request_review_id"]
     assert (found.key, found.review_id) == (f"review:{review}", review)
-    mine = words("@agent rename this", event["sender"]["login"], review)
-    assert names(found, pull(FIRST, thread("mine", mine))) == {"T1": "mine"}
+    own_comment = words("@agent rename this", event["sender"]["login"], review)
+    assert names(found, pull(FIRST, thread("mine", own_comment))) == {"T1": "mine"}

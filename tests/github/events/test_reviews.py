@@ -25,9 +25,9 @@ def examples() -> dict[str, list[Payload]]:
 
 def example(examples: dict[str, list[Payload]], name: str, action: str, body: str) -> Payload:
     found = copy.deepcopy(next(e for e in examples[name] if e["action"] == action))
-    said = found["comment" if name == COMMENT else "review"]
-    said["body"] = body
-    said["user"] = found["sender"]
+    text = found["comment" if name == COMMENT else "review"]
+    text["body"] = body
+    text["user"] = found["sender"]
     return found
 
 
@@ -76,11 +76,11 @@ def test_all_events_of_one_review_have_one_key(comment: Payload, review: Payload
     """GitHub sends one for the review, and one for each of its comments on lines."""
     second = copy.deepcopy(comment)
     second["comment"] |= {"id": comment["comment"]["id"] + 1, "body": "@agent and rename this"}
-    for each in (comment, second):
-        each["comment"]["pull_request_review_id"] = review["review"]["id"]
+    for payload in (comment, second):
+        payload["comment"]["pull_request_review_id"] = review["review"]["id"]
     found = [parsed(COMMENT, comment), parsed(COMMENT, second), parsed(REVIEW, review)]
-    assert len({each.key for each in found if isinstance(each, Trigger)}) == 1
-    assert all(isinstance(each, Trigger) for each in found)
+    assert len({outcome.key for outcome in found if isinstance(outcome, Trigger)}) == 1
+    assert all(isinstance(outcome, Trigger) for outcome in found)
 
 
 def test_a_single_comment_asks_only_by_its_own_event(comment: Payload, review: Payload) -> None:

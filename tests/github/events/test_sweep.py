@@ -7,9 +7,9 @@ import pytest
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.context.labeled_issues import LabeledIssue, Labeling, LabelingAccount
-from resolver.github.events.listening import ListeningPolicy
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.permission import IgnoredEvent
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.events.sweep import labeled_trigger, with_later_time
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Trigger
@@ -168,7 +168,7 @@ def test_only_pull_requests_of_the_own_account_count_as_resolvers(
     assert labeling is not None
     assert labeling.pull_request == ""
     github.commit(REPOSITORY, "agent/two", {"a": "c"})
-    ours = github.create_pull(REPOSITORY, "agent/two", body=marker, author="resolver-bot")
+    own_pull = github.create_pull(REPOSITORY, "agent/two", body=marker, author="resolver-bot")
     labeling = forge.labeled("agent").labeling(found)
     assert labeling is not None
-    assert labeling.pull_request.endswith(f"/pull/{ours.number}")
+    assert labeling.pull_request.endswith(f"/pull/{own_pull.number}")

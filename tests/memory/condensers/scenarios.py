@@ -9,7 +9,7 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import Condensation, ServiceReplied, Warned
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
-from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.summaries import SummaryClient
 from resolver.memory.condensers.view import Condenser, SizeBound
 from resolver.memory.conversation import ConversationMemory
@@ -30,8 +30,8 @@ def filled(turns: int, size: int = 1000) -> Log:
 
 
 def condense(log: Log, condenser: Condenser) -> Condensation | None:
-    """What the condenser does now; it is in the log afterwards."""
-    condensation = Condensing(condenser).condense(log.state)
+    """Return the condensation that is due now, and add it to the log."""
+    condensation = LogCondenser(condenser).condense(log.state)
     if condensation is not None:
         log.add(condensation)
     return condensation

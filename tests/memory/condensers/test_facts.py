@@ -12,7 +12,7 @@ from resolver.events.base import EventBase
 from resolver.events.lifecycle import ConfirmationAnswered, ConfirmationAsked, DelegateEvent
 from resolver.events.log import dump_line
 from resolver.events.state import State
-from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
+from resolver.memory.condensers.registry import CondenserParts, LogCondenser, make_condenser
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.facts import DEFAULT_MAX_LENGTH, Facts, WorkRecord
 from resolver.models.approval import PendingApproval, RiskLevel
@@ -132,8 +132,8 @@ def test_decisions_survive_each_summarizing_condenser() -> None:
         for number in range(200):
             ran(log, f"ls {number}", "x" * 700)
         stages = parse_condenser(f"{name}(keep_first=0)")
-        parts = Parts(SizeBound(5_000), lambda: pytest.fail("asks no model"))
-        found = Condensing(make_condenser(stages, parts)).condense(log.state)
+        parts = CondenserParts(SizeBound(5_000), lambda: pytest.fail("asks no model"))
+        found = LogCondenser(make_condenser(stages, parts)).condense(log.state)
         assert found is not None
         assert "denied by mona: git push --force" in found.summary
 
@@ -165,11 +165,11 @@ def test_changes_and_checks_of_delegates_are_listed_without_thoughts() -> None:
 
 
 def test_another_state_is_detected() -> None:
-    one, other = started(), started()
-    for log, path in ((one, "a.py"), (other, "b.py")):
+    first, second = started(), started()
+    for log, path in ((first, "a.py"), (second, "b.py")):
         log.turn(a.CmdRun(command="rm *"), o.CmdOutput(exit_code=0, changed=changed(path)))
     facts = Facts()
-    for log in (one, other, one):
+    for log in (first, second, first):
         facts.update(log.state)
         assert list(facts.files.by_key) == list(facts_of(log).files.by_key)
 

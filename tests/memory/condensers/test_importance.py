@@ -4,9 +4,9 @@ from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import CHANGED, ORDINARY, Importance, importance
-from resolver.memory.condensers.summaries import FreeTextNotes
+from resolver.memory.condensers.summaries import FreeTextNoteWriter
 from resolver.memory.condensers.view import AgentLog as Shown
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
@@ -130,7 +130,7 @@ def test_a_thousand_changed_files_and_tests_have_a_bounded_summary() -> None:
 
 def test_it_condenses_seldom_and_stays_below_its_bound() -> None:
     log = started()
-    condensing = Condensing(Importance(SMALL))
+    condensing = LogCondenser(Importance(SMALL))
     longest = 0
     for number in range(500):
         ordinary(log, 1, size=400 + 1_000 * (number % 3))
@@ -147,7 +147,7 @@ def test_notes_of_a_model_are_labeled_next_to_the_facts() -> None:
     log = worked()
     ordinary(log, 120, size=300)
     model = Noting("The parser is in src/parse.py.")
-    condense(log, Importance(SizeBound(4_000), FreeTextNotes(asker(log, model))))
+    condense(log, Importance(SizeBound(4_000), FreeTextNoteWriter(asker(log, model))))
     shown = sent_text(log)
     assert "src/sum.py" in shown
     assert "It was written from the same log and can be wrong" in shown
@@ -159,7 +159,9 @@ def test_without_a_model_there_are_only_facts() -> None:
     log = worked()
     ordinary(log, 120, size=300)
     model = Noting(ModelError("no such key"))
-    condensation = condense(log, Importance(SizeBound(4_000), FreeTextNotes(asker(log, model))))
+    condensation = condense(
+        log, Importance(SizeBound(4_000), FreeTextNoteWriter(asker(log, model)))
+    )
     assert condensation is not None and condensation.notes == ""
     assert "src/sum.py" in condensation.summary
     ((about, message),) = warnings(log)

@@ -3,7 +3,7 @@
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import BrowserOutputs, ObservationMasking
 from resolver.memory.conversation import ConversationMemory
 from tests.memory.condensers.scenarios import condense, filled, of, sent_text
@@ -29,7 +29,7 @@ def test_old_outputs_are_masked_and_actions_stay() -> None:
 
 def test_masking_waits_for_a_number_of_outputs() -> None:
     log = started()
-    condenser = Condensing(ObservationMasking(keep_last=5, at_once=10))
+    condenser = LogCondenser(ObservationMasking(keep_last=5, at_once=10))
     for number in range(100):
         result = o.CmdOutput(content=f"{number} " + "y" * 900, exit_code=0)
         log.turn(a.CmdRun(command=str(number)), result)

@@ -9,7 +9,7 @@ from resolver.errors import LimitReached, ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation, ServiceReplied
-from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.with_model import LLMAttention, LLMSummarizing, StructuredSummary
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion
@@ -92,7 +92,7 @@ def test_a_reply_that_came_before_the_process_was_killed_is_used() -> None:
 
 def test_a_reply_that_was_used_is_not_used_again() -> None:
     log = filled(40)
-    condenser = Condensing(LLMSummarizing(SMALL, asker(log, Noting("ONE", "TWO"))))
+    condenser = LogCondenser(LLMSummarizing(SMALL, asker(log, Noting("ONE", "TWO"))))
     for notes in ("ONE", "TWO"):
         condensation = condenser.condense(log.state)
         assert condensation is not None and condensation.notes == notes

@@ -5,7 +5,7 @@ import pytest
 from resolver.config.agent_settings import PARAMETERS, parse_condenser
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.memory.condensers.registry import CONDENSER_FACTORIES, Parts, make_condenser
+from resolver.memory.condensers.registry import CONDENSER_FACTORIES, CondenserParts, make_condenser
 from resolver.memory.condensers.rules import (
     BrowserOutputs,
     ObservationMasking,
@@ -30,7 +30,8 @@ def test_all_stages_together_give_one_event() -> None:
 def test_a_stage_sees_the_result_of_the_previous_ones() -> None:
     log = filled(30)
     window = make_condenser(
-        parse_condenser("masking(keep_last=2,at_once=1),window"), Parts(SizeBound(5_000), never)
+        parse_condenser("masking(keep_last=2,at_once=1),window"),
+        CondenserParts(SizeBound(5_000), never),
     )
     condensation = condense(log, window)
     assert condensation is not None and condensation.forgotten == ()
@@ -47,7 +48,7 @@ def test_nothing_to_condense_gives_no_event() -> None:
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_each_name_makes_a_condenser(name: str) -> None:
     log = filled(60)
-    parts = Parts(SMALL, lambda: asker(log, Noting("notes")))
+    parts = CondenserParts(SMALL, lambda: asker(log, Noting("notes")))
     made = make_condenser(parse_condenser(name), parts)
     before = len(sent_text(log))
     log.add(a.CondensationRequest())
@@ -64,6 +65,10 @@ def test_parameters_are_given_in_parentheses() -> None:
     first, second = parse_condenser(" browser( keep_last=1 , at_once=3 ) , importance")
     assert (first.name, dict(first.parameters)) == ("browser", {"keep_last": 1, "at_once": 3})
     assert (second.name, dict(second.parameters)) == ("importance", {})
+
+
+def test_the_old_name_of_a_parameter_keeps_working() -> None:
+    assert parse_condenser("amortized(most=6)") == parse_condenser("amortized(max_turns=6)")
 
 
 @pytest.mark.parametrize(
@@ -90,6 +95,6 @@ def test_the_default_writes_notes_if_a_model_is_configured() -> None:
     log = started()
     for number in range(200):
         log.turn(a.CmdRun(command=f"ls {number}"), o.CmdOutput(content="y" * 300, exit_code=0))
-    parts = Parts(SMALL, lambda: asker(log, Noting("WRITTEN")), writes_notes=True)
+    parts = CondenserParts(SMALL, lambda: asker(log, Noting("WRITTEN")), writes_notes=True)
     condense(log, make_condenser(parse_condenser("importance"), parts))
     assert "WRITTEN" in sent_text(log)

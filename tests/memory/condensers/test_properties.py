@@ -16,7 +16,7 @@ from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import Condensation, ServiceReplied, SystemPrompt, Warned
 from resolver.events.log import dump_line, parse_line
 from resolver.events.state import State
-from resolver.memory.condensers.registry import Condensing, Parts, make_condenser
+from resolver.memory.condensers.registry import CondenserParts, LogCondenser, make_condenser
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.models.run import PlanItem
@@ -29,7 +29,7 @@ SMALLEST = {
     "recent": "recent(keep_first=1,keep_last=3)",
     "masking": "masking(keep_last=2,at_once=2)",
     "browser": "browser(keep_last=1,at_once=1)",
-    "amortized": "amortized(most=6,keep_first=1)",
+    "amortized": "amortized(max_turns=6,keep_first=1)",
 }
 NAMES = [
     *(SMALLEST.get(name, f"{name}(keep_last=3)") for name in PARAMETERS if name != NO_CONDENSER),
@@ -87,15 +87,15 @@ def play(log: Log, move: Any) -> None:
             log.add(a.Message(content="What now?", wait_for_response=True, reply=reply))
 
 
-def parts(log: Log, bound: int) -> Parts:
+def parts(log: Log, bound: int) -> CondenserParts:
     notes = ["1, 3, 5 and so on", "{}", ModelError("down"), '{"cause": ["x"]}', "words"] * 20
-    return Parts(SizeBound(bound), lambda: asker(log, Noting(*notes)))
+    return CondenserParts(SizeBound(bound), lambda: asker(log, Noting(*notes)))
 
 
 def run(name: str, moves: list[Any], bound: int) -> Log:
     """A run with the condenser at work before each call."""
     log = Log(SystemPrompt(content="rules"), task("<fix it>"))
-    condensing = Condensing(make_condenser(parse_condenser(name), parts(log, bound)))
+    condensing = LogCondenser(make_condenser(parse_condenser(name), parts(log, bound)))
     for move in moves:
         play(log, move)
         condensation = condensing.condense(log.state)
@@ -105,7 +105,7 @@ def run(name: str, moves: list[Any], bound: int) -> Log:
 
 
 def assert_turns_are_strict(messages: list[dict[str, Any]]) -> None:
-    """What the strictest providers want beside complete pairs."""
+    """Check the rules of the strictest providers other than complete pairs."""
     assert_pairs_are_complete([m for m in messages if not isinstance(m["content"], list)])
     assert [m["role"] for m in messages].count("system") == 1 and messages[0]["role"] == "system"
     assert messages[1]["role"] == "user"
@@ -144,7 +144,7 @@ def test_the_same_log_gives_the_same_condensation(name: str, moves: list[Any], b
         replies = [e for e in events[:number] if isinstance(e, ServiceReplied | Warned)]
         fresh = Log()
         fresh.state = State.fold(events[:number])
-        condensing = Condensing(make_condenser(parse_condenser(name), parts(fresh, bound)))
+        condensing = LogCondenser(make_condenser(parse_condenser(name), parts(fresh, bound)))
         found = condensing.condense(fresh.state)
         if replies and replies[-1].id == number - 1 and isinstance(replies[-1], Warned):
             continue  # a model that failed then may answer now
@@ -157,7 +157,7 @@ def test_the_same_log_gives_the_same_condensation(name: str, moves: list[Any], b
 @given(moves=moves)
 def test_a_condensed_log_is_not_condensed_again_at_once(name: str, moves: list[Any]) -> None:
     log = run(name, [move for move in moves if move != "request"], 3_000)
-    condensing = Condensing(make_condenser(parse_condenser(name), parts(log, 3_000)))
+    condensing = LogCondenser(make_condenser(parse_condenser(name), parts(log, 3_000)))
     first = condensing.condense(log.state)
     if first is not None:
         log.add(first)
@@ -172,7 +172,7 @@ def test_any_log_at_all_can_be_condensed(
 ) -> None:
     name = data.draw(st.sampled_from(NAMES))
     log = Log()
-    condensing = Condensing(make_condenser(parse_condenser(name), parts(log, 100)))
+    condensing = LogCondenser(make_condenser(parse_condenser(name), parts(log, 100)))
     for event in events:
         log.add(event)
         found = condensing.condense(log.state)

@@ -8,7 +8,8 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation, ServiceReplied
 from resolver.events.state import State
-from resolver.events.stream import EventStream, MemoryStore
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream
 from resolver.llm.base import Model, RecordedModel
 from resolver.models.run import Completion
 from resolver.runs.wiring.agents import open_condensers
@@ -17,7 +18,7 @@ from tests.memory.logs import Log, started
 
 
 def made(environment: dict[str, str]) -> tuple[Condensation | None, list[str]]:
-    """What the condenser of these settings makes of a long run, and what its model was asked."""
+    """Return a long run as condensed with these settings, and the requests to its model."""
     settings: Settings = load_settings({}, {"LLM_MODEL": "scripted:x.yml", **environment})
     stream, asked = EventStream(MemoryStore()), Noting("NOTES")
 

@@ -3,7 +3,7 @@
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import AmortizedForgetting, NoOp, RecentEvents
 from tests.memory.condensers.scenarios import condense, filled, of, sent_text
 from tests.memory.logs import started, task
@@ -26,7 +26,7 @@ def test_recent_events_keep_the_beginning_and_the_end() -> None:
 
 def test_recent_events_wait_until_enough_events_are_new() -> None:
     log = started()
-    condenser = Condensing(RecentEvents(keep_first=1, keep_last=10))
+    condenser = LogCondenser(RecentEvents(keep_first=1, keep_last=10))
     for number in range(100):
         log.turn(a.CmdRun(command=str(number)), o.CmdOutput(exit_code=0))
         condensation = condenser.condense(log.state)

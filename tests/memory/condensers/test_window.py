@@ -7,7 +7,7 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import Source
 from resolver.events.lifecycle import Condensation, SystemPrompt
-from resolver.memory.condensers.registry import Condensing
+from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
@@ -34,16 +34,16 @@ def test_a_long_one_loses_whole_turns_of_its_middle() -> None:
 
 def test_the_same_state_gives_the_same_condensation() -> None:
     log = filled(40)
-    condensing = Condensing(ConversationWindow(SMALL))
+    condensing = LogCondenser(ConversationWindow(SMALL))
     first = condensing.condense(log.state)
     assert first is not None
     assert first == condensing.condense(log.state)
-    assert first == Condensing(ConversationWindow(SMALL)).condense(log.state)
+    assert first == LogCondenser(ConversationWindow(SMALL)).condense(log.state)
 
 
 def test_a_request_is_followed_below_the_limit() -> None:
     log = filled(40)
-    condensing = Condensing(ConversationWindow(LARGE))
+    condensing = LogCondenser(ConversationWindow(LARGE))
     assert condensing.condense(log.state) is None
     before = len(sent_text(log))
     log.add(a.CondensationRequest())
@@ -111,7 +111,7 @@ def test_automatic_replies_are_forgotten_and_messages_of_the_user_stay() -> None
 
 def test_it_does_not_condense_again_at_every_step() -> None:
     log = started()
-    condensing = Condensing(ConversationWindow(SMALL, keep_first=2, keep_last=3))
+    condensing = LogCondenser(ConversationWindow(SMALL, keep_first=2, keep_last=3))
     for number in range(300):
         log.turn(a.CmdRun(command=str(number)), o.CmdOutput(content="x" * 1000, exit_code=0))
         condensation = condensing.condense(log.state)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.config.templates import folder
+from resolver.config.templates import template_folder
 from resolver.errors import WorkspaceError
-from resolver.memory.skills.reading import (
+from resolver.memory.skills.library import (
     INSTRUCTION_FILES,
     MAX_SKILLS,
     Library,
@@ -180,7 +180,7 @@ def test_a_task_is_started_by_its_name_and_commands() -> None:
         skill = found.skill(name)
         assert skill is not None and skill.kind == "task"
     assert found.skill("other") is None and found.skill("") is None
-    assert [one.name for one in found.skills[0].inputs] == ["since", "style"]
+    assert [skill_input.name for skill_input in found.skills[0].inputs] == ["since", "style"]
 
 
 def test_readmes_and_files_of_skills_are_not_skills() -> None:
@@ -250,10 +250,10 @@ def test_two_skills_with_one_name_are_reported() -> None:
 
 
 def test_the_skill_nearer_to_the_repository_wins() -> None:
-    one = {".agents/skills/git.md": "---\nname: git\n---\nours"}
-    other = {".agents/skills/git.md": "theirs", ".agents/skills/b.md": "b"}
+    nearer = {".agents/skills/git.md": "---\nname: git\n---\nours"}
+    farther = {".agents/skills/git.md": "theirs", ".agents/skills/b.md": "b"}
     found = read_library(
-        [source(other, Origin.SHIPPED), source(other, Origin.ORGANIZATION), source(one)]
+        [source(farther, Origin.SHIPPED), source(farther, Origin.ORGANIZATION), source(nearer)]
     )
     assert {s.name: s.source for s in found.skills} == {
         "git": ".agents/skills/git.md",
@@ -290,7 +290,7 @@ def test_the_number_of_skills_is_limited_and_reported() -> None:
 
 
 def test_the_bundled_skills_are_valid() -> None:
-    found = read_library([built_in_skills(folder() / "skills")])
+    found = read_library([built_in_skills(template_folder() / "skills")])
     assert found.problems == ()
     assert len(found.skills) >= 10
     for skill in found.skills:

@@ -13,14 +13,14 @@ from resolver.events import observations as o
 from resolver.events.base import Source as By
 from resolver.events.log import Event
 from resolver.events.state import State
-from resolver.memory.skills.reading import Library, SkillSource, read_library
-from resolver.memory.skills.recalling import (
+from resolver.memory.skills.library import Library, SkillSource, read_library
+from resolver.memory.skills.recaller import (
     MAX_ALWAYS_LENGTH,
     MAX_FILE_LENGTH,
     MAX_TRIGGERED_LENGTH,
     NOTES,
-    Loaded,
     NoteReader,
+    RecalledText,
     SkillRecaller,
 )
 from resolver.memory.skills.skill import Origin, Skill
@@ -68,17 +68,17 @@ def numbered(events: Sequence[Event]) -> list[Event]:
     return [event.model_copy(update={"id": n}) for n, event in enumerate(events)]
 
 
-def names(loaded: Sequence[Loaded]) -> list[str]:
+def names(loaded: Sequence[RecalledText]) -> list[str]:
     return [result.name for _, result in loaded]
 
 
-def append_events(events: list[Event], loaded: Sequence[Loaded], *more: Event) -> list[Event]:
+def append_events(events: list[Event], loaded: Sequence[RecalledText], *more: Event) -> list[Event]:
     result = [event for pair in loaded for event in pair]
     reply = life.ModelReplied(completion=Completion(model="m", text="x"))
     return numbered([*events, *result, reply, *more])
 
 
-def recalled(events: Sequence[Event], recaller: SkillRecaller | None = None) -> list[Loaded]:
+def recalled(events: Sequence[Event], recaller: SkillRecaller | None = None) -> list[RecalledText]:
     known = recaller or SkillRecaller(library(), ("/workspace",))
     return list(known.recall(State.fold(events)))
 
@@ -274,8 +274,8 @@ def test_loaded_text_is_limited_and_omissions_are_named() -> None:
 
 def test_one_recaller_serves_several_logs_in_turn() -> None:
     recaller = SkillRecaller(library(), ("/workspace",))
-    one, other = numbered(opening("flaky")), numbered(opening())
-    for events in (one, other, one, other):
+    first, second = numbered(opening("flaky")), numbered(opening())
+    for events in (first, second, first, second):
         assert recalled(events, recaller) == recalled(events)
 
 
@@ -339,10 +339,10 @@ def test_a_skill_is_found_by_similarity_once_at_the_beginning() -> None:
             return [(skill, "about the same (0.91)") for skill in skills if skill.name == "python"]
 
     about = About()
-    recaller = SkillRecaller(library(), meaning=about)
+    recaller = SkillRecaller(library(), topic_matcher=about)
     first = numbered(opening("It breaks."))
     loaded = recalled(first, recaller)
     assert names(loaded) == ["AGENTS.md", "python"]
     assert loaded[1][0].why == "about the same (0.91)"
     later = append_events(first, loaded, a.Message(content="It breaks.", source=By.USER))
-    assert recalled(later, SkillRecaller(library(), meaning=about)) == [] and about.asked == 1
+    assert recalled(later, SkillRecaller(library(), topic_matcher=about)) == [] and about.asked == 1

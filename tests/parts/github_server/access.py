@@ -118,7 +118,7 @@ def _not_accessible(token: Token) -> ApiError:
 
 
 class GitGate:
-    """What GitHub says to a git client."""
+    """Decides on the access of git clients as GitHub does."""
 
     def __init__(self, world: World) -> None:
         self._world = world

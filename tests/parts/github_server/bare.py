@@ -222,7 +222,7 @@ class BareRepository:
         return sha
 
     def merge(self, base: str, head: str, method: str, message: str, by: str, at: datetime) -> str:
-        """What GitHub's button puts on the base branch; gives the commit."""
+        """Merge as GitHub's button does, and return the commit on the base branch."""
         date = f"@{int(at.timestamp())} +0000"
         author = self.facts(head).author
         if method == "merge":
@@ -276,9 +276,9 @@ class BareRepository:
         listed = self._ask((base, head), "rev-list", "--reverse", "--topo-order", f"{base}..{head}")
         return listed.decode().split()
 
-    def merge_base(self, one: str, other: str) -> str | None:
+    def merge_base(self, first: str, second: str) -> str | None:
         try:
-            return self._ask((one, other), "merge-base", one, other).decode().strip()
+            return self._ask((first, second), "merge-base", first, second).decode().strip()
         except subprocess.CalledProcessError:
             return None
 

@@ -78,7 +78,7 @@ class Description:
         ]
 
     def problems(self, exchange: Exchange) -> list[str]:
-        """What is wrong with a REST request and its answer, in words; nothing when all is well."""
+        """Return the violations of the description by a REST request and its answer, in words."""
         found = self._operation(exchange)
         where = f"{exchange.method} {exchange.path}"
         if found is None:
@@ -94,7 +94,7 @@ class Description:
         return [f"{where}: {problem}" for problem in problems]
 
     def payload_problems(self, event: str, payload: Json) -> list[str]:
-        """What is wrong with a webhook payload."""
+        """Return the violations of the description by a webhook payload."""
         name = event.replace("_", "-")
         if "action" in payload:
             name += "-" + payload["action"].replace("_", "-")
@@ -125,7 +125,7 @@ class Description:
         return node
 
     def _followed(self, steps: tuple[str, ...]) -> tuple[str, ...]:
-        """Where the thing at `steps` really is, when only a reference is there."""
+        """Return the target of the reference at `steps`, or `steps` if there is no reference."""
         reference = self._at(steps).get("$ref")
         return _steps(reference) if reference else steps
 
@@ -139,7 +139,7 @@ class Description:
         """The node with each reference replaced by what it refers to, which may contain itself: a
         validator looks up references again and again."""
         if isinstance(node, list):
-            return [self._inlined(each) for each in node]
+            return [self._inlined(item) for item in node]
         if not isinstance(node, dict):
             return node
         reference = node.get("$ref")
@@ -177,7 +177,7 @@ class Description:
 
     @staticmethod
     def _coerced(value: str, schema: Json) -> Any:
-        kinds = [schema.get("type"), *(each.get("type") for each in schema.get("oneOf", ()))]
+        kinds = [schema.get("type"), *(option.get("type") for option in schema.get("oneOf", ()))]
         if "integer" in kinds and re.fullmatch(r"-?\d+", value):
             return int(value)
         if "boolean" in kinds and value in ("true", "false"):

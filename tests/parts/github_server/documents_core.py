@@ -213,7 +213,7 @@ def repository(site: Site, repo: Repository) -> Document:
 
 def permission_flags(role: str) -> dict[str, bool]:
     names = {"read": "pull", "triage": "triage", "write": "push"}
-    return {names.get(each, each): ROLES.index(role) >= ROLES.index(each) for each in ROLES[1:]}
+    return {names.get(level, level): ROLES.index(role) >= ROLES.index(level) for level in ROLES[1:]}
 
 
 def repository_page(site: Site, repo: Repository, role: str) -> Document:

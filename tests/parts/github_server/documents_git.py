@@ -33,7 +33,7 @@ def _show(number: int, repository: Repository, pull: Pull) -> None:
 
 
 def fork_point(given: Issue) -> tuple[str, str]:
-    """Where the head left the base, and the head: the two ends of what is shown as changed."""
+    """Return the commit where the head left the base, and the head: the two ends of the diff."""
     base, head = tips(given)
     return given.repository.git.merge_base(base, head) or base, head
 

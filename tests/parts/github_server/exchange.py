@@ -61,7 +61,7 @@ class Exchange:
         return json.loads(self.body) if self.body else None
 
     @property
-    def said(self) -> Mapping[str, Any]:
+    def answer_document(self) -> Mapping[str, Any]:
         """The answer's document; {} where it is no object."""
         document = self.answer.document if self.answer else None
         return document if isinstance(document, dict) else {}
@@ -104,7 +104,7 @@ def invalid(resource: str, field: str, code: str = "invalid", message: str = "")
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: nobody, the holder of a token, or an App with its signed key."""
+    """The sender of a request: nobody, the holder of a token, or an App with its signed key."""
 
     token: Token | None = None
     app: App | None = None
@@ -116,7 +116,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Call:
-    """What an endpoint works with. `at` are the values of the path template."""
+    """A request for an endpoint. `at` are the values of the path template."""
 
     world: World
     site: Site
@@ -224,7 +224,7 @@ class Hold:
 
 @dataclass
 class Fault:
-    """What to do with the next matching requests instead of (or after) answering them.
+    """A fault for the next matching requests, instead of or after their answer.
 
     path: a pattern searched in the path. cut: close the connection without a word.
     hold: the request is answered when the test wants.
@@ -270,6 +270,6 @@ class Faults:
         return None
 
     def waiting(self) -> int:
-        """How many were ordered and have not happened."""
+        """Number of faults that have not happened yet."""
         with self._lock:
             return sum(fault.times for fault in self._queue)

@@ -67,7 +67,7 @@ class _Reader:
                 self._take()
                 self._take("on")
                 on = self._take()
-                found.extend(replace(each, on=each.on or on) for each in self._selection())
+                found.extend(replace(field, on=field.on or on) for field in self._selection())
             else:
                 found.append(self._field())
         self._take("}")
@@ -126,7 +126,7 @@ def _repository(repository: Repository) -> Fields:
 
 def _query(call: Call) -> Fields:
     def repository(arguments: Mapping[str, Any]) -> Fields | None:
-        owner, name = (argument(arguments, each, str) for each in ("owner", "name"))
+        owner, name = (argument(arguments, key, str) for key in ("owner", "name"))
         full_name = f"{owner}/{name}"
         found = call.world.repositories.get(full_name.lower())
         if found is None or access.role(call.caller.token, found) == "none":
@@ -136,8 +136,8 @@ def _query(call: Call) -> Fields:
     def nodes(arguments: Mapping[str, Any]) -> list[Fields | None]:
         seen = call.world.repositories.values()
         known = [comment_nodes(r) for r in seen if access.role(call.caller.token, r) != "none"]
-        every = {id: fields for each in known for id, fields in each.items()}
-        return [every.get(id) for id in arguments["ids"]]
+        fields_by_id = {id: fields for nodes_by_id in known for id, fields in nodes_by_id.items()}
+        return [fields_by_id.get(id) for id in arguments["ids"]]
 
     def node(arguments: Mapping[str, Any]) -> Fields | None:
         return nodes({"ids": [arguments["id"]]})[0]
@@ -161,12 +161,12 @@ def _answer(selection: tuple[Field, ...], fields: Fields) -> dict[str, Any]:
 
 def _shown(wanted: Field, value: Resolved) -> Any:
     if isinstance(value, list):
-        return [_shown(wanted, each) for each in value]
+        return [_shown(wanted, item) for item in value]
     return _answer(wanted.selection, value) if isinstance(value, dict) else value
 
 
 def _missing(selection: tuple[Field, ...], data: dict[str, Any]) -> list[dict[str, Any]]:
-    """What GitHub says of repositories, issues and pull requests that do not exist."""
+    """Return GitHub's error for repositories, issues and pull requests that do not exist."""
     numbered = ("issue", "pullRequest", "issueOrPullRequest")
     repositories = [
         {
@@ -206,7 +206,7 @@ def _missing(selection: tuple[Field, ...], data: dict[str, Any]) -> list[dict[st
 
 
 def graphql(call: Call) -> Answer:
-    """POST /graphql. Errors in a query are told in a 200, as GitHub does."""
+    """POST /graphql. Errors in a query are answered with status 200, as on GitHub."""
     if call.caller.account is None:
         raise ApiError(401, "This endpoint requires you to be authenticated.")
     sent = call.body()

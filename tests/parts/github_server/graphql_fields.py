@@ -87,13 +87,17 @@ def comment_nodes(repository: Repository) -> dict[str, Fields]:
     """The comments of the repository's issues, on its code too, and its reviews by their ids."""
     found = dict[str, Fields]()
     for issue in repository.issues.values():
-        found |= {core.node_id("IssueComment", each.id): _comment(each) for each in issue.comments}
         found |= {
-            core.node_id("PullRequestReviewComment", each.id): _on_line(each)
-            for each in issue.review_comments
+            core.node_id("IssueComment", comment.id): _comment(comment)
+            for comment in issue.comments
         }
         found |= {
-            core.node_id("PullRequestReview", each.id): _review(each) for each in issue.reviews
+            core.node_id("PullRequestReviewComment", comment.id): _on_line(comment)
+            for comment in issue.review_comments
+        }
+        found |= {
+            core.node_id("PullRequestReview", review.id): _review(review)
+            for review in issue.reviews
         }
     return found
 
@@ -119,7 +123,7 @@ def issue_fields(issue: Issue) -> Fields:
         "updatedAt": lambda _: core.stamp(issue.updated_at),
         "lastEditedAt": lambda _: core.maybe_stamp(issue.last_edited_at),
         "comments": lambda arguments: connection(
-            [_comment(each) for each in issue.comments], arguments
+            [_comment(comment) for comment in issue.comments], arguments
         ),
         "userContentEdits": lambda arguments: connection(
             [_version(at, text) for at, text in reversed(issue.versions)], arguments
@@ -139,7 +143,7 @@ def argument(arguments: Mapping[str, Any], name: str, kind: type[Argument]) -> A
 
 
 def pull_fields(issue: Issue) -> Fields:
-    """What a pull request has beside an issue."""
+    """Return the fields that a pull request has in addition to those of an issue."""
     return {
         "reviewThreads": lambda arguments: connection(
             [
@@ -150,7 +154,7 @@ def pull_fields(issue: Issue) -> Fields:
             arguments,
         ),
         "reviews": lambda arguments: connection(
-            [_review(each) for each in issue.reviews], arguments
+            [_review(review) for review in issue.reviews], arguments
         ),
         "closingIssuesReferences": lambda arguments: connection(
             [_closed(issue.repository.issues[n]) for n in closed_issues(issue)], arguments
@@ -177,9 +181,9 @@ def pull_nodes(repository: Repository, arguments: Mapping[str, Any]) -> Fields:
     """The pull requests, the newest first; those that were merged if `states` is MERGED."""
     pulls = [issue for issue in repository.issues.values() if issue.pull]
     if arguments.get("states") == "MERGED":
-        pulls = [each for each in pulls if each.pull and each.pull.merged_at]
-    newest = sorted(pulls, key=lambda each: (each.created_at, each.number), reverse=True)
-    return connection([_merged(each) for each in newest], arguments)
+        pulls = [issue for issue in pulls if issue.pull and issue.pull.merged_at]
+    newest = sorted(pulls, key=lambda issue: (issue.created_at, issue.number), reverse=True)
+    return connection([_merged(issue) for issue in newest], arguments)
 
 
 def _merged(issue: Issue) -> Fields:
@@ -191,7 +195,7 @@ def _merged(issue: Issue) -> Fields:
 
 
 def _is_outdated(issue: Issue, root: ReviewComment) -> bool:
-    """Whether the lines around it are others by now."""
+    """Return True if the lines around the comment have changed since."""
     base, head = documents_git.fork_point(issue)
     git = issue.repository.git
     touched = {diff.path: diff for diff in git.changes(base, head)}
@@ -202,7 +206,7 @@ def _is_outdated(issue: Issue, root: ReviewComment) -> bool:
 def thread_fields(issue: Issue, root: ReviewComment) -> Fields:
     """A conversation on lines, by its first comment."""
     outdated = _is_outdated(issue, root)
-    said = [c for c in issue.review_comments if root.id in (c.id, c.in_reply_to)]
+    comments = [c for c in issue.review_comments if root.id in (c.id, c.in_reply_to)]
     return {
         "id": lambda _: core.node_id("PullRequestReviewThread", root.id),
         "isResolved": lambda _: root.resolved,
@@ -212,7 +216,7 @@ def thread_fields(issue: Issue, root: ReviewComment) -> Fields:
         "startLine": lambda _: None if outdated else root.start_line,
         "originalLine": lambda _: root.line,
         "diffSide": lambda _: root.side,
-        "comments": lambda arguments: connection([_on_line(c) for c in said], arguments),
+        "comments": lambda arguments: connection([_on_line(c) for c in comments], arguments),
     }
 
 

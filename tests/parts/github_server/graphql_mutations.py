@@ -39,7 +39,7 @@ def mutations(call: Call) -> Fields:
     def drafted(arguments: Mapping[str, Any], draft: bool) -> Fields:
         given = arguments.get("input")
         id = given.get("pullRequestId") if isinstance(given, dict) else None
-        issue = next((each for each in _pulls(call) if _pull_id(each) == id), None)
+        issue = next((pull for pull in _pulls(call) if _pull_id(pull) == id), None)
         if issue is None or issue.pull is None:
             raise QueryError(f"Could not resolve to a node with the global id of '{id}'")
         if not _may_resolve(call, issue.repository):
@@ -62,19 +62,21 @@ def _pull_id(issue: Issue) -> str:
 def _pulls(call: Call) -> Iterator[Issue]:
     for repository in call.world.repositories.values():
         if access.role(call.caller.token, repository) != "none":
-            yield from (each for each in repository.issues.values() if each.pull)
+            yield from (issue for issue in repository.issues.values() if issue.pull)
 
 
 def _threads(call: Call) -> Iterator[tuple[Issue, ReviewComment]]:
     for repository in call.world.repositories.values():
         if access.role(call.caller.token, repository) != "none":
             for issue in repository.issues.values():
-                yield from ((issue, each) for each in issue.review_comments)
+                yield from ((issue, comment) for comment in issue.review_comments)
 
 
 def _may_resolve(call: Call, repository: Repository) -> bool:
     """As GitHub has it: who may write, and of an App or Action only with both permissions."""
     token = call.caller.token
-    both = ("pull_requests", "contents")
-    may = token is not None and all(access.has_permission(token, each, "write") for each in both)
+    permissions = ("pull_requests", "contents")
+    may = token is not None and all(
+        access.has_permission(token, permission, "write") for permission in permissions
+    )
     return may and access.role(token, repository) in {"write", "maintain", "admin"}

@@ -11,14 +11,14 @@ from tests.parts.github_server.state import Issue, IssueEvent
 
 
 def related_fields(issue: Issue) -> Fields:
-    """What issue and pull request have beside the rest."""
+    """Return the fields about related issues, for an issue or a pull request."""
     pull = issue.pull
     fields: Fields = {
         "authorAssociation": lambda _: core.association(issue.repository, issue.author),
         "closedAt": lambda _: core.maybe_stamp(issue.closed_at),
         "timelineItems": lambda arguments: {"nodes": lambda _: _timeline(issue, arguments)},
         "closedByPullRequestsReferences": lambda arguments: {
-            "nodes": lambda _: [_closing(each) for each in _closers(issue, arguments)]
+            "nodes": lambda _: [_closing(closer) for closer in _closers(issue, arguments)]
         },
     }
     if pull is None:
@@ -30,10 +30,14 @@ def _closers(issue: Issue, arguments: Mapping[str, Any]) -> list[Issue]:
     """Those that were closed unmerged only when they are asked for."""
     words = re.compile(rf"(?i)\b(?:fix|fixes|closes|resolves) #{issue.number}\b")
     others = issue.repository.issues.values()
-    closing = [each for each in others if each.pull and words.search(each.body or "")]
+    closing = [other for other in others if other.pull and words.search(other.body or "")]
     if arguments.get("includeClosedPrs"):
         return closing
-    return [each for each in closing if each.state == "open" or (each.pull and each.pull.merged_at)]
+    return [
+        closer
+        for closer in closing
+        if closer.state == "open" or (closer.pull and closer.pull.merged_at)
+    ]
 
 
 def _closing(issue: Issue) -> Fields:
@@ -62,11 +66,11 @@ def _timeline(issue: Issue, arguments: Mapping[str, Any]) -> list[Fields]:
         case "CROSS_REFERENCED_EVENT":
             nodes = [_reference(issue, other, at) for other, at in _naming(issue)]
         case "RENAMED_TITLE_EVENT":
-            renames = [each for each in issue.events if each.event == "renamed"]
-            nodes = [_renamed(each) for each in renames if _is_wanted(each, arguments)]
+            renames = [event for event in issue.events if event.event == "renamed"]
+            nodes = [_renamed(event) for event in renames if _is_wanted(event, arguments)]
         case "LOCKED_EVENT":
-            locks = [each for each in issue.events if each.event == "locked"]
-            nodes = [_locked(each) for each in locks if _is_wanted(each, arguments)]
+            locks = [event for event in issue.events if event.event == "locked"]
+            nodes = [_locked(event) for event in locks if _is_wanted(event, arguments)]
         case _:
             raise QueryError("Argument 'itemTypes' is missing or has an invalid value")
     if "first" in arguments:
@@ -75,18 +79,18 @@ def _timeline(issue: Issue, arguments: Mapping[str, Any]) -> list[Fields]:
 
 
 def _naming(issue: Issue) -> list[tuple[Issue, datetime]]:
-    """Who has named it, and when."""
+    """Return the issues and pull requests that reference the issue, and when they did."""
     word = re.compile(rf"(?<![\w/])#{issue.number}\b")
     found = list(issue.named_by)
     for other in issue.repository.issues.values():
         if other is issue:
             continue
         texts = [(other.body or "", other.created_at)]
-        texts += [(each.body, each.created_at) for each in other.comments]
+        texts += [(comment.body, comment.created_at) for comment in other.comments]
         at = next((at for text, at in texts if word.search(text)), None)
         if at is not None:
             found.append((other, at))
-    return sorted(found, key=lambda each: each[1])
+    return sorted(found, key=lambda reference: reference[1])
 
 
 def _reference(issue: Issue, other: Issue, at: datetime) -> Fields:

@@ -16,7 +16,7 @@ def _load(path: Path) -> GraphQLSchema:
 
 @cache
 def query_problems(path: Path, query: str) -> tuple[str, ...]:
-    """What is wrong with a query; each is looked at once."""
+    """Return the violations of the schema by a query. Each query is checked once."""
     try:
         document = parse(query)
     except GraphQLError as error:

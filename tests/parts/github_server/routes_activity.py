@@ -56,7 +56,9 @@ def list_issue_events(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = issue_of(call, repository)
     access.may_read(call, repository, *permission_for(issue))
-    return call.page(issue.events, lambda each: documents.issue_event(call.site, repository, each))
+    return call.page(
+        issue.events, lambda event: documents.issue_event(call.site, repository, event)
+    )
 
 
 def add_routes(routes: Routes) -> None:

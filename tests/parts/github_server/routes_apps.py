@@ -120,7 +120,7 @@ def create_installation_token(call: Call) -> Answer:
     """Good for an hour of the world's clock."""
     app = _app_of(call)
     id = call.number("installation_id")
-    owners = [owner for owner, each in app.installations.items() if each == id]
+    owners = [owner for owner, installation in app.installations.items() if installation == id]
     if not owners and id != app.installation_id:
         raise not_found()
     if app.suspended:
@@ -144,12 +144,12 @@ def create_installation_token(call: Call) -> Answer:
         "repository_selection": "all" if repositories is None else "selected",
     }
     if chosen is not None:
-        document["repositories"] = [core.repository(call.site, each) for each in chosen]
+        document["repositories"] = [core.repository(call.site, repository) for repository in chosen]
     return Answer(201, document)
 
 
 def _names(repositories: list[Repository]) -> frozenset[str]:
-    return frozenset(each.full_name.lower() for each in repositories)
+    return frozenset(repository.full_name.lower() for repository in repositories)
 
 
 def _chosen(

@@ -39,7 +39,7 @@ def request_reviewers(call: Call) -> Answer:
 
 
 def add_assignees(call: Call) -> Answer:
-    """Who can't be assigned is left out without a word, as on GitHub."""
+    """Assign those who can be assigned. Others are left out silently, as on GitHub."""
     repository = access.repository_of(call)
     issue = issue_of(call, repository)
     access.may_write(call, repository, *permission_for(issue), role_needed="write")

@@ -26,7 +26,7 @@ def list_annotations(call: Call) -> Answer:
     access.may_read(call, repository, "checks")
     run = _run_of(call, repository, "check_run_id")
     given = (run.values.get("output") or {}).get("annotations", ())
-    return call.page(given, lambda each: _annotation(call, repository, each))
+    return call.page(given, lambda annotation: _annotation(call, repository, annotation))
 
 
 def _annotation(call: Call, repository: Repository, given: Document) -> Document:
@@ -39,8 +39,8 @@ def list_statuses(call: Call) -> Answer:
     repository = access.repository_of(call)
     access.may_read(call, repository, "statuses")
     sha = repository.git.resolve(call.at["ref"])
-    rows = [each for each in reversed(repository.statuses) if each.commit == sha]
-    return call.page(rows, lambda each: _status(call, repository, each))
+    rows = [status for status in reversed(repository.statuses) if status.commit == sha]
+    return call.page(rows, lambda status: _status(call, repository, status))
 
 
 def _status(call: Call, repository: Repository, given: Status) -> Document:
@@ -105,7 +105,7 @@ def _step(number: int, name: str, conclusion: str) -> Document:
 
 
 def get_job_log(call: Call) -> Answer:
-    """Where the log lies: on another host, for a minute."""
+    """Redirect to the log, which is on another host for a minute."""
     repository = access.repository_of(call)
     run = _job_run(call, repository)
     if run.log is None:
@@ -114,7 +114,7 @@ def get_job_log(call: Call) -> Answer:
 
 
 def completed(moment: datetime, conclusion: str) -> Document:
-    """What a check run that is over says of itself."""
+    """Return the fields of a completed check run."""
     at = core.stamp(moment)
     return {"status": "completed", "conclusion": conclusion, "started_at": at, "completed_at": at}
 

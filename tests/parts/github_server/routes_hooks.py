@@ -55,18 +55,18 @@ def _page(call: Call, deliveries: list[HookDelivery]) -> Answer:
     if len(older) > size:
         query = urlencode({**call.query, "cursor": shown[-1].id})
         links["Link"] = f'<{call.site.api_url}{call.exchange.path}?{query}>; rel="next"'
-    return Answer(200, [_item(each) for each in shown], links)
+    return Answer(200, [_item(delivery) for delivery in shown], links)
 
 
 def _whole(call: Call, deliveries: list[HookDelivery]) -> Answer:
-    for each in deliveries:
-        if each.id == call.number("delivery_id"):
-            headers = {"X-GitHub-Event": each.event, "X-GitHub-Delivery": each.guid}
+    for delivery in deliveries:
+        if delivery.id == call.number("delivery_id"):
+            headers = {"X-GitHub-Event": delivery.event, "X-GitHub-Delivery": delivery.guid}
             return Answer(
                 200,
                 {
-                    **_item(each),
-                    "request": {"headers": headers, "payload": each.payload},
+                    **_item(delivery),
+                    "request": {"headers": headers, "payload": delivery.payload},
                     "response": {"headers": {}, "payload": ""},
                 },
             )

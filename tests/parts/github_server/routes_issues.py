@@ -188,18 +188,20 @@ def list_comments(call: Call) -> Answer:
     issue = issue_of(call, repository)
     access.may_read(call, repository, *permission_for(issue))
     since = call.query.get("since", "")
-    rows = [each for each in issue.comments if documents.stamp(each.updated_at) >= since]
-    return call.page(rows, lambda each: documents.comment(call.site, each))
+    rows = [comment for comment in issue.comments if documents.stamp(comment.updated_at) >= since]
+    return call.page(rows, lambda comment: documents.comment(call.site, comment))
 
 
 def list_all_comments(call: Call) -> Answer:
     repository = access.repository_of(call)
     access.may_read(call, repository, *PERMISSIONS)
     since = call.query.get("since", "")
-    rows = [each for each in repository.comments() if documents.stamp(each.updated_at) >= since]
+    rows = [
+        comment for comment in repository.comments() if documents.stamp(comment.updated_at) >= since
+    ]
     newest_first = call.query.get("direction", "asc") == "desc" and "sort" in call.query
-    rows.sort(key=lambda each: each.id, reverse=newest_first)
-    return call.page(rows, lambda each: documents.comment(call.site, each))
+    rows.sort(key=lambda comment: comment.id, reverse=newest_first)
+    return call.page(rows, lambda comment: documents.comment(call.site, comment))
 
 
 def create_comment(call: Call) -> Answer:
@@ -266,7 +268,7 @@ def _reactions_of_review_comment(call: Call) -> Reactable:
     repository = access.repository_of(call)
     id = call.number("comment_id")
     found: ReviewComment | None = next(
-        (each for each in repository.review_comments() if each.id == id), None
+        (comment for comment in repository.review_comments() if comment.id == id), None
     )
     if found is None:
         raise not_found()
@@ -287,13 +289,13 @@ def _add_reaction_routes(routes: Routes, path: str, where: Any, *permissions: st
         repository, reactions = where(call)
         access.may_read(call, repository, *permissions)
         wanted = call.query.get("content")
-        rows = [each for each in reactions if wanted in (None, each.content)]
-        return call.page(rows, lambda each: documents.reaction(call.site, each))
+        rows = [reaction for reaction in reactions if wanted in (None, reaction.content)]
+        return call.page(rows, lambda reaction: documents.reaction(call.site, reaction))
 
     def delete(call: Call) -> Answer:
         repository, reactions = where(call)
         id = call.number("reaction_id")
-        given = next((each for each in reactions if each.id == id), None)
+        given = next((reaction for reaction in reactions if reaction.id == id), None)
         if given is None:
             raise not_found()
         access.may_change(call, repository, given.account, *permissions)
@@ -308,7 +310,7 @@ def _add_reaction_routes(routes: Routes, path: str, where: Any, *permissions: st
 def list_labels(call: Call) -> Answer:
     repository = access.repository_of(call)
     rows = list(repository.labels.values())
-    return call.page(rows, lambda each: documents.label(call.site, repository, each))
+    return call.page(rows, lambda label: documents.label(call.site, repository, label))
 
 
 def get_label(call: Call) -> Answer:
@@ -336,7 +338,7 @@ def create_label(call: Call) -> Answer:
 
 def _labels_answer(call: Call, issue: Issue) -> Answer:
     labels = [issue.repository.labels[name.lower()] for name in issue.labels]
-    return Answer(200, [documents.label(call.site, issue.repository, each) for each in labels])
+    return Answer(200, [documents.label(call.site, issue.repository, label) for label in labels])
 
 
 def list_issue_labels(call: Call) -> Answer:
@@ -370,7 +372,7 @@ def remove_issue_label(call: Call) -> Answer:
 def add_routes(routes: Routes) -> None:
     repo = "/repos/{owner}/{repo}"
     comments, one_comment = f"{repo}/issues/comments", f"{repo}/issues/comments/{{comment_id}}"
-    one = f"{repo}/issues/{{issue_number}}"
+    issue = f"{repo}/issues/{{issue_number}}"
     _add_reaction_routes(
         routes, f"{one_comment}/reactions", _reactions_of_comment, "issues", "pull_requests"
     )
@@ -380,7 +382,9 @@ def add_routes(routes: Routes) -> None:
         _reactions_of_review_comment,
         "pull_requests",
     )
-    _add_reaction_routes(routes, f"{one}/reactions", _reactions_of_issue, "issues", "pull_requests")
+    _add_reaction_routes(
+        routes, f"{issue}/reactions", _reactions_of_issue, "issues", "pull_requests"
+    )
     for operation, endpoint in (
         (f"GET {comments}", list_all_comments),
         (f"GET {one_comment}", get_comment),
@@ -388,13 +392,13 @@ def add_routes(routes: Routes) -> None:
         (f"DELETE {one_comment}", delete_comment),
         (f"GET {repo}/issues", list_issues),
         (f"POST {repo}/issues", create_issue),
-        (f"GET {one}", get_issue),
-        (f"PATCH {one}", change_issue),
-        (f"GET {one}/comments", list_comments),
-        (f"POST {one}/comments", create_comment),
-        (f"GET {one}/labels", list_issue_labels),
-        (f"POST {one}/labels", add_issue_labels),
-        (f"DELETE {one}/labels/{{name}}", remove_issue_label),
+        (f"GET {issue}", get_issue),
+        (f"PATCH {issue}", change_issue),
+        (f"GET {issue}/comments", list_comments),
+        (f"POST {issue}/comments", create_comment),
+        (f"GET {issue}/labels", list_issue_labels),
+        (f"POST {issue}/labels", add_issue_labels),
+        (f"DELETE {issue}/labels/{{name}}", remove_issue_label),
         (f"GET {repo}/labels", list_labels),
         (f"POST {repo}/labels", create_label),
         (f"GET {repo}/labels/{{name}}", get_label),

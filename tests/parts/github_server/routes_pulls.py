@@ -196,13 +196,13 @@ def list_commits(call: Call) -> Answer:
 
 def add_routes(routes: Routes) -> None:
     pulls = "/repos/{owner}/{repo}/pulls"
-    one = f"{pulls}/{{pull_number}}"
+    pull = f"{pulls}/{{pull_number}}"
     for operation, endpoint in (
         (f"GET {pulls}", list_pulls),
         (f"POST {pulls}", create_pull),
-        (f"GET {one}", get_pull),
-        (f"PATCH {one}", change_pull),
-        (f"GET {one}/files", list_files),
-        (f"GET {one}/commits", list_commits),
+        (f"GET {pull}", get_pull),
+        (f"PATCH {pull}", change_pull),
+        (f"GET {pull}/files", list_files),
+        (f"GET {pull}/commits", list_commits),
     ):
         routes.add(operation, endpoint)

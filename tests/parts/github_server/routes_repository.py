@@ -225,7 +225,7 @@ def change_check_run(call: Call) -> Answer:
     repository = access.repository_of(call)
     access.may_write(call, repository, "checks")
     id = call.number("check_run_id")
-    run = next((each for each in repository.check_runs if each.id == id), None)
+    run = next((run for run in repository.check_runs if run.id == id), None)
     if run is None:
         raise not_found()
     _set_check_run(run, call.body())

@@ -83,11 +83,11 @@ def list_review_comments(call: Call) -> Answer:
     access.may_read(call, repository, "pull_requests")
     since = call.query.get("since", "")
     rows = [
-        each
-        for each in pull_of(call, repository).review_comments
-        if core.stamp(each.updated_at) >= since
+        comment
+        for comment in pull_of(call, repository).review_comments
+        if core.stamp(comment.updated_at) >= since
     ]
-    return call.page(rows, lambda each: core.review_comment(call.site, each))
+    return call.page(rows, lambda comment: core.review_comment(call.site, comment))
 
 
 def create_review_comment(call: Call) -> Answer:
@@ -109,7 +109,7 @@ def reply(call: Call) -> Answer:
     issue = pull_of(call, repository)
     author = access.may_write(call, repository, "pull_requests")
     id = call.number("comment_id")
-    parent = next((each for each in issue.review_comments if each.id == id), None)
+    parent = next((comment for comment in issue.review_comments if comment.id == id), None)
     if parent is None or parent.in_reply_to is not None:
         raise not_found()  # replies to replies are not supported there either
     body = text_of(call.body().get("body"), "PullRequestReviewComment")
@@ -122,9 +122,9 @@ def get_review_comment(call: Call) -> Answer:
     repository = access.repository_of(call)
     access.may_read(call, repository, "pull_requests")
     id = call.number("comment_id")
-    for each in repository.review_comments():
-        if each.id == id:
-            return Answer(200, core.review_comment(call.site, each))
+    for comment in repository.review_comments():
+        if comment.id == id:
+            return Answer(200, core.review_comment(call.site, comment))
     raise not_found()
 
 
@@ -177,16 +177,16 @@ def create_review(call: Call) -> Answer:
     if commit not in repository.git.between(base, head):
         raise _unprocessable("Commit is not part of the pull request")
     comments = sent.get("comments") or []
-    for each in comments:
-        text_of(each.get("body"), "PullRequestReviewComment")
+    for comment in comments:
+        text_of(comment.get("body"), "PullRequestReviewComment")
         try:
-            check_lines(issue, commit, _where(each))
+            check_lines(issue, commit, _where(comment))
         except ApiError:
             raise _unprocessable("Line could not be resolved") from None
     review = new_review(call.world, issue, author, body, state, commit)
-    for each in comments:
+    for comment in comments:
         made = new_review_comment(
-            call.world, issue, each["body"], author, _where(each), commit=commit
+            call.world, issue, comment["body"], author, _where(comment), commit=commit
         )
         made.review_id = review.id
         review.comments.append(made)
@@ -200,14 +200,14 @@ def create_review(call: Call) -> Answer:
 
 def _visible(call: Call, issue: Issue) -> list[Review]:
     me = call.caller.account
-    return [each for each in issue.reviews if each.state != "PENDING" or each.author is me]
+    return [review for review in issue.reviews if review.state != "PENDING" or review.author is me]
 
 
 def list_reviews(call: Call) -> Answer:
     repository = access.repository_of(call)
     access.may_read(call, repository, "pull_requests")
     rows = _visible(call, pull_of(call, repository))
-    return call.page(rows, lambda each: core.review(call.site, each))
+    return call.page(rows, lambda review: core.review(call.site, review))
 
 
 def _review_of(call: Call) -> tuple[Issue, Review]:
@@ -215,7 +215,7 @@ def _review_of(call: Call) -> tuple[Issue, Review]:
     access.may_read(call, repository, "pull_requests")
     issue = pull_of(call, repository)
     id = call.number("review_id")
-    found = next((each for each in _visible(call, issue) if each.id == id), None)
+    found = next((review for review in _visible(call, issue) if review.id == id), None)
     if found is None:
         raise not_found()
     return issue, found
@@ -236,21 +236,21 @@ def delete_review(call: Call) -> Answer:
 
 def list_comments_of_review(call: Call) -> Answer:
     _, review = _review_of(call)
-    return call.page(review.comments, lambda each: core.review_comment(call.site, each))
+    return call.page(review.comments, lambda comment: core.review_comment(call.site, comment))
 
 
 def add_routes(routes: Routes) -> None:
     pulls = "/repos/{owner}/{repo}/pulls"
-    one = f"{pulls}/{{pull_number}}"
+    pull = f"{pulls}/{{pull_number}}"
     for operation, endpoint in (
         (f"GET {pulls}/comments/{{comment_id}}", get_review_comment),
-        (f"GET {one}/comments", list_review_comments),
-        (f"POST {one}/comments", create_review_comment),
-        (f"POST {one}/comments/{{comment_id}}/replies", reply),
-        (f"GET {one}/reviews", list_reviews),
-        (f"POST {one}/reviews", create_review),
-        (f"GET {one}/reviews/{{review_id}}", get_review),
-        (f"DELETE {one}/reviews/{{review_id}}", delete_review),
-        (f"GET {one}/reviews/{{review_id}}/comments", list_comments_of_review),
+        (f"GET {pull}/comments", list_review_comments),
+        (f"POST {pull}/comments", create_review_comment),
+        (f"POST {pull}/comments/{{comment_id}}/replies", reply),
+        (f"GET {pull}/reviews", list_reviews),
+        (f"POST {pull}/reviews", create_review),
+        (f"GET {pull}/reviews/{{review_id}}", get_review),
+        (f"DELETE {pull}/reviews/{{review_id}}", delete_review),
+        (f"GET {pull}/reviews/{{review_id}}/comments", list_comments_of_review),
     ):
         routes.add(operation, endpoint)

@@ -153,7 +153,7 @@ class Stage:
         event: str = "issue_comment",
     ) -> HookDelivery:
         """An attempt to deliver it, as it ended."""
-        again = any(each.guid == guid for each in hook.deliveries)
+        again = any(delivery.guid == guid for delivery in hook.deliveries)
         made = HookDelivery(
             next(self.world.ids), guid, event, payload, status_code, self.world.now(), again
         )
@@ -377,7 +377,7 @@ class Stage:
             issue.labels.remove(label)
             self.world.note(issue, "unlabeled", issue.repository.owner, label)
 
-    # What CI says, and what lies beside the API
+    # Results of CI, and files outside the API
 
     def end_check(
         self,

@@ -1,5 +1,7 @@
-"""What lies beside the API: uploads, which lead a person who is logged in to an address that is
-good for minutes; those addresses; logs of jobs; and files that do strange things.
+"""Files that the test GitHub serves outside its API.
+
+Uploads redirect a person who is logged in to an address that is valid for minutes. There are those
+addresses, logs of jobs, and files that misbehave while they are downloaded.
 """
 
 import re

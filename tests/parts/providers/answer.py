@@ -25,7 +25,7 @@ class ToolCall:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What the endpoint does with one request. Made by the functions below."""
+    """The endpoint's answer to one request. Created by the functions below."""
 
     text: str | None = None
     calls: tuple[ToolCall, ...] = ()
@@ -44,7 +44,7 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What was asked. Header names are in lower case."""
+    """A request to the endpoint. Header names are in lower case."""
 
     path: str
     headers: dict[str, str]
@@ -59,9 +59,9 @@ def arguments_text(call: ToolCall) -> str:
 def events(data: list[dict[str, Any]], *, named: bool = False) -> bytes:
     """Server-sent events; `named` gives each the name that its `type` says."""
     return b"".join(
-        (f"event: {one['type']}\n".encode() if named else b"")
+        (f"event: {event['type']}\n".encode() if named else b"")
         + b"data: "
-        + json.dumps(one).encode()
+        + json.dumps(event).encode()
         + b"\n\n"
-        for one in data
+        for event in data
     )

@@ -16,8 +16,8 @@ _REASONS = {"tool_calls": "tool_use", "length": "max_tokens", "content_filter": 
 def _blocks(answer: Answer) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     if answer.reasoning:
-        said = {"text": answer.reasoning, "signature": answer.signature}
-        blocks.append({"reasoningContent": {"reasoningText": said}})
+        reasoning = {"text": answer.reasoning, "signature": answer.signature}
+        blocks.append({"reasoningContent": {"reasoningText": reasoning}})
     if answer.text:
         blocks.append({"text": answer.text})
     for call in answer.calls:
@@ -70,9 +70,9 @@ def _pieces(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]
         text = json.dumps(use["input"])
         return start, [{"toolUse": {"input": part}} for part in _halves(text)]
     if "reasoningContent" in block:
-        said = block["reasoningContent"]["reasoningText"]
-        parts = [{"reasoningContent": {"text": part}} for part in _halves(said["text"])]
-        return {}, [*parts, {"reasoningContent": {"signature": said["signature"]}}]
+        reasoning = block["reasoningContent"]["reasoningText"]
+        parts = [{"reasoningContent": {"text": part}} for part in _halves(reasoning["text"])]
+        return {}, [*parts, {"reasoningContent": {"signature": reasoning["signature"]}}]
     return {}, [{"text": part} for part in _halves(block["text"])]
 
 

@@ -95,4 +95,4 @@ def stream(answer: Answer, request: Request) -> bytes:
         out.append({"type": "response.output_item.done", "output_index": index, "item": item})
     end = "response.incomplete" if body["status"] == "incomplete" else "response.completed"
     out.append({"type": end, "response": body})
-    return events([{**one, "sequence_number": n} for n, one in enumerate(out)], named=True)
+    return events([{**event, "sequence_number": n} for n, event in enumerate(out)], named=True)

@@ -248,7 +248,7 @@ def _made(
     *changes: dict[str, str | None],
     reason: VerificationReason = "",
 ) -> SuiteRepository:
-    change = {path: text for each in changes for path, text in each.items()}
+    change = {path: text for files in changes for path, text in files.items()}
     return SuiteRepository(
         name, language, kind, BASES[language], change, verdict, reason, is_recorded=True
     )

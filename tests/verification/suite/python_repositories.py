@@ -103,7 +103,7 @@ def _pytest(
     reason: VerificationReason = "",
     base: Files = PYTEST,
 ) -> SuiteRepository:
-    change = {path: text for each in changes for path, text in each.items()}
+    change = {path: text for files in changes for path, text in files.items()}
     is_recorded = name not in EXECUTED
     return SuiteRepository(
         name, "Python, pytest", kind, base, change, verdict, reason, is_recorded=is_recorded
@@ -118,7 +118,7 @@ def _unittest(
     reason: VerificationReason = "",
     base: Files = UNITTEST,
 ) -> SuiteRepository:
-    change = {path: text for each in changes for path, text in each.items()}
+    change = {path: text for files in changes for path, text in files.items()}
     return SuiteRepository(name, "Python, unittest", kind, base, change, verdict, reason)
 
 

@@ -1,8 +1,8 @@
-"""What checks did whose runners are not installed everywhere, written down from real executions.
+"""Recorded executions of checks whose runners are not installed everywhere.
 
 A recording holds, for the content of a tree, the exit code, the output and the report files of each
 execution. It is played in a sandbox by a command that puts the files in their places. After a
-change to a repository, `python -m tests.verification.suite.record` makes the recordings anew.
+change to a repository, `python -m tests.verification.suite.record` records them again.
 """
 
 import json

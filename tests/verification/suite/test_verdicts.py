@@ -30,8 +30,8 @@ def test_a_change_gets_the_verdict_that_it_deserves(
 
 def test_the_suite_has_every_kind_of_change_in_many_languages() -> None:
     assert len(REPOSITORIES) >= 40
-    assert len({each.language.partition(",")[0] for each in REPOSITORIES}) >= 7
-    kinds = Counter(each.kind for each in REPOSITORIES)
+    assert len({repository.language.partition(",")[0] for repository in REPOSITORIES}) >= 7
+    kinds = Counter(repository.kind for repository in REPOSITORIES)
     assert kinds["fix"] >= 10
     assert kinds["cheat"] >= 20
-    assert len({str(each) for each in REPOSITORIES}) == len(REPOSITORIES)
+    assert len({str(repository) for repository in REPOSITORIES}) == len(REPOSITORIES)

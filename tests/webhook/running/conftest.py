@@ -1,5 +1,8 @@
-"""One server for the tests of a module. What it is set to and what its model is to answer, by the
-title of the issue, are the module's `SETTINGS` and `PLANS`, where it has them."""
+"""One running server for all tests of a module.
+
+The module's `SETTINGS`, `OWNERS` and `PLANS`, if it has them, are the server's settings, the file
+with those of owners, and the model's answers by the title of the issue.
+"""
 
 from collections.abc import Iterator
 
@@ -40,6 +43,10 @@ def server(
 ) -> Iterator[Server]:
     settings = getattr(request.module, "SETTINGS", {})
     started = Server(tmp_path_factory.mktemp("serve"), forge, plans.endpoint, **settings)
+    owners = getattr(request.module, "OWNERS", "")
+    if owners:
+        (started.folder / "owners.yml").write_text(owners)
+        started.environment["RESOLVER_OWNERS_FILE"] = "owners.yml"
     started.start("--metrics-port", "0")
     yield started
     started.close()

@@ -1,4 +1,7 @@
-"""What is asked of a running server and is no fix: help, questions, agents by name."""
+"""Requests to a running server that change nothing: help, questions, agents by name.
+
+Whole runs, because the answer comes from another process than the one that took the request.
+"""
 
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.runs import finish
@@ -15,14 +18,14 @@ def say(forge: Forge, server: Server, issue: Issue, text: str) -> Comment:
 
 def wait_for_comments(forge: Forge, issue: Issue, count: int = 1) -> list[str]:
     until(lambda: len(forge.final_comments(issue)) >= count)
-    return [each.body for each in forge.final_comments(issue)]
+    return [comment.body for comment in forge.final_comments(issue)]
 
 
 def nothing_made(forge: Forge, issue: Issue) -> bool:
     return not forge.pulls(issue.repository) and not forge.branches(issue.repository)
 
 
-def test_a_question_is_answered_and_gone_on_with(
+def test_a_question_is_answered_and_can_be_continued(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
     plans.add(
@@ -67,8 +70,8 @@ def test_help_comes_at_once_and_only_once(forge: Forge, server: Server, plans: P
     until(lambda: len(forge.final_comments(issue)) == 2)
     assert (
         sum(
-            "People with write access can ask Resolver" in each
-            for each in wait_for_comments(forge, issue)
+            "People with write access can ask Resolver" in answer
+            for answer in wait_for_comments(forge, issue)
         )
         == 1
     )
@@ -91,7 +94,7 @@ def test_an_agent_of_the_repository_is_called_by_its_name(
     assert "HOUSE-WORD" in str(plans.endpoint.requests[-1].body)
 
 
-def test_a_name_that_nobody_has_is_told_with_those_there_are(
+def test_an_unknown_name_is_answered_with_the_known_ones(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
     issue = forge.issue(forge.repository("octo/nobody"), "nobody")

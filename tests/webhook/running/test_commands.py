@@ -1,4 +1,7 @@
-"""Comments that steer runs, over one running server: real deliveries, git, sandbox and model."""
+"""Comments that steer runs, over one running server: real deliveries, git, sandbox and model.
+
+Whole runs, because a comment has to reach a run in another process.
+"""
 
 import json
 from pathlib import Path
@@ -75,7 +78,7 @@ def thread(forge: Forge, server: Server, plans: Plans, request: pytest.FixtureRe
     return Thread(forge, server, name)
 
 
-def test_a_stop_ends_a_long_command_and_says_who_and_how_to_go_on(
+def test_a_stop_ends_a_long_command_and_says_who_stopped_it_and_how_to_continue(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
     plans.add("stopped", SLEEP, FIX, finish(SUMMARY))
@@ -94,8 +97,8 @@ def test_a_stop_ends_a_long_command_and_says_who_and_how_to_go_on(
     until(lambda: len(thread.final_comments()) == 2)
     assert len(plans.times("stopped")) == 3, "a reply of the log was asked for again"
     [pull] = thread.pulls()
-    asked = json.dumps(plans.endpoint.requests[-1].body)
-    assert "use pytest -x" in asked and "301.5" in asked
+    request_body = json.dumps(plans.endpoint.requests[-1].body)
+    assert "use pytest -x" in request_body and "301.5" in request_body
     # it has its own run, whether or not the one before was still leaving
     assert "eyes" in reactions(going_on)
     assert f"#{thread.issue.number}" in pull.body
@@ -138,23 +141,23 @@ def test_a_stop_in_another_repository_stops_nothing(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
     """Somebody stops the run of an issue with the same number and a repository with the same name
-    at another owner: the run goes on, in a folder of its own."""
+    at another owner: the run continues, in a folder of its own."""
     plans.add("ours", SLEEP, finish(SUMMARY))
-    ours = Thread(forge, server, "ours")
-    ours.say("@agent please fix this")
-    ours.begun("301.5")
-    theirs = Thread(forge, server, "theirs")
-    theirs.issue = forge.issue(forge.repository("evil/ours"), "theirs")
-    assert theirs.issue.number == ours.issue.number
-    stop = theirs.say(f"@agent stop octo/ours#{ours.issue.number}")
-    until(lambda: reactions(stop) or forge.own_comments(theirs.issue))
+    own = Thread(forge, server, "ours")
+    own.say("@agent please fix this")
+    own.begun("301.5")
+    foreign = Thread(forge, server, "theirs")
+    foreign.issue = forge.issue(forge.repository("evil/ours"), "theirs")
+    assert foreign.issue.number == own.issue.number
+    stop = foreign.say(f"@agent stop octo/ours#{own.issue.number}")
+    until(lambda: reactions(stop) or forge.own_comments(foreign.issue))
     plans.add("theirs", FIX, finish(SUMMARY))
-    theirs.say("@agent please fix this")
-    until(theirs.pulls)
-    assert not ours.final_comments()
-    ours.say("@agent stop")
-    until(ours.final_comments)
-    assert not any(evil in str(ours.events()) for evil in ("evil/ours", "plan-theirs"))
+    foreign.say("@agent please fix this")
+    until(foreign.pulls)
+    assert not own.final_comments()
+    own.say("@agent stop")
+    until(own.final_comments)
+    assert not any(evil in str(own.events()) for evil in ("evil/ours", "plan-theirs"))
 
 
 def test_pause_holds_the_run_and_what_is_granted_reaches_it(
@@ -169,9 +172,9 @@ def test_pause_holds_the_run_and_what_is_granted_reaches_it(
     states = lambda: [e.get("state") for e in thread.events() if e["kind"] == "agent_state_changed"]  # noqa: E731
     until(lambda: "paused" in states())
     assert reactions(pause) == ["+1"]
-    asked = len(plans.times("granted"))
+    request_count = len(plans.times("granted"))
     grant = thread.say("@agent +4 iterations, and use pytest -x")
-    until(lambda: len(plans.times("granted")) > asked)
+    until(lambda: len(plans.times("granted")) > request_count)
     until(lambda: reactions(grant) == ["+1"])
     until(thread.final_comments)
     assert len(thread.pulls()) == 1
@@ -203,7 +206,9 @@ def test_a_pull_request_counts_as_its_issues_thread(
     assert len(thread.final_comments()) == 1
 
 
-def test_a_stop_that_finds_nothing_is_told_once(forge: Forge, server: Server, plans: Plans) -> None:
+def test_a_stop_without_an_active_run_is_answered_once(
+    forge: Forge, server: Server, plans: Plans
+) -> None:
     thread = Thread(forge, server, "others")
     stop = thread.say("@agent stop")
     [result] = until(thread.final_comments)
@@ -226,7 +231,7 @@ def test_a_run_that_was_killed_with_the_server_is_continued(
         thread.say("@agent please fix this")
         thread.begun("301.5")
         server.process.kill()
-        server.process.wait(20)
+        server.process.wait(120)
         server.start()
         until(lambda: "attempt 2" in server.log)
         stop = thread.say("@agent stop")

@@ -1,4 +1,7 @@
-"""Actions that wait for a person, over one running server."""
+"""Actions that wait for a person, over one running server.
+
+Whole runs, because the approval has to reach a run that waits in another process.
+"""
 
 import json
 import signal
@@ -52,7 +55,7 @@ def test_an_approval_reaches_the_run_that_waits_and_a_strangers_does_not(
     assert (answer["approved"], answer["by"]) == (True, "mona")
     thread.again(approval)
     thread.say("@agent approve")
-    until(lambda: any("No action is waiting" in told for told in thread.final_comments()))
+    until(lambda: any("No action is waiting" in comment for comment in thread.final_comments()))
     assert len(answers(thread)) == 1
     assert len(plans.times("approved")) == 2
 
@@ -60,7 +63,7 @@ def test_an_approval_reaches_the_run_that_waits_and_a_strangers_does_not(
 def test_a_denial_reaches_the_run_that_waits(forge: Forge, server: Server, plans: Plans) -> None:
     thread = begun(forge, server, plans, "denied")
     thread.say("@agent deny: not the environment")
-    until(lambda: any("waiting for approval" not in told for told in thread.final_comments()))
+    until(lambda: any("waiting for approval" not in comment for comment in thread.final_comments()))
     assert not thread.pulls()
     assert "not the environment" in json.dumps(plans.endpoint.requests[-1].body)
 
@@ -81,7 +84,7 @@ def test_a_run_that_was_killed_while_it_waited_asks_on_and_is_approved_once(
     assert len(thread.final_comments()) == 1
 
 
-def test_an_approval_after_the_run_has_ended_goes_on_from_its_log(
+def test_an_approval_after_the_end_of_the_run_continues_from_its_log(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
     server.end(signal.SIGTERM)
@@ -92,7 +95,8 @@ def test_an_approval_after_the_run_has_ended_goes_on_from_its_log(
     thread.say("@agent please fix this")
     until(
         lambda: any(
-            "Resolver **stopped before this action**" in told for told in thread.final_comments()
+            "Resolver **stopped before this action**" in comment
+            for comment in thread.final_comments()
         )
     )
     forge.github.advance(2)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from resolver.entrypoints.listening import allow_open_files
+from resolver.entrypoints.http_server import allow_open_files
 from tests.webhook.serving import Server
 
 PART_OF_A_HEAD = b"POST /webhook HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
@@ -28,7 +28,7 @@ def healthy(server: Server) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "data"),
     [
         (300, b""),
         (300, PART_OF_A_HEAD),
@@ -36,13 +36,13 @@ def healthy(server: Server) -> bool:
     ],
 )
 def test_deliveries_are_answered_while_many_connections_send_no_request(
-    server: Server, count: int, said: bytes
+    server: Server, count: int, data: bytes
 ) -> None:
     allow_open_files(2 * count)
     with ExitStack() as stack:
         for _ in range(count):
             opened = socket.create_connection(("127.0.0.1", server.port), timeout=20)
             stack.enter_context(opened)
-            opened.sendall(said)
+            opened.sendall(data)
         assert healthy(server)
         assert server.deliver({"zen": "Keep it logically awesome."}, "ping") == (202, "pong")

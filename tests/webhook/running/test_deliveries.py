@@ -1,4 +1,7 @@
-"""From a signed delivery to a pull request, over one running server, with all parts real."""
+"""From a signed delivery to a pull request, over one running server, with all parts real.
+
+Whole runs, because nothing may be lost or done twice between the delivery and the pull request.
+"""
 
 from typing import Any
 
@@ -19,6 +22,7 @@ PLANS = {
     "slow": plan_of_a_fix(delay=0.7),
     "slower": plan_of_a_fix(delay=0.7),
 }
+OWNERS = "tenant: {mention: '@helper', max_iterations: 9}"
 
 
 def nothing_runs(server: Server) -> bool:
@@ -67,7 +71,7 @@ def test_nothing_is_done_twice(forge: Forge, server: Server, plans: Plans) -> No
     assert not list(server.runs.glob("*/earlier-1")), "the run's folder was touched again"
 
 
-def test_one_run_a_repository_and_others_beside_it(
+def test_a_repository_has_one_run_at_a_time_while_others_have_theirs(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
     name = forge.repository("one/busy")
@@ -78,10 +82,10 @@ def test_one_run_a_repository_and_others_beside_it(
     for issue in (first, second, other):
         assert server.deliver(forge.mention(issue)) == (202, "stored")
     until(lambda: all(forge.final_comments(i) for i in (first, second, other)))
-    one, two, beside = (plans.times(name) for name in ("busyone", "busytwo", "slower"))
-    assert (len(one), len(two), len(beside)) == (2, 2, 2)
+    one, two, of_other = (plans.times(name) for name in ("busyone", "busytwo", "slower"))
+    assert (len(one), len(two), len(of_other)) == (2, 2, 2)
     assert max(one) < min(two) or max(two) < min(one), "two runs of one repository at a time"
-    assert min(beside) < max(*one, *two), "another repository had to wait"
+    assert min(of_other) < max(*one, *two), "another repository had to wait"
     assert len(forge.branches(first.repository)) == len(forge.pulls(first.repository)) == 2
 
 
@@ -97,14 +101,20 @@ def test_somebody_without_write_access_gets_no_run(
     assert not forge.branches(issue.repository)
 
 
+def test_an_owner_can_have_another_mention(forge: Forge, server: Server) -> None:
+    issue = forge.issue(forge.repository("tenant/main"), "noplan")
+    answer = server.deliver(forge.mention(issue))
+    assert answer == (202, "ignored: the comment doesn't mention @helper")
+
+
 def test_our_own_comment_starts_nothing(forge: Forge, server: Server) -> None:
     """Though the bot is a person to GitHub, may write, and says how it is asked again."""
     issue = forge.issue(forge.repository("one/loop"), "noplan")
     server.deliver(forge.mention(issue))
     [comment] = until(lambda: forge.final_comments(issue))
     assert "@agent" in comment.body
-    status, said = server.deliver(forge.github.event_issue_comment(comment, sender=BOT))
-    assert (status, said) == (202, "ignored: it was made by Resolver itself")
+    status, answer = server.deliver(forge.github.event_issue_comment(comment, sender=BOT))
+    assert (status, answer) == (202, "ignored: it was made by Resolver itself")
 
 
 def test_what_asks_for_nothing_is_not_stored(forge: Forge, server: Server) -> None:
@@ -119,8 +129,8 @@ def test_what_asks_for_nothing_is_not_stored(forge: Forge, server: Server) -> No
         ("issues", {"action": "\ud800", "label": None}),
     ]
     for number, (event, payload) in enumerate(deliveries):
-        status, said = server.deliver(payload, event, delivery=f"quiet-{number}")
-        assert (status, said.split(":")[0]) == (202, "ignored"), (event, said)
+        status, answer = server.deliver(payload, event, delivery=f"quiet-{number}")
+        assert (status, answer.split(":")[0]) == (202, "ignored"), (event, answer)
     stored = b"".join(p.read_bytes() for p in server.folder.glob("resolver.db*"))
     assert b"quiet-" not in stored
 

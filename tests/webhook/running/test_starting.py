@@ -1,4 +1,7 @@
-"""Everything that can start work, through the App's webhook, over one running server."""
+"""Every event that can start work, through the App's webhook, on one running server.
+
+Whole runs for events that only a server gets, or gets together with others.
+"""
 
 import threading
 import time
@@ -53,8 +56,8 @@ def test_an_issue_that_we_are_assigned_to(forge: Forge, server: Server) -> None:
 def test_a_review_that_is_asked_of_us(forge: Forge, server: Server) -> None:
     result = events(forge, "go/review")
     pull = pulled(forge, "go/review", "review")
-    asked = {"requested_reviewer": result.account(BOT)}
-    payload = result.subject(pull, "review_requested", "mona", **asked)
+    fields = {"requested_reviewer": result.account(BOT)}
+    payload = result.subject(pull, "review_requested", "mona", **fields)
     assert server.deliver(payload, "pull_request") == (202, "stored")
     until(lambda: [r for r in list(pull.reviews) if r.author.login == BOT])
     until(lambda: len(forge.final_comments(pull)) == 1)
@@ -77,7 +80,7 @@ def test_all_events_of_a_review_that_come_at_once_are_one_run(
     first = github.add_review_comment(pull, "calc.py", 2, "@agent why x?", "mona")
     second = github.add_review_comment(pull, "calc.py", 3, "@agent note it here", "mona")
     second.review_id = first.review_id
-    payloads = [github.event_review_comment(each) for each in (first, second)]
+    payloads = [github.event_review_comment(comment) for comment in (first, second)]
     threads = [
         threading.Thread(
             target=server.deliver, args=(payload, "pull_request_review_comment", f"d{number}")
@@ -94,7 +97,7 @@ def test_all_events_of_a_review_that_come_at_once_are_one_run(
     assert len(forge.final_comments(pull)) == 1
 
 
-def test_a_check_that_is_nobodys_to_fix_is_put_away_with_a_word_in_the_log(
+def test_a_failed_check_without_an_open_pull_request_starts_nothing_and_is_logged(
     forge: Forge, server: Server
 ) -> None:
     result = events(forge, "go/check")
@@ -116,8 +119,8 @@ def test_a_workflow_that_somebody_starts_is_left_to_its_job(forge: Forge, server
     result = events(forge, "go/hand")
     issue = forge.issue("go/hand", "opened")
     payload = result.by_hand("mona", issue=str(issue.number))
-    status, said = server.deliver(payload, "workflow_dispatch")
-    assert (status, said) == (202, "ignored: the dispatch is for the job that it starts")
+    status, answer = server.deliver(payload, "workflow_dispatch")
+    assert (status, answer) == (202, "ignored: the dispatch is for the job that it starts")
 
 
 def test_what_starts_nothing_is_answered_at_once_and_stores_nothing(
@@ -128,8 +131,8 @@ def test_what_starts_nothing_is_answered_at_once_and_stores_nothing(
     slowest = 0.0
     for name, payloads in published().items():
         began = time.monotonic()
-        status, said = server.deliver(payloads[0], name)
+        status, answer = server.deliver(payloads[0], name)
         slowest = max(slowest, time.monotonic() - began)
-        assert status == 202, (name, said)
-        assert said.startswith("ignored: ") or (name, said) == ("ping", "pong"), (name, said)
+        assert status == 202, (name, answer)
+        assert answer.startswith("ignored: ") or (name, answer) == ("ping", "pong"), (name, answer)
     assert len(forge.github.requests) == known, "GitHub was asked about it"

@@ -1,0 +1,155 @@
+"""Removes the local folders of purged runs, on every machine that has one.
+
+A purge is recorded in the database, since `resolver admin purge` reaches the data folder of its own
+machine only. Each process looks at the records at its start and every hour.
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from pydantic_core import from_json
+from sqlalchemy import URL, Column, Connection, Float, MetaData, String, Table, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from resolver.entrypoints.webhook.request_queue import RequestState
+from resolver.entrypoints.webhook.request_table import REQUESTS
+from resolver.errors import ResolverError
+from resolver.models.run import Trigger
+from resolver.runs.common import run_id
+from resolver.runs.output import REQUEST
+from resolver.runtime.disk import remove_tree
+from resolver.storage.database import ServerDatabase
+from resolver.storage.run_store import OUTCOME
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+SWEEP_SECONDS = 3600.0
+"""Interval in seconds between two readings of the records."""
+
+PURGES = Table(
+    "resolver_purges",
+    MetaData(),
+    Column("repository", String(300), primary_key=True),
+    Column("before", Float, nullable=False),
+)
+"""What was purged. repository: in lower case; "" for all. before: end of the newest run that was
+purged (seconds since 1970)."""
+
+OPEN_STATES = tuple(state for state in RequestState if state is not RequestState.DONE)
+
+RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+
+
+def run_of_request(trigger: str) -> str:
+    """Return the run of a request. trigger: its JSON in the table; "" once the request is done."""
+    if not trigger:
+        return ""
+    parsed = Trigger.model_validate_json(trigger)
+    return run_id(parsed.key, parsed.at)
+
+
+def open_runs(connection: Connection) -> frozenset[str]:
+    """Return the runs of all requests that are not done."""
+    query = select(REQUESTS.c.trigger).where(REQUESTS.c.state.in_(OPEN_STATES))
+    return frozenset(run_of_request(trigger) for trigger in connection.scalars(query).all())
+
+
+def record_purge(connection: Connection, repository: str, before: datetime) -> None:
+    """Let all machines remove the folders of runs that ended before that time.
+
+    repository: in lower case; "" for all.
+    """
+    insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    row = {"repository": repository, "before": before.timestamp()}
+    connection.execute(insert(PURGES).on_conflict_do_nothing(), row)
+    is_older = (PURGES.c.repository == repository, PURGES.c.before < row["before"])
+    connection.execute(update(PURGES).where(*is_older).values(before=row["before"]))
+
+
+def purged_folders(
+    folder: Path, purges: Mapping[str, float], kept: Collection[str]
+) -> Iterator[Path]:
+    """Yield the folders of purged runs.
+
+    purges: as in `PURGES`. kept: runs of open requests. If only a repository was purged, its runs
+    that never ended count from their request.
+    """
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if RUN.fullmatch(path.name) is None or path.name in kept or path.is_symlink():
+            continue
+        ended = _changed_at(path / OUTCOME)
+        if ended is not None and ended < purges.get("", 0.0):
+            yield path
+        elif len(purges) > ("" in purges):
+            last = ended if ended is not None else _changed_at(path / REQUEST)
+            if last is not None and last < purges.get(_repository_of(path), 0.0):
+                yield path
+
+
+def remove_folders(paths: Iterable[Path]) -> None:
+    """Remove the folders. One that another process removes at the same time is no error."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            remove_tree(path)
+
+
+class FolderSweep:
+    """Removes the folders of purged runs below one data folder, in a thread of its own.
+
+    url: as returned by `database.parse_database_url`.
+    """
+
+    def __init__(self, url: URL, folder: Path) -> None:
+        self._url, self._folder = url, folder
+
+    def start(self) -> None:
+        """Start to look at the records in the background."""
+        threading.Thread(target=self._sweep_forever, name="sweep", daemon=True).start()
+
+    def sweep(self) -> int:
+        """Remove the folders of purged runs and return their number.
+
+        Raises DatabaseError, UsageError if the database can't be used, and OSError.
+        """
+        database = ServerDatabase(self._url)  # no connection is held between two sweeps
+        try:
+            with database.reading() as connection:
+                rows = connection.execute(select(PURGES.c.repository, PURGES.c.before)).all()
+                kept = open_runs(connection) if rows else frozenset()
+        finally:
+            database.close()
+        purges = {row.repository: row.before for row in rows}
+        paths = list(purged_folders(self._folder, purges, kept)) if purges else []
+        remove_folders(paths)
+        if paths:
+            logger.info("the folders of %d purged runs were removed", len(paths))
+        return len(paths)
+
+    def _sweep_forever(self) -> None:
+        while True:
+            try:
+                self.sweep()
+            except (ResolverError, OSError) as error:
+                logger.warning("folders of purged runs could not be removed: %s", error)
+            threading.Event().wait(SWEEP_SECONDS)
+
+
+def _changed_at(path: Path) -> float | None:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return None
+
+
+def _repository_of(folder: Path) -> str:
+    """Return the repository of a run in lower case; "" if its request can't be read."""
+    try:
+        trigger = from_json((folder / REQUEST).read_bytes())["trigger"]
+        return str(trigger["repository"]).lower()
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

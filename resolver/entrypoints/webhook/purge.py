@@ -1,0 +1,254 @@
+"""Removes old runs and finished requests, or all data of a repository, for `resolver admin
+purge`."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Table,
+    and_,
+    delete,
+    func,
+    select,
+    update,
+)
+
+from resolver.entrypoints.webhook.folder_sweep import (
+    OPEN_STATES,
+    RUN,
+    open_runs,
+    purged_folders,
+    record_purge,
+    remove_folders,
+)
+from resolver.entrypoints.webhook.missed_deliveries import POLLS
+from resolver.entrypoints.webhook.outcomes import OUTCOMES
+from resolver.entrypoints.webhook.request_queue import RequestState
+from resolver.entrypoints.webhook.request_table import REQUESTS
+from resolver.errors import UsageError
+from resolver.storage.blob_store import BlobStore
+from resolver.storage.costs import SPENDING
+from resolver.storage.database import ServerDatabase
+from resolver.storage.event_table import EVENTS
+from resolver.storage.issue_history import (
+    HISTORY,
+    old_entries,
+    runs_of_repository,
+)
+from resolver.storage.note_table import NOTES
+from resolver.storage.run_archive import CHUNKS, FILES
+from resolver.storage.run_archive import RUNS as ARCHIVED_RUNS
+from resolver.storage.run_index import RUNS
+
+MIN_AGE = timedelta(days=4)
+"""Minimum age of what is purged. GitHub redelivers for three days, and a redelivery must find its
+request."""
+
+RUN_TABLES = (EVENTS, ARCHIVED_RUNS, FILES, CHUNKS, RUNS)
+"""The tables with rows of a run."""
+
+MAX_VALUES = 500
+"""Maximum number of values that one statement lists."""
+
+
+@dataclass(frozen=True)
+class PurgedData:
+    """What was purged, or would be.
+
+    folders: on this machine. objects: in the object store. rows: number of rows in each table,
+    except those of requests.
+    """
+
+    requests: int
+    folders: int
+    objects: int
+    rows: dict[str, int]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a table: those that match one of the conditions."""
+
+    table: Table
+    conditions: Sequence[ColumnElement[bool]]
+
+
+class ServerPurge:
+    """Removes data of runs from the database, a data folder and the object store.
+
+    Everything in the database is one transaction, so it can be done while servers and workers run.
+    The folders of other machines are removed by their own processes (see `folder_sweep`).
+
+    url: as returned by `database.parse_database_url`. folder: the data folder of this machine.
+    blobs: the object store, if the server has one. dry_run: True to count only. Methods raise
+    DatabaseError if the database or the object store can't be used; objects that are left then are
+    removed by the next purge.
+    """
+
+    def __init__(self, url: URL, folder: Path, blobs: BlobStore | None, dry_run: bool) -> None:
+        self._database = ServerDatabase(url)
+        self._folder, self._blobs, self._dry_run = folder, blobs, dry_run
+
+    def purge_old(self, age: timedelta, now: datetime) -> PurgedData:
+        """Remove finished requests and runs that are older than `age`.
+
+        A run is as old as the request for it, except that a run folder counts from the end of its
+        run. Costs, outcomes, notes and everything of an open request stay. Raises UsageError if
+        `age` is too short.
+        """
+        if age < MIN_AGE:
+            raise UsageError(
+                f"what is younger than {MIN_AGE.days} days can't be purged: GitHub redelivers for "
+                "three days, and a redelivery must find its request",
+                f"give an age of {MIN_AGE.days}d or more",
+            )
+        before = now - age
+        # The id of a run begins with the time of its request, so ids are in the order of time.
+        oldest_kept = f"{before:%Y%m%d-%H%M%S}"
+        with self._transaction() as connection:
+            if not self._dry_run:
+                _start_unknown_ages(connection, now)
+            kept = open_runs(connection)
+            counts = self._remove_rows(connection, _old_rows(connection, before, oldest_kept, kept))
+            self._record(connection, "", before)
+
+        def is_old(run: str) -> bool:
+            return bool(RUN.fullmatch(run)) and run < oldest_kept and run not in kept
+
+        return self._remove_files({"": before.timestamp()}, kept, is_old, counts)
+
+    def purge_repository(self, repository: str, now: datetime) -> PurgedData:
+        """Remove everything that is stored of a repository, its costs and notes included.
+
+        repository: OWNER/NAME. Raises UsageError if it has a request that is not done.
+        """
+        key = repository.lower()
+        with self._transaction() as connection:
+            _require_no_open_request(connection, key)
+            kept, runs = open_runs(connection), _runs_of(connection, key)
+            counts = self._remove_rows(connection, _rows_of_repository(key, runs))
+            self._record(connection, key, now)
+        return self._remove_files({key: now.timestamp()}, kept, runs.__contains__, counts)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    def _transaction(self) -> AbstractContextManager[Connection]:
+        return self._database.reading() if self._dry_run else self._database.writing()
+
+    def _record(self, connection: Connection, repository: str, before: datetime) -> None:
+        if not self._dry_run:
+            record_purge(connection, repository, before)
+
+    def _remove_rows(self, connection: Connection, rows: Iterator[_Rows]) -> dict[str, int]:
+        """Remove the rows and return their number by the names of the tables."""
+        counts: dict[str, int] = {}
+        for table_rows in rows:
+            counts.setdefault(table_rows.table.name, 0)
+            for condition in table_rows.conditions:
+                self._require_object_store(connection, table_rows.table, condition)
+                query = select(func.count()).select_from(table_rows.table).where(condition)
+                counts[table_rows.table.name] += connection.scalar(query) or 0
+                if not self._dry_run:
+                    connection.execute(delete(table_rows.table).where(condition))
+        return counts
+
+    def _require_object_store(
+        self, connection: Connection, table: Table, condition: ColumnElement[bool]
+    ) -> None:
+        """Raise UsageError if the rows name objects that can't be removed."""
+        if self._blobs is not None or table.name != FILES.name:
+            return
+        if connection.execute(select(FILES.c.run).where(condition, FILES.c.blob != "")).first():
+            raise UsageError(
+                "files of these runs are in an object store",
+                "set RESOLVER_BLOB_STORE and its credentials as for the server",
+            )
+
+    def _remove_files(
+        self,
+        purges: dict[str, float],
+        kept: Collection[str],
+        is_removed: Callable[[str], bool],
+        counts: dict[str, int],
+    ) -> PurgedData:
+        folders = list(purged_folders(self._folder, purges, kept))
+        if not self._dry_run:
+            remove_folders(folders)
+        objects = self._blobs.remove_runs(is_removed, self._dry_run) if self._blobs else 0
+        return PurgedData(counts.pop(REQUESTS.name), len(folders), objects, counts)
+
+
+def _start_unknown_ages(connection: Connection, now: datetime) -> None:
+    """Let requests that an earlier release has finished count from now on."""
+    unknown = (REQUESTS.c.state == RequestState.DONE, REQUESTS.c.finished_at == 0)
+    connection.execute(update(REQUESTS).where(*unknown).values(finished_at=now.timestamp()))
+
+
+def _old_rows(
+    connection: Connection, before: datetime, oldest_kept: str, kept: Collection[str]
+) -> Iterator[_Rows]:
+    finished_at = REQUESTS.c.finished_at
+    is_done = REQUESTS.c.state == RequestState.DONE
+    yield _Rows(REQUESTS, [and_(is_done, finished_at > 0, finished_at < before.timestamp())])
+    for table in RUN_TABLES:
+        yield _Rows(table, [and_(table.c.run < oldest_kept, table.c.run.not_in(kept))])
+    open_conversations = {
+        f"{row.repository}#{row.subject}"
+        for row in connection.execute(
+            select(REQUESTS.c.repository, REQUESTS.c.subject).where(
+                REQUESTS.c.state.in_(OPEN_STATES)
+            )
+        )
+    }
+    entries = old_entries(connection, before, oldest_kept, kept, open_conversations)
+    yield _Rows(HISTORY, _batched_conditions(HISTORY.c.position, entries))
+
+
+def _require_no_open_request(connection: Connection, repository: str) -> None:
+    is_open = (REQUESTS.c.repository == repository, REQUESTS.c.state.in_(OPEN_STATES))
+    count = connection.scalar(select(func.count()).select_from(REQUESTS).where(*is_open))
+    if count:
+        raise UsageError(
+            f"{count} requests of {repository} are not done",
+            f"see `resolver admin runs --state open --repository {repository}`; cancel them, or "
+            "wait until they have ended",
+        )
+
+
+def _runs_of(connection: Connection, repository: str) -> frozenset[str]:
+    """Return all runs of a repository that are known."""
+    queries = [
+        select(table.c.run).where(table.c.repository == repository) for table in (RUNS, SPENDING)
+    ]
+    listed = (run for query in queries for run in connection.scalars(query))
+    return frozenset(listed) | frozenset(runs_of_repository(connection, repository))
+
+
+def _rows_of_repository(repository: str, runs: Collection[str]) -> Iterator[_Rows]:
+    for table in (REQUESTS, SPENDING, OUTCOMES, NOTES):
+        yield _Rows(table, [table.c.repository == repository])
+    for table in RUN_TABLES:
+        yield _Rows(table, _batched_conditions(table.c.run, sorted(runs)))
+    is_of_repository = HISTORY.c.conversation.startswith(f"{repository}#", autoescape=True)
+    yield _Rows(HISTORY, [is_of_repository])
+    path = func.lower(POLLS.c.webhook)
+    yield _Rows(POLLS, [path.contains(f"/repos/{repository}/hooks", autoescape=True)])
+
+
+def _batched_conditions(
+    column: ColumnElement[Any], values: Sequence[Any]
+) -> list[ColumnElement[bool]]:
+    """Return conditions of limited size which together select the rows with these values."""
+    return [
+        column.in_(values[start : start + MAX_VALUES])
+        for start in range(0, len(values), MAX_VALUES)
+    ]

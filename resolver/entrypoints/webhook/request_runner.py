@@ -1,0 +1,515 @@
+"""Executes the queued requests that start a run, through the same pipeline as every other entry
+point.
+
+A run that was stopped while the server was down, or was interrupted too often, ends without being
+started again. Its outcome is written here, because its page shows it as active until then.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from resolver.config.settings import Settings, load_settings
+from resolver.controller.control import Control
+from resolver.controller.limits import derive_outcome
+from resolver.entrypoints.webhook.active_runs import ActiveRuns
+from resolver.entrypoints.webhook.metrics import Pipeline
+from resolver.entrypoints.webhook.own_login import is_own_login
+from resolver.entrypoints.webhook.owner_settings import OwnerSettings
+from resolver.entrypoints.webhook.page_links import page_url
+from resolver.entrypoints.webhook.queue_notices import QueueNotices
+from resolver.entrypoints.webhook.request_queue import (
+    MAX_CRASHES,
+    RequestsAhead,
+    StartedRequest,
+    retry_end,
+)
+from resolver.entrypoints.webhook.run_recorder import RunRecorder
+from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
+from resolver.entrypoints.webhook.worker import RequestResult
+from resolver.errors import LeaseLost, LogError, ResolverError
+from resolver.events.lifecycle import CheckExecuted
+from resolver.events.log import read_log
+from resolver.events.run_log import cost_of_run, is_resumable
+from resolver.events.state import State
+from resolver.events.stream import Clock, utc_now
+from resolver.git.clone_cache import CLONES_FOLDER
+from resolver.github.comments.report import CommentPreferences, Report, RunFailure
+from resolver.github.events.permission import IgnoredEvent, authorize
+from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
+from resolver.models.known_failures import OUTAGES
+from resolver.models.run import Publication, Trigger
+from resolver.models.verification import UNFINISHED
+from resolver.runs.common import github_forge, open_host, run_id
+from resolver.runs.conversation.command_handler import (
+    applies_to_run,
+    concerns_earlier_run,
+    report_no_active_run,
+)
+from resolver.runs.conversation.commands import (
+    LOG_COMMANDS,
+    as_new_request,
+    find_run_to_continue,
+    locate_dispatch,
+    prepare_continuation,
+)
+from resolver.runs.output import OutcomeFile, Output, build_outcome_file
+from resolver.runs.pipeline import run_pipeline
+from resolver.runs.resuming.rebuild import recorded_actions
+from resolver.runs.stages import RunRequest, StageValues, unlimited_budget
+from resolver.runs.wiring.sandbox import ForgeTokens, RequireLease, RunHost
+from resolver.security.redaction import IssuedTokens
+from resolver.storage.costs import SpendingBounds, SpendingLedger
+from resolver.storage.database import DatabaseError
+from resolver.storage.issue_history import HistoryRunStore, IssueHistories
+from resolver.storage.notes import NoteStore
+from resolver.storage.run_archive import RunClaim
+from resolver.storage.run_folders import LocalRunFolders, RunFolders
+from resolver.storage.run_store import EVENTS, OUTCOME, EarlierRun
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+
+def write_cancelled_outcome(folder: Path, report: Report) -> None:
+    """Write outcome.json into the run's folder, if there is one and the run is not over.
+
+    report: with the failure that ends the run. Errors are logged.
+    """
+    if not folder.is_dir():
+        return
+    try:
+        output = Output(folder, resume=True)
+        try:
+            if output.outcome is None:
+                output.write_outcome(_outcome(output, report))
+        finally:
+            output.close()
+    except (ResolverError, OSError) as error:
+        logger.error("the end of run %s could not be recorded: %s", report.run, error)
+
+
+def _outcome(output: Output, report: Report) -> OutcomeFile:
+    state = State.fold(read_log(output.log)) if is_resumable(output.log) else None
+    request = output.request
+    continuation = request.continuation if request else None
+    return build_outcome_file(
+        run=report.run,
+        trigger=report.trigger,
+        model=report.model,
+        base=None,
+        outcome=derive_outcome(state) if state else None,
+        patch=None,
+        publication=Publication(),
+        earlier=continuation.publication if continuation else Publication(),
+        evidence=UNFINISHED.evidence(),
+        failure=report.failure,
+        exit_code=1,
+        divergences=[],
+        log_state=state,
+    )
+
+
+@dataclass(frozen=True)
+class RequestRunner:
+    """Executes queued requests that start a run.
+
+    environment, options: sources of the settings, which are loaded again for each run.
+    folder: the server's data folder; each run has its own folder in it, named by the run's id.
+    histories: the stored history of each conversation.
+    active_runs: the active runs, where comments find them.
+    ledger: the cost of runs; with None no cost is stored and no monthly or daily budget applies.
+    issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
+    queue_notices: writes the comments of runs that wait in the queue.
+    outage_retry: how long a run is repeated during an outage.
+    pipeline: executes a run.
+    require_lease: raises LeaseLost when this process may not write any more.
+    archived: the folders of runs that the database holds; None if they are only on this machine.
+    notes: where the notes of runs about repositories are; None to keep none.
+    owners: the settings of individual owners.
+    """
+
+    environment: Mapping[str, str]
+    options: Mapping[str, Any]
+    folder: Path
+    histories: IssueHistories
+    active_runs: ActiveRuns = field(default_factory=ActiveRuns)
+    ledger: SpendingLedger | None = None
+    issued_tokens: IssuedTokens = field(default_factory=IssuedTokens)
+    queue_notices: QueueNotices = field(default_factory=QueueNotices)
+    now: Clock = utc_now
+    outage_retry: timedelta = timedelta(0)
+    pipeline: Pipeline = run_pipeline
+    require_lease: RequireLease | None = None
+    archived: ArchivedRunFolders | None = None
+    notes: NoteStore | None = None
+    owners: OwnerSettings = field(default_factory=OwnerSettings)
+
+    @property
+    def folders(self) -> RunFolders:
+        """The folders of all runs."""
+        return self.archived or LocalRunFolders(self.folder)
+
+    def post_queue_notice(self, trigger: Trigger, ahead: RequestsAhead) -> None:
+        """Write the comment that the run waits in the queue. Never raises."""
+        settings = self.settings(trigger.repository)
+        self.queue_notices.post(trigger, ahead, settings, self.host(), self.now())
+
+    def is_own_login(self, trigger: Trigger, login: str) -> bool:
+        """Return True if `login` is Resolver's own account. May block for hours while GitHub does
+        not answer."""
+
+        def ask() -> str:
+            repository = trigger.repository
+            return github_forge(self.settings(repository), repository, self.host()).whoami()
+
+        return is_own_login(login, ask)
+
+    def settings(self, repository: str = "", file: Mapping[str, Any] | None = None) -> Settings:
+        """Return the settings for a repository, "" for none. file: those that it has itself."""
+        options = self.owners.options_for(repository, self.options)
+        return load_settings(options, self.environment, file)
+
+    def host(self) -> RunHost:
+        """Return the description of this machine for one run, which gets tokens of its own."""
+        tokens = ForgeTokens(self.issued_tokens, self.now, self.require_lease)
+        machine = replace(open_host(self.environment), notes=self.notes, tokens=tokens)
+        return replace(machine, clones=machine.cache / CLONES_FOLDER)
+
+    def execute(self, started: StartedRequest) -> RequestResult:
+        """Execute one request and return its result. Executing it again returns what was done
+        before.
+
+        Raises ResolverError with a cause in `OUTAGES` if the request is to be repeated later.
+
+        The run's id and folder are derived from the event, so that an interrupted run is resumed
+        under the same id and from its own log. A damaged log is moved to `earlier-N/` and the run
+        starts from the beginning.
+        """
+        trigger = started.request.trigger
+        self.queue_notices.mark_started(trigger)
+        settings = self.settings(trigger.repository)
+        run = run_id(trigger.key, trigger.at)
+        host = self.host()
+        forge = github_forge(settings, trigger.repository, host)
+        located = _locate(trigger, forge, settings, started.attempt)
+        if isinstance(located, IgnoredEvent):
+            logger.info("run %s is not started: %s", run, located.reason)
+            return RequestResult(run, 0, "ignored")
+        trigger = located
+        with ExitStack() as stack:
+            try:
+                recorder = stack.enter_context(
+                    _recording(self.archived, run, started, host.require_lease)
+                )
+            except (LogError, OSError) as error:
+                logger.error("run %s can't be restored: %s", run, error)
+                report = _empty_report(trigger, run, settings)
+                cause = "the server could not read this run's files"
+                return _give_up(self.folder / run, report, cause, forge, settings)
+            return self._execute(trigger, started, settings, forge, host, recorder)
+
+    def _execute(
+        self,
+        trigger: Trigger,
+        started: StartedRequest,
+        settings: Settings,
+        forge: GitHubForge,
+        host: RunHost,
+        recorder: RunRecorder | None,
+    ) -> RequestResult:
+        run = run_id(trigger.key, trigger.at)
+        where, attempt = f"{trigger.repository}#{trigger.number}", started.attempt
+        logger.info("run %s starts for %s, attempt %d", run, where, attempt)
+        if _is_done(self.folder / run, trigger, forge):
+            logger.info("run %s was handled before", run)
+            self._record_cost(trigger, run)
+            return RequestResult(run, 0, "repeated")
+        if self._has_no_subject(trigger, run):
+            report_no_active_run(trigger, forge, settings)
+            return RequestResult(run, 0, "nothing")
+        report = _empty_report(trigger, run, settings)
+        control = Control()
+        self.active_runs.register(trigger, control)
+        try:
+            # A stop is stored before `CommentCommands` looks for an active run, and this run
+            # becomes active before it looks for a stop. Whatever the order of the two threads, one
+            # of them sees the other.
+            login = self.histories.stop_after(trigger)
+            if login is not None:
+                return _cancel(
+                    self.folder / run, report, login, forge, settings, started.outages > 0
+                )
+            result = self._start_run(report, started, settings, forge, control, host, recorder)
+        finally:
+            late_commands = self.active_runs.unregister(trigger)
+            self._record_cost(trigger, run)
+        return replace(result, follow_ups=tuple(late_commands))
+
+    def _start_run(
+        self,
+        report: Report,
+        started: StartedRequest,
+        settings: Settings,
+        forge: Forge,
+        control: Control,
+        host: RunHost,
+        recorder: RunRecorder | None,
+    ) -> RequestResult:
+        """Start the run, resume an interrupted attempt or continue an earlier run."""
+        trigger, run = report.trigger, report.run
+        if started.crashes >= MAX_CRASHES:
+            reason = _reason_of_crashes(started.crashes)
+            return _give_up(self.folder / run, report, reason, forge, settings)
+        try:
+            output = Output(self.folder / run, resume=True)
+            self.histories.record_run(trigger, run)
+            request = self._build_request(trigger, run, output, settings, host)
+        except DatabaseError:
+            raise  # the request is repeated when the database is back
+        except (ResolverError, OSError) as error:
+            logger.error("run %s can't be recorded: %s", run, error)
+            cause = "the server could not open the log of this run"
+            return _give_up(self.folder / run, report, cause, forge, settings)
+        retry_until = retry_end(started, self.outage_retry, self.now())
+        request = replace(
+            request,
+            control=control,
+            can_be_continued=True,
+            retry_until=retry_until if retry_until > self.now() else None,
+        )
+        observe = _stage_observer(self.histories, trigger, recorder)
+        request = replace(request, log_copy=recorder, observe=observe)
+        result = self.pipeline(request, forge)
+        pull = result.publication.pull_request
+        if pull is not None and pull.number is not None:
+            self.histories.record_pull_request(trigger, pull.number)
+        # An outage is raised instead of returned, so that the worker defers the request and repeats
+        # it. Any other failure is a result: it was reported in the conversation, and the request is
+        # done.
+        if result.outage and request.retry_until is not None:
+            reason = result.failure.what if result.failure else "the model provider did not respond"
+            raise ResolverError(f"run {run}: {reason}", cause=result.outage)
+        logger.info("run %s ended with exit code %d", run, result.exit_code)
+        return RequestResult(run, result.exit_code, result.outcome_file.state.value)
+
+    def _build_request(
+        self, trigger: Trigger, run: str, output: Output, settings: Settings, host: RunHost
+    ) -> RunRequest:
+        """Return the request for the pipeline: resumed, new, or continuing the conversation's last
+        run."""
+        page, reserve = _page_of(settings, run), partial(self._reserve, trigger, run)
+        load = partial(self.settings, trigger.repository)
+        request = RunRequest(trigger, run, output, load, host, budget=reserve, page=page)
+        stored, continues = output.request, trigger.command in LOG_COMMANDS
+        # The log of an earlier run is copied before request.json is written, so a log without
+        # request.json can be such a copy. It is not yet an interrupted run.
+        if is_resumable(output.log) and (stored is not None or not continues):
+            return replace(
+                request, resume=True, continuation=stored.continuation if stored else None
+            )
+        output.move_earlier_files()
+        if not continues:
+            return request
+        trigger, earlier = self._last_run(trigger, run)
+        continuation, notices = prepare_continuation(trigger, earlier, settings, output.log)
+        subject = trigger if continuation else as_new_request(trigger)
+        return replace(request, trigger=subject, continuation=continuation, notices=notices)
+
+    def _has_no_subject(self, trigger: Trigger, run: str) -> bool:
+        """Return True if the request is about something that an earlier run left (an action that
+        waits for approval, an unpublished change) and that is no longer there."""
+        if not concerns_earlier_run(trigger) or is_resumable(self.folder / run / EVENTS):
+            return False
+        return not self.applies_to_run(trigger)
+
+    def applies_to_run(self, trigger: Trigger) -> bool:
+        """Return True if a run of the conversation left something for such a command to act on."""
+        return applies_to_run(*self._last_run(trigger, run_id(trigger.key, trigger.at)))
+
+    def _reserve(self, trigger: Trigger, run: str, settings: Settings) -> float:
+        """Reserve budget for the run and return how much is left for it. Raises OverBudget."""
+        if self.ledger is None:
+            return unlimited_budget(settings)
+        quotas = settings.cost_quotas
+        bounds = SpendingBounds(quotas.repository_month, quotas.server_day)
+        return self.ledger.reserve(
+            run,
+            trigger.repository,
+            settings.max_budget,
+            bounds,
+            self.now(),
+            settings.longest_run / timedelta(hours=1),
+        )
+
+    def _record_cost(self, trigger: Trigger, run: str) -> None:
+        """Record what the run has cost so far, whatever its outcome. Never raises."""
+        if self.ledger is not None and _has_lease(self.host()):
+            _record_spending(self.ledger, self.folder / run / EVENTS, trigger, run, self.now())
+
+    def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
+        """Return the result of `find_run_to_continue` for the runs before this one."""
+        store = HistoryRunStore(trigger.repository, self.histories, self.folders)
+        return find_run_to_continue(trigger, run, store)
+
+
+@contextmanager
+def _recording(
+    archived: ArchivedRunFolders | None,
+    run: str,
+    started: StartedRequest,
+    require_lease: RequireLease,
+) -> Iterator[RunRecorder | None]:
+    """Bring the run's folder up to date from the database, and store there what is written into
+    it until the end of the block."""
+    if archived is None:
+        yield None
+        return
+    claim = RunClaim(started.request.position, started.request.claim)
+    with archived.recording(run, claim, require_lease) as recorder:
+        yield recorder
+
+
+def _stage_observer(
+    histories: IssueHistories, trigger: Trigger, recorder: RunRecorder | None
+) -> Callable[[StageValues], None]:
+    """Return the observer of a run's stages. It archives their files, and records the pull request
+    before the final comment names it: somebody may answer there at once."""
+
+    def observe(values: StageValues) -> None:
+        if recorder is not None:
+            recorder.observe_stage(values)
+        pull = values.publication.pull_request
+        if pull is not None and pull.number is not None:
+            try:
+                histories.record_pull_request(trigger, pull.number)
+            except DatabaseError as error:  # it is recorded again at the end of the run
+                logger.warning("the pull request of a run is not recorded yet: %s", error.what)
+
+    return observe
+
+
+def _cancel(
+    folder: Path, report: Report, login: str, forge: Forge, settings: Settings, deferred: bool
+) -> RequestResult:
+    """End a run because somebody stopped it before it started, or before it was resumed after a
+    crash.
+
+    folder: of the run. deferred: True if an outage interrupted the run, so that its comment
+    announces a retry that has to be withdrawn.
+    """
+    logger.info("run %s is not started: stopped by %s", report.run, login)
+    if deferred or not (folder / OUTCOME).exists():
+        failure = RunFailure(kind="stopped", what=f"{login} stopped it before it could continue")
+        is_kept = is_resumable(folder / EVENTS)
+        report = report.model_copy(update={"failure": failure, "continues": is_kept})
+        _post_comment(report, forge, settings)
+        write_cancelled_outcome(folder, report)
+    return RequestResult(report.run, 1, "stopped")
+
+
+def _give_up(
+    folder: Path, report: Report, cause: str, forge: Forge, settings: Settings
+) -> RequestResult:
+    """Report in the conversation that there will be no run, unless an earlier attempt has
+    published."""
+    logger.error("giving up on run %s: %s", report.run, cause)
+    failure = RunFailure(
+        kind="error", what=cause, next_step="see the operator's log for details, then ask again"
+    )
+    report = report.model_copy(update={"failure": failure})
+    _post_comment(report, forge, settings)
+    write_cancelled_outcome(folder, report)
+    return RequestResult(report.run, 1, "error")
+
+
+def _post_comment(report: Report, forge: Forge, settings: Settings) -> None:
+    try:
+        authorize(report.trigger, forge, settings.access_policy)
+        if forge.find_publication(report.trigger) is None:
+            forge.comment(report)
+    except ResolverError as error:
+        logger.error("the result of run %s could not be posted: %s", report.run, error.what)
+
+
+def _reason_of_crashes(crashes: int) -> str:
+    return f"the server crashed {crashes} times during this run, which made no progress in between"
+
+
+def _has_lease(host: RunHost) -> bool:
+    """Return False if another process continues the run, and records its cost."""
+    try:
+        host.require_lease()
+    except LeaseLost:
+        return False
+    return True
+
+
+def _locate(
+    trigger: Trigger, forge: GitHubForge, settings: Settings, attempt: int
+) -> Trigger | IgnoredEvent:
+    """Return the trigger with its conversation, or the reason why there is nothing to do.
+
+    A trigger whose conversation can't be determined is ignored, since nobody waits for it. Raises
+    ResolverError in an outage.
+    """
+    try:
+        return locate_dispatch(trigger, forge, settings, is_rerun=attempt > 1)
+    except ResolverError as error:
+        if error.cause in OUTAGES:
+            raise
+        return IgnoredEvent(error.what)
+
+
+def _empty_report(trigger: Trigger, run: str, settings: Settings) -> Report:
+    """Return the report of a run of which nothing is known yet."""
+    preferences = CommentPreferences.from_settings(settings)
+    return Report(trigger=trigger, run=run, model=settings.model, comment_preferences=preferences)
+
+
+def _page_of(settings: Settings, run: str) -> str:
+    secret = settings.server.webhook_secret
+    return page_url(settings.server.public_url, secret.get_secret_value(), run) if secret else ""
+
+
+def measure_progress(folders: RunFolders, trigger: Trigger) -> int:
+    """Return how many actions of the agents and checks of the request's run have ended, according
+    to its log.
+
+    Actions of the set-up don't count, because each attempt executes them.
+    """
+    folder = folders.folder_of(run_id(trigger.key, trigger.at))
+    try:
+        events = list(read_log(folder / EVENTS)) if folder is not None else []
+    except ResolverError:
+        return 0
+    checks = sum(isinstance(event, CheckExecuted) for event in events)
+    return checks + sum(1 for _ in recorded_actions(events))
+
+
+def _is_done(folder: Path, trigger: Trigger, forge: Forge) -> bool:
+    """Return True if the run of this folder has ended and its final comment exists: then the folder
+    stays as it is."""
+    if not (folder / OUTCOME).exists():
+        return False
+    try:
+        publication = forge.find_publication(trigger)
+    except ResolverError:
+        return False  # the run will meet the same error and report it
+    return publication is not None and publication.comment_url is not None
+
+
+def _record_spending(
+    ledger: SpendingLedger, log: Path, trigger: Trigger, run: str, now: datetime
+) -> None:
+    try:
+        has_events = log.exists() and log.stat().st_size > 0
+        cost, unpriced = cost_of_run(list(read_log(log)), run) if has_events else (0.0, 0)
+        ledger.record_cost(run, trigger.repository, cost, unpriced, now)
+    except (ResolverError, OSError) as error:
+        logger.error("the cost of run %s is not recorded: %s", run, error)

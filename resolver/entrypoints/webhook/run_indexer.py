@@ -1,0 +1,193 @@
+"""Writes the rows of the index of runs while runs start, pass their stages and end."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from resolver.entrypoints.webhook.metrics import Pipeline
+from resolver.entrypoints.webhook.request_queue import StartedRequest
+from resolver.entrypoints.webhook.worker import ExecuteRun, RequestResult
+from resolver.errors import LeaseLost, ResolverError
+from resolver.events.run_log import RunLog, start_position
+from resolver.events.state import State
+from resolver.events.stream import Clock, utc_now
+from resolver.github.forge import Forge
+from resolver.models.run import RunState, Trigger
+from resolver.runs.common import run_id
+from resolver.runs.stages import RunRequest, RunResult, StageValues
+from resolver.storage.database import DatabaseError
+from resolver.storage.run_index import ACTIVE, DEFERRED, RunIndex
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+SUCCESSES = frozenset(
+    {
+        RunState.FINISHED.value,
+        RunState.AWAITING_USER_INPUT.value,
+        RunState.AWAITING_CONFIRMATION.value,
+    }
+)
+"""The final states that are not failures."""
+
+MAX_TITLE_LENGTH = 300
+MAX_REASON_LENGTH = 1_000
+
+
+class RunIndexer:
+    """Writes the rows of the runs that this process executes. Never raises.
+
+    executor: names this process.
+    """
+
+    def __init__(self, index: RunIndex, executor: str = "", now: Clock = utc_now) -> None:
+        self.index, self._executor, self._now = index, executor, now
+
+    def wrap_pipeline(self, execute: Pipeline) -> Pipeline:
+        """Return `execute`, with the start, the stages and the end of each run recorded."""
+
+        def recorded(request: RunRequest, forge: Forge) -> RunResult:
+            stages = _StageWriter(self, request.observe)
+            self._write(request.run, request.trigger, self._started())
+            result = execute(replace(request, observe=stages.observe), forge)
+            self._write(request.run, request.trigger, self._ended(result))
+            return result
+
+        return recorded
+
+    def wrap_execute_run(self, execute_run: ExecuteRun) -> ExecuteRun:
+        """Return `execute_run`, with the end recorded of those runs that are not executed, because
+        they were stopped or given up, and of those that an outage defers."""
+
+        def recorded(started: StartedRequest) -> RequestResult:
+            trigger = started.request.trigger
+            try:
+                result = execute_run(started)
+            except LeaseLost:  # another process writes the row
+                raise
+            except ResolverError as error:
+                run = run_id(trigger.key, trigger.at)
+                reason = {"reason": error.what[:MAX_REASON_LENGTH], "cause": error.cause}
+                self._write(run, trigger, {"state": DEFERRED, **reason})
+                raise
+            if result.state in {RunState.STOPPED.value, RunState.ERROR.value}:
+                self._close(result, trigger)
+            return result
+
+        return recorded
+
+    def record_stage(self, values: StageValues, stage: str) -> None:
+        """Record what is known of the run after a stage."""
+        task = values.task
+        changes: dict[str, Any] = {"stage": stage, "model": values.current_settings.model}
+        if task is not None:
+            changes["title"] = task.title[:MAX_TITLE_LENGTH]
+        request = values.request
+        changes |= _usage(values.log, request.run)
+        self._write(request.run, request.trigger, changes)
+
+    def _close(self, result: RequestResult, trigger: Trigger) -> None:
+        """Record the end of a run that was not executed; others have recorded theirs."""
+        ended = self._now().timestamp()
+        try:
+            row = self.index.get(result.run)
+        except DatabaseError as error:
+            logger.warning("the index of runs can't be read: %s", error.what)
+            return
+        if row is None or row.state in ACTIVE:
+            changes = {"state": result.state, "cause": result.state, "ended": ended}
+            self._write(result.run, trigger, changes)
+
+    def _started(self) -> dict[str, Any]:
+        return {
+            "state": RunState.RUNNING.value, "reason": "", "cause": "", "ended": None,
+            "executor": self._executor,
+        }  # fmt: skip
+
+    def _ended(self, result: RunResult) -> dict[str, Any]:
+        outcome = result.outcome_file
+        pull = outcome.pull_request or outcome.earlier.pull_request
+        values: dict[str, Any] = {
+            "state": outcome.state.value,
+            "reason": outcome.reason[:MAX_REASON_LENGTH],
+            "cause": _cause(result),
+            "model": outcome.model,
+            "ended": self._now().timestamp(),
+            "branch": outcome.branch or outcome.earlier.branch or "",
+            "pull_request": pull.url if pull is not None else "",
+        }
+        values |= _usage(result.log, result.request.run)
+        if result.report.task is not None:
+            values["title"] = result.report.task.title[:MAX_TITLE_LENGTH]
+        return values
+
+    def _write(self, run: str, trigger: Trigger, changes: Mapping[str, Any]) -> None:
+        try:
+            self.index.put(run, _new_row(trigger, self._now()), changes)
+        except DatabaseError as error:
+            logger.warning("the index of runs can't be written: %s", error.what)
+
+
+@dataclass
+class _StageWriter:
+    """Records each stage of one run once. before: is called with the same values first."""
+
+    indexer: RunIndexer
+    before: Callable[[StageValues], None]
+    earlier: StageValues | None = None
+
+    def observe(self, values: StageValues) -> None:
+        """Record the stages that were reached. See `RunRequest.observe`."""
+        self.before(values)
+        reached: Sequence[str] = ("accepted",)
+        if self.earlier is not None:
+            reached = values.reached_since(self.earlier)
+        self.earlier = values
+        if reached:
+            self.indexer.record_stage(values, reached[-1])
+
+
+def _usage(log: RunLog | None, run: str) -> dict[str, Any]:
+    """Return what the run has used so far, without the earlier run whose log it continues."""
+    if log is None:
+        return {}
+    events = log.state.events
+    state, earlier = log.state, State.fold(events[: start_position(events, run)])
+    return {
+        "cost": state.priced - earlier.priced,
+        "unpriced": state.unpriced - earlier.unpriced,
+        "tokens_in": state.tokens.input - earlier.tokens.input,
+        "tokens_out": state.tokens.output - earlier.tokens.output,
+    }
+
+
+def _new_row(trigger: Trigger, now: datetime) -> dict[str, Any]:
+    title = trigger.snapshot.title if trigger.snapshot else ""
+    return {
+        "repository": trigger.repository.lower(),
+        "number": trigger.number,
+        "title": title[:MAX_TITLE_LENGTH],
+        "requester": trigger.actor.login.lower(),
+        "kind": trigger.kind.value,
+        "command": trigger.command.value,
+        "state": RunState.RUNNING.value,
+        "day": f"{now.astimezone(UTC):%Y-%m-%d}",
+        "started": now.timestamp(),
+    }
+
+
+def _cause(result: RunResult) -> str:
+    """Return the cause of a failure in a word or two; "" if the run succeeded."""
+    outcome = result.outcome_file
+    if outcome.state.value in SUCCESSES:
+        return ""
+    if result.outage:
+        return result.outage
+    if outcome.limit:
+        return f"limit: {outcome.limit}"
+    failure = result.failure
+    if failure is not None:
+        return failure.cause or failure.kind
+    because = result.outcome.because if result.outcome else ""
+    return because or outcome.state.value

@@ -1,0 +1,217 @@
+"""Stores of events: the protocol, one in memory, and the JSONL file, which is the default.
+
+The table of events of a server is in `resolver.storage.event_table`.
+"""
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from resolver.errors import LogError, ResolverError
+from resolver.events.log import Event, check_lines, complete_lines, read_log, stored_line
+
+
+class EventStore(Protocol):
+    """An append-only sequence of events with the ids 0, 1, 2, ..."""
+
+    def append(self, event: Event) -> None:
+        """Store the event durably: after the return it survives a crash.
+
+        Raises UnstorableEvent for an event that no store can hold, and LogError if it is not the
+        next event or can't be written. The log is unchanged in those cases.
+        """
+        ...
+
+    def __iter__(self) -> Iterator[Event]: ...
+
+    def __len__(self) -> int: ...
+
+    def close(self) -> None:
+        """Release the resources of the store."""
+        ...
+
+
+def require_next(event: Event, count: int) -> None:
+    """Raise LogError unless `event` is the next one after `count` events."""
+    if event.id != count:
+        raise LogError(f"event {event.id} can't be appended to a log of {count} events")
+
+
+class MemoryStore:
+    """Events in a list, for tests and for delegates.
+
+    It refuses the events that a file would refuse.
+    """
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+
+    def append(self, event: Event) -> None:
+        stored_line(event)
+        require_next(event, len(self._events))
+        self._events.append(event)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def close(self) -> None:
+        """Do nothing: the store holds no resources."""
+
+
+class LogCopy(Protocol):
+    """A second place that holds the lines of a log, such as a database."""
+
+    def open(self, lines: Iterable[bytes]) -> None:
+        """Make the copy equal to the lines of the log, which end with a newline. Raises LogError
+        and LeaseLost."""
+        ...
+
+    def append(self, number: int, kind: str, line: str) -> None:
+        """Add the line of an event durably. It has no effect if the line is there already.
+
+        number: how many lines are before it. kind: of the event. line: without a newline. Raises
+        LogError if the line can't be stored, and LeaseLost if another process has taken over the
+        run.
+        """
+        ...
+
+
+class JsonlStore:
+    """An append-only file with one event per line, on disk before `append` returns.
+
+    An incomplete last line is what remains if the writer is killed during a write. It is moved to
+    `<name>.torn`, and the log continues after the last complete event. The file is locked while the
+    store is open, so that no two processes write one log. mode: permissions of a new file, before
+    the umask. copy: has each line too before `append` returns; without it the line is removed from
+    the file again.
+    """
+
+    def __init__(self, path: Path, mode: int = 0o600, copy: LogCopy | None = None) -> None:
+        self.path = path
+        self._copy = copy
+        try:
+            is_new = not path.exists()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode)
+            self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 - lives as long as the store
+        except OSError as error:
+            raise self._error(error) from error
+        try:
+            _lock(self._file.fileno(), path)
+            if is_new:
+                _sync_folder(path.parent)
+                _sync_folder(path.parent.parent)
+            size = _move_torn_line(self._file.fileno(), path)
+            # The events are kept until they are first requested: the log is validated when it is
+            # opened, and the opener nearly always needs the events next.
+            self._unread_events: list[Event] | None = self._check()
+            self._count_and_size = (len(self._unread_events), size)
+            if copy is not None:
+                with open(path, "rb") as lines:
+                    copy.open(complete_lines(path, lines))
+        except OSError as error:
+            self._file.close()
+            raise self._error(error) from error
+        except ResolverError:
+            self._file.close()
+            raise
+
+    def append(self, event: Event) -> None:
+        line = stored_line(event)
+        data = memoryview(line.encode() + b"\n")
+        count, size = self._count_and_size
+        require_next(event, count)
+        self._unread_events = None
+        try:
+            written = 0
+            while written < len(data):
+                written += self._file.write(data[written:])
+            os.fdatasync(self._file.fileno())
+            if self._copy is not None:
+                self._copy.append(count, event.kind, line)
+            # One assignment, so that a signal comes either before or after it.
+            self._count_and_size = (count + 1, size + len(data))
+        except OSError as error:
+            self._discard_partial_write()
+            raise self._error(error) from error
+        except BaseException:
+            self._discard_partial_write()
+            raise
+
+    def __iter__(self) -> Iterator[Event]:
+        if not len(self):
+            return iter(())
+        events, self._unread_events = self._unread_events, None
+        return read_log(self.path) if events is None else iter(events)
+
+    def __len__(self) -> int:
+        return self._count_and_size[0]
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _discard_partial_write(self) -> None:
+        """Remove the bytes that a failed append has written."""
+        with suppress(OSError):
+            os.ftruncate(self._file.fileno(), self._count_and_size[1])
+
+    def _check(self) -> list[Event]:
+        with open(self.path, "rb") as file:
+            return list(check_lines(str(self.path), "line", complete_lines(self.path, file)))
+
+    def _error(self, error: OSError) -> LogError:
+        return LogError(
+            f"the event log {self.path} can't be written: {error.strerror}",
+            "free some disk space or choose another --output",
+        )
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise LogError(
+            f"the event log {path} is being written by another process",
+            "wait until that run has ended, or stop it",
+        ) from error
+    except OSError:
+        return  # the file system has no locks
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make new names in a folder survive a crash; syncing the file alone does not: fsync(2)."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+BLOCK_BYTES = 64 * 1024
+
+
+def _move_torn_line(descriptor: int, path: Path) -> int:
+    """Move an incomplete last line to the `.torn` file and return the new size of the file."""
+    size = os.fstat(descriptor).st_size
+    position, tail = size, b""
+    while position and b"\n" not in tail:
+        start = max(0, position - BLOCK_BYTES)
+        tail = os.pread(descriptor, position - start, start)
+        position = start
+    complete_size = position + tail.rfind(b"\n") + 1
+    if complete_size < size:
+        torn_path = path.with_suffix(path.suffix + ".torn")
+        torn_path.touch(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        with open(torn_path, "ab") as torn_file:
+            for start in range(complete_size, size, BLOCK_BYTES):
+                torn_file.write(os.pread(descriptor, min(BLOCK_BYTES, size - start), start))
+            torn_file.write(b"\n")
+        os.ftruncate(descriptor, complete_size)
+    return complete_size

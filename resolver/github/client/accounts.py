@@ -1,0 +1,107 @@
+"""Reads accounts: their ids, their permissions on a repository and their teams.
+
+Source: https://docs.github.com/en/rest/collaborators/collaborators,
+https://docs.github.com/en/rest/teams/members
+"""
+
+from typing import Any
+from urllib.parse import quote
+
+import github
+from github.Repository import Repository
+
+from resolver.config.github_settings import LEVELS
+from resolver.errors import ForgeError
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.resources import query_graphql
+from resolver.models.run import Actor
+
+NO_PERSON = "not accessible by integration"
+"""GitHub's message for a request that only a person's token may make, not an installation token."""
+
+_VIEWER = "query { viewer { login } }"
+
+
+def permission_level(repository: Repository, login: str) -> str:
+    """Return the permission of an account on a repository, one of LEVELS.
+
+    A custom role of the organization counts as the role it is based on, as far as GitHub reports
+    it: triage as read, maintain as write.
+    """
+    path = f"{repository.url}/collaborators/{quote(login, safe='')}/permission"
+    _, answer = repository.requester.requestJsonAndCheck("GET", path)
+    role = str(answer.get("role_name") or "")
+    return role if role in LEVELS else str(answer["permission"])
+
+
+def own_account(access: GitHubAccess, client: github.Github) -> Actor | None:
+    """Return the account that the token writes as, or None when GitHub says that there is none.
+
+    The id is known only if GitHub returns it together with the login. Raises ForgeError for any
+    other failure: with a wrong login, nothing that Resolver wrote before would be found, and all of
+    it would be done again.
+    """
+    with access.wrap_errors("determine the owner of the token"):
+        try:
+            _, user = client.requester.requestJsonAndCheck("GET", "/user")
+            return _actor(user)
+        except github.GithubException as error:
+            # An installation token has no user (403 or 404). A wrong token is 401.
+            if error.status not in {403, 404}:
+                raise
+        try:
+            return Actor(login=str(query_graphql(access, _VIEWER, {})["viewer"]["login"]))
+        except github.GithubException as error:
+            if NO_PERSON not in str(error.data).casefold():
+                raise
+    return None
+
+
+def _actor(answer: dict[str, Any]) -> Actor:
+    """Return the account in an answer of the API."""
+    return Actor(
+        login=str(answer["login"]), id=int(answer["id"]), is_bot=answer.get("type") == "Bot"
+    )
+
+
+def is_member(repository: Repository, team: str, login: str) -> bool:
+    """Return True if the account is an active member of the team ORG/TEAM.
+
+    A person who is only invited is not a member. The answer for a team that the token can't see is
+    False.
+    """
+    organization, _, slug = team.partition("/")
+    path = f"/orgs/{quote(organization)}/teams/{quote(slug)}/memberships/{quote(login, safe='')}"
+    try:
+        _, answer = repository.requester.requestJsonAndCheck("GET", path)
+    except github.GithubException as error:
+        if error.status == 404:
+            return False
+        raise
+    return bool(answer.get("state") == "active")
+
+
+def find_account(access: GitHubAccess, client: github.Github, login: str) -> Actor:
+    """Return the account with this login; without its id when GitHub can't be asked."""
+    try:
+        with access.wrap_errors(f"read the account {login}"):
+            _, answer = client.requester.requestJsonAndCheck("GET", f"/users/{quote(login)}")
+            return _actor(answer)
+    except ForgeError:
+        return Actor(login=login)
+
+
+def is_public(access: GitHubAccess, repository: Repository) -> bool | None:
+    """Return True if anyone can read the repository, and None when that is not known.
+
+    It is not known on a GitHub Enterprise Server, which may require a login even for public
+    repositories, and when GitHub can't be asked.
+    """
+    try:
+        with access.wrap_errors(f"read {repository.full_name}", "metadata: read"):
+            completed = repository.complete()
+            if completed.private:
+                return False
+            return None if "x-github-enterprise-version" in completed.raw_headers else True
+    except ForgeError:
+        return None

@@ -1,0 +1,149 @@
+"""Inspects how a repository is set up for an agent, and what the token may do there.
+
+Nothing is changed.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from github.GithubException import GithubException, UnknownObjectException
+from github.Repository import Repository
+
+from resolver.github.client.access import GitHubAccess, check_repository
+from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
+
+MAX_WORKFLOWS = 100
+"""Maximum number of workflow files that are read."""
+
+_MAX_WORKFLOW_BYTES = 200_000
+"""Maximum size of a workflow file in bytes."""
+
+_MISSING_COMMIT = "0" * 40
+"""A commit id that no repository has."""
+
+
+class RepositoryAccess:
+    """Answers questions about one repository.
+
+    All methods raise ForgeError if GitHub can't be asked.
+    """
+
+    def __init__(self, access: GitHubAccess, repository: str) -> None:
+        self._access = access
+        self._name = check_repository(repository)
+        self._repository: Repository = access.client().get_repo(self._name)
+        self._page: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
+
+    def _read_page(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Return the headers and the body of the repository in the API. It is requested once."""
+        if self._page is None:
+            with self._access.wrap_errors(f"read {self._name}", "metadata: read"):
+                requester = self._repository.requester
+                self._page = requester.requestJsonAndCheck("GET", f"/repos/{self._name}")
+        return self._page
+
+    @property
+    def page(self) -> Mapping[str, Any]:
+        """The repository as the API returns it."""
+        return self._read_page()[1]
+
+    @property
+    def scopes(self) -> tuple[str, ...] | None:
+        """The scopes of a classic token; None for other tokens, whose answers don't list them."""
+        header = self._read_page()[0].get("x-oauth-scopes")
+        if header is None:
+            return None
+        return tuple(scope.strip() for scope in header.split(",") if scope.strip())
+
+    def may_push(self) -> bool:
+        """Return True if the token may write contents.
+
+        It asks for a branch at a commit that does not exist: GitHub reports the missing commit to a
+        token with the permission, and the missing permission to any other.
+        """
+        body = {"ref": "refs/heads/agent/doctor", "sha": _MISSING_COMMIT}
+        return self._is_permitted("POST", "git/refs", body)
+
+    def may_open_pulls(self) -> bool:
+        """Return True if the token may open pull requests.
+
+        It asks for a pull request from a branch to itself, which is always refused.
+        """
+        base = self.page["default_branch"]
+        return self._is_permitted("POST", "pulls", {"title": "doctor", "head": base, "base": base})
+
+    def _is_permitted(self, method: str, resource: str, body: Mapping[str, Any]) -> bool:
+        """Return True if an impossible request is refused as such, not for a missing permission."""
+        requester = self._repository.requester
+        with self._access.wrap_errors(f"ask for {resource} of {self._name}"):
+            try:
+                path = f"/repos/{self._name}/{resource}"
+                requester.requestJsonAndCheck(method, path, input=dict(body))
+            except GithubException as error:
+                # 404 also stands for a missing permission; 409 and 422 refuse the content of the
+                # request.
+                if error.status in {404, 409, 422}:
+                    return error.status != 404
+                if error.status == 403 and "not accessible by" in str(error.data):
+                    return False
+                raise
+        return True
+
+    def actions_may_open_pulls(self) -> bool | None:
+        """Return True if the token of a GitHub Actions job may open pull requests.
+
+        Return None when only an administrator can read it.
+        """
+        requester = self._repository.requester
+        path = f"/repos/{self._name}/actions/permissions/workflow"
+        with self._access.wrap_errors(f"read the Actions settings of {self._name}"):
+            try:
+                _, answer = requester.requestJsonAndCheck("GET", path)
+            except GithubException as error:
+                if error.status in {403, 404}:
+                    return None
+                raise
+            return bool(answer["can_approve_pull_request_reviews"])
+
+    def rules(self, branch: str) -> frozenset[str]:
+        """Return the types of the rules that apply to a branch, which need not exist.
+
+        Source: https://docs.github.com/en/rest/repos/rules
+        """
+        with self._access.wrap_errors(f"read the rules of {self._name}", "metadata: read"):
+            path = f"/repos/{self._name}/rules/branches/{branch}"
+            requester = self._repository.requester
+            try:
+                _, answer = requester.requestJsonAndCheck("GET", path, {"per_page": 100})
+            except UnknownObjectException:
+                return frozenset()  # an older GitHub Enterprise Server has no rules
+            return frozenset(str(rule["type"]) for rule in answer)
+
+    def file(self, path: str) -> bytes | None:
+        """Return a file of the default branch, or None when it does not exist."""
+        with self._access.wrap_errors(f"read {path} of {self._name}", "contents: read"):
+            try:
+                contents = self._repository.get_contents(path)
+            except UnknownObjectException:
+                return None
+            return None if isinstance(contents, list) else contents.decoded_content
+
+    def workflows(self) -> tuple[WorkflowFile, ...]:
+        """Return the workflow files of the default branch."""
+        with self._access.wrap_errors(f"read {FOLDER} of {self._name}", "contents: read"):
+            try:
+                contents = self._repository.get_contents(FOLDER)
+            except UnknownObjectException:
+                return ()
+        entries = contents if isinstance(contents, list) else []
+        files = [
+            entry.path
+            for entry in entries
+            if entry.type == "file" and entry.size <= _MAX_WORKFLOW_BYTES
+        ]
+        workflows = (
+            read_workflow(path, self.file(path) or b"")
+            for path in files[:MAX_WORKFLOWS]
+            if path.endswith((".yml", ".yaml"))
+        )
+        return tuple(workflow for workflow in workflows if workflow is not None)

@@ -1,0 +1,202 @@
+"""Finds the conversation about a failing check, and counts earlier attempts.
+
+That is Resolver's own open pull request, or an issue of Resolver's about a check of the default
+branch. Attempts are counted from the comments there, so that every run sees the same number.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from github.Commit import Commit
+from github.Issue import Issue
+from github.PullRequest import PullRequest
+from github.Repository import Repository
+
+from resolver.config.templates import render
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.resources import Listing
+from resolver.github.comments import find_or_create
+from resolver.github.comments.markers import (
+    check_marker,
+    is_of_check,
+    is_of_run,
+    parse_pull_request_marker,
+)
+from resolver.github.context.read_task import author_login
+
+_MAX_SEARCHED = 300
+"""Number of newest issues, and of newest pull requests, that are searched."""
+
+_MAX_COMMITS = 100
+"""Number of newest commits of a branch whose checks are counted."""
+
+_MAX_ISSUES = 10
+"""Maximum number of issues on which attempts are counted, and of closed issues that are read."""
+
+
+@dataclass(frozen=True)
+class CheckConversations:
+    """Finds and counts the work on checks in one repository.
+
+    `own_login` is Resolver's login. All methods raise ForgeError.
+    """
+
+    access: GitHubAccess
+    repository: Repository
+    own_login: str
+
+    def branch_tip(self, branch: str) -> str:
+        """Return the newest commit of the branch, "" if there is no such branch."""
+        with self.access.wrap_errors(f"look at {branch} of {self._name}", "contents: read"):
+            return find_or_create.branch_tips(self.repository, branch).get(branch, "")
+
+    def find_pull_request(self, branch: str) -> int | None:
+        """Return the number of Resolver's open pull request from this branch, or None."""
+        with self.access.wrap_errors(f"look at {branch} of {self._name}", "pull-requests: read"):
+            pull = find_or_create.open_pull_request_of(self.repository, branch)
+            return (
+                pull.number
+                if pull and find_or_create.is_own_account(pull, self.own_login)
+                else None
+            )
+
+    def issues(self, closed_since: datetime | None = None) -> dict[int, str]:
+        """Return Resolver's open issues about checks, newest first, as number and body.
+
+        With `closed_since`, return the closed ones instead that were updated since then.
+        """
+        with self.access.wrap_errors(f"list the issues of {self._name}", "issues: read"):
+            url = f"{self.repository.url}/issues"
+            issues = Listing(
+                self.repository.requester,
+                Issue,
+                url,
+                state="closed" if closed_since else "open",
+                since=closed_since,
+                sort="created",
+                direction="desc",
+            )
+            return {
+                issue.number: issue.body or ""
+                for issue in islice(issues, _MAX_SEARCHED)
+                if self._is_own(issue) and is_of_check(issue.body or "")
+            }
+
+    def abandoned_issues(self, check: str, closed_since: datetime) -> list[int]:
+        """Return Resolver's closed issues about this check without a merged pull request."""
+        closed = self.issues(closed_since)
+        numbers = [number for number, body in closed.items() if is_of_check(body, check)]
+        if not numbers:
+            return []
+        with self.access.wrap_errors(
+            f"list the pull requests of {self._name}", "pull-requests: read"
+        ):
+            query = {"state": "closed", "sort": "updated", "direction": "desc"}
+            pulls = find_or_create.pulls_of(self.repository, **query)
+            merged = [pull for pull in islice(pulls, _MAX_SEARCHED) if pull.merged_at is not None]
+        return [
+            number
+            for number in numbers
+            if not any(self._was_opened_for(pull, number) for pull in merged)
+        ]
+
+    def find_issue(self, check: str) -> int | None:
+        """Return the number of Resolver's open issue about this check, or None."""
+        return next(
+            (number for number, body in self.issues().items() if is_of_check(body, check)), None
+        )
+
+    def find_issue_of_run(self, key: str, closed_since: datetime) -> int | None:
+        """Return the number of the issue about a check that has a comment of the run with this key.
+
+        Open issues are searched first, then those closed since `closed_since`. Returns None if
+        there is none.
+        """
+        for number in (*self.issues(), *list(self.issues(closed_since))[:_MAX_ISSUES]):
+            with self.access.wrap_errors(f"read {self._name}#{number}", "issues: read"):
+                bodies = self._own_comment_bodies(number)
+            if any(is_of_run(body, key) for body in bodies):
+                return number
+        return None
+
+    def open_issue(self, check: str, branch: str, commit: str) -> int:
+        """Return the number of the open issue about this check, and create it if necessary."""
+        title, _, text = render(
+            "comments/check_issue.md.j2", check=check, branch=branch, commit=commit
+        ).partition("\n")
+        body = f"{check_marker(check)}\n\n{text.strip()}\n"
+        return find_or_create.write_once(
+            self.access,
+            f"open an issue of {self._name}",
+            "issues: write",
+            lambda: self.find_issue(check),
+            lambda: self.repository.create_issue(title.strip(), body).number,
+        )
+
+    def find_fix(self, issue: int) -> int | None:
+        """Return the number of Resolver's open pull request for this issue, or None."""
+        with self.access.wrap_errors(
+            f"list the pull requests of {self._name}", "pull-requests: read"
+        ):
+            query = {"state": "open", "sort": "created", "direction": "desc"}
+            pulls = find_or_create.pulls_of(self.repository, **query)
+            return next(
+                (
+                    pull.number
+                    for pull in islice(pulls, _MAX_SEARCHED)
+                    if self._was_opened_for(pull, issue)
+                ),
+                None,
+            )
+
+    def count_attempts(
+        self,
+        numbers: Sequence[int],
+        branch: str,
+        key_of: Callable[[str], str],
+        excluded_commit: str,
+    ) -> int:
+        """Return how many comments on these issues belong to runs for the branch's newest commits.
+
+        The issues may be pull requests too. `key_of` returns the run key for a commit. The run for
+        the commit `excluded_commit` is not counted.
+        """
+        issues = numbers[:_MAX_ISSUES]
+        with self.access.wrap_errors(f"read {self._name}#{issues[0]}", "issues: read"):
+            url = f"{self.repository.url}/commits"
+            commits = Listing(self.repository.requester, Commit, url, sha=branch)
+            keys = {
+                key_of(listed_commit.sha)
+                for listed_commit in islice(commits, _MAX_COMMITS)
+                if listed_commit.sha != excluded_commit
+            }
+            bodies = [body for number in issues for body in self._own_comment_bodies(number)]
+        return sum(_is_of_any(body, keys) for body in bodies)
+
+    def _own_comment_bodies(self, number: int) -> list[str]:
+        issue = self.repository.get_issue(number)
+        return [
+            comment.body or ""
+            for comment in find_or_create.own_comments(issue, self.own_login, None)
+        ]
+
+    def _was_opened_for(self, pull: PullRequest, issue: int) -> bool:
+        run = (
+            parse_pull_request_marker(pull.body or "")
+            if find_or_create.is_own_account(pull, self.own_login)
+            else None
+        )
+        return run is not None and run[0] == issue
+
+    def _is_own(self, issue: Issue) -> bool:
+        return author_login(issue).casefold() == self.own_login.casefold()
+
+    @property
+    def _name(self) -> str:
+        return self.repository.full_name
+
+
+def _is_of_any(body: str, keys: Collection[str]) -> bool:
+    return any(is_of_run(body, key) for key in keys)

@@ -1,0 +1,210 @@
+"""Replies in review threads, only in those that the request was about and once in each.
+
+The model's text in a reply is escaped.
+Source: https://docs.github.com/en/rest/pulls/comments#create-a-reply-for-a-review-comment
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from github.PullRequest import PullRequest
+from github.PullRequestComment import PullRequestComment
+from github.Repository import Repository
+
+from resolver.config.templates import render
+from resolver.errors import ForgeError
+from resolver.github.client.access import GitHubAccess
+from resolver.github.client.failures import ServerFailure
+from resolver.github.client.resources import Listing, query_graphql
+from resolver.github.comments.find_or_create import searched_since, write_once
+from resolver.github.comments.markers import is_thread_reply, thread_marker
+from resolver.github.comments.report import Report
+from resolver.github.context.review_threads import ConversationReader
+from resolver.github.context.review_threads import Thread as FetchedThread
+from resolver.github.text.comment_markdown import safe_markdown
+from resolver.github.text.markdown import code_span
+from resolver.models.pull_request import AnsweredThreads, ThreadReply
+from resolver.models.run import Trigger
+
+MAX_REPLY_LENGTH = 6_000
+"""Maximum length of the agent's text, in UTF-16 units."""
+
+
+def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: bool) -> str:
+    """Return the text of the reply.
+
+    `link` is the page of the commit that was added to the pull request. It is "" if there is none:
+    the change then is in a separate pull request, or was not published. `resolved` says that the
+    thread was marked as resolved after the request.
+    """
+    number, patch = report.trigger.number, report.patch
+    other_pull_url = report.pull_request.url if report.pull_request and not link else ""
+    commit = patch.commit if patch is not None and patch.commit else ""
+    return render(
+        "comments/thread_reply.md.j2",
+        marker=marker_of(report, reply),
+        text=safe_markdown(
+            reply.text, own_issue=number, limit=MAX_REPLY_LENGTH, forge_host=report.forge_host
+        ),
+        done=reply.is_addressed,
+        commit=code_span(commit[:12]),
+        link=link,
+        other_pull_request=other_pull_url or "",
+        resolved=resolved,
+        is_outdated=reply.thread.thread.is_outdated,
+    )
+
+
+def marker_of(report: Report, reply: ThreadReply) -> str:
+    """Return the marker that the reply begins with and is found by."""
+    return thread_marker(
+        report.trigger.key, reply.thread.thread.id, is_only_response=reply.is_only_answer
+    )
+
+
+logger = logging.getLogger("resolver.github")
+
+_MAX_SEARCHED_COMMENTS = 1_000
+"""Number of newest review comments on a pull request that are searched."""
+
+_RESOLVE_MUTATION = """
+mutation($input: ResolveReviewThreadInput!) {
+  resolveReviewThread(input: $input) { thread { id isResolved } }
+}
+"""
+
+
+def reply_of_run(pull: PullRequest, own_login: str, trigger: Trigger) -> PullRequestComment | None:
+    """Return the reply that is the only response to the trigger's request, or None."""
+    for comment in _own_replies(pull, own_login, trigger):
+        if is_thread_reply(comment.body or "", trigger.key, is_only_response=True):
+            return comment
+    return None
+
+
+class ThreadReplyWriter:
+    """Replies in the review threads of one request.
+
+    `link` is the page of the commit that was added to the pull request, "" if there is none.
+    """
+
+    def __init__(
+        self,
+        access: GitHubAccess,
+        repository: Repository,
+        own_login: str,
+        report: Report,
+        link: str,
+    ) -> None:
+        self._access = access
+        self._repository = repository
+        self._own_login = own_login
+        self._report = report
+        self._link = link
+        self._pull = repository.get_pull(report.trigger.number or 0)
+        self._known_replies: dict[str, PullRequestComment] | None = None
+
+    def post(self, replies: Sequence[ThreadReply], *, resolve: bool) -> AnsweredThreads:
+        """Write one reply in each thread that still exists, and return the result.
+
+        With `resolve`, threads in which the request was carried out are marked as resolved. Raises
+        ForgeError if GitHub is unavailable or no reply could be written.
+        """
+        with self._access.wrap_errors(self._operation, "pull-requests: read"):
+            threads = self._threads()
+        urls: list[str] = []
+        unanswered: list[str] = []
+        last_error: ForgeError | None = None
+        resolve_error = ""
+        for reply in replies:
+            thread = threads.get(reply.thread.thread.id)
+            if thread is None:
+                unanswered.append(reply.thread.place)
+                continue
+            try:
+                urls.append(self._write_reply(reply, thread).html_url)
+            except ServerFailure:
+                raise
+            except ForgeError as error:  # the thread was deleted a moment ago, or is locked
+                unanswered.append(reply.thread.place)
+                last_error = error
+                continue
+            if resolve and reply.is_addressed and not thread.is_resolved:
+                resolve_error = self._resolve(thread.id) or resolve_error
+        if last_error is not None and not urls:
+            raise last_error
+        return AnsweredThreads(
+            url=urls[0] if urls else "",
+            missing_places=tuple(unanswered),
+            resolve_problem=resolve_error,
+        )
+
+    @property
+    def _operation(self) -> str:
+        name = self._repository.full_name
+        return f"answer in the review threads of {name}#{self._report.trigger.number}"
+
+    def _threads(self) -> dict[str, FetchedThread]:
+        threads = ConversationReader(self._access, self._repository, self._report.trigger).threads()
+        return {thread.id: thread for thread in threads}
+
+    def _write_reply(self, reply: ThreadReply, thread: FetchedThread) -> PullRequestComment:
+        """Return the reply, which is written unless it exists."""
+        requested_thread = reply.thread.thread
+        is_newly_resolved = thread.is_resolved and not requested_thread.is_resolved
+        body = thread_reply(self._report, reply, self._link, resolved=is_newly_resolved)
+        marker = marker_of(self._report, reply)
+        root_id = thread.shown_comments[0].id if thread.shown_comments else requested_thread.root
+
+        def create() -> PullRequestComment:
+            # If this fails, a retry must look for the reply on GitHub again and not in the cache.
+            known_replies, self._known_replies = self._known_replies, None
+            created_reply = self._pull.create_review_comment_reply(root_id, body)
+            self._known_replies = known_replies
+            return created_reply
+
+        return write_once(
+            self._access,
+            self._operation,
+            "pull-requests: write",
+            lambda: self._find(marker),
+            create,
+        )
+
+    def _find(self, marker: str) -> PullRequestComment | None:
+        if self._known_replies is None:
+            replies = _own_replies(self._pull, self._own_login, self._report.trigger)
+            self._known_replies = {
+                (comment.body or "").split("\n", 1)[0].strip(): comment for comment in replies
+            }
+        return self._known_replies.get(marker)
+
+    def _resolve(self, thread: str) -> str:
+        """Mark a thread as resolved; return why that failed, "" if it did not."""
+        try:
+            with self._access.wrap_errors("resolve a review thread", "pull-requests: write"):
+                query_graphql(self._access, _RESOLVE_MUTATION, {"input": {"threadId": thread}})
+        except ForgeError as error:
+            logger.warning("%s", error.what)
+            return error.what
+        return ""
+
+
+def _own_replies(
+    pull: PullRequest, own_login: str, trigger: Trigger
+) -> Iterator[PullRequestComment]:
+    """Yield Resolver's replies to the trigger's request, newest first."""
+    listing = Listing(
+        pull.requester,
+        PullRequestComment,
+        f"{pull.url}/comments",
+        sort="created",
+        direction="desc",
+        since=searched_since(trigger),
+    )
+    for comment in islice(listing, _MAX_SEARCHED_COMMENTS):
+        user = comment.raw_data.get("user") or {}
+        is_own = str(user.get("login") or "").casefold() == own_login.casefold()
+        if is_own and is_thread_reply(comment.body or "", trigger.key):
+            yield comment

@@ -1,0 +1,274 @@
+"""Decides which skills and instructions a run loads, when, and why, before each call of the model.
+
+The decision depends on the event log only, so a resumed run loads the same. Loaded text is appended
+to the end of the conversation, each skill at most once, within fixed limits.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from resolver.config.templates import render
+from resolver.events.actions import Recall
+from resolver.events.base import Source as EventSource
+from resolver.events.observations import RecallResult
+from resolver.events.state import State
+from resolver.memory.skills.library import Library
+from resolver.memory.skills.lookup import RECALL_TOOL, render_skill_list
+from resolver.memory.skills.observed_text import ObservedText
+from resolver.memory.skills.skill import Origin, Skill, fill_task_skill
+from resolver.memory.skills.triggers import Text, covers, find_triggers, prepare_text
+from resolver.models.truncate import truncate_middle
+
+MAX_FILE_LENGTH = 16_000
+"""Maximum characters loaded of one file; the agent can read the rest itself."""
+
+MAX_ALWAYS_LENGTH = 32_000
+"""Maximum characters of everything that is loaded when a run begins."""
+
+MAX_TRIGGERED_LENGTH = 48_000
+"""Maximum characters of everything that is loaded later because a trigger matched."""
+
+MIN_SHARE = 500
+"""If less room than this is left, a note that there is no room is shown in place of the text."""
+
+SKILL_LIST = "the list of skills"
+NOTES = "notes of earlier runs"
+
+RecalledText = tuple[Recall, RecallResult]
+RecallTopic = Literal["instructions", "skill", "task", "list", "notes"]
+
+
+class Recaller(Protocol):
+    """Decides what the agent is to be shown next."""
+
+    def recall(self, state: State) -> Sequence[RecalledText]:
+        """Return the events to add to the stream before the model is called: each action followed
+        by its result.
+
+        The same log always gives the same answer. What the log already contains is not returned
+        again.
+        """
+        ...
+
+
+class TopicMatcher(Protocol):
+    """Selects skills by the topic of a text."""
+
+    def nearest(self, text: str, skills: Sequence[Skill]) -> Sequence[tuple[Skill, str]]:
+        """Return the skills on the same topic as the text, each with the reason in words."""
+        ...
+
+
+class NullRecaller:
+    """A recaller that never loads anything."""
+
+    def recall(self, state: State) -> Sequence[RecalledText]:  # noqa: ARG002 - the protocol
+        return ()
+
+
+@dataclass(frozen=True)
+class NoteReader:
+    """Holds the notes of earlier runs.
+
+    text: the notes, one per line; "" if there are none.
+    sources: the runs that wrote them.
+    """
+
+    text: str = ""
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _TextToLoad:
+    """A text to load. `hint` says how to read it in full when it is truncated.
+
+    always: the text counts towards `MAX_ALWAYS_LENGTH`, otherwise towards `MAX_TRIGGERED_LENGTH`.
+    """
+
+    name: str
+    why: str
+    text: str
+    sources: tuple[str, ...]
+    about: RecallTopic
+    always: bool = False
+    hint: str = ""
+
+
+class SkillRecaller:
+    """Loads the instructions, the skill that a person asked for, and skills whose triggers match.
+
+    library: everything that can be loaded.
+    roots: paths of the repository in the sandboxes that the log mentions.
+    notes: notes of earlier runs.
+    topic_matcher: selects more skills by topic, among those whose triggers did not match, before
+        the model's first reply; None to disable this.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        roots: Sequence[str] = (),
+        notes: NoteReader | None = None,
+        topic_matcher: TopicMatcher | None = None,
+    ) -> None:
+        self._library = library
+        self._notes = notes or NoteReader()
+        self._topic_matcher = topic_matcher
+        self._observed = ObservedText(library.paths, roots)
+        self._texts_to_load: dict[str, _TextToLoad] = {}
+        self._always_names = {*(skill.name for skill in library.always), SKILL_LIST, NOTES}
+
+    def recall(self, state: State) -> Sequence[RecalledText]:
+        """See `Recaller`."""
+        observed = self._observed
+        is_new = observed.update(state)
+        if is_new:
+            self._texts_to_load = {}
+        if not observed.works_on_code:
+            return ()
+        if is_new or observed.requests or observed.mentions or observed.touched:
+            for text in self._new_texts(is_new):
+                self._texts_to_load.setdefault(text.name, text)
+        missing = [
+            text for name, text in self._texts_to_load.items() if name not in observed.loaded
+        ]
+        return self._load(missing) if missing else ()
+
+    def _load(self, missing: Sequence[_TextToLoad]) -> list[RecalledText]:
+        always = sum(n for name, n in self._observed.loaded.items() if name in self._always_names)
+        triggered = sum(self._observed.loaded.values()) - always
+        remaining = {True: MAX_ALWAYS_LENGTH - always, False: MAX_TRIGGERED_LENGTH - triggered}
+        loaded: list[RecalledText] = []
+        for text in missing:
+            share = min(MAX_FILE_LENGTH, remaining[text.always])
+            content = (
+                truncate_middle(text.text, share, text.hint)
+                if share >= MIN_SHARE
+                else _no_room_note(text)
+            )
+            remaining[text.always] -= len(content)
+            loaded.append(
+                (
+                    Recall(query=text.name, why=text.why, source=EventSource.ENVIRONMENT),
+                    RecallResult(
+                        content=content,
+                        about=text.about,
+                        name=text.name,
+                        sources=text.sources,
+                        why=text.why,
+                    ),
+                )
+            )
+        return loaded
+
+    def _new_texts(self, is_new: bool) -> Iterator[_TextToLoad]:
+        """Yield everything that the new events call for, in the order in which it is shown."""
+        if is_new:
+            yield from self._initial_texts()
+        unloaded = [
+            skill for skill in self._library.skills if skill.name not in self._observed.loaded
+        ]
+        requests = [prepare_text(text) for text in self._observed.requests]
+        mentions = [prepare_text(text) for text in self._observed.mentions]
+        for skill in unloaded:
+            matched = _matched_words(skill, requests)
+            if (
+                not matched
+                and (mentioned := _matched_words(skill, mentions))
+                and self._applies_to_repository(skill)
+            ):
+                matched = mentioned
+            if matched:
+                yield _skill_text(skill, f"“{matched}” was said")
+        for path in self._observed.touched:
+            yield from self._folder_instructions(path)
+        for path in self._observed.changed:
+            for skill in unloaded:
+                if any(covers(glob, path) for glob in skill.globs):
+                    yield _skill_text(skill, f"{path} was changed")
+        if is_new and self._topic_matcher is not None and not self._observed.has_replied:
+            others = [
+                s for s in unloaded if s.kind == "knowledge" and s.name not in self._texts_to_load
+            ]
+            topic = "\n\n".join((*self._observed.requests, *self._observed.mentions))
+            for skill, why in self._topic_matcher.nearest(topic, others):
+                yield _skill_text(skill, why)
+
+    def _applies_to_repository(self, skill: Skill) -> bool:
+        """Return True if a word in a mention, rather than in the request, may load the skill.
+
+        A skill of the repository itself always may. Another one may if it has no globs, or if the
+        repository has files that match them.
+        """
+        if skill.origin is Origin.REPOSITORY or not skill.globs:
+            return True
+        paths = self._library.paths
+        return any(covers(glob, path) for glob in skill.globs for path in paths)
+
+    def _initial_texts(self) -> Iterator[_TextToLoad]:
+        """Yield what is loaded when a run begins, and a skill that was asked for by command."""
+        for skill in self._library.always:
+            hint = f"The whole file is {skill.source}."
+            sources = (skill.source,)
+            yield _TextToLoad(
+                skill.name, "always loaded", skill.body, sources, "instructions", True, hint
+            )
+        if self._notes.text:
+            yield _TextToLoad(
+                NOTES,
+                "kept for this repository",
+                self._notes.text,
+                self._notes.sources,
+                "notes",
+                True,
+            )
+        trigger = self._observed.trigger
+        asked_for = self._library.skill(trigger.named) if trigger is not None else None
+        if trigger is not None and asked_for is not None:
+            why = f"asked for as /{trigger.named}"
+            text = fill_task_skill(asked_for, trigger.instruction)
+            yield _TextToLoad(
+                asked_for.name, why, text, (asked_for.source,), "task", hint=_read_hint(asked_for)
+            )
+        if RECALL_TOOL in self._observed.tools and any(
+            skill.origin is not Origin.SHIPPED for skill in self._library.skills
+        ):
+            text = render_skill_list(self._library.skills)
+            yield _TextToLoad(SKILL_LIST, "to choose from", text, (), "list", True)
+
+    def _folder_instructions(self, path: str) -> Iterator[_TextToLoad]:
+        """Yield the instructions of the folders that contain the path, the innermost last, because
+        it takes precedence over the others."""
+        parts = path.split("/")
+        for count in range(1, len(parts) + 1):
+            folder = "/".join(parts[:count]) + "/"
+            file = self._library.nested.get(folder, "")
+            if not file or file in self._observed.loaded or file in self._texts_to_load:
+                continue
+            skill = self._library.instructions_at(folder)
+            if skill is not None:
+                hint = f"The whole file is {file}."
+                yield _TextToLoad(
+                    file, f"{path} was touched", skill.body, (file,), "instructions", hint=hint
+                )
+
+
+def _matched_words(skill: Skill, texts: Sequence[Text]) -> str:
+    """Return the first words in the texts that match a trigger of the skill, or ""."""
+    matches = (find_triggers(trigger, text) for text in texts for trigger in skill.triggers)
+    return next(filter(None, matches), "")
+
+
+def _skill_text(skill: Skill, why: str) -> _TextToLoad:
+    return _TextToLoad(
+        skill.name, why, skill.body, (skill.source,), "skill", hint=_read_hint(skill)
+    )
+
+
+def _read_hint(skill: Skill) -> str:
+    return f"The whole file is {skill.source}." if skill.origin is Origin.REPOSITORY else ""
+
+
+def _no_room_note(text: _TextToLoad) -> str:
+    return render("agent/skill_no_room.md.j2", called=text.name, hint=text.hint).strip()

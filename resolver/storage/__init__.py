@@ -1,0 +1,1 @@
+"""What runs leave for later runs and for people: logs, costs, quotas, histories and notes."""

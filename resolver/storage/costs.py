@@ -1,0 +1,293 @@
+"""Stores what runs have cost, by repository and month, in the server's database: one row for each
+run.
+
+Budget is reserved when a run starts and released when it ends, so that runs at the same time can't
+exceed a limit together. Days and months are those in UTC in which the run started.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Float,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    case,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+
+from resolver.config.retries import RetryPolicy
+from resolver.errors import OverBudget
+from resolver.storage.database import (
+    DATABASE_RETRIES,
+    ServerDatabase,
+    call_persistently,
+    open_database,
+)
+
+SPENDING = Table(
+    "resolver_spending",
+    MetaData(),
+    Column("run", String(200), primary_key=True),
+    Column("repository", String(300), nullable=False, index=True),
+    Column("day", String(10), nullable=False, index=True),
+    Column("cost", Float, nullable=False),
+    Column("unpriced", Integer, nullable=False),
+    Column("reserved", Float, nullable=False),
+    Column("until", Float, nullable=False),
+)
+"""cost: US dollars of the replies with a known price; unpriced: number of replies without one.
+reserved: US dollars reserved for the run until the time `until` (seconds since 1970); 0 when it has
+ended."""
+
+MIN_BUDGET = 0.01
+"""Minimum US dollars to start a run; with less it could not call the model."""
+
+
+@dataclass(frozen=True)
+class SpendingBounds:
+    """Limits in US dollars; None for no limit. monthly: for each repository. daily: for all
+    together."""
+
+    monthly: float | None = None
+    daily: float | None = None
+
+
+@dataclass(frozen=True)
+class SpendingTotal:
+    """Cost of the runs of a repository in a month (YYYY-MM).
+
+    cost: US dollars of the replies with a known price; unpriced: number of replies without one.
+    reserved: US dollars reserved for active runs; active_runs: their number.
+    """
+
+    repository: str
+    month: str
+    runs: int
+    cost: float
+    unpriced: int
+    reserved: float
+    active_runs: int
+
+
+@dataclass(frozen=True)
+class _LimitUsage:
+    """The use of a limit: US dollars spent and reserved, and the number of replies of unknown
+    price."""
+
+    spent: float
+    reserved: float
+    unpriced: int
+
+    def left(self, limit: float | None) -> float:
+        """Return how many US dollars of the limit are left."""
+        return float("inf") if limit is None else limit - self.spent - self.reserved
+
+
+class SpendingLedger:
+    """The table of costs. Safe to use from several threads and
+    processes.
+
+    database: open, or its URL as returned by `database.parse_database_url`. Raises UsageError if
+    it can't be used, and DatabaseError if that happens later. No error contains the password.
+    retries: how long costs are stored again while the database can't be used. Otherwise a restart
+    of the database would end the runs that start meanwhile, and lose the costs of those that end.
+    """
+
+    def __init__(
+        self, database: URL | ServerDatabase, retries: RetryPolicy = DATABASE_RETRIES
+    ) -> None:
+        self._database = open_database(database)
+        self._retries = retries
+
+    def reserve(
+        self,
+        run: str,
+        repository: str,
+        amount: float,
+        bounds: SpendingBounds,
+        now: datetime,
+        hours: float,
+    ) -> float:
+        """Reserve `amount` dollars for the run, or what is left of the budget if that is less.
+        Return everything that is left, without subtracting the run's own earlier cost. A second
+        call replaces the first.
+
+        hours: after which the reservation expires if the run never ends. Raises OverBudget.
+        """
+
+        def attempt() -> float:
+            return self._reserve(run, repository.lower(), amount, bounds, now, hours)
+
+        return call_persistently(attempt, self._retries, "costs")
+
+    def _reserve(
+        self,
+        run: str,
+        repository: str,
+        amount: float,
+        bounds: SpendingBounds,
+        now: datetime,
+        hours: float,
+    ) -> float:
+        day = f"{now:%Y-%m-%d}"
+        is_other_run = SPENDING.c.run != run
+        with self._database.writing() as connection:
+            _lock(connection)
+            existing_day = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
+            in_month = SPENDING.c.day.like(f"{now:%Y-%m}-%")
+            repository_usage = _read_usage(
+                connection, now, is_other_run, in_month, SPENDING.c.repository == repository
+            )
+            today_usage = _read_usage(connection, now, is_other_run, SPENDING.c.day == day)
+            available = min(repository_usage.left(bounds.monthly), today_usage.left(bounds.daily))
+            if available < MIN_BUDGET:
+                raise _over_budget_error(repository, repository_usage, today_usage, bounds, now)
+            values = {
+                "repository": repository,
+                "day": existing_day or day,
+                "reserved": min(amount, available),
+                "until": (now + timedelta(hours=hours)).timestamp(),
+            }
+            _write(connection, run, existing_day is not None, values)
+        return available
+
+    def record_cost(
+        self, run: str, repository: str, cost: float, unpriced: int, now: datetime
+    ) -> None:
+        """Record the total cost of the run and release its reservation."""
+        values = {
+            "repository": repository.lower(),
+            "cost": cost,
+            "unpriced": unpriced,
+            "reserved": 0.0,
+            "until": 0.0,
+        }
+        is_of_run = SPENDING.c.run == run
+
+        def attempt() -> None:
+            with self._database.writing() as connection:
+                _lock(connection)
+                existing_day = connection.scalar(select(SPENDING.c.day).where(is_of_run))
+                if existing_day is None and not cost and not unpriced:
+                    return  # it was refused before it started
+                day = {"day": f"{now:%Y-%m-%d}"}
+                _write(connection, run, existing_day is not None, day | values)
+
+        call_persistently(attempt, self._retries, "costs")
+
+    def totals(
+        self, now: datetime, repository: str = "", month: str = ""
+    ) -> tuple[SpendingTotal, ...]:
+        """Return the totals by month, newest first, and by repository.
+
+        repository, month: restrict the result to these.
+        """
+        table = SPENDING.c
+        months = func.substr(table.day, 1, 7).label("month")
+        is_active = table.until > now.timestamp()
+        query = (
+            select(
+                table.repository,
+                months,
+                func.count(),
+                func.sum(table.cost),
+                func.sum(table.unpriced),
+                func.sum(case((is_active, table.reserved), else_=0.0)),
+                func.sum(case((is_active, 1), else_=0)),
+            )
+            .group_by(table.repository, months)
+            .order_by(months.desc(), table.repository)
+        )
+        if repository:
+            query = query.where(table.repository == repository.lower())
+        if month:
+            query = query.where(table.day.like(f"{month}-%"))
+        with self._database.reading() as connection:
+            return tuple(SpendingTotal(*row) for row in connection.execute(query).all())
+
+    def cost_of_day(self, now: datetime) -> float:
+        """Return the cost in US dollars of all runs that started on that day."""
+        query = select(func.sum(SPENDING.c.cost)).where(SPENDING.c.day == f"{now:%Y-%m-%d}")
+        with self._database.reading() as connection:
+            return float(connection.scalar(query) or 0.0)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+
+def is_cost_recorded(url: URL) -> bool:
+    """Return True if the database exists. A missing SQLite file is not created by this."""
+    return url.get_backend_name() != "sqlite" or Path(str(url.database)).is_file()
+
+
+def _lock(connection: Connection) -> None:
+    """Prevent other writes until the transaction ends. SQLite's write transactions do that by
+    themselves."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"LOCK TABLE {SPENDING.name} IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def _read_usage(connection: Connection, now: datetime, *conditions: Any) -> _LimitUsage:
+    """Return the use by the rows that match all of the conditions."""
+    table = SPENDING.c
+    unspent = case((table.reserved > table.cost, table.reserved - table.cost), else_=0.0)
+    reserved = case((table.until > now.timestamp(), unspent), else_=0.0)
+    sums = (func.sum(table.cost), func.sum(reserved), func.sum(table.unpriced))
+    cost, total_reserved, unpriced = connection.execute(select(*sums).where(*conditions)).one()
+    return _LimitUsage(cost or 0.0, total_reserved or 0.0, unpriced or 0)
+
+
+def _write(connection: Connection, run: str, exists: bool, values: dict[str, Any]) -> None:
+    if exists:
+        changes = {name: value for name, value in values.items() if name != "day"}
+        connection.execute(update(SPENDING).where(SPENDING.c.run == run).values(changes))
+    else:
+        row = {"run": run, "cost": 0.0, "unpriced": 0} | values
+        connection.execute(insert(SPENDING), row)
+
+
+def _over_budget_error(
+    repository: str,
+    repository_usage: _LimitUsage,
+    today_usage: _LimitUsage,
+    bounds: SpendingBounds,
+    now: datetime,
+) -> OverBudget:
+    """Return the error that says which limit is used up, and when there is budget again."""
+    if today_usage.left(bounds.daily) < repository_usage.left(bounds.monthly):
+        usage, limit, quota = today_usage, bounds.daily, "server_day"
+        runs_text, period = "today's runs on this server", "a day"
+        free_on = (now + timedelta(days=1)).strftime("%Y-%m-%d")
+    else:
+        usage, limit, quota = repository_usage, bounds.monthly, "repository_month"
+        runs_text, period = f"the runs of {repository} in {now:%Y-%m}", "a month"
+        free_on = (now.replace(day=1) + timedelta(days=32)).strftime("%Y-%m-01")
+    reserved_note = (
+        f" (${usage.reserved:.2f} more is reserved for runs in progress)" if usage.reserved else ""
+    )
+    unpriced_note = (
+        f"; {usage.unpriced} replies of unknown price are not included" if usage.unpriced else ""
+    )
+    what = (
+        f"{runs_text} have cost ${usage.spent:.2f}{reserved_note} of the ${limit:.2f} that "
+        f"{period} may cost{unpriced_note}"
+    )
+    earlier_note = ", or when the runs in progress have ended" if usage.reserved else ""
+    return OverBudget(
+        what,
+        f"Ask again on or after {free_on} (00:00 UTC){earlier_note}; the operator can raise "
+        f"`cost_quotas: {{{quota}: ...}}`.",
+    )

@@ -1,0 +1,255 @@
+"""The server's database, SQLite or PostgreSQL: its connections, and readable error messages."""
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, make_url
+from sqlalchemy import event as hooks
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.schema import Table
+
+from resolver.config.retries import RetryPolicy
+from resolver.errors import ResolverError, UsageError
+from resolver.storage.schema import is_schema_current, upgrade_schema
+
+logger = logging.getLogger("resolver.storage")
+
+_DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
+
+BUSY_SECONDS = 30
+"""Timeout in seconds for connecting to PostgreSQL, and for waiting for another writer in SQLite."""
+
+_DAMAGES = {"file is not a database", "database disk image is malformed"}
+"""What SQLite says about a damaged file: https://www.sqlite.org/rescode.html"""
+
+MAX_OVERFLOW = 25
+"""Maximum number of connections beyond the five that a pool keeps, when many runs write at once."""
+
+DATABASE_RETRIES = RetryPolicy(seconds=240.0, max_wait_seconds=5.0)
+"""How long storing the results of a run is retried while the database can't be used."""
+
+IDLE_SECONDS = 20
+"""Time after which PostgreSQL ends a transaction whose process sends nothing."""
+
+READS = {"resolver_reads": True}
+"""Execution options of a read-only transaction, which waits for no writer in SQLite."""
+
+
+_Stored = TypeVar("_Stored")
+
+
+def parse_database_url(url: str, to_write: bool = True) -> URL:
+    """Return the URL of the database; the path of a SQLite file is made absolute.
+
+    to_write: create the file and its folder if they do not exist. Raises UsageError if `url` is no
+    valid address or the file can't be written.
+    """
+    next_step = (
+        "set RESOLVER_DATABASE_URL, for example to sqlite:///resolver.db or postgresql://HOST/NAME"
+    )
+    try:
+        parsed = make_url(url)
+    except (SQLAlchemyError, ValueError):
+        raise UsageError("the database's address can't be read", next_step) from None
+    if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise UsageError(f"{parsed.drivername} is not a supported database", next_step)
+    if parsed.get_backend_name() != "sqlite":
+        return parsed
+    if not parsed.database or parsed.database == ":memory:":
+        raise UsageError("an in-memory database would lose the deliveries", next_step)
+    file = Path(parsed.database).absolute()
+    if not to_write:
+        return parsed.set(database=str(file))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # The file contains text from private repositories, so only its owner may read it.
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise UsageError(
+            f"the database {file} can't be written: {error.strerror}", next_step
+        ) from error
+    return parsed.set(database=str(file))
+
+
+class DatabaseError(ResolverError):
+    """The database is unavailable, full, or rejects a statement."""
+
+
+class ServerDatabase:
+    """Runs transactions on one database. Thread-safe.
+
+    Its tables are created, or migrated from those of an earlier release.
+
+    url: as returned by `parse_database_url`. Raises UsageError if the database can't be used, and
+    DatabaseError if that happens later. No error contains the password.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self._engine = _create_engine(url)
+        self._reading = self._engine.execution_options(**READS)
+        try:
+            self._upgrade()
+        except DatabaseError as error:
+            raise UsageError(error.what, error.next_step) from error
+
+    def _upgrade(self) -> None:
+        """Create or migrate the tables. No connection stays open if that fails."""
+        try:
+            with self.reading() as connection:
+                is_current = is_schema_current(connection)
+            if not is_current:
+                with self.writing() as connection:
+                    upgrade_schema(connection)
+        except ResolverError:
+            self.close()
+            raise
+
+    def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
+        """Return an INSERT of the database's dialect, which can have a clause ON CONFLICT."""
+        is_sqlite = self.url.get_backend_name() == "sqlite"
+        return sqlite.insert(table) if is_sqlite else postgresql.insert(table)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Open a transaction that is committed at the end. In SQLite there is no other writer
+        meanwhile."""
+        with self.translating_errors(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def savepoint(self, connection: Connection) -> Iterator[None]:
+        """Undo what is written within it, and nothing else of the transaction, if it fails."""
+        with self.translating_errors(), connection.begin_nested():
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open a read-only transaction."""
+        with self.translating_errors(), self._reading.begin() as connection:
+            yield connection
+
+    def connect(self) -> Connection:
+        """Return a connection that the caller keeps and closes.
+
+        In PostgreSQL each of its statements is a transaction; in SQLite a transaction is begun as
+        usual. Raises SQLAlchemyError, see `translating_errors`.
+        """
+        is_sqlite = self.url.get_backend_name() == "sqlite"
+        engine = self._engine
+        if not is_sqlite:
+            engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        return engine.connect()
+
+    def check(self, table: Table) -> None:
+        """Raise DatabaseError unless the table can be read."""
+        file = self.url.database
+        if self.url.get_backend_name() == "sqlite" and not Path(str(file)).is_file():
+            # An open connection would continue to use the file that was removed.
+            raise self._error("its file no longer exists")
+        with self.reading() as connection:
+            connection.execute(table.select().limit(1)).first()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    @contextmanager
+    def translating_errors(self) -> Iterator[None]:
+        """Turn errors of SQLAlchemy into DatabaseError."""
+        try:
+            yield
+        except SQLAlchemyError as error:
+            reason = str(error.orig if isinstance(error, DBAPIError) else error)
+            raise self._error((reason.strip().splitlines() or ["no reason is given"])[0]) from error
+
+    def _error(self, reason: str) -> DatabaseError:
+        name = self.url.render_as_string(hide_password=True)
+        next_step = (
+            "check RESOLVER_DATABASE_URL, that the database runs, and that its disk has room"
+        )
+        if reason in _DAMAGES:
+            next_step = "restore the file from a backup, or move it away to start with an empty one"
+        return DatabaseError(f"the database {name} can't be used: {reason}", next_step)
+
+
+def open_database(database: URL | ServerDatabase) -> ServerDatabase:
+    """Return the database; the same one, with its connections, if it is open already.
+
+    Each pool keeps its connections, and PostgreSQL admits 100 by default: the stores of a process
+    share one. Raises what `ServerDatabase` raises.
+    """
+    return database if isinstance(database, ServerDatabase) else ServerDatabase(database)
+
+
+def call_persistently(
+    attempt: Callable[[], _Stored], retries: RetryPolicy, subject: str
+) -> _Stored:
+    """Return the result of `attempt`, which is repeated while the database can't be used.
+
+    subject: what is stored, in the plural, for the log. The error of the last attempt reaches
+    people on GitHub, so it does not name the database.
+    """
+
+    def wait_after(error: ResolverError) -> float | None:
+        return 0.0 if isinstance(error, DatabaseError) else None
+
+    def log(error: ResolverError, wait: float) -> None:
+        logger.error(
+            "%s can't be stored for now, next try in %.0f s: %s", subject, wait, error.what
+        )
+
+    try:
+        return retries.call(attempt, wait_after, log)
+    except DatabaseError as error:
+        logger.error("%s can't be stored: %s", subject, error.what)
+        raise DatabaseError(
+            "the server can't use its database", "ask again later; the server's log says why"
+        ) from error
+
+
+def _create_engine(url: URL) -> Engine:
+    backend = url.get_backend_name()
+    engine = create_engine(
+        url.set(drivername=_DRIVERS[backend]),
+        pool_pre_ping=True,
+        max_overflow=MAX_OVERFLOW,
+        connect_args={"timeout" if backend == "sqlite" else "connect_timeout": BUSY_SECONDS},
+    )
+    if backend == "sqlite":
+        # Source: https://docs.sqlalchemy.org/en/20/dialects/sqlite.html (serializable isolation)
+        hooks.listen(engine, "connect", _set_up_sqlite)
+        hooks.listen(engine, "begin", _begin_transaction)
+    else:
+        hooks.listen(engine, "connect", _set_up_postgresql)
+    return engine
+
+
+def _set_up_postgresql(connection: Any, _record: object) -> None:
+    # A process that is suspended within a transaction must not hold its locks forever: the other
+    # processes could claim nothing. Source:
+    # https://www.postgresql.org/docs/current/runtime-config-client.html
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'").close()
+    connection.commit()
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+    # With a write-ahead log readers and the writer do not wait for each other. The mode is stored
+    # in the file, so it also applies to the connections of DBOS. Source:
+    # https://www.sqlite.org/wal.html
+    connection.execute("PRAGMA journal_mode=WAL").close()
+    connection.execute("PRAGMA synchronous=FULL").close()
+
+
+def _begin_transaction(connection: Connection) -> None:
+    is_read_only = connection.get_execution_options().get("resolver_reads", False)
+    # IMMEDIATE takes the write lock at the beginning: a transaction that reads first and writes
+    # later could fail with SQLITE_BUSY without waiting. Source:
+    # https://www.sqlite.org/lang_transaction.html
+    connection.exec_driver_sql("BEGIN" if is_read_only else "BEGIN IMMEDIATE")

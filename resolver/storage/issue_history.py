@@ -1,0 +1,263 @@
+"""The history of each conversation that a server knows: its runs, the pull requests they opened,
+and requests to stop.
+
+It is a table of the server's database, so that a comment finds the last run on any machine.
+"""
+
+import hashlib
+import logging
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    select,
+)
+
+from resolver.events.run_log import is_resumable
+from resolver.models.base import FrozenModel
+from resolver.models.run import Trigger
+from resolver.storage.database import ServerDatabase, open_database
+from resolver.storage.run_folders import RunFolders
+from resolver.storage.run_store import EVENTS, OUTCOME, EarlierRun
+
+logger = logging.getLogger("resolver.storage")
+
+
+HISTORY = Table(
+    "resolver_issue_history",
+    MetaData(),
+    Column(
+        "position",
+        BigInteger().with_variant(Integer(), "sqlite"),
+        primary_key=True,
+        autoincrement=True,
+    ),
+    Column("conversation", String(400), nullable=False, index=True),
+    Column("entry", Text, nullable=False),
+    Column("identity", String(64), nullable=False, unique=True),
+)
+"""conversation: OWNER/NAME#NUMBER in lower case. entry: an `IssueHistoryEntry` as JSON. identity:
+digest that is the same if an entry is recorded a second time."""
+
+MAX_ENTRIES = 10_000
+"""Maximum number of entries of a conversation that are read: its newest ones."""
+
+FOLDER = "threads"
+"""Folder with the histories of earlier releases, one file for each conversation."""
+
+IMPORTED_FOLDER = "threads.imported"
+
+MAX_FILE_BYTES = 50_000_000
+"""Maximum size in bytes of a file of an earlier release."""
+
+
+class IssueHistoryEntry(FrozenModel):
+    """One entry of a history: a run that started, the issue that a pull request belongs to, or a
+    stop.
+
+    number: the pull request's issue. stop: the request to stop.
+    """
+
+    kind: Literal["run", "issue", "stop"]
+    run: str = ""
+    number: int | None = None
+    stop: Trigger | None = None
+
+
+class IssueHistories:
+    """The table of histories, created if it does not exist. Thread-safe.
+
+    database: open, or its URL from `parse_database_url`. An entry is durable when the call
+    returns. Methods raise DatabaseError if the database can't be used.
+    """
+
+    def __init__(self, database: URL | ServerDatabase) -> None:
+        self._database = open_database(database)
+        insertion = self._database.insert(HISTORY)
+        self._insertion = insertion.on_conflict_do_nothing(index_elements=["identity"])
+
+    def record_run(self, trigger: Trigger, run: str) -> None:
+        """Record that `run` works for the conversation. Repeated calls have no effect."""
+        entry = IssueHistoryEntry(kind="run", run=run)
+        self._append(_conversation(trigger.repository, trigger.subject), [entry])
+
+    def record_pull_request(self, trigger: Trigger, pull_request: int) -> None:
+        """Record the pull request that a run of the conversation opened."""
+        entry = IssueHistoryEntry(kind="issue", number=trigger.subject)
+        self._append(_conversation(trigger.repository, pull_request), [entry])
+
+    def record_stop(self, trigger: Trigger) -> None:
+        """Record that everything that was asked for before this request is to stop."""
+        stop = trigger.model_copy(update={"snapshot": None})
+        entry = IssueHistoryEntry(kind="stop", stop=stop)
+        self._append(_conversation(trigger.repository, trigger.subject), [entry])
+
+    def runs(self, repository: str, issue: int) -> list[str]:
+        """Return the ids of the conversation's runs, oldest first."""
+        entries = self._read(_conversation(repository, issue))
+        return [entry.run for entry in entries if entry.kind == "run"]
+
+    def issue_of(self, repository: str, pull_request: int) -> int | None:
+        """Return the issue that a pull request of Resolver's came from; None if it is unknown."""
+        return _last_issue(self._read(_conversation(repository, pull_request)))
+
+    def stop_after(self, trigger: Trigger) -> str | None:
+        """Return the login of a person who sent a stop after this request; None if nobody did."""
+        for entry in self._read(_conversation(trigger.repository, trigger.subject)):
+            if entry.stop is not None and entry.stop.came_after(trigger):
+                return entry.stop.actor.login
+        return None
+
+    def import_files(self, data_folder: Path) -> int:
+        """Import the histories that an earlier release kept as files in the data folder, and return
+        their number.
+
+        The folder is renamed afterwards, so that this happens once. It has no effect on entries
+        that are in the table already. A line that a crash left incomplete is skipped.
+        """
+        folder = data_folder / FOLDER
+        files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+        for file in files:
+            # `owner~name~number.jsonl`; neither part of a repository's name can contain a tilde
+            owner, _, rest = file.stem.partition("~")
+            name, _, number = rest.rpartition("~")
+            self._append(f"{owner}/{name}#{number}", _read_file(file))
+        if files:
+            folder.rename(data_folder / IMPORTED_FOLDER)
+            logger.info("the histories of %d conversations were imported", len(files))
+        return len(files)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    def _append(self, conversation: str, entries: Iterable[IssueHistoryEntry]) -> None:
+        with self._database.writing() as connection:
+            issue = _last_issue(_read_rows(connection, conversation))
+            for entry in entries:
+                data = entry.model_dump_json(exclude_none=True)
+                if entry.kind == "issue":
+                    if entry.number == issue:
+                        continue
+                    # the issue may change and change back, so an equal entry may be a new one
+                    identity, issue = f"{conversation} {issue} {data}", entry.number
+                else:
+                    identity = f"{conversation} {data}"
+                digest = hashlib.sha256(identity.encode()).hexdigest()
+                row = {"conversation": conversation, "entry": data, "identity": digest}
+                connection.execute(self._insertion, row)
+
+    def _read(self, conversation: str) -> list[IssueHistoryEntry]:
+        with self._database.reading() as connection:
+            return _read_rows(connection, conversation)
+
+
+@dataclass(frozen=True)
+class HistoryRunStore:
+    """The runs that a server has executed for one repository. Implements `RunStore`.
+
+    histories: has the runs of each conversation. folders: has their files. Raises DatabaseError.
+    """
+
+    repository: str
+    histories: IssueHistories
+    folders: RunFolders
+
+    def runs_before(self, issue: int, run: str) -> Iterator[EarlierRun]:
+        """Implement `RunStore.runs_before`. Runs whose log can't be resumed are left out."""
+        # By the order in which they started: ids of the same second are in no order.
+        runs = self.histories.runs(self.repository, issue)
+        for earlier in reversed(runs[: runs.index(run)] if run in runs else runs):
+            folder = self.folders.folder_of(earlier)
+            if folder is not None and is_resumable(folder / EVENTS):
+                yield EarlierRun(earlier, folder / EVENTS, folder / OUTCOME)
+
+
+def old_entries(
+    connection: Connection,
+    before: datetime,
+    oldest_kept: str,
+    open_runs: Collection[str],
+    open_conversations: Collection[str],
+) -> list[int]:
+    """Return the positions of entries that are older than `before`.
+
+    Runs before `oldest_kept` are, unless they are open, and stops of conversations without an open
+    request. The issue of a pull request has no age of its own: it is kept as long as another entry
+    of one of the two is.
+    """
+    old, links, active = [], [], set(open_conversations)
+    query = select(HISTORY.c.position, HISTORY.c.conversation, HISTORY.c.entry)
+    for position, conversation, text in connection.execute(query):
+        entry = next(_parse([text]), None)
+        if entry is None:
+            old.append(position)
+        elif entry.kind == "issue":
+            repository = conversation.rpartition("#")[0]
+            links.append((position, {conversation, f"{repository}#{entry.number}"}))
+        elif (
+            entry.stop.at < before and conversation not in open_conversations
+            if entry.stop is not None
+            else entry.run < oldest_kept and entry.run not in open_runs
+        ):
+            old.append(position)
+        else:
+            active.add(conversation)
+    return old + [position for position, conversations in links if not conversations & active]
+
+
+def runs_of_repository(connection: Connection, repository: str) -> list[str]:
+    """Return the runs of all conversations of a repository. repository: in lower case."""
+    is_of_repository = HISTORY.c.conversation.startswith(f"{repository}#", autoescape=True)
+    entries = _parse(connection.scalars(select(HISTORY.c.entry).where(is_of_repository)))
+    return [entry.run for entry in entries if entry.kind == "run"]
+
+
+def _conversation(repository: str, number: int | None) -> str:
+    return f"{repository.lower()}#{number}"
+
+
+def _last_issue(entries: Iterable[IssueHistoryEntry]) -> int | None:
+    issues = [entry.number for entry in entries if entry.kind == "issue"]
+    return issues[-1] if issues else None
+
+
+def _read_rows(connection: Connection, conversation: str) -> list[IssueHistoryEntry]:
+    """Return the newest entries of a conversation, oldest first."""
+    table = HISTORY.c
+    query = select(table.entry).where(table.conversation == conversation)
+    newest = connection.scalars(query.order_by(table.position.desc()).limit(MAX_ENTRIES)).all()
+    return list(_parse(reversed(newest)))
+
+
+def _read_file(file: Path) -> list[IssueHistoryEntry]:
+    """Return the entries of a file of an earlier release."""
+    try:
+        with open(file, "rb") as opened:
+            return list(_parse(opened.read(MAX_FILE_BYTES).splitlines()))
+    except OSError as error:
+        logger.error("the history %s can't be imported: %s", file, error.strerror)
+        return []
+
+
+def _parse(lines: Iterable[bytes | str]) -> Iterator[IssueHistoryEntry]:
+    """Yield the entries of the lines that can be read."""
+    for line in lines:
+        try:
+            if line.strip():
+                yield IssueHistoryEntry.model_validate_json(line)
+        except ValidationError:
+            continue

@@ -1,0 +1,63 @@
+"""The runs of a conversation as a later run finds them: the interface of their stores, and a store
+in memory."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+EVENTS = "events.jsonl"
+OUTCOME = "outcome.json"
+CHANGE = "change.json"
+BUNDLE = "change.bundle"
+
+MAX_CHANGE_BYTES = 16_000_000
+"""Maximum size in bytes of a change that a later comment can still have published."""
+
+MAX_OUTCOME_BYTES = 5_000_000
+"""Maximum size in bytes of an outcome.json that is read."""
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """The files of an earlier run. The outcome is missing if the run was killed.
+
+    A change that is not public is beside the log, in `CHANGE` and `BUNDLE`.
+    """
+
+    run: str
+    log: Path
+    outcome: Path
+
+
+class RunStore(Protocol):
+    """Stores the runs of one repository's conversations, with their logs."""
+
+    def runs_before(self, issue: int, run: str) -> Iterator[EarlierRun]:
+        """Yield the runs of a conversation that are stored from before `run`, newest first.
+
+        The files of each are local when it is yielded, and not earlier: they may have to be
+        fetched. All stored runs are from before one that is not stored. Raises ResolverError.
+        """
+        ...
+
+
+@dataclass
+class MemoryRunStore:
+    """Stores the runs of one process, for tests. Implements `RunStore`.
+
+    Their files stay where they are.
+    """
+
+    _runs: dict[int, dict[str, EarlierRun]] = field(default_factory=dict)
+
+    def add(self, issue: int, run: str, folder: Path) -> None:
+        """Add a run of a conversation. folder: has its files."""
+        earlier = EarlierRun(run, folder / EVENTS, folder / OUTCOME)
+        self._runs.setdefault(issue, {})[run] = earlier
+
+    def runs_before(self, issue: int, run: str) -> Iterator[EarlierRun]:
+        """Implement `RunStore.runs_before`."""
+        runs = list(self._runs.get(issue, {}).values())
+        ids = [earlier.run for earlier in runs]
+        yield from reversed(runs[: ids.index(run)] if run in ids else runs)

@@ -1,0 +1,274 @@
+"""Renders text from outside, so that only harmless formatting in it has an effect.
+
+For GitHub's Markdown it is put into code fences, inline code, prose in which all markup, mentions,
+references and links are inert, or block quotes in which code, bold text and lists are shown. For
+HTML, Markdown is rendered without links, images and tags, and code is highlighted with Pygments, in
+a few classes and with bounded work.
+"""
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
+_MAX_FENCE_LENGTH = 200
+"""Longest fence that is used. GitHub's parser counts its characters up to 255 only."""
+
+_ZERO_WIDTH = "\u200b"
+_MARKUP = re.compile(r"[\\`*_\[\]~|$]")
+_LINK_MARKUP = re.compile(
+    r"@|(?:\bGH(?=-\d))|#(?=\w)|:(?=//)|\bwww(?=\.)",  # mention, references, bare links
+    re.IGNORECASE,
+)
+_LINE_MARKUP = re.compile(r"^(?:(?=[#+=-])|[0-9]{1,9}(?=[.)]))")
+
+
+def html_line(text: str) -> str:
+    """Return `text` as one line of HTML in which mentions, references and links are inert."""
+    text = html.escape(" ".join(text.split()))
+    return _LINK_MARKUP.sub(lambda match: match[0] + _ZERO_WIDTH, text)
+
+
+def utf16_length(text: str) -> int:
+    """Return the length as JavaScript and GitHub count it: characters above U+FFFF count twice."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return `text` as one code block that nothing in the text can close.
+
+    The fence is longer than any run of its character in the text; see
+    https://github.github.com/gfm/#fenced-code-blocks. If it would be too long, the text becomes an
+    indented code block.
+    """
+    backticks, tildes = _longest_run("`", text), _longest_run("~", text)
+    fence_character, run_length = (
+        ("`", backticks) if backticks <= max(tildes, 10) else ("~", tildes)
+    )
+    if run_length < _MAX_FENCE_LENGTH:
+        fence = fence_character * max(3, run_length + 1)
+        return f"{fence}{language}\n{text}\n{fence}"
+    return "\n".join(f"    {line}" for line in text.split("\n"))
+
+
+def inline_code(text: str) -> str:
+    """Return `text` as one line of inline code; empty for empty text."""
+    # GitHub's parser does not recognize a delimiter of more than 80 backticks.
+    text = re.sub("`{9,}", "…", " ".join(text.split()))
+    if not text:
+        return ""
+    fence = "`" * (_longest_run("`", text) + 1)
+    padding = " " if text[0] in "` " or text[-1] in "` " else ""
+    return f"{fence}{padding}{text}{padding}{fence}"
+
+
+def plain_prose(text: str) -> str:
+    """Return `text` as plain words.
+
+    No markup, tag, mention, reference, link or image in it has an effect.
+    """
+    text = _MARKUP.sub(r"\\\g<0>", html.escape(text, quote=False))
+    # A zero-width space breaks what markdown has no escape for: @mention, #1, GH-1, http:// and
+    # www.
+    text = _LINK_MARKUP.sub(lambda match: match[0] + _ZERO_WIDTH, text)
+    lines = (line.strip() for line in text.split("\n"))
+    return "\n".join(_LINE_MARKUP.sub(r"\g<0>\\", line) for line in lines)
+
+
+def _longest_run(mark: str, text: str) -> int:
+    return max((len(run) for run in re.findall(f"{re.escape(mark)}+", text)), default=0)
+
+
+# `x` next to a dollar sign is a formula on GitHub.
+_CODE_SPAN = re.compile(r"(?<![`$])`([^`\n]{1,500})`(?![`$])")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ ]*([A-Za-z0-9+#-]{0,20})[ ]*$")
+_PLACE = re.compile("\ue000([0-9]+)\ue001")
+# Bold text and bullets, as `plain_prose` escapes them.
+_BOLD = re.compile(r"\\\*\\\*(?=[^\s\\*])([^\n*\\]{1,300}[^\s\\*])\\\*\\\*")
+_BULLET = re.compile("^(?:-\\\\|\\\\-|\\\\\\*) (?=[A-Za-z\ue000])", re.MULTILINE)
+
+
+def quote_markdown(text: str) -> str:
+    """Return `text` in a block quote that keeps its lines; empty for empty text.
+
+    Its code, bold words and lists are shown as such; all other markup in it has no effect.
+    """
+    quote: list[str] = []
+    for part, language in _split_fences(text.split("\n")):
+        if language is None:
+            lines = _escape_text("\n".join(part)).split("\n")
+            # Two trailing spaces keep a line break in a file; in a comment GitHub keeps it anyway.
+            quote += [f"> {line}  " if line else ">" for line in lines]
+        else:
+            code = fenced("\n".join(part), language).split("\n")
+            quote += [">", *(f"> {line}".rstrip() for line in code), ">"]
+    return "\n".join(quote) if text else ""
+
+
+def _escape_text(text: str) -> str:
+    # Two private characters stand for the code while the text between it is escaped.
+    text = text.replace("\ue000", "\ufffd").replace("\ue001", "\ufffd")
+    spans = [match[1] for match in _CODE_SPAN.finditer(text) if match[1].strip()]
+    numbers = iter(range(len(spans)))
+    escaped = plain_prose(_CODE_SPAN.sub(lambda match: _place(match, numbers), text))
+    escaped = _BULLET.sub("- ", _BOLD.sub(r"**\1**", escaped))
+    return _PLACE.sub(lambda match: inline_code(spans[int(match[1])]), escaped)
+
+
+def _place(match: re.Match[str], numbers: Iterator[int]) -> str:
+    return f"\ue000{next(numbers)}\ue001" if match[1].strip() else match[0]
+
+
+def _split_fences(lines: Sequence[str]) -> list[tuple[list[str], str | None]]:
+    """Divide lines into text and fenced code, with the code's language; None for text.
+
+    A fence that is not closed is text.
+    """
+    parts: list[tuple[list[str], str | None]] = []
+    rest: list[str] = []
+    last_closing = _last_fences(lines)
+    index = 0
+    while index < len(lines):
+        opening = _FENCE.match(lines[index])
+        if opening and last_closing.get(opening[1], -1) > index:
+            end = next(i for i in range(index + 1, len(lines)) if lines[i].strip() == opening[1])
+            parts += [(rest, None)] if rest else []
+            parts.append((list(lines[index + 1 : end]), opening[2]))
+            rest, index = [], end + 1
+        else:
+            rest.append(lines[index])
+            index += 1
+    return [*parts, (rest, None)] if rest else parts
+
+
+def _last_fences(lines: Sequence[str]) -> dict[str, int]:
+    """Return the last line that closes a fence, by the fence's mark."""
+    return {
+        match[1]: index
+        for index, line in enumerate(lines)
+        if (match := _FENCE.match(line)) and not match[2]
+    }
+
+
+MAX_HIGHLIGHTED_LENGTH = 20_000
+"""Maximum number of characters of one text that is highlighted."""
+
+MAX_HIGHLIGHTED_PAGE = 300_000
+"""Maximum number of characters that are highlighted on a page; it bounds the processor time."""
+
+_ALIASES = {
+    "bash": "bash", "c": "c", "cc": "cpp", "cpp": "cpp", "cs": "csharp", "css": "css", "go": "go",
+    "h": "c", "html": "html", "java": "java", "js": "javascript", "json": "json",
+    "jsx": "javascript", "kt": "kotlin", "mjs": "javascript", "php": "php", "py": "python",
+    "pyi": "python", "python": "python", "rb": "ruby", "rs": "rust", "sh": "bash", "sql": "sql",
+    "swift": "swift", "toml": "toml", "ts": "typescript", "tsx": "typescript", "yaml": "yaml",
+    "yml": "yaml",
+}  # fmt: skip
+"""Names of languages and endings of files, and the lexer for each."""
+
+_CLASSES = (
+    ("Token.Comment.", "h-c"),
+    ("Token.Keyword.", "h-k"),
+    ("Token.Literal.String.", "h-s"),
+    ("Token.Literal.Number.", "h-n"),
+    ("Token.Name.Function.", "h-f"),
+    ("Token.Name.Class.", "h-f"),
+    ("Token.Name.Decorator.", "h-f"),
+    ("Token.Name.Builtin.", "h-b"),
+    ("Token.Name.Tag.", "h-k"),
+)
+"""Starts of the names of token types, and the class for each.
+
+Source: https://pygments.org/docs/tokens/
+"""
+
+
+class CodeHighlighter:
+    """Highlights the code of one page, until the page has had its share of it."""
+
+    def __init__(self, max_length: int = MAX_HIGHLIGHTED_PAGE) -> None:
+        self._remaining = max_length
+
+    def highlight(self, text: str, language: str) -> Markup:
+        """Return the text as HTML: escaped, with spans around tokens if its language is known.
+
+        language: the name of a language, or the path of a file.
+        """
+        alias = _alias(language)
+        if not alias or len(text) > min(self._remaining, MAX_HIGHLIGHTED_LENGTH):
+            return escape(text)
+        self._remaining -= len(text)
+        return _highlight(text, alias)
+
+
+def _alias(language: str) -> str:
+    name = PurePosixPath(language)
+    return _ALIASES.get((name.suffix.removeprefix(".") or name.name).lower(), "")
+
+
+@cache
+def _lexer(alias: str) -> "Lexer":
+    from pygments.lexers import get_lexer_by_name  # every run imports this module at its start
+
+    lexer: Lexer = get_lexer_by_name(alias, stripnl=False, ensurenl=False)
+    return lexer
+
+
+@cache
+def _class_of(token: object) -> str:
+    return next((name for kind, name in _CLASSES if f"{token}.".startswith(kind)), "")
+
+
+def _highlight(text: str, alias: str) -> Markup:
+    parts: list[str] = []
+    # The third item of each tuple is the text; unlike get_tokens, this changes no line end.
+    for _, token, value in _lexer(alias).get_tokens_unprocessed(text):
+        name = _class_of(token)
+        escaped = escape(value)
+        parts.append(f'<span class="{name}">{escaped}</span>' if name else escaped)
+    return Markup("".join(parts))  # noqa: S704 - each value is escaped, the names are fixed
+
+
+_RULES = [
+    "emphasis", "backticks", "escape", "newline", "list", "fence", "code", "heading", "blockquote",
+    "hr", "table", "strikethrough",
+]  # fmt: skip
+
+_MAY_BE_MARKUP = re.compile(r"[*_`\\#>|~&=]|^\s|^[-+]|^\d+[.)]|\n")
+
+
+class MarkdownRenderer:
+    """Renders the texts of one page."""
+
+    def __init__(self, code: CodeHighlighter) -> None:
+        def fence(_: RendererHTML, tokens: Sequence[Token], index: int, *__: object) -> str:
+            token = tokens[index]
+            language = (token.info.split() or [""])[0]
+            return f"<pre><code>{code.highlight(token.content, language)}</code></pre>\n"
+
+        # The preset "zero" renders paragraphs only; a rule that is not enabled leaves plain text.
+        self._parser = MarkdownIt("zero", {"html": False, "breaks": True}).enable(_RULES)
+        # The renderer's own rule writes the language, which is untrusted, into a class.
+        self._parser.add_render_rule("fence", fence)
+
+    def render(self, text: str) -> Markup:
+        """Return `text` as HTML with only the tags of the rules above.
+
+        None of them has a URL or an event handler.
+        """
+        if not text:
+            return Markup()
+        if not _MAY_BE_MARKUP.search(text):
+            return Markup("<p>{}</p>").format(text)
+        rendered: str = self._parser.render(text)
+        return Markup(rendered)  # noqa: S704 - HTML is off, so tags in the text are escaped

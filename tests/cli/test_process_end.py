@@ -1,0 +1,45 @@
+"""Tests of how the process of a command ends: at once, with its exit code and its whole output."""
+
+import subprocess
+import sys
+
+CALL = """
+import atexit, sys
+from resolver.cli.main import main
+atexit.register(print, "taken apart")
+sys.argv = ["resolver", *sys.argv[1:]]
+main()
+"""
+
+
+def call(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", CALL, *args], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_command_ends_with_what_it_said_and_is_not_taken_apart() -> None:
+    done = call("--help")
+    assert done.returncode == 0
+    assert done.stdout.rstrip().endswith(
+        "Check that this machine and these settings can run Resolver."
+    )
+
+
+def test_an_error_keeps_its_exit_code_and_its_message() -> None:
+    done = call("resolve")
+    assert done.returncode == 2
+    assert "no issue is given" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_reader_that_has_gone_is_no_traceback() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CALL, "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+    assert process.returncode == 1
+    assert b"Traceback" not in said

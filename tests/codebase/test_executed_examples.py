@@ -1,0 +1,210 @@
+"""The shell examples of the pages, executed: those that need no network, no server and no hours.
+
+All run one after the other in one prepared folder, a clone of a repository on the simulated GitHub.
+It has what the pages call by a placeholder, under that name: the checkout `PATH`, the run `DIR`.
+A block that can't be executed here says why in a comment before it (see `snippets`).
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.storage.database import ServerDatabase, parse_database_url
+from tests.codebase.snippets import (
+    MARK,
+    PAGES,
+    ROOT,
+    Example,
+    examples,
+    shell_examples,
+    shell_lines,
+)
+from tests.parts.github import GitHubServer
+from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.parts.runs import (
+    GIT_ENVIRONMENT,
+    RESOLVER,
+    CommandLine,
+    bash,
+    finish,
+    git,
+    make_checkout,
+)
+
+REPOSITORY = "OWNER/NAME"
+"""A name that GitHub allows, and the one that the pages use."""
+
+FILES = {
+    "parser.py": "def parse(text):\n    return text.split()[:-1]\n",
+    "tests/test_parser.py": (
+        "import unittest\n\n\nclass Parse(unittest.TestCase):\n"
+        "    def test_empty(self):\n        self.assertEqual([], [])\n"
+    ),
+}
+ISSUE = "# parse() drops the last line\n\nIt is lost if the file has no newline at its end.\n"
+LOG_REF = "refs/resolver/runs/7/20260102-030405-abc123"
+"""The log of a run that `commands.md` shows how to read."""
+
+TOOLS = {"jq", "sqlite3"}
+"""Programs that the pages use and that neither Resolver nor another test needs."""
+
+PULL_REQUEST_PAGE = "pull-requests.md"
+"""The page whose `OWNER/NAME#N` is a pull request."""
+
+
+def answer(body: dict[str, Any]) -> Answer:
+    """Return a command that changes a file, and the end of the run after its result."""
+    messages = json.dumps(body["messages"])
+    # As Anthropic and OpenAI mark the result of a tool.
+    if '"tool_result"' in messages or '"role": "tool"' in messages:
+        return finish("Keep the last line\n\n`parse` dropped it.")
+    return bash("echo '# The last line is kept.' >> parser.py")
+
+
+class Workplace:
+    """The folder in which the examples are executed, and the GitHub that they reach."""
+
+    def __init__(self, github: GitHubServer, endpoint: ModelEndpoint, line: CommandLine) -> None:
+        self.folder = line.folder / "workplace"
+        self.environment = {**line.environment, **GIT_ENVIRONMENT}
+        self._populate_github(github)
+        self.environment |= {
+            "PATH": f"{RESOLVER.parent}:{self.environment['PATH']}",
+            "HOME": str(line.folder / "home"),
+            "GITHUB_TOKEN": self.token,
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_SERVER_URL": github.server_url,
+            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            "RESOLVER_DATABASE_URL": "sqlite:///resolver.db",
+            "GITHUB_ACTION_REPOSITORY": "octo/resolver",
+            "GITHUB_ACTION_REF": "v0.1.0",
+        }
+        (line.folder / "home").mkdir()
+        endpoint.answer_with(answer)
+        self._clone(github)
+        self._populate_folder()
+
+    def _populate_github(self, github: GitHubServer) -> None:
+        github.create_repository(REPOSITORY, FILES)
+        github.add_user("resolver-bot")
+        github.grant("resolver-bot", REPOSITORY, "write")
+        self.token = github.token_for("resolver-bot", REPOSITORY)
+        self.issue = github.create_issue(REPOSITORY, *ISSUE.split("\n\n"), author="resolver-bot")
+        github.commit(REPOSITORY, "topic", {"new.py": "1\n"}, "Add new.py", "resolver-bot")
+        self.pull = github.create_pull(REPOSITORY, "topic", "Add new.py", "", "resolver-bot")
+
+    def _clone(self, github: GitHubServer) -> None:
+        address = github.server_url.replace("://", f"://x-access-token:{self.token}@")
+        git(self.folder.parent, "clone", "-q", f"{address}/{REPOSITORY}.git", str(self.folder))
+        (self.folder / "events.jsonl").write_text("{}\n")
+        git(self.folder, "add", "events.jsonl")
+        git(self.folder, "commit", "-q", "-m", "Log")
+        git(self.folder, "push", "-q", "origin", f"HEAD:{LOG_REF}")
+        git(self.folder, "reset", "-q", "--hard", "HEAD~1")
+
+    def _populate_folder(self) -> None:
+        checkout = make_checkout(self.folder / "PATH", FILES)
+        (self.folder / "path/to").mkdir(parents=True)
+        (self.folder / "path/to/checkout").symlink_to(checkout)
+        (self.folder / "issue.md").write_text(ISSUE)
+        (self.folder / ".venv/bin").mkdir(parents=True)
+        (self.folder / ".venv/bin/resolver").symlink_to(RESOLVER)
+        ServerDatabase(parse_database_url(f"sqlite:///{self.folder}/resolver.db")).close()
+        # Of the folder DIR and the demo's, the pages say how to read them.
+        assert not self.execute("resolver demo")
+        assert not self.execute("resolver resolve PATH --issue issue.md --no-publish --output DIR")
+        shutil.copytree(self.folder / "DIR", self.folder / "LOG")
+        for name in ("events.jsonl", "outcome.json"):
+            shutil.copy(self.folder / "DIR" / name, self.folder)
+
+    def execute(self, script: str) -> str:
+        """Return what is wrong about a script, "" if nothing is."""
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        if done.returncode == 0:
+            return ""
+        return f"exit code {done.returncode}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}"
+
+    def script_of(self, example: Example) -> str:
+        """Return the text of an example, with values in place of what has no real ones."""
+        on_pull = example.page.name == PULL_REQUEST_PAGE
+        number = self.pull.number if on_pull else self.issue.number
+        text = example.text.replace("#N", f"#{number}")
+        text = text.replace("GITHUB_TOKEN=...", f"GITHUB_TOKEN={self.token}")
+        return re.sub(r"(GITHUB_\w+_URL)=https://github\.example\.org\S*", r"\1", text)
+
+
+@pytest.fixture
+def workplace(
+    github: GitHubServer, model_endpoint: ModelEndpoint, command_line: CommandLine
+) -> Iterator[Workplace]:
+    yield Workplace(github, model_endpoint, command_line)
+
+
+def commands(example: Example) -> set[str]:
+    """Return the lines of an example, without what makes no other command of them."""
+    lines = shell_lines(example.text.replace("path/to/checkout", "PATH"))
+    return {re.sub(r'"[^"]*"|\.venv/bin/|\s+#.*', "", line) for line in lines}
+
+
+def missing_programs(example: Example) -> set[str]:
+    """Return the programs of TOOLS that an example needs and this machine lacks."""
+    used = {line.split()[0] for line in shell_lines(example.text)} & TOOLS
+    return {tool for tool in used if shutil.which(tool) is None}
+
+
+@pytest.mark.timeout(600)  # nine runs, on a machine that may be busy
+def test_the_shell_examples_run(workplace: Workplace) -> None:
+    """One test, because the runs that pages publish, show and continue are those of others.
+
+    So is the ledger that `guards.md` reads: the run of `egress.md` writes it.
+    """
+    wrong = []
+    executed: set[str] = set()
+    missing: set[str] = set()
+    for example in (example for page in PAGES for example in shell_examples(page)):
+        if example.mark or commands(example) <= executed:
+            continue
+        if lacking := missing_programs(example):
+            missing |= lacking
+            continue
+        executed |= commands(example)
+        if fault := workplace.execute(workplace.script_of(example)):
+            wrong.append(f"{example.place}: {fault}\n{example.text}")
+    assert len(executed) > 20
+    assert not wrong, "\n".join(wrong)
+    if missing:
+        pytest.skip(f"not installed: {', '.join(sorted(missing))}")
+
+
+def test_a_block_that_is_executed_elsewhere_names_the_test() -> None:
+    marks = [mark["test"] for page in PAGES for e in examples(page) if (mark := MARK.match(e.mark))]
+    assert [test for test in marks if test and not (ROOT / test).is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("comment", "mark"),
+    [
+        ("<!-- not run: needs GitHub -->", "<!-- not run: needs GitHub -->"),
+        ("<!-- not run: -->", ""),
+        ("<!-- anything -->", ""),
+    ],
+)
+def test_a_block_without_a_reason_is_executed(tmp_path: Path, comment: str, mark: str) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{comment}\n\n    rm -rf build\n")
+    assert [example.mark for example in shell_examples(page)] == [mark]

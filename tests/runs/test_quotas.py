@@ -1,0 +1,416 @@
+"""Quotas, chains of bots and the dashboard, through the Action's entry point on the test GitHub.
+
+Whole runs, because the ledger is written before and after the work of each, and read by the next.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from resolver.github.comments.markers import DASHBOARD
+from resolver.github.events.quota_ledger import QuotaLedger, read_ledger
+from resolver.storage.ledger_ref import DAMAGED, FILE, REF
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.parts.model_endpoint import Answer, ModelEndpoint, error
+from tests.parts.runs import CommandLine, Ended, bash, finish
+from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
+
+
+class GuardedScenario(Scenario):
+    """A scenario whose ledger can be looked at."""
+
+    def __init__(self, github: GitHubServer, line: CommandLine, endpoint: ModelEndpoint) -> None:
+        super().__init__(github, line, endpoint)
+        line.environment |= {
+            "RESOLVER_BOT_LOGIN": "resolver-bot",
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 1, writes: 0}",
+            "RESOLVER_KEEP_LOG": "false",
+        }
+
+    def ledger(self) -> QuotaLedger:
+        git = self.repository.git
+        if not git.text("for-each-ref", REF).strip():
+            return QuotaLedger()
+        return read_ledger(
+            git.text("cat-file", "blob", f"{REF}:{FILE}").encode(), datetime.now(UTC)
+        )
+
+    def ask(self, author: str = "mona", **environment: str) -> Ended:
+        return self.action(self.github.event_issue_comment(self.mention(author)), **environment)
+
+    def answer_once(self, *more: Any) -> None:
+        self.endpoint.script(*more, finish("There is nothing to do.", completed=True))
+
+    def dashboards(self) -> list[Issue]:
+        issues = self.repository.issues.values()
+        return [issue for issue in issues if (issue.body or "").startswith(DASHBOARD)]
+
+    def tick(
+        self, words: str, sender: str = "mona", *, apart: bool = False, **environment: str
+    ) -> Ended:
+        """A person ticks the first box whose line holds the words. apart: the job of the tick is
+        a process of its own, beside the run at work here."""
+        [dashboard] = self.dashboards()
+        before = dashboard.body or ""
+        lines = before.splitlines()
+        at = next(n for n, line in enumerate(lines) if line.startswith("- [ ]") and words in line)
+        lines[at] = lines[at].replace("- [ ]", "- [x]")
+        self.github.edit_issue(dashboard, body="\n".join(lines))
+        event = self.github.event_issues(dashboard, "edited", sender)
+        event["changes"] = {"body": {"from": before}}
+        if not apart:
+            return self.action(event, "issues", **environment)
+        path = self.line.folder / "tick.json"
+        path.write_text(json.dumps(event))
+        (self.line.folder / "tick").mkdir()
+        return self.line.run(
+            "action",
+            GITHUB_EVENT_NAME="issues",
+            GITHUB_EVENT_PATH=str(path),
+            GITHUB_WORKSPACE=str(self.line.folder / "tick"),
+            **environment,
+        )
+
+
+@pytest.fixture
+def scenario(
+    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
+) -> Iterator[GuardedScenario]:
+    yield GuardedScenario(github, command_line, model_endpoint)
+
+
+def test_a_run_is_reserved_before_its_work_and_recorded_after_it(scenario: GuardedScenario) -> None:
+    """A whole run: the story of the ledger. What is left of the money bounds the run."""
+    seen: list[QuotaLedger] = []
+    answers = iter([FIX, finish(SUMMARY)])
+
+    def answer(_: Any) -> Answer:
+        seen.append(scenario.ledger())
+        return next(answers)
+
+    scenario.endpoint.answer_with(answer)
+    done = scenario.ask(RESOLVER_COST_QUOTAS="{user_day: 0.5}")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    [at_work] = seen[0].runs
+    assert (at_work.ending, at_work.reserved, at_work.user) == ("", 0.5, "mona")
+    assert "reduced to \\$0.50" in scenario.bot_comments()[-1]
+    [run] = scenario.ledger().runs
+    assert run.run == done.outcome["run"]
+    assert (run.ending, run.reserved, run.job) == ("pull_request", 0.0, 77)
+    assert run.cost == pytest.approx(done.outcome["cost"])
+    assert run.opened == done.outcome["pull_request"]["number"]
+    assert run.thread == scenario.issue.number
+    [pull] = scenario.ledger().pull_requests
+    assert (pull.number, pull.issue, pull.outcome) == (run.opened, run.thread, "open")
+    assert (pull.model, pull.agent) == (done.outcome["model"], "CodeActAgent")
+    assert (pull.head, pull.verdict) == (
+        done.outcome["commit"],
+        done.outcome["evidence"]["verdict"],
+    )
+    assert (pull.cost, pull.is_priced) == (run.cost, True)
+    text = scenario.repository.git.text("cat-file", "blob", f"{REF}:{FILE}")
+    for words in ("add add", "Make", "fix this", "canary", "octo"):
+        assert words not in text, "the ledger holds no words of anybody"
+
+
+def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
+    scenario: GuardedScenario,
+) -> None:
+    scenario.answer_once()
+    ceiling = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}"}
+    assert scenario.ask(**ceiling).exit_code == 3
+    asked, said = len(scenario.endpoint.requests), len(scenario.bot_comments())
+    first = scenario.ask(**ceiling)
+    assert first.exit_code == 5
+    assert len(scenario.bot_comments()) == said + 1
+    comments = scenario.bot_comments()[-1]
+    assert "this thread has had 1 run today, and the limit is 1" in comments
+    assert "Ask again on or after" in comments
+    assert "`run_quotas: {thread_day: ...}`" in comments
+    assert "get no reply" in comments
+    pushed = scenario.repository.git.text("rev-parse", REF)
+    for _ in range(2):
+        again = scenario.ask(**ceiling)
+        assert again.exit_code == 5
+        assert "and the limit is 1" in again.stdout  # the job's log says it all the same
+    assert len(scenario.bot_comments()) == said + 1
+    assert scenario.repository.git.text("rev-parse", REF) == pushed
+    assert len(scenario.endpoint.requests) == asked
+
+
+def test_a_request_that_is_delivered_again_is_booked_once(scenario: GuardedScenario) -> None:
+    event = scenario.github.event_issue_comment(scenario.mention())
+    ceiling = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}"}
+    scenario.endpoint.script(error(400), finish("I can't.", completed=False))
+    assert scenario.action(event, **ceiling).exit_code == 1
+    done = scenario.action(event, **ceiling)
+    assert done.exit_code != 5, done.stdout
+    [run] = scenario.ledger().runs
+    assert run.attempts == 2
+
+
+def test_commands_are_neither_booked_nor_refused(scenario: GuardedScenario) -> None:
+    comment = scenario.mention(text="@agent help")
+    done = scenario.action(scenario.github.event_issue_comment(comment))
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert scenario.ledger() == QuotaLedger()
+
+
+def test_without_ceilings_nothing_is_kept(scenario: GuardedScenario) -> None:
+    scenario.answer_once()
+    none = str(dict.fromkeys((f"{whose}_day" for whose in WHOSE), 0))
+    off = {
+        "RESOLVER_RUN_QUOTAS": none,
+        "RESOLVER_COST_QUOTAS": none,
+        "RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 0}",
+    }
+    assert scenario.ask(**off).exit_code == 3
+    assert scenario.ledger() == QuotaLedger()
+
+
+WHOSE = ("thread", "user", "repository")
+
+
+def test_a_run_that_publishes_nothing_is_not_booked(scenario: GuardedScenario) -> None:
+    scenario.answer_once()
+    scenario.resolve("--no-publish")
+    assert scenario.ledger() == QuotaLedger()
+    assert scenario.github.writes() == []
+
+
+@pytest.mark.attack
+def test_bots_that_answer_each_other_are_stopped_until_a_person_takes_part(
+    scenario: GuardedScenario,
+) -> None:
+    """Two bots answer each other: the chain is stopped until a person takes part."""
+    scenario.github.add_user("ci[bot]", type="Bot")
+    listened = {
+        "RESOLVER_ALLOWED_USERS": "ci[bot]",
+        "RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 2}",
+    }
+    for _ in range(2):
+        scenario.answer_once()
+        assert scenario.ask("ci[bot]", **listened).exit_code == 3
+    asked = len(scenario.endpoint.requests)
+    stopped = scenario.ask("ci[bot]", **listened)
+    assert stopped.exit_code == 5
+    assert len(scenario.endpoint.requests) == asked
+    assert "answered each other 2 times here" in scenario.bot_comments()[-1]
+    scenario.github.advance(2)
+    scenario.mention("zoe", "Please go on, both of you.")
+    scenario.answer_once()
+    assert scenario.ask("ci[bot]", **listened).exit_code == 3
+
+
+def test_a_token_that_may_not_push_works_with_what_it_can_read(scenario: GuardedScenario) -> None:
+    permissions = {"metadata": "read", "contents": "read", "issues": "write"}
+    token = scenario.github.token_for(
+        "resolver-bot", REPOSITORY, permissions={**permissions, "pull_requests": "write"}
+    )
+    scenario.answer_once()
+    done = scenario.ask(GITHUB_TOKEN=token)
+    assert done.exit_code == 3, done.stdout + done.stderr
+    assert "the quota ledger could not be updated" in done.stderr
+    assert scenario.ledger() == QuotaLedger()
+
+
+def spoiled(scenario: GuardedScenario) -> None:
+    """Somebody who may push puts something else in the ledger's place."""
+    git = scenario.repository.git
+    command = ["git", "-C", str(git.path), "update-ref", REF, git.tip("main")]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.mark.attack
+def test_a_damaged_ledger_stops_bots_until_a_person_starts_a_new_one(
+    scenario: GuardedScenario,
+) -> None:
+    """Somebody destroys the quota ledger: bots start nothing until a person does."""
+    scenario.github.add_user("ci[bot]", type="Bot")
+    spoiled(scenario)
+    done = scenario.ask("ci[bot]", RESOLVER_ALLOWED_USERS="ci[bot]")
+    assert done.exit_code == 5
+    assert "can't be read" in done.stdout
+    assert not scenario.endpoint.requests
+    scenario.answer_once()
+    assert scenario.ask().exit_code == 3
+    assert len(scenario.ledger().runs) == 1
+    assert scenario.repository.git.text("for-each-ref", DAMAGED).strip()
+
+
+DASH = {"RESOLVER_DASHBOARD": "true"}
+
+
+def test_the_dashboard_does_not_start_a_spoiled_ledger_anew_for_a_bot(
+    scenario: GuardedScenario,
+) -> None:
+    scenario.github.add_user("ci[bot]", type="Bot")
+    spoiled(scenario)
+    pushed = scenario.repository.git.text("rev-parse", REF)
+    for _ in range(2):
+        done = scenario.ask("ci[bot]", RESOLVER_ALLOWED_USERS="ci[bot]", **DASH)
+        assert done.exit_code == 5
+    assert "can't be read" in done.stdout
+    assert not scenario.endpoint.requests
+    assert scenario.repository.git.text("rev-parse", REF) == pushed
+
+
+def test_the_dashboard_is_made_once_and_written_after_each_run(scenario: GuardedScenario) -> None:
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    assert scenario.ask(**DASH).exit_code == 0
+    [dashboard] = scenario.dashboards()
+    assert dashboard.author.login == "resolver-bot"
+    number = scenario.ledger().place.number if scenario.ledger().place else 0
+    assert number == dashboard.number
+    body = dashboard.body or ""
+    [pull] = scenario.pulls()
+    assert f"[#{scenario.issue.number}](../issues/{scenario.issue.number})" in body
+    assert f"[#{pull.number}](../pull/{pull.number})" in body
+    assert "[log](../actions/runs/77)" in body
+    assert "✅ pull request" in body
+    assert "| Today | 1 | $0.0002 | 0 |" in body
+    assert "@" not in body.replace("`@agent`", "")
+    scenario.github.edit_issue(dashboard, body=f"{body}\n\nbuy my coins")
+    scenario.answer_once()
+    other = scenario.github.create_issue(REPOSITORY, "Another", "x", author="zoe")
+    comment = scenario.github.add_comment(other, "@agent fix", "mona")
+    assert scenario.action(scenario.github.event_issue_comment(comment), **DASH).exit_code == 3
+    [dashboard] = scenario.dashboards()
+    assert "| Today | 2 |" in (dashboard.body or "")
+    assert "coins" not in (dashboard.body or ""), "what people write there is written over"
+
+
+def test_a_run_at_work_is_shown_with_a_box_and_stops_when_a_person_ticks_it(
+    scenario: GuardedScenario,
+) -> None:
+    shown: list[str] = []
+
+    def answer(_: Any) -> Answer:
+        if not shown:
+            [dashboard] = scenario.dashboards()
+            shown.append(dashboard.body or "")
+            shown.append(scenario.tick("**Stop**", apart=True, **DASH).stdout)
+        return bash("sleep 1")
+
+    scenario.endpoint.answer_with(answer)
+    done = scenario.ask(**DASH)
+    assert "- [ ] <!-- resolver:box stop run=" in shown[0]
+    assert "reads the stop request from the ledger" in shown[1]
+    assert done.outcome["state"] == "stopped", done.stdout
+    assert "mona" in done.outcome["reason"]
+    [dashboard] = scenario.dashboards()
+    body = dashboard.body or ""
+    assert "**Stop**" not in body
+    assert "- [x]" not in body
+    assert "was stopped" in body
+
+
+def failed(scenario: GuardedScenario) -> None:
+    scenario.endpoint.script(error(400))
+    assert scenario.ask(**DASH).exit_code == 1
+
+
+def test_a_failed_run_continues_when_a_person_ticks_its_box(
+    scenario: GuardedScenario,
+) -> None:
+    failed(scenario)
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.tick("**Continue**", **DASH)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    [pull] = scenario.pulls()
+    assert pull.title == "Make add add"
+    [dashboard] = scenario.dashboards()
+    assert "**Continue**" not in (dashboard.body or "")
+    assert len(scenario.ledger().runs) == 2
+
+
+def test_a_box_for_work_on_our_own_pull_request_is_about_that(scenario: GuardedScenario) -> None:
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    assert scenario.ask(**DASH).exit_code == 0
+    [pull] = scenario.pulls()
+    comment = scenario.github.add_comment(pull, "@agent also sign it", "mona")
+    scenario.endpoint.script(error(400))
+    assert scenario.action(scenario.github.event_issue_comment(comment), **DASH).exit_code == 1
+    scenario.answer_once()
+    done = scenario.tick("**Continue**", **DASH)
+    assert "does not belong to the dashboard" not in done.stdout
+    assert [run.thread for run in scenario.ledger().runs[1:]] == [pull.number, pull.number]
+
+
+def test_a_box_that_is_ticked_by_somebody_who_may_not_or_elsewhere_starts_nothing(
+    scenario: GuardedScenario,
+) -> None:
+    """Somebody ticks a box, is not heard and copies the dashboard into an issue of their own, which
+    a maintainer ticks."""
+    who = "tess"
+    scenario.github.grant(who, REPOSITORY, "triage")
+    failed(scenario)
+    asked, said = len(scenario.endpoint.requests), len(scenario.bot_comments())
+    done = scenario.tick("**Continue**", who, **DASH)
+    assert done.exit_code == 0
+    assert f"The box is not for {who}" in done.stdout
+    assert len(scenario.endpoint.requests) == asked
+    assert len(scenario.bot_comments()) == said
+    [dashboard] = scenario.dashboards()
+    before = dashboard.body or ""
+    assert "- [x]" not in before
+    assert "**Continue**" in before
+
+    after = before.replace("- [ ] <!-- resolver:box retry", "- [x] <!-- resolver:box retry")
+    assert after != before
+    copy = scenario.github.create_issue(REPOSITORY, "Rules", after, author="eve")
+    event = scenario.github.event_issues(copy, "edited", "mona")
+    event["changes"] = {"body": {"from": before}}
+    done = scenario.action(event, "issues", **DASH)
+    assert "does not belong to the dashboard" in done.stdout
+    assert len(scenario.endpoint.requests) == asked
+    assert copy.body == after
+
+
+def test_a_ledger_that_names_another_issue_as_the_dashboard_changes_nothing_there(
+    scenario: GuardedScenario,
+) -> None:
+    failed(scenario)
+    [dashboard] = scenario.dashboards()
+    text = scenario.repository.git.text("cat-file", "blob", f"{REF}:{FILE}")
+    lines = [json.loads(line) for line in text.splitlines()]
+    for line in lines:
+        if line["kind"] == "dashboard":
+            line["number"] = scenario.issue.number
+    put(scenario, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+    before = scenario.issue.body
+    scenario.answer_once()
+    scenario.ask(**DASH)
+    assert scenario.issue.body == before
+    assert [issue.number for issue in scenario.dashboards()] == [dashboard.number]
+
+
+def put(scenario: GuardedScenario, data: bytes) -> None:
+    git = ["git", "-C", str(scenario.repository.git.path)]
+
+    def text(*args: str, stdin: bytes = b"") -> str:
+        done = subprocess.run([*git, *args], input=stdin, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    blob = text("hash-object", "-w", "--stdin", stdin=data)
+    tree = text("mktree", stdin=f"100644 blob {blob}\t{FILE}\n".encode())
+    who = ("-c", "user.name=eve", "-c", "user.email=eve@example.org")
+    text("update-ref", REF, text(*who, "commit-tree", "-m", "mine", tree))
+
+
+def test_a_dashboard_that_can_not_be_written_costs_no_run_its_life(
+    scenario: GuardedScenario,
+) -> None:
+    refusal = {"message": "Resource not accessible by integration"}
+    scenario.github.fail_next("POST", r"/issues$", 403, body=refusal, times=9)
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    done = scenario.ask(**DASH)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert "the dashboard could not be written" in done.stderr
+    assert len(scenario.pulls()) == 1
+    assert scenario.ledger().runs[0].ending == "pull_request"
