@@ -34,11 +34,15 @@ from .pump import Event, Pump, wide_pipe
 CONTROL, OUTPUT, TERMINAL = 240, 241, 242
 """Descriptors of the shell itself; a redirection closes them for every command that it runs."""
 
-LAUNCH: Final = f'exec {TERMINAL}<>"$1"; exec "$0" --norc --noprofile --noediting -i'
+LAUNCH: Final = (
+    f'exec {TERMINAL}<>"$1" {CONTROL}>&"$2" {OUTPUT}>&"$3"; control=$2 output=$3; '
+    'exec {control}>&- {output}>&-; exec "$0" --norc --noprofile --noediting -i'
+)
 """Command line of the first bash, which replaces itself with the interactive one.
 
 The process is the leader of a new session without a terminal, so that opening one makes it the
-controlling terminal. Source: credentials(7), open(2) (O_NOCTTY).
+controlling terminal. Source: credentials(7), open(2) (O_NOCTTY). The arguments are the terminal and
+the numbers under which the process inherits the pipes CONTROL and OUTPUT.
 """
 
 SETUP: Final = """PS1= PS2=; set +o history +H; history -c; unset HISTFILE MAILCHECK
@@ -158,19 +162,25 @@ class Shell:
         os.set_blocking(output, False)
         stdin, self._stdin = os.pipe()
         null_output = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(control_writer, CONTROL)
-        os.dup2(output_writer, OUTPUT)
+        # Popen passes descriptors on under their own numbers only. This process may use the shell's
+        # numbers for something else, so the pipes get free ones above them, and the shell moves
+        # them.
+        passed = [
+            fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, TERMINAL + 1)
+            for writer in (control_writer, output_writer)
+        ]
         try:
             self.process = family.spawn(
-                [bash, "--norc", "--noprofile", "-c", LAUNCH, bash, os.ttyname(self._slave)],
+                [bash, "--norc", "--noprofile", "-c", LAUNCH, bash, os.ttyname(self._slave)]
+                + [str(descriptor) for descriptor in passed],
                 environment=environment,
                 folder=folder,
                 stdin=stdin,
                 output=null_output,
-                passed=(CONTROL, OUTPUT),
+                passed=passed,
             )
         finally:
-            for descriptor in (stdin, null_output, control_writer, output_writer, CONTROL, OUTPUT):
+            for descriptor in (stdin, null_output, control_writer, output_writer, *passed):
                 os.close(descriptor)
         self.pump = Pump(self.process, [output, self._master], control, new_spool)
         self._token = b""

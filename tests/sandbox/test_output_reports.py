@@ -5,6 +5,7 @@ import os
 import select
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -233,23 +234,20 @@ def test_the_output_of_a_running_action_can_be_read(
     assert session.last_lines() == ""
     go = tmp_path / "go"
     os.mkfifo(go)
-    wait = f"read x < {go}"
     command = (
-        f"echo one; printf two; {wait}; echo"
+        f"echo one; printf two; read x < {go}; echo"
         if kind == "bash"
-        else (f"print('one'); print('two', end='', flush=True); open({str(go)!r}).read()")
+        else f"print('one'); print('two', end='', flush=True); open({str(go)!r}).readline()"
     )
     run: Callable[[], Any] = (
         (lambda: session.run(command, 30, False))
         if isinstance(session, Bash)
         else (lambda: session.run(command, 30))
     )
-    results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(run()))
-    thread.start()
-    with open(go, "w") as file:  # opened by the action, after its output
-        until(lambda: session.last_lines() == "one", pause=0.001)
-        file.write("\n")
-    thread.join()
-    assert json.dumps(results[0]["output"]).startswith('"one\\ntwo')
+    # Opening a named pipe for reading and writing does not wait for the action to open it.
+    with ThreadPoolExecutor() as pool, open(os.open(go, os.O_RDWR), "wb", buffering=0) as file:
+        result = pool.submit(run)
+        until(lambda: result.done() or session.last_lines() == "one", pause=0.001)
+        file.write(b"\n")
+        assert json.dumps(result.result()["output"]).startswith('"one\\ntwo')
     assert session.last_lines() == ""

@@ -1,5 +1,6 @@
 """Tests of what commands can do to the shell that runs them."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from resolver.sandbox import shell
 from resolver.sandbox.bash import Bash
 from resolver.sandbox.spool import Spool
 from resolver.sandbox.wire import MAX_TEXT, CommandResult
@@ -133,6 +135,24 @@ def test_a_shell_without_its_descriptors_is_replaced_by_the_next_command(
     _run(bash, "cd /usr; export KEPT=yes")
     _run(bash, command, 1)
     assert _said(bash, "echo $KEPT $PWD")[0].endswith("yes /usr\n")
+
+
+def test_the_numbers_of_the_shells_descriptors_may_be_in_use_in_the_server(bash: Bash) -> None:
+    held: list[int] = []
+    try:
+        for first_free in range(shell.CONTROL - 12, shell.TERMINAL + 12):
+            while (descriptor := os.open(os.devnull, os.O_RDONLY)) < first_free:
+                held.append(descriptor)
+            os.close(descriptor)
+            assert _said(bash, "echo usable") == ("usable\n", 0)
+            assert _said(bash, "ls /proc/self/fd") == ("0\n1\n2\n3\n", 0)  # 3 is ls's own
+            bash.close()
+            assert {os.fstat(number).st_rdev for number in held} == {
+                Path(os.devnull).stat().st_rdev
+            }
+    finally:
+        for number in held:
+            os.close(number)
 
 
 def test_a_prompt_that_exits_is_survived(bash: Bash) -> None:
