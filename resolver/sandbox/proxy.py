@@ -84,7 +84,9 @@ class Proxy:
         self._head_seconds = head_seconds
         self._listener = _listen()
         self.port: int = self._listener.getsockname()[1]
-        self._loop = asyncio.new_event_loop()
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = self._runner.get_loop()
+        self._closing = asyncio.Event()
         self._tunnels: dict[int, _Tunnel] = {}
         self._last_number = 0
         self._free_slots = asyncio.Semaphore(MAX_TUNNELS)
@@ -98,7 +100,13 @@ class Proxy:
         """
         self._send = send
         self._fault = fault
-        threading.Thread(target=self._run, name="proxy", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving, and close the port and every connection. Call it once, after `start`."""
+        self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join()
 
     def take(self, method: str, params: object) -> None:
         """Handle a tunnel notification from the host. Raises WireError (INVALID_PARAMS)."""
@@ -106,7 +114,13 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._dispatch, frame)
 
     def _run(self) -> None:
-        self._loop.run_until_complete(self._accept())
+        with self._listener, self._runner:
+            self._runner.run(self._accept_until_closed())
+
+    async def _accept_until_closed(self) -> None:
+        accepting = asyncio.create_task(self._accept())
+        closing = asyncio.create_task(self._closing.wait())
+        await asyncio.wait((accepting, closing), return_when=asyncio.FIRST_COMPLETED)
 
     async def _accept(self) -> None:
         """Accept connections forever, at most MAX_TUNNELS at a time."""
@@ -139,6 +153,9 @@ class Proxy:
                 await _refuse(error, reader, writer)
         except (OSError, EOFError):  # includes TimeoutError
             pass  # the program or the other end has closed the connection
+        except asyncio.CancelledError:
+            writer.transport.abort()
+            raise
         finally:
             if tunnel is None:
                 self._free_slots.release()

@@ -63,6 +63,7 @@ class Host:
     def end(self) -> None:
         self._inbox.put(None)
         self._thread.join()
+        self.proxy.close()
 
 
 def echo(host: Host, frame: wire.TunnelFrame) -> None:
