@@ -43,7 +43,7 @@ def test_help_says_what_can_be_asked_and_starts_no_run(scenario: Scenario) -> No
         assert words in comment
     assert "`@octo/everyone`" in comment  # nobody is notified
     assert all(line.count(" | ") == 1 for line in comment.splitlines() if "`/shout`" in line)
-    assert "bad" not in comment and "database" not in comment
+    assert "`/bad`" not in comment and "`/database`" not in comment
     assert not scenario.work_done()
     assert not (done[0].output / "events.jsonl").exists()
     assert scenario.outputs() == {"state": "help"}
