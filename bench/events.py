@@ -51,7 +51,7 @@ def make(path: Path, count: int) -> dict[str, Any]:
 
 
 def reopen(path: Path) -> dict[str, Any]:
-    """Open the log as a run that goes on does, and fold it."""
+    """Open the log as a resumed run does, and fold it."""
     from resolver.events.state import State
     from resolver.events.stores import JsonlStore
 

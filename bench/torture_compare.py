@@ -2,8 +2,8 @@
 
     python bench/torture_compare.py [--rex PYTHON] [--container-image IMAGE]
 
-Prints a Markdown table: what each case is, and what came of it. PYTHON is an interpreter of an
-environment of its own that has `swe-rex`; without it that column stays away. Ours and SWE-ReX run
+Prints a Markdown table of the cases and their results. PYTHON is an interpreter of an
+environment of its own that has `swe-rex`; without it that column is left out. Ours and SWE-ReX run
 on this machine, `docker exec` in a container. A case is survived when its own answer is right and
 the next command, in the same session, is answered in ten seconds with the state kept.
 """

@@ -197,7 +197,7 @@ class SetupFailed(SandboxError):
 
 
 class ServiceUnavailable(SandboxError):
-    """A service that a check needs could not be started beside the sandbox."""
+    """A service that a check needs could not be started alongside the sandbox."""
 
 
 class ModelError(ResolverError):

@@ -85,7 +85,7 @@ def _write(text: str, output: Path | None) -> None:
 
 
 def _render(log: str, form: str) -> str:
-    """Return the trace in a format. Markdown and HTML show the change that lies beside the log."""
+    """Return the trace in a format. Markdown and HTML show the change that lies next to the log."""
     events = list(open_log(log))
     if form in RENDERERS:
         return RENDERERS[form](events)

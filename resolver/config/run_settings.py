@@ -61,7 +61,7 @@ class ImageOptions(StructuredSetting):
     )
     services: tuple[str, ...] = part(
         (),
-        "List of images of services that may run beside the sandbox while checks are executed, "
+        "List of images of services that may run alongside the sandbox while checks are executed, "
         "such as `postgres`, `redis:7` or `ghcr.io/OWNER/*`. A workflow job or a compose file says "
         "which of them a check needs. None when empty; they need the docker runtime. See "
         "docs/how-to/checks.md.",
@@ -266,7 +266,7 @@ class TelemetrySettings(StructuredSetting):
     @field_validator("content", mode="before")
     @classmethod
     def _accepts_the_modes_of_the_variable(cls, value: object) -> object:
-        # Its values in newer instrumentations; Resolver has no events beside its spans.
+        # Its values in newer instrumentations; Resolver has no events in its spans.
         if not isinstance(value, str):
             return value
         modes = {"SPAN_ONLY": True, "SPAN_AND_EVENT": True, "EVENT_ONLY": False}

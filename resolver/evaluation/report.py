@@ -193,7 +193,7 @@ def render_report_json(summary: EvaluationSummary) -> str:
 
 
 def render_report_html(summary: EvaluationSummary) -> str:
-    """Return the report as one page, with the diffs in it and links to the traces beside it."""
+    """Return the report as one page, with the diffs in it and links to the traces next to it."""
     rows = [_row(summary.evaluation, result) for result in summary.evaluation.results]
     return render("eval/report.html.j2", summary, rows=rows)
 

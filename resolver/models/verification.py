@@ -62,7 +62,7 @@ class CaseResult(LoggedModel):
 
 
 class CheckService(FrozenModel):
-    """A service that runs beside the sandbox while a check is executed, such as a database.
+    """A service that runs alongside the sandbox while a check is executed, such as a database.
 
     name: its host name. In the sandbox it resolves to the loopback address, as `localhost` does.
     image: reference of its image, with a registry and a tag or digest.

@@ -290,7 +290,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
 
 
 def service_policy(settings: Settings, host: RunHost) -> ServicePolicy:
-    """Return the services that the operator allows beside the sandboxes of checks."""
+    """Return the services that the operator allows alongside the sandboxes of checks."""
     images = settings.image_options.services
     return ServicePolicy(images, not images or runtime_kind(settings, host) == "docker")
 

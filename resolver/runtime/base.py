@@ -110,7 +110,7 @@ class Machine(Protocol):
     def run_services(
         self, services: Sequence[CheckService], seconds: float, cancelled: Callable[[], bool]
     ) -> AbstractContextManager[None]:
-        """Run services beside the sandbox while the context is open, and wait until they listen.
+        """Run services alongside the sandbox while the context is open, and wait until they listen.
 
         seconds: maximum time for their start. cancelled: returns True if the wait is to end.
         Raises ServiceUnavailable.

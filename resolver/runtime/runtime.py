@@ -205,7 +205,7 @@ class Runtime:
     def run_services(
         self, services: Sequence[CheckService], seconds: float, cancelled: Callable[[], bool]
     ) -> AbstractContextManager[None]:
-        """Run services beside the sandbox while the context is open; see `Machine.run_services`."""
+        """Run services alongside the sandbox while the context is open: `Machine.run_services`."""
         return self._machine.run_services(services, seconds, cancelled)
 
     def report_changes(self) -> None:

@@ -1,4 +1,4 @@
-"""Services beside a Docker sandbox: databases, caches and queues that a check needs.
+"""Services alongside a Docker sandbox: databases, caches and queues that a check needs.
 
 A service shares the network of the sandbox (`network_mode: container:ID`), which is a loopback
 interface and nothing else: the check reaches the service at `localhost` as in a workflow job, and

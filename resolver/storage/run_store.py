@@ -22,7 +22,7 @@ MAX_OUTCOME_BYTES = 5_000_000
 class EarlierRun:
     """The files of an earlier run. The outcome is missing if the run was killed.
 
-    A change that is not public is beside the log, in `CHANGE` and `BUNDLE`.
+    A change that is not public is next to the log, in `CHANGE` and `BUNDLE`.
     """
 
     run: str

@@ -35,7 +35,7 @@ def discover_checks(
     """Return the checks that the files of a tree show, always in the same order.
 
     allowed: the hosts that the sandbox may reach, None for no host. services: those that may run
-        beside it.
+        next to it.
     """
     allowed = allowed or AllowList.parse(())
     chooser = CheckChooser()

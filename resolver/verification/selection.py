@@ -69,7 +69,7 @@ def select_checks(
     allowed: the hosts that the sandbox may reach.
     changed_files: paths of the files that the change adds, modifies or deletes.
     head: tree of the change. It decides only which of a check's tests are executed first.
-    services: those that may run beside the sandbox.
+    services: those that may run alongside the sandbox.
     """
     before = ProjectTree.from_commit(workspace.git, workspace.base)
     found = (

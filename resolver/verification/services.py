@@ -28,7 +28,7 @@ COMPOSE_FILES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-c
 """Names of the compose file in the root of a repository, in order of precedence."""
 
 MAX_SERVICES = 5
-"""Maximum number of services that run beside one sandbox."""
+"""Maximum number of services that run alongside one sandbox."""
 
 _MAX_LISTED = 10
 _MAX_VARIABLES = 50
@@ -52,7 +52,7 @@ ServiceObstacle = Literal[
     "invalid",
     "limit",
 ]
-"""Why a service can't run beside the sandbox.
+"""Why a service can't run alongside the sandbox.
 
 off: the operator allows none. not_allowed: the operator doesn't allow its image. secret,
 expression, variable: a value refers to a secret, to an expression that only GitHub can evaluate, or
@@ -63,7 +63,7 @@ published on another port than it listens on. unknown: the compose file has no s
 
 @dataclass(frozen=True)
 class UnavailableService:
-    """A service that can't run beside the sandbox. detail: what stands in the way."""
+    """A service that can't run alongside the sandbox. detail: what stands in the way."""
 
     name: str
     obstacle: ServiceObstacle

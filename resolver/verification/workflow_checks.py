@@ -78,7 +78,7 @@ class _Limits:
 @dataclass(frozen=True)
 class _Place:
     """A step of a workflow. matrix: one value of each key; env: literal variables; services: those
-    that run beside the sandbox."""
+    that run alongside the sandbox."""
 
     path: str
     job: str
@@ -110,7 +110,7 @@ def find_workflow_checks(
 ) -> Iterator[CheckCandidate | Omission]:
     """Yield the checks of the jobs that test on a push or a pull request.
 
-    allowed: the hosts that the sandbox may reach. services: those that may run beside it.
+    allowed: the hosts that the sandbox may reach. services: those that may run next to it.
     """
     paths = [
         path

@@ -17,7 +17,7 @@ FIX = bash("sed -i 's/a - b/a + b/' calc.py")
 
 
 def lasting(mark: str) -> str:
-    """A command that goes on for long, in the foreground, detached, and as an orphan."""
+    """Return a command that runs for long: in the foreground, detached, and as an orphan."""
     return f"(setsid sleep {mark} &); nohup sleep {mark} & disown; echo begun; sleep {mark}"
 
 

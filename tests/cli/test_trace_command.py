@@ -190,7 +190,7 @@ def test_the_change_in_the_folder_of_the_log_is_shown_and_a_missing_one_is_named
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "events.jsonl").write_text(RECORDING.read_text())
-    notice = "there is no patch.diff beside the log"
+    notice = "there is no patch.diff next to the log"
     assert run(["trace", str(tmp_path), "--format", form], {}) == 0
     assert notice in capsys.readouterr().out
     (tmp_path / "patch.diff").write_text(DIFF)

@@ -55,7 +55,7 @@ def settings_for(github: GitHubServer, app: App, **changes: str) -> Settings:
     )
 
 
-def minted(github: GitHubServer) -> int:
+def issued_count(github: GitHubServer) -> int:
     return sum(request.path.endswith("/access_tokens") for request in github.requests)
 
 
@@ -97,7 +97,7 @@ def test_a_token_is_requested_once(github: GitHubServer, app: App, tokens: Forge
     forge.branches("agent/")
     forge.branches("agent/")
     assert tokens.credential(settings, NAME.upper()) == tokens.credential(settings, NAME)
-    assert minted(github) == 1
+    assert issued_count(github) == 1
 
 
 def test_a_token_is_renewed_before_it_ends(
@@ -113,7 +113,7 @@ def test_a_token_is_renewed_before_it_ends(
     assert tokens.credential(settings, NAME) != first
     github.advance(50 * 60)  # the first has ended, and the second soon will
     forge.branches("agent/")
-    assert minted(github) == 3
+    assert issued_count(github) == 3
     assert {request.status for request in github.requests} <= {200, 201}
 
 
@@ -124,9 +124,9 @@ def test_the_older_token_is_used_if_no_new_one_can_be_issued(
     first = source.token()
     github.advance(46 * 60)
     github.fail_next("POST", "/access_tokens$", 422, times=2)
-    assert (source.token(), source.token(), minted(github)) == (first, first, 2)
+    assert (source.token(), source.token(), issued_count(github)) == (first, first, 2)
     github.advance(61)
-    assert (source.token(), minted(github)) == (first, 3), "tried again, in vain"
+    assert (source.token(), issued_count(github)) == (first, 3), "tried again, in vain"
     github.advance(61)
     assert source.token() != first
     github.advance(59 * 60)

@@ -249,7 +249,7 @@ def test_an_enterprise_server_is_its_own_host() -> None:
 
 @contextmanager
 def dripping(stop: threading.Event) -> Iterator[str]:
-    """A host that goes on and on."""
+    """A host whose answer never ends."""
 
     def app(_: dict[str, Any], start_response: Any) -> Iterator[bytes]:
         start_response("200 OK", [("Content-Type", "image/png")])

@@ -23,7 +23,7 @@ def source(*lines: str) -> str:
 
 @dataclass
 class Scenario:
-    """Time begins 30 days ago and goes on by `advance`."""
+    """Pull requests whose time begins 30 days ago and moves with `advance`."""
 
     github: GitHubServer
     pulls: dict[str, Issue] = field(default_factory=dict)

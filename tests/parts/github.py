@@ -190,7 +190,7 @@ class GitHubServer(Stage):
     def validate_everything(self) -> None:
         """Raises AssertionError for requests or answers that GitHub's description forbids.
 
-        Looks at what came since the last time. Without the description (no npm, no network)
+        Looks at those since the last call. Without the description (no npm, no network)
         nothing is checked, except where CI=true: there it is an error.
         """
         try:

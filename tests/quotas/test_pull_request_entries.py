@@ -43,7 +43,7 @@ def test_a_new_pull_request_has_the_cost_of_all_runs_on_its_issue() -> None:
     (entry,) = ledger.pull_requests
     assert (entry.number, entry.issue, entry.cost, entry.is_priced) == (40, 12, 2.5, True)
     assert (entry.agent, entry.model, entry.verdict) == ("CodeActAgent", "acme/large-1", "verified")
-    # a second pull request for the issue has only what came after the first
+    # a second pull request for the issue has only the runs after the first
     (_, second) = after(ledger, 3, replace(WORK, number=41), cost=0.25).pull_requests
     assert second.cost == 2.25
 

@@ -38,7 +38,7 @@ def tip(scenario: Continuing, pull: Issue) -> str:
 
 
 def asked_before(scenario: Continuing) -> dict[str, Any]:
-    """The event of a request, after which time goes on."""
+    """Return the event of a request, and let time pass after it."""
     note_pushes(scenario.github.world, scenario.repository)
     scenario.github.advance(2)
     comment = scenario.github.add_comment(scenario.issue, ASKED, "mona")

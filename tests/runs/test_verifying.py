@@ -197,7 +197,7 @@ def test_a_changed_dependency_is_verified_in_an_environment_prepared_from_the_ch
     asked = str(model_endpoint.requests[2].body["messages"][-1]["content"])
     assert "the set-up of the project was executed on it again, and failed" in asked
     assert "wheels/none.py" in asked
-    # A set-up that goes on failing with the change leaves nothing to verify it in.
+    # A set-up that keeps failing with the change leaves nothing to verify it in.
     model_endpoint.script(
         bash(f"printf none > requirements.txt; {ADD_TEST}"), finish("Break"), finish("Break")
     )

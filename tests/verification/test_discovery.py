@@ -175,7 +175,7 @@ def test_workflows_that_no_change_starts_are_left_out(on: str) -> None:
     [
         ("pytest", "    services: {postgres: {image: postgres}}\n",
          "The job `unit` of .github/workflows/ci.yml needs the service postgres, which does not "
-         "run beside the sandbox."),
+         "run alongside the sandbox."),
         ("pytest", "    env: {KEY: '${{ secrets.API_KEY }}'}\n", "needs the secret API_KEY"),
         ("pytest --url https://api.example.com/x", "", "needs api.example.com, which is not on"),
         ("docker compose run web pytest", "", "starts containers"),

@@ -201,7 +201,7 @@ def test_a_job_whose_services_are_allowed_becomes_a_check() -> None:
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
-        (ServicePolicy(), "needs the service postgres, which does not run beside the sandbox."),
+        (ServicePolicy(), "needs the service postgres, which does not run alongside the sandbox."),
         (ServicePolicy(("redis",)), "its image postgres:16 is not on the operator's list"),
         (ServicePolicy(("postgres",), is_supported=False), "services need the docker runtime"),
     ],

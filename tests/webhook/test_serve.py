@@ -16,7 +16,7 @@ from tests.parts.waiting import until
 from tests.webhook.serving import SECRET
 
 
-class Door(CommandLine):
+class ServeCommand(CommandLine):
     """`resolver serve` with all that it needs, in a folder of its own."""
 
     def __init__(self, folder: Path, endpoint: ModelEndpoint) -> None:
@@ -36,79 +36,83 @@ class Door(CommandLine):
 
 
 @pytest.fixture
-def door(tmp_path: Path, model_endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch) -> Door:
+def server(
+    tmp_path: Path, model_endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> ServeCommand:
     monkeypatch.setattr(tempfile, "tempdir", None)  # a server sets it, for its whole process
-    return Door(tmp_path, model_endpoint)
+    return ServeCommand(tmp_path, model_endpoint)
 
 
 @pytest.mark.parametrize("variable", ["GITHUB_WEBHOOK_SECRET", "GITHUB_TOKEN", "LLM_MODEL"])
 @pytest.mark.parametrize("value", [None, "", "  "])
-def test_it_does_not_start_without(door: Door, variable: str, value: str | None) -> None:
-    del door.environment[variable]
+def test_it_does_not_start_without(server: ServeCommand, variable: str, value: str | None) -> None:
+    del server.environment[variable]
     given = {} if value is None else {variable: value}
-    assert variable in door.refused(**given).stderr
-    assert not (door.folder / "resolver.db").exists()
+    assert variable in server.refused(**given).stderr
+    assert not (server.folder / "resolver.db").exists()
 
 
 @pytest.mark.parametrize(
     "url",
     ["nonsense", "sqlite://", "sqlite:///:memory:", "mysql://h/x", "postgresql://h:port/x"],
 )
-def test_a_database_that_can_not_be_used_is_named(door: Door, url: str) -> None:
-    assert "RESOLVER_DATABASE_URL" in door.refused(RESOLVER_DATABASE_URL=url).stderr
+def test_a_database_that_can_not_be_used_is_named(server: ServeCommand, url: str) -> None:
+    assert "RESOLVER_DATABASE_URL" in server.refused(RESOLVER_DATABASE_URL=url).stderr
 
 
-def test_a_database_that_can_not_be_written_is_named(door: Door) -> None:
-    (door.folder / "file").touch()
-    done = door.refused(RESOLVER_DATABASE_URL=f"sqlite:///{door.folder}/file/resolver.db")
-    assert f"{door.folder}/file/resolver.db can't be written" in done.stderr
+def test_a_database_that_can_not_be_written_is_named(server: ServeCommand) -> None:
+    (server.folder / "file").touch()
+    done = server.refused(RESOLVER_DATABASE_URL=f"sqlite:///{server.folder}/file/resolver.db")
+    assert f"{server.folder}/file/resolver.db can't be written" in done.stderr
 
 
-def test_a_damaged_database_is_named_with_what_to_do(door: Door) -> None:
-    (door.folder / "resolver.db").write_bytes(b"no database" * 1000)
-    done = door.refused()
-    assert f"{door.folder}/resolver.db" in done.stderr and "not a database" in done.stderr
+def test_a_damaged_database_is_named_with_what_to_do(server: ServeCommand) -> None:
+    (server.folder / "resolver.db").write_bytes(b"no database" * 1000)
+    done = server.refused()
+    assert f"{server.folder}/resolver.db" in done.stderr and "not a database" in done.stderr
     assert "restore the file from a backup" in done.stderr
 
 
-def test_a_folder_that_can_not_be_written_is_named(door: Door) -> None:
-    (door.folder / "runs").touch()
-    done = door.refused()
-    assert f"{door.folder}/runs can't be written" in done.stderr
+def test_a_folder_that_can_not_be_written_is_named(server: ServeCommand) -> None:
+    (server.folder / "runs").touch()
+    done = server.refused()
+    assert f"{server.folder}/runs can't be written" in done.stderr
     assert "RESOLVER_DATA_DIR" in done.stderr
 
 
 @pytest.mark.parametrize("place", ["runs/.lock", "resolver.db.lock"])
-def test_a_second_server_in_the_same_place_does_not_start(door: Door, place: str) -> None:
-    file = door.folder / place
+def test_a_second_server_in_the_same_place_does_not_start(server: ServeCommand, place: str) -> None:
+    file = server.folder / place
     file.parent.mkdir(exist_ok=True)
     with file.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert "another server is already using" in door.refused().stderr
+        assert "another server is already using" in server.refused().stderr
 
 
-def test_a_port_in_use_is_named(door: Door) -> None:
+def test_a_port_in_use_is_named(server: ServeCommand) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = door.call("serve", "--port", port)
+        done = server.call("serve", "--port", port)
     assert done.exit_code == 2
     assert f"can't listen on 127.0.0.1:{port}: Address already in use" in done.stderr
 
 
-def test_an_address_that_is_not_this_machines_is_named(door: Door) -> None:
-    assert "can't listen on 192.0.2.1:0" in door.refused("--host", "192.0.2.1").stderr
+def test_an_address_that_is_not_this_machines_is_named(server: ServeCommand) -> None:
+    assert "can't listen on 192.0.2.1:0" in server.refused("--host", "192.0.2.1").stderr
 
 
-def test_the_help_says_what_it_needs_and_where_it_keeps_its_data(door: Door) -> None:
-    done = door.call("serve", "--help")
+def test_the_help_says_what_it_needs_and_where_it_keeps_its_data(server: ServeCommand) -> None:
+    done = server.call("serve", "--help")
     assert done.exit_code == 0
     for word in ("GITHUB_WEBHOOK_SECRET", "GITHUB_TOKEN", "RESOLVER_DATA_DIR", "issue_comment"):
         assert word in done.stdout, word
 
 
-def test_a_database_that_does_not_answer_is_named_without_its_password(door: Door) -> None:
+def test_a_database_that_does_not_answer_is_named_without_its_password(
+    server: ServeCommand,
+) -> None:
     url = "postgresql://resolver:pw-canary-77aa@127.0.0.1:1/resolver"
-    done = door.run("serve", "--port", "0", RESOLVER_DATABASE_URL=url)
+    done = server.run("serve", "--port", "0", RESOLVER_DATABASE_URL=url)
     assert done.exit_code == 2
     assert "postgresql://resolver:***@127.0.0.1:1/resolver can't be used" in done.stderr
     assert done.stderr.count("\n") == 2, done.stderr
@@ -116,12 +120,12 @@ def test_a_database_that_does_not_answer_is_named_without_its_password(door: Doo
 
 
 @pytest.fixture
-def started(door: Door) -> Iterator["subprocess.Popen[bytes]"]:
-    with (door.folder / "log").open("wb") as log:
+def started(server: ServeCommand) -> Iterator["subprocess.Popen[bytes]"]:
+    with (server.folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [RESOLVER, "serve", "--host", "::1", "--port", "0"],
-            env=door.environment,
-            cwd=door.folder,
+            env=server.environment,
+            cwd=server.folder,
             stderr=log,
         )
     yield process
@@ -130,16 +134,16 @@ def started(door: Door) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def test_an_idle_server_says_where_it_is_and_ends_with_sigint(
-    door: Door, started: "subprocess.Popen[bytes]"
+    server: ServeCommand, started: "subprocess.Popen[bytes]"
 ) -> None:
-    log = door.folder / "log"
+    log = server.folder / "log"
     until(lambda: "runs in" in log.read_text())
     text = log.read_text()
     assert "listening on http://[::1]:" in text
-    assert f"sqlite:///{door.folder}/resolver.db, runs in {door.folder}/runs" in text
+    assert f"sqlite:///{server.folder}/resolver.db, runs in {server.folder}/runs" in text
     started.send_signal(signal.SIGINT)
     assert started.wait(60) == 0
     assert "stopped by SIGINT" in log.read_text()
     assert len(log.read_text().splitlines()) == 3, log.read_text()
     for private in ("runs", "resolver.db", "resolver.db.lock"):
-        assert (door.folder / private).stat().st_mode & 0o077 == 0, private
+        assert (server.folder / private).stat().st_mode & 0o077 == 0, private
