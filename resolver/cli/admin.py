@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -11,9 +11,15 @@ from typing import Any
 
 import click
 
+from resolver.config.run_settings import CostQuotas
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.entrypoints.webhook.admin import ListedRequest, ServerAdministration
+from resolver.entrypoints.webhook.owner_settings import (
+    choose_settings,
+    owner_of,
+    read_owner_settings,
+)
 from resolver.entrypoints.webhook.page_links import operator_url
 from resolver.entrypoints.webhook.purge import ServerPurge
 from resolver.entrypoints.webhook.request_queue import RequestState
@@ -238,16 +244,30 @@ def quotas_command(environment: Mapping[str, str], /, repository: str, as_json: 
     settings = load_settings({}, environment)
     url = parse_database_url(settings.server.database_url, to_write=False)
     _require_database(settings)
+    owners = read_owner_settings(settings.server.owners_file).load_all({}, environment)
     ledger, now = SpendingLedger(url), utc_now()
     try:
-        totals = ledger.totals(now, repository, f"{now:%Y-%m}")
+        totals = ledger.totals(now, month=f"{now:%Y-%m}")
         today = ledger.cost_of_day(now)
     finally:
         ledger.close()
-    limits = settings.cost_quotas
+
+    def quotas_of(name: str) -> CostQuotas:
+        return choose_settings(settings, owners, name).cost_quotas
+
+    listed = [total for total in totals if repository.lower() in ("", total.repository)]
     usage = {
-        "month": [_quota(total.repository, total, limits.repository_month) for total in totals],
-        "today": {"cost": today, "limit": limits.server_day},
+        "month": [
+            {"repository": total.repository}
+            | _quota([total], quotas_of(total.repository).repository_month)
+            for total in listed
+        ],
+        "owners": [
+            {"owner": owner} | _quota([t for t in totals if owner_of(t.repository) == owner], limit)
+            for owner in sorted({owner_of(total.repository) for total in listed})
+            if (limit := quotas_of(f"{owner}/").owner_month) is not None
+        ],
+        "today": {"cost": today, "limit": settings.cost_quotas.server_day},
     }
     _show("run/admin_quotas.txt.j2", as_json, usage)
     return 0
@@ -338,13 +358,15 @@ def _row(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _quota(repository: str, total: SpendingTotal, limit: float | None) -> dict[str, Any]:
+def _quota(totals: Sequence[SpendingTotal], limit: float | None) -> dict[str, Any]:
+    """Return the use of a limit by the runs of these repositories together."""
+    cost = sum(total.cost for total in totals)
+    reserved = sum(total.reserved for total in totals)
     return {
-        "repository": repository,
-        "runs": total.runs,
-        "cost": total.cost,
-        "reserved": total.reserved,
-        "unpriced_replies": total.unpriced,
+        "runs": sum(total.runs for total in totals),
+        "cost": cost,
+        "reserved": reserved,
+        "unpriced_replies": sum(total.unpriced for total in totals),
         "limit": limit,
-        "left": None if limit is None else max(0.0, limit - total.cost - total.reserved),
+        "left": None if limit is None else max(0.0, limit - cost - reserved),
     }

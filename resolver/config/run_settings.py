@@ -220,6 +220,13 @@ class CostQuotas(StructuredSetting):
         gt=0,
         allow_inf_nan=False,
     )
+    owner_month: float | None = part(
+        None,
+        "Cost of the runs of all repositories of one owner together in a calendar month, on a "
+        "server; no limit when unset.",
+        gt=0,
+        allow_inf_nan=False,
+    )
     server_day: float | None = part(
         None,
         "Cost of all runs of a server in a day; no limit when unset.",

@@ -5,6 +5,7 @@ Budget is reserved when a run starts and released when it ends, so that runs at 
 exceed a limit together. Days and months are those in UTC in which the run started.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from sqlalchemy import (
     URL,
     Column,
+    ColumnElement,
     Connection,
     Float,
     Integer,
@@ -57,11 +59,15 @@ MIN_BUDGET = 0.01
 
 @dataclass(frozen=True)
 class SpendingBounds:
-    """Limits in US dollars; None for no limit. monthly: for each repository. daily: for all
-    together."""
+    """Limits in US dollars; None for no limit, named as in the setting `cost_quotas`.
 
-    monthly: float | None = None
-    daily: float | None = None
+    repository_month: for each repository. owner_month: for all repositories of an owner together.
+    server_day: for all runs together.
+    """
+
+    repository_month: float | None = None
+    owner_month: float | None = None
+    server_day: float | None = None
 
 
 @dataclass(frozen=True)
@@ -90,9 +96,35 @@ class _LimitUsage:
     reserved: float
     unpriced: int
 
-    def left(self, limit: float | None) -> float:
-        """Return how many US dollars of the limit are left."""
-        return float("inf") if limit is None else limit - self.spent - self.reserved
+
+@dataclass(frozen=True)
+class _Quota:
+    """A limit of `cost_quotas` for the runs of a period.
+
+    name: of its part in the setting. runs: the runs that it limits, for a message. period: its
+    length, for a message. next_period: day from which there is budget again. conditions: select
+    the rows of its runs.
+    """
+
+    name: str
+    limit: float
+    runs: str
+    period: str
+    next_period: str
+    conditions: tuple[ColumnElement[bool], ...]
+
+
+@dataclass(frozen=True)
+class _QuotaUsage:
+    """A quota and what other runs have used of it."""
+
+    quota: _Quota
+    usage: _LimitUsage
+
+    @property
+    def left(self) -> float:
+        """US dollars that are left."""
+        return self.quota.limit - self.usage.spent - self.usage.reserved
 
 
 class SpendingLedger:
@@ -146,14 +178,14 @@ class SpendingLedger:
         with self._database.writing() as connection:
             _lock(connection)
             existing_day = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
-            in_month = SPENDING.c.day.like(f"{now:%Y-%m}-%")
-            repository_usage = _read_usage(
-                connection, now, is_other_run, in_month, SPENDING.c.repository == repository
-            )
-            today_usage = _read_usage(connection, now, is_other_run, SPENDING.c.day == day)
-            available = min(repository_usage.left(bounds.monthly), today_usage.left(bounds.daily))
-            if available < MIN_BUDGET:
-                raise _over_budget_error(repository, repository_usage, today_usage, bounds, now)
+            usages = [
+                _QuotaUsage(quota, _read_usage(connection, now, is_other_run, *quota.conditions))
+                for quota in _quotas(repository, bounds, now)
+            ]
+            tightest = min(usages, key=lambda usage: usage.left, default=None)
+            available = float("inf") if tightest is None else tightest.left
+            if tightest is not None and available < MIN_BUDGET:
+                raise _over_budget_error(tightest)
             values = {
                 "repository": repository,
                 "day": existing_day or day,
@@ -259,22 +291,44 @@ def _write(connection: Connection, run: str, exists: bool, values: dict[str, Any
         connection.execute(insert(SPENDING), row)
 
 
-def _over_budget_error(
-    repository: str,
-    repository_usage: _LimitUsage,
-    today_usage: _LimitUsage,
-    bounds: SpendingBounds,
-    now: datetime,
-) -> OverBudget:
+def _quotas(repository: str, bounds: SpendingBounds, now: datetime) -> Iterator[_Quota]:
+    """Yield the quotas that limit a run of the repository."""
+    table = SPENDING.c
+    in_month = table.day.like(f"{now:%Y-%m}-%")
+    next_month = (now.replace(day=1) + timedelta(days=32)).strftime("%Y-%m-01")
+    if bounds.repository_month is not None:
+        yield _Quota(
+            "repository_month",
+            bounds.repository_month,
+            f"the runs of {repository} in {now:%Y-%m}",
+            "a month",
+            next_month,
+            (in_month, table.repository == repository),
+        )
+    if bounds.owner_month is not None:
+        owner = repository.partition("/")[0]
+        yield _Quota(
+            "owner_month",
+            bounds.owner_month,
+            f"the runs of all repositories of {owner} in {now:%Y-%m}",
+            "a month",
+            next_month,
+            (in_month, table.repository.startswith(f"{owner}/", autoescape=True)),
+        )
+    if bounds.server_day is not None:
+        yield _Quota(
+            "server_day",
+            bounds.server_day,
+            "today's runs on this server",
+            "a day",
+            (now + timedelta(days=1)).strftime("%Y-%m-%d"),
+            (table.day == f"{now:%Y-%m-%d}",),
+        )
+
+
+def _over_budget_error(tightest: _QuotaUsage) -> OverBudget:
     """Return the error that says which limit is used up, and when there is budget again."""
-    if today_usage.left(bounds.daily) < repository_usage.left(bounds.monthly):
-        usage, limit, quota = today_usage, bounds.daily, "server_day"
-        runs_text, period = "today's runs on this server", "a day"
-        free_on = (now + timedelta(days=1)).strftime("%Y-%m-%d")
-    else:
-        usage, limit, quota = repository_usage, bounds.monthly, "repository_month"
-        runs_text, period = f"the runs of {repository} in {now:%Y-%m}", "a month"
-        free_on = (now.replace(day=1) + timedelta(days=32)).strftime("%Y-%m-01")
+    quota, usage = tightest.quota, tightest.usage
     reserved_note = (
         f" (${usage.reserved:.2f} more is reserved for runs in progress)" if usage.reserved else ""
     )
@@ -282,12 +336,12 @@ def _over_budget_error(
         f"; {usage.unpriced} replies of unknown price are not included" if usage.unpriced else ""
     )
     what = (
-        f"{runs_text} have cost ${usage.spent:.2f}{reserved_note} of the ${limit:.2f} that "
-        f"{period} may cost{unpriced_note}"
+        f"{quota.runs} have cost ${usage.spent:.2f}{reserved_note} of the ${quota.limit:.2f} that "
+        f"{quota.period} may cost{unpriced_note}"
     )
     earlier_note = ", or when the runs in progress have ended" if usage.reserved else ""
     return OverBudget(
         what,
-        f"Ask again on or after {free_on} (00:00 UTC){earlier_note}; the operator can raise "
-        f"`cost_quotas: {{{quota}: ...}}`.",
+        f"Ask again on or after {quota.next_period} (00:00 UTC){earlier_note}; the operator can "
+        f"raise `cost_quotas: {{{quota.name}: ...}}`.",
     )

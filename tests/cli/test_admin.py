@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -350,7 +351,30 @@ def test_the_use_of_quotas_is_shown(admin: Admin) -> None:
     [row] = usage["month"]
     assert (row["repository"], row["limit"], row["left"]) == ("octo/calc", 5.0, 3.0)
     assert usage["today"] == {"cost": 0.0, "limit": 9.0}
+    assert usage["owners"] == []
     assert "of $5.00 this month, $2.00 reserved" in admin.text("quotas")
+
+
+def test_the_use_of_an_owners_quota_is_that_of_all_its_repositories(
+    admin: Admin, tmp_path: Path
+) -> None:
+    ledger, now = SpendingLedger(admin.url), datetime.now(UTC)
+    for number, repository in enumerate(("octo/calc", "octo/other", "acme/site")):
+        ledger.record_cost(str(number), repository, 2.5, 1, now)
+    ledger.close()
+    owners = tmp_path / "owners.yml"
+    owners.write_text("Octo: {cost_quotas: {owner_month: 20, repository_month: 4}}\n")
+    admin.environment["RESOLVER_OWNERS_FILE"] = str(owners)
+    admin.environment["RESOLVER_COST_QUOTAS"] = "{owner_month: 6}"
+    usage = admin.json("quotas", "--repository", "octo/calc")
+    [owner], [row] = usage["owners"], usage["month"]
+    assert (owner["owner"], owner["runs"], owner["cost"]) == ("octo", 2, 5.0)
+    assert (owner["limit"], owner["left"], owner["unpriced_replies"]) == (20.0, 15.0, 2)
+    assert (row["repository"], row["cost"], row["limit"]) == ("octo/calc", 2.5, 4.0)
+    text = admin.text("quotas")
+    assert re.search(r"^acme +\$2.50 of \$6.00 this month, 1 replies of unknown price$", text, re.M)
+    assert re.search(r"^octo +\$5.00 of \$20.00 this month", text, re.M)
+    assert re.search(r"^acme/site +\$2.50 of no limit this month", text, re.M)
 
 
 def test_the_notes_about_a_repository_are_shown_and_removed(admin: Admin) -> None:

@@ -76,17 +76,62 @@ def test_totals_are_by_month_and_repository_without_regard_to_case(ledger: Spend
 
 
 def test_what_is_left_of_the_month_is_the_repositorys_own(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(monthly=5.0)
+    bounds = SpendingBounds(repository_month=5.0)
     ledger.record_cost("a", "octo/calc", 4.0, 0, NOON)
     assert reserve(ledger, "b", bounds=bounds) == 1.0
     assert reserve(ledger, "c", "octo/other", bounds=bounds) == 5.0
 
 
 def test_what_is_left_of_the_day_is_of_all_repositories(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(daily=5.0)
+    bounds = SpendingBounds(server_day=5.0)
     ledger.record_cost("a", "octo/calc", 4.0, 0, NOON)
     assert reserve(ledger, "b", "octo/other", bounds=bounds) == 1.0
     assert reserve(ledger, "c", "octo/other", bounds=bounds, now=NOON + timedelta(days=1)) == 5.0
+
+
+def test_what_is_left_of_an_owners_month_is_of_all_its_repositories(
+    ledger: SpendingLedger,
+) -> None:
+    bounds = SpendingBounds(repository_month=4.5, owner_month=5.0, server_day=20.0)
+    ledger.record_cost("a", "Octo/Calc", 4.0, 0, NOON)
+    assert reserve(ledger, "b", "octo/other", amount=0.5, bounds=bounds) == 1.0
+    assert reserve(ledger, "c", bounds=bounds) == 0.5, "the repository's own limit holds too"
+    for stranger in ("octo-labs/calc", "oct/calc", "o_to/calc"):
+        assert reserve(ledger, stranger, stranger, bounds=bounds) == 4.5
+    with pytest.raises(OverBudget) as raised:
+        reserve(ledger, "d", "octo/third", bounds=bounds)
+    assert raised.value.what == (
+        "the runs of all repositories of octo in 2026-11 have cost $4.00 ($1.00 more is reserved "
+        "for runs in progress) of the $5.00 that a month may cost"
+    )
+    assert "2026-12-01" in raised.value.next_step
+    assert "`cost_quotas: {owner_month: ...}`" in raised.value.next_step
+    assert reserve(ledger, "e", "octo/third", bounds=bounds, now=NOON + timedelta(days=10)) == 4.5
+
+
+def test_an_underscore_in_a_login_stands_for_itself(ledger: SpendingLedger) -> None:
+    bounds = SpendingBounds(owner_month=5.0)
+    ledger.record_cost("a", "octoxcorp/calc", 4.0, 0, NOON)
+    assert reserve(ledger, "b", "octo_corp/calc", bounds=bounds) == 5.0
+
+
+def test_runs_that_start_together_do_not_exceed_an_owners_month(ledger: SpendingLedger) -> None:
+    bounds = SpendingBounds(owner_month=5.0)
+    granted: list[float] = []
+
+    def ask(number: int) -> None:
+        try:
+            reserve(ledger, str(number), f"octo/r{number}", amount=1.0, bounds=bounds)
+        except OverBudget:
+            return
+        granted.append(1.0)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(granted) == 5
 
 
 def test_a_run_past_the_month_is_refused_with_the_total_and_the_day_it_is_free(
@@ -94,7 +139,7 @@ def test_a_run_past_the_month_is_refused_with_the_total_and_the_day_it_is_free(
 ) -> None:
     ledger.record_cost("a", "octo/calc", 5.0, 2, NOON)
     with pytest.raises(OverBudget) as raised:
-        reserve(ledger, "b", bounds=SpendingBounds(monthly=5.0))
+        reserve(ledger, "b", bounds=SpendingBounds(repository_month=5.0))
     assert raised.value.what == (
         "the runs of octo/calc in 2026-11 have cost $5.00 of the $5.00 that a month may cost; "
         "2 replies of unknown price are not included"
@@ -108,7 +153,7 @@ def test_a_run_past_the_day_is_refused_until_tomorrow(ledger: SpendingLedger) ->
     last = datetime(2026, 12, 31, 23, tzinfo=UTC)
     reserve(ledger, "b", amount=5.0, now=last)
     with pytest.raises(OverBudget) as raised:
-        reserve(ledger, "c", bounds=SpendingBounds(daily=5.0), now=last)
+        reserve(ledger, "c", bounds=SpendingBounds(server_day=5.0), now=last)
     assert "($5.00 more is reserved for runs in progress) of the $5.00" in raised.value.what
     assert (
         "on or after 2027-01-01 (00:00 UTC), or when the runs in progress" in raised.value.next_step
@@ -116,7 +161,7 @@ def test_a_run_past_the_day_is_refused_until_tomorrow(ledger: SpendingLedger) ->
 
 
 def test_money_that_is_set_aside_is_not_given_to_another(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(monthly=3.0)
+    bounds = SpendingBounds(repository_month=3.0)
     assert reserve(ledger, "a", bounds=bounds) == 3.0
     assert reserve(ledger, "b", bounds=bounds) == 1.0
     with pytest.raises(OverBudget):
@@ -126,7 +171,7 @@ def test_money_that_is_set_aside_is_not_given_to_another(ledger: SpendingLedger)
 
 
 def test_a_run_that_is_started_again_finds_its_own_money(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(monthly=3.0)
+    bounds = SpendingBounds(repository_month=3.0)
     reserve(ledger, "a", amount=3.0, bounds=bounds)
     assert reserve(ledger, "a", amount=3.0, bounds=bounds) == 3.0
     ledger.record_cost("a", "octo/calc", 1.0, 0, NOON)
@@ -134,7 +179,7 @@ def test_a_run_that_is_started_again_finds_its_own_money(ledger: SpendingLedger)
 
 
 def test_what_was_set_aside_for_a_killed_run_comes_back(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(monthly=2.0)
+    bounds = SpendingBounds(repository_month=2.0)
     reserve(ledger, "killed", bounds=bounds)
     with pytest.raises(OverBudget):
         reserve(ledger, "next", bounds=bounds, now=NOON + timedelta(hours=1))
@@ -144,7 +189,7 @@ def test_what_was_set_aside_for_a_killed_run_comes_back(ledger: SpendingLedger) 
 def test_runs_that_begin_at_once_dont_pass_the_bound_together(
     url: URL, ledger: SpendingLedger
 ) -> None:
-    bounds = SpendingBounds(daily=10.0)
+    bounds = SpendingBounds(server_day=10.0)
     start = threading.Barrier(12)
     granted: list[float] = []
     refused: list[str] = []

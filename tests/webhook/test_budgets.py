@@ -113,6 +113,17 @@ def test_a_run_past_the_months_money_is_refused_in_one_comment(scenario: Scenari
     assert [total.runs for total in runs.ledger.totals(utc_now())] == [1]
 
 
+def test_the_runs_of_an_owners_repositories_share_its_money(scenario: Scenario) -> None:
+    runs = scenario.runs(RESOLVER_COST_QUOTAS="{owner_month: 0.204}")
+    assert runs.ledger is not None
+    runs.ledger.record_cost("elsewhere", "octo/other", 0.2, 0, utc_now())
+    issue = scenario.issue()
+    assert runs.execute(started(scenario.request(issue), 1)).state == "refused"
+    [comment] = scenario.forge.final_comments(issue)
+    assert "the runs of all repositories of octo" in comment.body
+    assert "owner_month" in comment.body.replace("\\", "")
+
+
 def test_a_person_who_may_not_ask_is_refused_without_a_word_about_the_budget(
     scenario: Scenario,
 ) -> None:

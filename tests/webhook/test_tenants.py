@@ -97,7 +97,7 @@ def test_queue_and_budget_of_one_repository_are_not_those_of_another(tmp_path: P
         assert queue.requests_ahead(queued).count == (queued.trigger.number == 2)
         found = queue.unfinished_runs(queued.trigger.repository, queued.trigger.number)
         assert [trigger.key for trigger in found] == [queued.trigger.key]
-    bounds = SpendingBounds(monthly=10.0)
+    bounds = SpendingBounds(repository_month=10.0)
     ledger.record_cost("a", "octo/calc", 10.0, 0, NOW)
     assert ledger.reserve("b", "octo/calc-1", 5.0, bounds, NOW, hours=2) == 10.0
     assert ledger.reserve("c", "octo-calc/1", 5.0, bounds, NOW, hours=2) == 10.0

@@ -40,7 +40,7 @@ class OwnerSettings:
 
     def options_for(self, repository: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the options with those of the repository's owner, which come before all others."""
-        return {**options, **self.values.get(_owner_of(repository), {})}
+        return {**options, **self.values.get(owner_of(repository), {})}
 
     def load_all(
         self, options: Mapping[str, Any], environment: Mapping[str, str]
@@ -61,10 +61,11 @@ def choose_settings(
     settings: Settings, owners: Mapping[str, Settings], repository: str
 ) -> Settings:
     """Return the settings of a repository's owner, or else those of the server."""
-    return owners.get(_owner_of(repository), settings)
+    return owners.get(owner_of(repository), settings)
 
 
-def _owner_of(repository: str) -> str:
+def owner_of(repository: str) -> str:
+    """Return the login of a repository's owner in lower case."""
     return repository.partition("/")[0].lower()
 
 

@@ -337,7 +337,7 @@ class RequestRunner:
         if self.ledger is None:
             return unlimited_budget(settings)
         quotas = settings.cost_quotas
-        bounds = SpendingBounds(quotas.repository_month, quotas.server_day)
+        bounds = SpendingBounds(quotas.repository_month, quotas.owner_month, quotas.server_day)
         return self.ledger.reserve(
             run,
             trigger.repository,
