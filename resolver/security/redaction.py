@@ -37,7 +37,7 @@ class IssuedTokens:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._expiry: dict[str, datetime] = {}
+        self._expiry: dict[str, datetime | None] = {}
         self._values: tuple[str, ...] = ()
 
     @property
@@ -46,13 +46,14 @@ class IssuedTokens:
         detect changes by identity."""
         return self._values
 
-    def add(self, secret: str, expires_at: datetime, now: datetime) -> None:
-        """Add a secret, and drop those that expired long before `now`."""
+    def add(self, secret: str, expires_at: datetime | None, now: datetime) -> None:
+        """Add a secret, and drop those that expired long before `now`. expires_at: None for
+        never."""
         with self._lock:
             remaining = {
                 value: expiry
                 for value, expiry in self._expiry.items()
-                if now < expiry + KEPT_AFTER_EXPIRY
+                if expiry is None or now < expiry + KEPT_AFTER_EXPIRY
             }
             self._expiry = {**remaining, secret: expires_at}
             self._values = tuple(self._expiry)

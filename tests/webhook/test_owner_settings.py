@@ -157,7 +157,7 @@ def test_a_run_is_executed_with_the_settings_of_its_owner(
         issue = forge.issue(forge.repository(repository), "none")
         trigger = trigger_for_target(Settings(), "issue_comment", forge.mention(issue))
         with pytest.raises(PipelineReached):
-            replace(runs, owners=owners).execute(started(trigger))
+            replace(runs, owners=lambda: owners).execute(started(trigger))
     loaded = [request.load_settings({"max_budget": 4}) for request in requests]
     assert [key_of(settings) for settings in loaded] == [OCTO_KEY, SERVER_KEY]
     assert [settings.max_budget for settings in loaded] == [1.5, 4], "the owner's comes first"

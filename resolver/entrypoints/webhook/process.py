@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -37,7 +37,8 @@ from resolver.entrypoints.webhook.executors import (
 )
 from resolver.entrypoints.webhook.folder_sweep import FolderSweep
 from resolver.entrypoints.webhook.metrics import Observation, ServerMetrics, serve_metrics
-from resolver.entrypoints.webhook.owner_settings import OwnerSettings, read_owner_settings
+from resolver.entrypoints.webhook.owner_settings import read_owner_settings
+from resolver.entrypoints.webhook.owners_file import OwnersFile
 from resolver.entrypoints.webhook.pause_notices import post_pause_notices
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import (
@@ -58,7 +59,7 @@ from resolver.runs.common import app_login, open_host, require_model, run_id
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import ForgeTokens, RunHost
-from resolver.security.redaction import Redactor
+from resolver.security.redaction import IssuedTokens, Redactor
 from resolver.storage.blob_store import BlobStore, open_blob_store
 from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import DatabaseError, ServerDatabase, parse_database_url
@@ -90,8 +91,8 @@ class ExecutorProcess:
     """A process that is registered as an executor.
 
     settings: with Resolver's own login, as far as it is known, and the options that they were made
-    of. machine: its tokens are refused when the lease has ended. owners: settings by the login of
-    an owner, in lower case. child: executes the runs of `resolver serve`, so that this process
+    of. machine: its tokens are refused when the lease has ended. owners: settings of individual
+    owners. child: executes the runs of `resolver serve`, so that this process
     starts no worker. is_child: True in that process.
     """
 
@@ -106,7 +107,7 @@ class ExecutorProcess:
     runs: RequestRunner
     index: RunIndex
     metrics: ServerMetrics
-    owners: Mapping[str, Settings]
+    owners: OwnersFile
     child: WorkerSupervisor | None = None
     is_child: bool = False
 
@@ -166,14 +167,16 @@ def open_process(
     """
     settings = load_settings(options, environment)
     _require_credentials(settings)
-    owners = read_owner_settings(settings.server.owners_file)
+    # Ends with a message if something is wrong, before anything is opened.
+    read_owner_settings(settings.server.owners_file).load_all(options, environment)
     is_child = forward is not None
     url, folder = _open_stores(settings, kind, concurrency, child is not None, is_child)
     machine = open_host(environment)
-    _start_log((settings, *owners.load_all(options, environment).values()), machine, url)
+    _start_log(settings, machine, url)
     blobs = _open_blobs(settings, url, environment)
     options = {**options, **app_login(settings, machine)}
     settings = load_settings(options, environment)
+    owners = OwnersFile(options, environment, partial(_redact_always, machine.tokens.issued_tokens))
     termination = _TerminationHandler(folder, is_child)
     # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
     tempfile.tempdir = str(folder.empty_scratch())
@@ -204,7 +207,7 @@ def open_process(
         runs,
         indexer.index,
         metrics,
-        owners.load_all(options, environment),
+        owners,
         child,
         is_child,
     )
@@ -222,7 +225,7 @@ class _RunStores:
 def _open_runs(
     environment: Mapping[str, str],
     options: Mapping[str, Any],
-    owners: OwnerSettings,
+    owners: OwnersFile,
     stores: _RunStores,
     machine: RunHost,
     executor: RegisteredExecutor,
@@ -244,7 +247,7 @@ def _open_runs(
         archived=stores.archived,
         require_lease=executor.fence.require_valid,
         notes=_open_notes(database, path, executor.fence.require_valid),
-        owners=owners,
+        owners=owners.current,
     )
 
 
@@ -285,13 +288,16 @@ def _post_pause_notices(runs: RequestRunner, triggers: Collection[Trigger]) -> N
     post_pause_notices(triggers, runs.settings(), host, utc_now(), PAUSE_NOTICE_SECONDS)
 
 
-def _start_log(all_settings: Sequence[Settings], machine: RunHost, url: URL) -> None:
-    """Write the log to stderr, without the secrets of this process. all_settings: those of the
-    server first, and then of owners."""
-    own_secrets = (secret for settings in all_settings for secret in settings.secrets)
-    secrets = (*own_secrets, *machine.secrets, str(url.password or ""))
+def _start_log(settings: Settings, machine: RunHost, url: URL) -> None:
+    """Write the log to stderr, without the secrets of this process."""
+    secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
     redactor = Redactor(secrets, machine.tokens.issued_tokens)
-    log_to_stderr(redactor, all_settings[0].server.log_format)
+    log_to_stderr(redactor, settings.server.log_format)
+
+
+def _redact_always(issued_tokens: IssuedTokens, secret: str) -> None:
+    """Let everything that this process logs and publishes be redacted of the secret."""
+    issued_tokens.add(secret, None, utc_now())
 
 
 def _open_blobs(settings: Settings, url: URL, environment: Mapping[str, str]) -> BlobStore | None:

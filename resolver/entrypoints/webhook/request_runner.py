@@ -131,7 +131,7 @@ class RequestRunner:
     require_lease: raises LeaseLost when this process may not write any more.
     archived: the folders of runs that the database holds; None if they are only on this machine.
     notes: where the notes of runs about repositories are; None to keep none.
-    owners: the settings of individual owners.
+    owners: returns the settings of individual owners, as they are now.
     """
 
     environment: Mapping[str, str]
@@ -148,7 +148,7 @@ class RequestRunner:
     require_lease: RequireLease | None = None
     archived: ArchivedRunFolders | None = None
     notes: NoteStore | None = None
-    owners: OwnerSettings = field(default_factory=OwnerSettings)
+    owners: Callable[[], OwnerSettings] = OwnerSettings
 
     @property
     def folders(self) -> RunFolders:
@@ -172,7 +172,7 @@ class RequestRunner:
 
     def settings(self, repository: str = "", file: Mapping[str, Any] | None = None) -> Settings:
         """Return the settings for a repository, "" for none. file: those that it has itself."""
-        options = self.owners.options_for(repository, self.options)
+        options = self.owners().options_for(repository, self.options)
         return load_settings(options, self.environment, file)
 
     def host(self) -> RunHost:

@@ -31,7 +31,6 @@ from resolver.entrypoints.webhook.outcomes import (
     repository_of_closed_pull_request,
 )
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
-from resolver.entrypoints.webhook.owner_settings import choose_settings
 from resolver.entrypoints.webhook.process import ExecutorProcess, open_process
 from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.site import Site, open_users
@@ -99,7 +98,7 @@ def serve_webhook(
         raise
     settings, machine, database = process.settings, process.machine, process.database
     store = OutcomeStore(database)
-    settings_for = partial(choose_settings, settings, process.owners)
+    settings_for = process.owners.settings_for
     outcomes = OutcomeRefresher(store, partial(_read_outcomes, settings_for, machine))
     handle_delivery = _delivery_handler(settings_for, machine, process.worker, outcomes)
     process.start()

@@ -3,10 +3,13 @@
 Whole runs, because nothing may be lost or done twice between the delivery and the pull request.
 """
 
+import os
+import time
 from typing import Any
 
 import pytest
 
+from resolver.entrypoints.webhook.owners_file import MIN_AGE_SECONDS
 from tests.webhook.serving import (
     BOT,
     SECRET,
@@ -101,10 +104,16 @@ def test_somebody_without_write_access_gets_no_run(
     assert not forge.branches(issue.repository)
 
 
-def test_an_owner_can_have_another_mention(forge: Forge, server: Server) -> None:
+def test_an_owner_can_have_another_mention_and_change_it(forge: Forge, server: Server) -> None:
     issue = forge.issue(forge.repository("tenant/main"), "noplan")
     answer = server.deliver(forge.mention(issue))
     assert answer == (202, "ignored: the comment doesn't mention @helper")
+    file = server.folder / "owners.yml"
+    file.write_text(OWNERS.replace("@helper", "@fixer"))
+    written_at = time.time() - MIN_AGE_SECONDS
+    os.utime(file, (written_at, written_at))
+    answer = server.deliver(forge.mention(issue))
+    assert answer == (202, "ignored: the comment doesn't mention @fixer")
 
 
 def test_our_own_comment_starts_nothing(forge: Forge, server: Server) -> None:
