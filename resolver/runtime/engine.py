@@ -5,7 +5,7 @@ context.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from resolver.config.startup import lazy_module
@@ -115,7 +115,10 @@ def require_oci_runtime(client: "DockerClient", name: str) -> None:
 
 
 def remove_container(container: "Container") -> None:
-    """Remove a container, running or not, with its anonymous volumes; a missing one is no error."""
+    """Remove a container, running or not, with its anonymous volumes; a missing one is no error.
+
+    When this returns, it uses neither its image nor its volumes any more.
+    """
     name = container.name or container.short_id
     with engine_errors(
         f"the container {name} could not be removed", f"remove it with `docker rm -f {name}`"
@@ -125,8 +128,11 @@ def remove_container(container: "Container") -> None:
         except docker.errors.NotFound:
             return
         except docker.errors.APIError as error:
-            if error.status_code != 409:  # its removal is already in progress
+            if error.status_code != 409:
                 raise
+            # The engine removes a container with `auto_remove` itself when its process ends.
+            with suppress(docker.errors.NotFound):
+                container.wait(condition="removed", timeout=_CALL_SECONDS)
 
 
 def remove_leftovers(client: "DockerClient", run: str) -> int:

@@ -19,6 +19,7 @@ from resolver.runtime.engine import (
     connect_engine,
     engine_answers,
     image_settings,
+    remove_container,
     remove_leftovers,
 )
 from resolver.runtime.runtime import Runtime
@@ -74,6 +75,20 @@ def test_remains_of_a_run_can_be_removed_by_its_id(
     assert remove_leftovers(engine, "abandoned") == 1
     assert remove_leftovers(engine, "abandoned") == 0
     machine.__exit__()
+
+
+@pytest.mark.engine
+def test_a_container_that_the_engine_is_removing_is_gone_afterwards(
+    engine: docker.DockerClient, python_image: str
+) -> None:
+    """Its process has just ended, as that of a sandbox does when its connection is closed."""
+    for _ in range(3):
+        container = engine.containers.create(python_image, ["sleep", "100"], auto_remove=True)
+        container.start()
+        container.kill()
+        remove_container(container)
+        with pytest.raises(docker.errors.NotFound):
+            engine.containers.get(str(container.id))
 
 
 @pytest.mark.engine
