@@ -43,6 +43,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/webhook/test_metrics.py",
         "tests/webhook/test_app_setup.py",
         "tests/webhook/test_owner_settings.py",
+        "tests/webhook/test_owners_file.py",
     ),
     "Who may start work": (
         "tests/github/events/test_permission.py",

@@ -146,6 +146,7 @@ def resume_executor_command(environment: Mapping[str, str], /, executor: str, as
 
 @command.command("purge")
 @click.option("--older-than", default="", metavar="AGE", help="For example 30d or 8w.")
+@click.option("--owner", default="", help="Only what is old of this owner's repositories.")
 @click.option("--repository", default="", metavar="OWNER/NAME", help="All of a repository.")
 @click.option("--dry-run", is_flag=True, help="Count, and remove nothing.")
 @as_json_option
@@ -154,6 +155,7 @@ def purge_command(
     environment: Mapping[str, str],
     /,
     older_than: str,
+    owner: str,
     repository: str,
     dry_run: bool,
     as_json: bool,
@@ -162,10 +164,16 @@ def purge_command(
 
     With --older-than, costs, outcomes, notes and everything of a request that is not done are
     kept. The age of a request that an older release has finished counts from the first purge on.
+    With --owner, nothing of other owners is removed.
     With --repository, costs, outcomes, notes and unfinished requests are removed as well.
     """
     if bool(older_than) == bool(repository):
         raise UsageError("it is not clear what to purge", "give --older-than or --repository")
+    if owner and (repository or "/" in owner):
+        raise UsageError(
+            "--owner is the login of an account, and limits --older-than",
+            "write it like --older-than 30d --owner LOGIN",
+        )
     settings = load_settings({}, environment)
     _require_database(settings)
     url = parse_database_url(settings.server.database_url, to_write=False)
@@ -175,7 +183,7 @@ def purge_command(
         purged = (
             purge.purge_repository(repository, utc_now())
             if repository
-            else purge.purge_old(_parse_age(older_than), utc_now())
+            else purge.purge_old(_parse_age(older_than), utc_now(), owner)
         )
     finally:
         purge.close()

@@ -192,8 +192,11 @@ def old_entries(
     oldest_kept: str,
     open_runs: Collection[str],
     open_conversations: Collection[str],
+    prefix: str = "",
 ) -> list[int]:
     """Return the positions of entries that are older than `before`.
+
+    prefix: start of the conversations, in lower case, for example `owner/`.
 
     Runs before `oldest_kept` are, unless they are open, and stops of conversations without an open
     request. The issue of a pull request has no age of its own: it is kept as long as another entry
@@ -201,6 +204,7 @@ def old_entries(
     """
     old, links, active = [], [], set(open_conversations)
     query = select(HISTORY.c.position, HISTORY.c.conversation, HISTORY.c.entry)
+    query = query.where(HISTORY.c.conversation.startswith(prefix, autoescape=True))
     for position, conversation, text in connection.execute(query):
         entry = next(_parse([text]), None)
         if entry is None:
@@ -219,10 +223,13 @@ def old_entries(
     return old + [position for position, conversations in links if not conversations & active]
 
 
-def runs_of_repository(connection: Connection, repository: str) -> list[str]:
-    """Return the runs of all conversations of a repository. repository: in lower case."""
-    is_of_repository = HISTORY.c.conversation.startswith(f"{repository}#", autoescape=True)
-    entries = _parse(connection.scalars(select(HISTORY.c.entry).where(is_of_repository)))
+def runs_of_conversations(connection: Connection, prefix: str) -> list[str]:
+    """Return the runs of all conversations with that start.
+
+    prefix: in lower case, `owner/` or `owner/name#`.
+    """
+    has_prefix = HISTORY.c.conversation.startswith(prefix, autoescape=True)
+    entries = _parse(connection.scalars(select(HISTORY.c.entry).where(has_prefix)))
     return [entry.run for entry in entries if entry.kind == "run"]
 
 

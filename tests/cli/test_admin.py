@@ -238,6 +238,16 @@ def test_old_runs_are_purged_and_nothing_of_an_open_request(admin: Admin) -> Non
     assert admin.archived() == {run_of(waiting), run_of(request(2))}
 
 
+def test_old_runs_of_one_owner_are_purged(admin: Admin) -> None:
+    admin.finish(request(1), timedelta(days=31))
+    options = ("purge", "--older-than", "30d", "--owner")
+    assert admin.json(*options, "oct")["requests"] == 0
+    assert admin.json(*options, "Octo")["requests"] == 1
+    assert "login of an account" in admin.text(*options, "octo/calc", code=2)
+    wrong = admin.text("purge", "--repository", "octo/calc", "--owner", "octo", code=2)
+    assert "--older-than 30d --owner LOGIN" in wrong
+
+
 def test_the_history_of_old_runs_is_purged(admin: Admin) -> None:
     old = timedelta(days=31)
     histories = IssueHistories(admin.url)

@@ -120,6 +120,7 @@ def test_a_server_does_not_start_with_a_faulty_file(written: Written) -> None:
 
 @pytest.mark.attack
 def test_a_key_that_is_written_later_is_redacted(written: Written) -> None:
+    """A key is written into the file while the server runs: it is redacted like the others."""
     issued = IssuedTokens()
     environment = {**ENVIRONMENT, "RESOLVER_OWNERS_FILE": str(written.path)}
     owners = OwnersFile(

@@ -1,5 +1,7 @@
 """A purge on each database, and of more runs than one statement may list."""
 
+import json
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +12,7 @@ from sqlalchemy import URL, insert
 from resolver.entrypoints.webhook.folder_sweep import FolderSweep
 from resolver.entrypoints.webhook.purge import MAX_VALUES, ServerPurge
 from resolver.models.run import Actor, Trigger, TriggerKind
+from resolver.runs.output import REQUEST
 from resolver.storage.costs import SPENDING, SpendingLedger
 from resolver.storage.database import ServerDatabase, parse_database_url
 from resolver.storage.issue_history import IssueHistories
@@ -87,6 +90,45 @@ def test_a_purge_removes_the_rows_of_old_runs_and_then_of_the_repository(
     assert purge() == {}
     assert FolderSweep(url, tmp_path / "runs").sweep() == 0
     for store in (archive, histories, ledger):
+        store.close()
+
+
+def write_folder(parent: Path, repository: str, run: str) -> None:
+    """Write the folder of a run of the repository that ended when it was requested."""
+    folder = parent / run
+    folder.mkdir(parents=True)
+    (folder / REQUEST).write_text(json.dumps({"trigger": {"repository": repository}}))
+    (folder / OUTCOME).touch()
+    ended_at = datetime.strptime(run[:8], "%Y%m%d").replace(tzinfo=UTC).timestamp()
+    os.utime(folder / OUTCOME, (ended_at, ended_at))
+
+
+def test_a_purge_for_an_owner_leaves_the_runs_of_all_others(url: URL, tmp_path: Path) -> None:
+    """Also those of owners whose names begin alike, and of repositories with the owner's name."""
+    archive, histories = RunArchive(url), IssueHistories(url)
+    own, machine, other_machine = ("Octo_1/calc", "octo_1/other"), tmp_path / "a", tmp_path / "b"
+    runs, expected = set(), set()
+    for number, name in enumerate((*own, "octo-1/calc", "octo_12/calc", "acme/octo_1")):
+        trigger = TRIGGER.model_copy(update={"repository": name, "number": number + 1})
+        for month in (1, 3):
+            run = f"20260{month}01-000001-00000{number}"
+            runs.add(run)
+            archive.record_claim(run, CLAIM)
+            histories.record_run(trigger, run)
+            for folder in (machine, other_machine):
+                write_folder(folder, name, run)
+            if month == 1 and name in own:
+                expected.add(run)
+    made = ServerPurge(url, machine, None, dry_run=False)
+    purged = made.purge_old(timedelta(days=30), NOW, "OCTO_1")
+    counts = purged.rows["resolver_archived_runs"], purged.rows["resolver_issue_history"]
+    assert (purged.folders, *counts) == (2, 2, 2)
+    assert {run for run in runs if archive.state(run) is None} == expected
+    assert FolderSweep(url, other_machine).sweep() == 2
+    for folder in (machine, other_machine):
+        assert {path.name for path in folder.iterdir()} == runs - expected
+    assert made.purge_old(timedelta(days=30), NOW).folders == 3, "those of all others"
+    for store in (archive, histories, made):
         store.close()
 
 

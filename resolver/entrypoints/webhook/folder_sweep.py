@@ -37,7 +37,8 @@ PURGES = Table(
     Column("repository", String(300), primary_key=True),
     Column("before", Float, nullable=False),
 )
-"""What was purged. repository: in lower case; "" for all. before: end of the newest run that was
+"""What was purged. repository: in lower case, `owner/name`, or `owner/` for all of an owner; "" for
+all. before: end of the newest run that was
 purged (seconds since 1970)."""
 
 OPEN_STATES = tuple(state for state in RequestState if state is not RequestState.DONE)
@@ -62,7 +63,7 @@ def open_runs(connection: Connection) -> frozenset[str]:
 def record_purge(connection: Connection, repository: str, before: datetime) -> None:
     """Let all machines remove the folders of runs that ended before that time.
 
-    repository: in lower case; "" for all.
+    repository: as in `PURGES`.
     """
     insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     row = {"repository": repository, "before": before.timestamp()}
@@ -86,8 +87,11 @@ def purged_folders(
         if ended is not None and ended < purges.get("", 0.0):
             yield path
         elif len(purges) > ("" in purges):
+            repository = _repository_of(path)
+            owner = f"{repository.partition('/')[0]}/"
             last = ended if ended is not None else _changed_at(path / REQUEST)
-            if last is not None and last < purges.get(_repository_of(path), 0.0):
+            is_purged = last is not None and last < purges.get(repository, 0.0)
+            if is_purged or (ended is not None and ended < purges.get(owner, 0.0)):
                 yield path
 
 

@@ -165,10 +165,7 @@ def open_process(
     the runs in its place. forward: in that child, gets what its metrics observe. Raises UsageError
     if a setting, the database, the object store or the data folder can't be used.
     """
-    settings = load_settings(options, environment)
-    _require_credentials(settings)
-    # Ends with a message if something is wrong, before anything is opened.
-    read_owner_settings(settings.server.owners_file).load_all(options, environment)
+    settings = _checked_settings(options, environment)
     is_child = forward is not None
     url, folder = _open_stores(settings, kind, concurrency, child is not None, is_child)
     machine = open_host(environment)
@@ -312,8 +309,13 @@ def _outage_retry(settings: Settings) -> timedelta:
     return timedelta(seconds=settings.retry_seconds.outage)
 
 
-def _require_credentials(settings: Settings) -> None:
-    """Raise UsageError if there is no model, or no token for GitHub."""
+def _checked_settings(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
+    """Return the settings of the server.
+
+    Raises UsageError if they can't be used, if those of an owner can't be, and if there is no
+    model or no token for GitHub.
+    """
+    settings = load_settings(options, environment)
     require_model(settings)
     has_token = settings.github_token is not None and settings.github_token.get_secret_value()
     if not has_token and settings.app_id is None:
@@ -321,6 +323,8 @@ def _require_credentials(settings: Settings) -> None:
             "there is no GitHub token",
             "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
         )
+    read_owner_settings(settings.server.owners_file).load_all(options, environment)
+    return settings
 
 
 def _lease_times(environment: Mapping[str, str]) -> LeaseTimes:

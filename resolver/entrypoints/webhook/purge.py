@@ -40,7 +40,7 @@ from resolver.storage.event_table import EVENTS
 from resolver.storage.issue_history import (
     HISTORY,
     old_entries,
-    runs_of_repository,
+    runs_of_conversations,
 )
 from resolver.storage.note_table import NOTES
 from resolver.storage.run_archive import CHUNKS, FILES
@@ -96,12 +96,14 @@ class ServerPurge:
         self._database = ServerDatabase(url)
         self._folder, self._blobs, self._dry_run = folder, blobs, dry_run
 
-    def purge_old(self, age: timedelta, now: datetime) -> PurgedData:
+    def purge_old(self, age: timedelta, now: datetime, owner: str = "") -> PurgedData:
         """Remove finished requests and runs that are older than `age`.
 
         A run is as old as the request for it, except that a run folder counts from the end of its
-        run. Costs, outcomes, notes and everything of an open request stay. Raises UsageError if
-        `age` is too short.
+        run. Costs, outcomes, notes and everything of an open request stay.
+
+        owner: login of the owner to whose repositories this is limited; "" for no limit. Raises
+        UsageError if `age` is too short.
         """
         if age < MIN_AGE:
             raise UsageError(
@@ -112,17 +114,16 @@ class ServerPurge:
         before = now - age
         # The id of a run begins with the time of its request, so ids are in the order of time.
         oldest_kept = f"{before:%Y%m%d-%H%M%S}"
+        scope = f"{owner.lower()}/" if owner else ""
         with self._transaction() as connection:
             if not self._dry_run:
                 _start_unknown_ages(connection, now)
             kept = open_runs(connection)
-            counts = self._remove_rows(connection, _old_rows(connection, before, oldest_kept, kept))
-            self._record(connection, "", before)
-
-        def is_old(run: str) -> bool:
-            return bool(RUN.fullmatch(run)) and run < oldest_kept and run not in kept
-
-        return self._remove_files({"": before.timestamp()}, kept, is_old, counts)
+            runs = _runs_of(connection, scope) if scope else None
+            old = _OldRuns(before, oldest_kept, kept, scope, runs)
+            counts = self._remove_rows(connection, _old_rows(connection, old))
+            self._record(connection, scope, before)
+        return self._remove_files({scope: before.timestamp()}, kept, old.__contains__, counts)
 
     def purge_repository(self, repository: str, now: datetime) -> PurgedData:
         """Remove everything that is stored of a repository, its costs and notes included.
@@ -187,20 +188,47 @@ class ServerPurge:
         return PurgedData(counts.pop(REQUESTS.name), len(folders), objects, counts)
 
 
+@dataclass(frozen=True)
+class _OldRuns:
+    """The runs that are purged because of their age.
+
+    before: they were requested earlier. oldest_kept: start of the ids of runs at that time. kept:
+    runs of open requests. scope: `owner/`, or "" for all. runs: all runs of the scope; None if it
+    has no limit.
+    """
+
+    before: datetime
+    oldest_kept: str
+    kept: Collection[str]
+    scope: str
+    runs: Collection[str] | None
+
+    def __contains__(self, run: str) -> bool:
+        """Return True if the run is old, and one of the scope."""
+        is_old = bool(RUN.fullmatch(run)) and run < self.oldest_kept and run not in self.kept
+        return is_old and (self.runs is None or run in self.runs)
+
+    def conditions(self, column: ColumnElement[str]) -> list[ColumnElement[bool]]:
+        """Return conditions that together select the runs. column: with ids of runs."""
+        if self.runs is None:
+            return [and_(column < self.oldest_kept, column.not_in(self.kept))]
+        return _batched_conditions(column, sorted(run for run in self.runs if run in self))
+
+
 def _start_unknown_ages(connection: Connection, now: datetime) -> None:
     """Let requests that an earlier release has finished count from now on."""
     unknown = (REQUESTS.c.state == RequestState.DONE, REQUESTS.c.finished_at == 0)
     connection.execute(update(REQUESTS).where(*unknown).values(finished_at=now.timestamp()))
 
 
-def _old_rows(
-    connection: Connection, before: datetime, oldest_kept: str, kept: Collection[str]
-) -> Iterator[_Rows]:
+def _old_rows(connection: Connection, old: _OldRuns) -> Iterator[_Rows]:
     finished_at = REQUESTS.c.finished_at
     is_done = REQUESTS.c.state == RequestState.DONE
-    yield _Rows(REQUESTS, [and_(is_done, finished_at > 0, finished_at < before.timestamp())])
+    is_in_scope = REQUESTS.c.repository.startswith(old.scope, autoescape=True)
+    is_old = and_(is_done, finished_at > 0, finished_at < old.before.timestamp(), is_in_scope)
+    yield _Rows(REQUESTS, [is_old])
     for table in RUN_TABLES:
-        yield _Rows(table, [and_(table.c.run < oldest_kept, table.c.run.not_in(kept))])
+        yield _Rows(table, old.conditions(table.c.run))
     open_conversations = {
         f"{row.repository}#{row.subject}"
         for row in connection.execute(
@@ -209,7 +237,9 @@ def _old_rows(
             )
         )
     }
-    entries = old_entries(connection, before, oldest_kept, kept, open_conversations)
+    entries = old_entries(
+        connection, old.before, old.oldest_kept, old.kept, open_conversations, old.scope
+    )
     yield _Rows(HISTORY, _batched_conditions(HISTORY.c.position, entries))
 
 
@@ -224,13 +254,19 @@ def _require_no_open_request(connection: Connection, repository: str) -> None:
         )
 
 
-def _runs_of(connection: Connection, repository: str) -> frozenset[str]:
-    """Return all runs of a repository that are known."""
+def _runs_of(connection: Connection, scope: str) -> frozenset[str]:
+    """Return all runs that are known of `owner/name`, or of all repositories of `owner/`."""
+
+    def is_in_scope(column: ColumnElement[str]) -> ColumnElement[bool]:
+        is_owner = scope.endswith("/")
+        return column.startswith(scope, autoescape=True) if is_owner else column == scope
+
     queries = [
-        select(table.c.run).where(table.c.repository == repository) for table in (RUNS, SPENDING)
+        select(table.c.run).where(is_in_scope(table.c.repository)) for table in (RUNS, SPENDING)
     ]
     listed = (run for query in queries for run in connection.scalars(query))
-    return frozenset(listed) | frozenset(runs_of_repository(connection, repository))
+    prefix = scope if scope.endswith("/") else f"{scope}#"
+    return frozenset(listed) | frozenset(runs_of_conversations(connection, prefix))
 
 
 def _rows_of_repository(repository: str, runs: Collection[str]) -> Iterator[_Rows]:
