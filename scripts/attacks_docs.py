@@ -118,6 +118,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/cli/test_connections.py",
         "tests/webhook/test_pages.py",
         "tests/webhook/test_page_access.py",
+        "tests/webhook/test_error_pages.py",
         "tests/webhook/test_run_index.py",
         "tests/webhook/test_request_queue.py",
         "tests/webhook/test_tenants.py",

@@ -32,6 +32,7 @@ from resolver.entrypoints.http_server import (
     log_to_stderr,
     server_settings,
 )
+from resolver.entrypoints.webhook.error_pages import add_error_pages
 from resolver.entrypoints.webhook.health import add_health
 from resolver.entrypoints.webhook.missed_deliveries import POLL_INTERVAL_SECONDS
 from resolver.entrypoints.webhook.stored_app import APP_FILE, store_app
@@ -150,7 +151,7 @@ def create_setup_app(setup: AppSetup, finished: Callable[[], None]) -> FastAPI:
     async def new(token: str = "", owner: str = "") -> HTMLResponse:
         """The page that creates the GitHub App, on a server that has none."""
         if not setup.is_setup_token(token):
-            raise HTTPException(404)
+            raise HTTPException(404, _WRONG_ADDRESS)
         try:
             return HTMLResponse(setup.render_page(owner), headers=headers)
         except UsageError as error:
@@ -165,12 +166,16 @@ def create_setup_app(setup: AppSetup, finished: Callable[[], None]) -> FastAPI:
             logger.error("the GitHub App was not set up: %s; %s", error.what, error.next_step)
             raise HTTPException(502, "the App was not set up; the reason is in the log") from None
         if install is None:
-            raise HTTPException(404)
+            raise HTTPException(404, _WRONG_ADDRESS)
         after.add_task(finished)
         page = render("trace/setup_done.html.j2", install=install, style=render(_STYLE))
         return HTMLResponse(page, headers=headers)
 
+    add_error_pages(app)
     return app
+
+
+_WRONG_ADDRESS = "open the address that `resolver serve` has written to its log"
 
 
 def needs_app(settings: Settings) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fastapi import FastAPI
 
 from resolver.config.settings import Settings
+from resolver.entrypoints.webhook.error_pages import add_error_pages
 from resolver.entrypoints.webhook.github_oauth import GitHubOAuth, GitHubUsers
 from resolver.entrypoints.webhook.login_pages import PageLogin, add_login_pages
 from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
@@ -56,6 +57,8 @@ class Site:
         if login is not None:
             add_login_pages(app, login)
             add_run_commands(app, pages, login, self.enqueue)
+        home = f"{self.public_url}/" if login is not None else ""
+        add_error_pages(app, home, login.login_url("/") if login is not None else "")
 
     def announce(self) -> None:
         """Write to the log where the operator finds the list of runs."""
