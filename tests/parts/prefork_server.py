@@ -187,7 +187,7 @@ def become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     try:
         killing_moments.arm(request.get("moment", {}))
         if sys.argv[1:] == ["-m", worker_child.__name__]:
-            worker_child.main()
+            worker_child.run_child_process()
         main()
     finally:
         os._exit(1)  # `main` leaves by itself; an exception has been printed by then

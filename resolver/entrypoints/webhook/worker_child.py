@@ -89,8 +89,8 @@ def run_child(channel: ParentChannel) -> None:
     threading.Event().wait()
 
 
-def main() -> None:
-    """Run the process."""
+def run_child_process() -> None:
+    """Execute requests until the parent ends this process. Exits with 2 if that is not possible."""
     try:
         run_child(ParentChannel())
     except ResolverError as error:
@@ -99,4 +99,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_child_process()
