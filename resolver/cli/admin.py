@@ -15,17 +15,14 @@ from resolver.config.run_settings import CostQuotas
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.entrypoints.webhook.admin import ListedRequest, ServerAdministration
-from resolver.entrypoints.webhook.owner_settings import (
-    choose_settings,
-    owner_of,
-    read_owner_settings,
-)
+from resolver.entrypoints.webhook.owner_settings import choose_settings, read_owner_settings
 from resolver.entrypoints.webhook.page_links import operator_url
 from resolver.entrypoints.webhook.purge import ServerPurge
 from resolver.entrypoints.webhook.request_queue import RequestState
 from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
+from resolver.models.repository import owner_of
 from resolver.runs.common import open_host
 from resolver.storage.blob_store import open_blob_store
 from resolver.storage.costs import SpendingLedger, SpendingTotal, is_cost_recorded

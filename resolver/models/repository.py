@@ -35,6 +35,11 @@ _TEMPLATE_SUFFIXES = {"", ".md", ".txt"}
 _FORM_SUFFIXES = {".md", ".yml", ".yaml"}
 
 
+def owner_of(repository: str) -> str:
+    """Return the login of the owner of a repository, `owner/name`, in lower case."""
+    return repository.partition("/")[0].lower()
+
+
 class Conventions(FrozenModel):
     """A repository's conventions.
 

@@ -31,6 +31,7 @@ from sqlalchemy import (
 
 from resolver.config.retries import RetryPolicy
 from resolver.errors import OverBudget
+from resolver.models.repository import owner_of
 from resolver.storage.database import (
     DATABASE_RETRIES,
     ServerDatabase,
@@ -88,16 +89,6 @@ class SpendingTotal:
 
 
 @dataclass(frozen=True)
-class _LimitUsage:
-    """The use of a limit: US dollars spent and reserved, and the number of replies of unknown
-    price."""
-
-    spent: float
-    reserved: float
-    unpriced: int
-
-
-@dataclass(frozen=True)
 class _Quota:
     """A limit of `cost_quotas` for the runs of a period.
 
@@ -116,15 +107,18 @@ class _Quota:
 
 @dataclass(frozen=True)
 class _QuotaUsage:
-    """A quota and what other runs have used of it."""
+    """What other runs have used of a quota: US dollars spent and reserved, and the number of
+    replies of unknown price."""
 
     quota: _Quota
-    usage: _LimitUsage
+    spent: float
+    reserved: float
+    unpriced: int
 
     @property
     def left(self) -> float:
         """US dollars that are left."""
-        return self.quota.limit - self.usage.spent - self.usage.reserved
+        return self.quota.limit - self.spent - self.reserved
 
 
 class SpendingLedger:
@@ -179,7 +173,7 @@ class SpendingLedger:
             _lock(connection)
             existing_day = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
             usages = [
-                _QuotaUsage(quota, _read_usage(connection, now, is_other_run, *quota.conditions))
+                _read_usage(connection, now, quota, is_other_run)
                 for quota in _quotas(repository, bounds, now)
             ]
             tightest = min(usages, key=lambda usage: usage.left, default=None)
@@ -272,14 +266,17 @@ def _lock(connection: Connection) -> None:
         connection.execute(text(f"LOCK TABLE {SPENDING.name} IN SHARE ROW EXCLUSIVE MODE"))
 
 
-def _read_usage(connection: Connection, now: datetime, *conditions: Any) -> _LimitUsage:
-    """Return the use by the rows that match all of the conditions."""
+def _read_usage(
+    connection: Connection, now: datetime, quota: _Quota, is_other_run: ColumnElement[bool]
+) -> _QuotaUsage:
+    """Return the use of a quota by other runs."""
     table = SPENDING.c
     unspent = case((table.reserved > table.cost, table.reserved - table.cost), else_=0.0)
     reserved = case((table.until > now.timestamp(), unspent), else_=0.0)
-    sums = (func.sum(table.cost), func.sum(reserved), func.sum(table.unpriced))
-    cost, total_reserved, unpriced = connection.execute(select(*sums).where(*conditions)).one()
-    return _LimitUsage(cost or 0.0, total_reserved or 0.0, unpriced or 0)
+    sums = select(func.sum(table.cost), func.sum(reserved), func.sum(table.unpriced))
+    row = connection.execute(sums.where(is_other_run, *quota.conditions)).one()
+    cost, total_reserved, unpriced = row
+    return _QuotaUsage(quota, cost or 0.0, total_reserved or 0.0, unpriced or 0)
 
 
 def _write(connection: Connection, run: str, exists: bool, values: dict[str, Any]) -> None:
@@ -306,7 +303,7 @@ def _quotas(repository: str, bounds: SpendingBounds, now: datetime) -> Iterator[
             (in_month, table.repository == repository),
         )
     if bounds.owner_month is not None:
-        owner = repository.partition("/")[0]
+        owner = owner_of(repository)
         yield _Quota(
             "owner_month",
             bounds.owner_month,
@@ -326,9 +323,9 @@ def _quotas(repository: str, bounds: SpendingBounds, now: datetime) -> Iterator[
         )
 
 
-def _over_budget_error(tightest: _QuotaUsage) -> OverBudget:
+def _over_budget_error(usage: _QuotaUsage) -> OverBudget:
     """Return the error that says which limit is used up, and when there is budget again."""
-    quota, usage = tightest.quota, tightest.usage
+    quota = usage.quota
     reserved_note = (
         f" (${usage.reserved:.2f} more is reserved for runs in progress)" if usage.reserved else ""
     )

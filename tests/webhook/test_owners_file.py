@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from resolver.entrypoints.webhook.owners_file import MIN_AGE_SECONDS, OwnersFile
+from resolver.config.settings import load_settings
+from resolver.entrypoints.webhook.owners_file import MIN_AGE_SECONDS, LearnSecret, OwnersFile
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
 from resolver.security.redaction import IssuedTokens, Redactor
@@ -32,9 +33,11 @@ class Written:
         os.utime(new, (self.time, self.time))
         new.replace(self.path)
 
-    def open(self) -> OwnersFile:
+    def open(self, learn_secret: LearnSecret | None = None) -> OwnersFile:
         environment = {**ENVIRONMENT, "RESOLVER_OWNERS_FILE": str(self.path)}
-        return OwnersFile({}, environment, self.secrets.append, lambda: self.time)
+        settings = load_settings({}, environment)
+        learn_secret = learn_secret or self.secrets.append
+        return OwnersFile(settings, {}, environment, learn_secret, lambda: self.time)
 
 
 @pytest.fixture
@@ -122,10 +125,7 @@ def test_a_server_does_not_start_with_a_faulty_file(written: Written) -> None:
 def test_a_key_that_is_written_later_is_redacted(written: Written) -> None:
     """A key is written into the file while the server runs: it is redacted like the others."""
     issued = IssuedTokens()
-    environment = {**ENVIRONMENT, "RESOLVER_OWNERS_FILE": str(written.path)}
-    owners = OwnersFile(
-        {}, environment, lambda secret: issued.add(secret, None, utc_now()), lambda: written.time
-    )
+    owners = written.open(lambda secret: issued.add(secret, None, utc_now()))
     redactor = Redactor([], issued)
     written.write(SECOND)
     written.time += MIN_AGE_SECONDS

@@ -19,6 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from resolver.entrypoints.webhook.request_queue import RequestState
 from resolver.entrypoints.webhook.request_table import REQUESTS
 from resolver.errors import ResolverError
+from resolver.models.repository import owner_of
 from resolver.models.run import Trigger
 from resolver.runs.common import run_id
 from resolver.runs.output import REQUEST
@@ -38,8 +39,7 @@ PURGES = Table(
     Column("before", Float, nullable=False),
 )
 """What was purged. repository: in lower case, `owner/name`, or `owner/` for all of an owner; "" for
-all. before: end of the newest run that was
-purged (seconds since 1970)."""
+all. before: end of the newest run that was purged (seconds since 1970)."""
 
 OPEN_STATES = tuple(state for state in RequestState if state is not RequestState.DONE)
 
@@ -88,7 +88,7 @@ def purged_folders(
             yield path
         elif len(purges) > ("" in purges):
             repository = _repository_of(path)
-            owner = f"{repository.partition('/')[0]}/"
+            owner = f"{owner_of(repository)}/"
             last = ended if ended is not None else _changed_at(path / REQUEST)
             is_purged = last is not None and last < purges.get(repository, 0.0)
             if is_purged or (ended is not None and ended < purges.get(owner, 0.0)):

@@ -12,6 +12,7 @@ from resolver.config.bounded_yaml import read_yaml
 from resolver.config.setting_names import RENAMED, name_faults
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import UsageError
+from resolver.models.repository import owner_of
 
 SERVER_WIDE = frozenset(
     {
@@ -62,11 +63,6 @@ def choose_settings(
 ) -> Settings:
     """Return the settings of a repository's owner, or else those of the server."""
     return owners.get(owner_of(repository), settings)
-
-
-def owner_of(repository: str) -> str:
-    """Return the login of a repository's owner in lower case."""
-    return repository.partition("/")[0].lower()
 
 
 def read_owner_settings(file: str) -> OwnerSettings:

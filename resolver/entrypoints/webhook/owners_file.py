@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from resolver.config.settings import Settings, load_settings
+from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.owner_settings import (
     OwnerSettings,
     choose_settings,
@@ -43,13 +43,14 @@ class OwnersFile:
     If something in a changed file is wrong, the settings before the change stay, and the log says
     so once. Active runs keep the settings with which they started.
 
-    options, environment: sources of the settings, of which those of the server name the file.
+    settings: those of the server, which name the file. options, environment: their sources.
     learn_secret: is called with each secret in the file before anything can use it. clock: seconds
     since 1970. Raises UsageError if the file can't be used.
     """
 
     def __init__(
         self,
+        settings: Settings,
         options: Mapping[str, Any],
         environment: Mapping[str, str],
         learn_secret: LearnSecret,
@@ -57,8 +58,7 @@ class OwnersFile:
     ) -> None:
         self._options, self._environment = options, environment
         self._learn_secret, self._clock = learn_secret, clock
-        self._server_settings = load_settings(options, environment)
-        self._path = self._server_settings.server.owners_file
+        self._server_settings, self._path = settings, settings.server.owners_file
         self._lock = threading.Lock()
         self._reading = self._read(_version_of(self._path))
 
@@ -96,8 +96,7 @@ class OwnersFile:
 
     def _is_complete(self, version: _Version | None) -> bool:
         """Return False for a file that may still be written."""
-        age = self._clock() - (0 if version is None else version[2] / 1e9)
-        return not 0 <= age < MIN_AGE_SECONDS
+        return version is None or not 0 <= self._clock() - version[2] / 1e9 < MIN_AGE_SECONDS
 
     def _read(self, version: _Version | None) -> _Reading:
         owners = read_owner_settings(self._path)

@@ -173,7 +173,8 @@ def open_process(
     blobs = _open_blobs(settings, url, environment)
     options = {**options, **app_login(settings, machine)}
     settings = load_settings(options, environment)
-    owners = OwnersFile(options, environment, partial(_redact_always, machine.tokens.issued_tokens))
+    redact = partial(_redact_always, machine.tokens.issued_tokens)
+    owners = OwnersFile(settings, options, environment, redact)
     termination = _TerminationHandler(folder, is_child)
     # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
     tempfile.tempdir = str(folder.empty_scratch())
@@ -323,6 +324,7 @@ def _checked_settings(options: Mapping[str, Any], environment: Mapping[str, str]
             "there is no GitHub token",
             "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
         )
+    # Before the database is migrated; `OwnersFile` reads the file with Resolver's own login.
     read_owner_settings(settings.server.owners_file).load_all(options, environment)
     return settings
 

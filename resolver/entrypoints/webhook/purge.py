@@ -256,17 +256,13 @@ def _require_no_open_request(connection: Connection, repository: str) -> None:
 
 def _runs_of(connection: Connection, scope: str) -> frozenset[str]:
     """Return all runs that are known of `owner/name`, or of all repositories of `owner/`."""
-
-    def is_in_scope(column: ColumnElement[str]) -> ColumnElement[bool]:
-        is_owner = scope.endswith("/")
-        return column.startswith(scope, autoescape=True) if is_owner else column == scope
-
-    queries = [
-        select(table.c.run).where(is_in_scope(table.c.repository)) for table in (RUNS, SPENDING)
-    ]
-    listed = (run for query in queries for run in connection.scalars(query))
-    prefix = scope if scope.endswith("/") else f"{scope}#"
-    return frozenset(listed) | frozenset(runs_of_conversations(connection, prefix))
+    is_owner = scope.endswith("/")
+    listed = runs_of_conversations(connection, scope if is_owner else f"{scope}#")
+    for table in (RUNS, SPENDING):
+        name = table.c.repository
+        is_in_scope = name.startswith(scope, autoescape=True) if is_owner else name == scope
+        listed += connection.scalars(select(table.c.run).where(is_in_scope))
+    return frozenset(listed)
 
 
 def _rows_of_repository(repository: str, runs: Collection[str]) -> Iterator[_Rows]:
