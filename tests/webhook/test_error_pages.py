@@ -8,12 +8,16 @@ from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
 
 from resolver.entrypoints.webhook.error_pages import add_error_pages
+from resolver.entrypoints.webhook.login_pages import PageLogin
 from resolver.entrypoints.webhook.outcomes import OutcomeStore
 from resolver.entrypoints.webhook.page_headers import site_headers
+from resolver.entrypoints.webhook.page_readers import ReaderAccess
+from resolver.entrypoints.webhook.page_sessions import SealedCookies
 from resolver.entrypoints.webhook.site import Site
 from resolver.storage.database import ServerDatabase, parse_database_url
 from resolver.storage.run_folders import LocalRunFolders
 from resolver.storage.run_index import RunIndex
+from tests.webhook.test_page_access import Users
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 BASE = "https://resolver.example.org"
@@ -36,7 +40,8 @@ def client() -> Iterator[TestClient]:
     async def defect() -> None:
         raise ZeroDivisionError("/srv/secret-path")
 
-    add_error_pages(app, f"{BASE}/", f"{BASE}/login?path=%2F")
+    users = Users()
+    add_error_pages(app, PageLogin(users, ReaderAccess(users), SealedCookies("secret"), BASE))
     with TestClient(app, BASE, raise_server_exceptions=False) as made:
         yield made
 

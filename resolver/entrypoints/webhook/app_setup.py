@@ -6,8 +6,6 @@ GitHub, which redirects the browser back with a code. The state in that redirect
 the person who opened the page, and is valid once.
 """
 
-import base64
-import hashlib
 import hmac
 import json
 import logging
@@ -35,6 +33,7 @@ from resolver.entrypoints.http_server import (
 from resolver.entrypoints.webhook.error_pages import add_error_pages
 from resolver.entrypoints.webhook.health import add_health
 from resolver.entrypoints.webhook.missed_deliveries import POLL_INTERVAL_SECONDS
+from resolver.entrypoints.webhook.page_headers import page_headers, static_page_policy
 from resolver.entrypoints.webhook.stored_app import APP_FILE, store_app
 from resolver.errors import ForgeError, ResolverError, UsageError
 from resolver.github.client.app_manifest import (
@@ -139,12 +138,9 @@ def create_setup_app(setup: AppSetup, finished: Callable[[], None]) -> FastAPI:
     app = FastAPI(title="Resolver setup", docs_url=None, redoc_url=None, openapi_url=None)
     add_health(app, None)
     headers = {
-        "Content-Security-Policy": _policy(setup.github),
-        "X-Robots-Tag": "noindex, nofollow",
+        **page_headers(static_page_policy(_STYLE, setup.github)),
         # GitHub gets the origin of the page, but not the token in its address.
         "Referrer-Policy": "strict-origin",
-        "Cache-Control": "no-store",
-        "X-Content-Type-Options": "nosniff",
     }
 
     @app.get("/app/new")
@@ -233,11 +229,3 @@ def delivery_poll_seconds(settings: Settings, machine: RunHost) -> float:
 def _local_address(listening: socket.socket) -> str:
     """Return HOST:PORT for a browser on this machine."""
     return address_of(listening).replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:")
-
-
-def _policy(github: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(render(_STYLE).encode()).digest()).decode()
-    return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
-        f"form-action {github}; frame-ancestors 'none'"
-    )

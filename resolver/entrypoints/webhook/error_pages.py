@@ -8,24 +8,23 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
 from resolver.config.templates import render
+from resolver.entrypoints.webhook.login_pages import PageLogin
 from resolver.entrypoints.webhook.page_headers import site_headers
+from resolver.entrypoints.webhook.run_list_pages import SiteLinks
 
 ERROR_PAGE = "site/error.html.j2"
 
 
-def add_error_pages(app: FastAPI, home: str = "", login_url: str = "") -> None:
-    """Add the pages to `app`.
-
-    home: address of the list of runs; "" if it can't be opened without a key. login_url: where
-    people log in; "" without a login.
-    """
+def add_error_pages(app: FastAPI, login: PageLogin | None = None) -> None:
+    """Add the pages to `app`. login: None if the lists can only be opened with a key."""
     headers = site_headers()
+    site = None if login is None else SiteLinks(login.public_url)
+    login_url = "" if login is None else login.login_url("/")
 
     def page(status: int, detail: str) -> str:
         # Starlette puts the status's name in place of a missing detail.
-        is_silent = detail == HTTPStatus(status).phrase
-        shown = "" if is_silent else detail
-        return render(ERROR_PAGE, status=status, detail=shown, home=home, login_url=login_url)
+        shown = "" if detail == HTTPStatus(status).phrase else detail
+        return render(ERROR_PAGE, status=status, detail=shown, site=site, login_url=login_url)
 
     @app.exception_handler(HTTPException)
     async def show_error(request: Request, error: HTTPException) -> Response:

@@ -4,8 +4,6 @@ Anybody with the link may read it. `resolver outcomes` prints the link where the
 are. With `&format=json` the answer is the same JSON that the command prints.
 """
 
-import base64
-import hashlib
 import hmac
 from typing import Annotated
 
@@ -23,6 +21,7 @@ from resolver.entrypoints.webhook.openapi import (
     requires,
 )
 from resolver.entrypoints.webhook.outcomes import OutcomeStore, StoredOutcomes
+from resolver.entrypoints.webhook.page_headers import page_headers, static_page_policy
 from resolver.entrypoints.webhook.page_links import outcome_page_key
 from resolver.errors import ResolverError
 from resolver.outcomes.report import outcome_report
@@ -37,25 +36,10 @@ def render_outcome_page(stored: StoredOutcomes) -> str:
     return render("trace/outcomes.html.j2", report=report, style=render(_STYLE))
 
 
-def outcome_page_policy() -> str:
-    """Return the Content-Security-Policy of the page: its own style and nothing else."""
-    digest = base64.b64encode(hashlib.sha256(render(_STYLE).encode()).digest()).decode()
-    return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
-    )
-
-
 def add_outcome_pages(app: FastAPI, store: OutcomeStore, secret: str) -> None:
     """Add the route to `app`. A wrong key and an unknown repository get the same answer."""
     limiter = CapacityLimiter(1)
-    headers = {
-        "Content-Security-Policy": outcome_page_policy(),
-        "X-Robots-Tag": "noindex, nofollow",
-        "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-store",
-        "X-Content-Type-Options": "nosniff",
-    }
+    headers = page_headers(static_page_policy(_STYLE, "'none'"))
 
     def answer(repository: str, as_json: bool) -> Response:
         stored = store.get(repository)

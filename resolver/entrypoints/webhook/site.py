@@ -57,8 +57,7 @@ class Site:
         if login is not None:
             add_login_pages(app, login)
             add_run_commands(app, pages, login, self.enqueue)
-        home = f"{self.public_url}/" if login is not None else ""
-        add_error_pages(app, home, login.login_url("/") if login is not None else "")
+        add_error_pages(app, login)
 
     def announce(self) -> None:
         """Write to the log where the operator finds the list of runs."""
