@@ -107,6 +107,7 @@ def render_html(
     diff: str = "",
     live: LiveStream | None = None,
     controls: RunControls | None = None,
+    list_url: str = "",
 ) -> str:
     """Return trace.html.
 
@@ -116,6 +117,7 @@ def render_html(
     notices: sentences about the page itself for its reader, in plain text.
     diff: the change that the run ended with, as `git diff` prints it.
     live: for the page of a run in progress, which then asks its server for new steps.
+    list_url: address of the page that lists all runs; "" for no link to it.
     """
     view = build_view(events)
     code = CodeHighlighter()
@@ -126,6 +128,7 @@ def render_html(
         refresh=refresh,
         live=live,
         controls=controls,
+        list_url=list_url,
         request=writer.prose(view.header.request),
         final_message=writer.prose(view.header.closing),
         changes=changes,
@@ -260,6 +263,7 @@ class TracePage:
     policy: the Content-Security-Policy.
     refresh: seconds after which a browser without JavaScript reloads the page; 0 for never.
     live, controls: for the page of a run in progress.
+    list_url: address of the page that lists all runs; "" for no link to it.
     request, final_message: the request and the agent's final message as HTML.
     changes: the change that the run ended with.
     """
@@ -268,6 +272,7 @@ class TracePage:
     refresh: int
     live: LiveStream | None
     controls: RunControls | None
+    list_url: str
     request: Markup
     final_message: Markup
     changes: tuple[HtmlFileDiff, ...]

@@ -184,7 +184,9 @@ def test_a_person_logs_in_and_sees_the_runs_of_their_repositories_only(served: S
     assert "key=" not in page, "a person's links have no key to pass on"
     assert served.get("/?repository=octo/secret").text.count("octo/secret") == 1, "the filter"
     assert "octo/secret" not in served.get("/costs").text
-    assert served.get(f"/runs/{OWN}").status_code == 200
+    page = served.get(f"/runs/{OWN}")
+    assert page.status_code == 200
+    assert f'<a href="{BASE}/">All runs</a>' in page.text
     answer = served.client.post("/logout", follow_redirects=False)
     assert answer.status_code == 303 and served.get("/").status_code == 303
 

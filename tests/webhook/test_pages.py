@@ -159,6 +159,7 @@ def test_the_page_shows_what_the_log_says_so_far(served: Served) -> None:
     assert page.status == 200 and "parse_date crashes on two-digit years" in page.body
     assert '<meta http-equiv="refresh" content="10">' in page.body
     assert "The run is in progress" in page.body
+    assert "All runs" not in page.body  # a list that needs a login which there is not
     served.write(realistic(), ended=True)
     page = served.page()
     assert 'http-equiv="refresh"' not in page.body and "in progress" not in page.body

@@ -96,6 +96,8 @@ class Pages:
         self._folders = folders
         self._secret = secret
         self.login = login
+        # Without a login, only the operator's link opens the list.
+        self._list_url = "" if login is None else f"{login.public_url}/"
         self.live = LiveRuns(folders, follow_seconds)
         self._cache: OrderedDict[str, tuple[_Stamp, str]] = OrderedDict()
         self._lock = Lock()
@@ -151,12 +153,12 @@ class Pages:
         sent = sent if sent in {"stop", "pause", "resume", "message"} else ""
         controls = None if stamp.ended else self._controls(run, reader)
         if controls is not None or sent:
-            return _render(folder / EVENTS, stamp, controls, sent)
+            return self._render(folder / EVENTS, stamp, controls, sent)
         with self._lock:
             cached = self._cache.get(run)
         if cached is not None and cached[0] == stamp:
             return cached[1]
-        html = _render(folder / EVENTS, stamp)
+        html = self._render(folder / EVENTS, stamp)
         with self._lock:
             self._cache[run] = (stamp, html)
             self._cache.move_to_end(run)
@@ -170,6 +172,32 @@ class Pages:
         action = f"{self.login.public_url}/runs/{run}/commands"
         token = form_token(reader.session, run)
         return RunControls(action, token, new_form_id(), reader.session.login)
+
+    def _render(
+        self, log: Path, stamp: _Stamp, controls: RunControls | None = None, sent: str = ""
+    ) -> str:
+        window = LogWindow(log)
+        try:
+            window.read()
+        except (LogError, OSError):
+            window = LogWindow(log)
+        notices: Sequence[str] = page_notices(
+            bool(window.events), stamp.ended, window.skipped, window.unread
+        )
+        if sent:
+            notices = (*render("trace/sent.txt.j2", command=sent).splitlines(), *notices)
+        if stamp.ended:
+            diff = read_diff(log.parent / PATCH)
+            return render_html(window.events, notices=notices, diff=diff, list_url=self._list_url)
+        live = LiveStream(window.last_id, window.start)
+        return render_html(
+            window.events,
+            REFRESH_SECONDS,
+            notices,
+            live=live,
+            controls=controls,
+            list_url=self._list_url,
+        )
 
     @staticmethod
     def _stamp(folder: Path) -> _Stamp:
@@ -283,20 +311,3 @@ def parse_number(text: str) -> int | None:
     """Return the number of an event or a position; None if the text is none."""
     is_number = text.isascii() and text.isdigit() and len(text) <= 12
     return min(int(text), MAX_EVENT_ID) if is_number else None
-
-
-def _render(log: Path, stamp: _Stamp, controls: RunControls | None = None, sent: str = "") -> str:
-    window = LogWindow(log)
-    try:
-        window.read()
-    except (LogError, OSError):
-        window = LogWindow(log)
-    notices: Sequence[str] = page_notices(
-        bool(window.events), stamp.ended, window.skipped, window.unread
-    )
-    if sent:
-        notices = (*render("trace/sent.txt.j2", command=sent).splitlines(), *notices)
-    if stamp.ended:
-        return render_html(window.events, notices=notices, diff=read_diff(log.parent / PATCH))
-    live = LiveStream(window.last_id, window.start)
-    return render_html(window.events, REFRESH_SECONDS, notices, live=live, controls=controls)
