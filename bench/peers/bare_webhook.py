@@ -76,5 +76,4 @@ if __name__ == "__main__":
         port=port,
         log_level="warning",
         access_log=False,
-        http="h11",
     )

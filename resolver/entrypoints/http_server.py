@@ -1,18 +1,17 @@
 """Helpers of the entry points that serve HTTP: protocol, socket, web server settings and logging.
 
-The HTTP protocol is uvicorn's with a timeout for the head of a request and a limit on open
-connections.
+The HTTP protocol is uvicorn's with limits on the head of a request and on open connections.
 """
 
 import asyncio
 import logging
 import resource
 import socket
+from enum import Enum, auto
 from typing import Any
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from resolver.entrypoints.log_format import LogFormat, formatter_of
 from resolver.errors import UsageError
@@ -30,28 +29,41 @@ MAX_HEAD_BYTES = 32_768
 cookie of its session."""
 
 
-class BoundedConnection(H11Protocol):
+class Awaited(Enum):
+    """What a client has to send next. NOTHING: its request is complete, the response is not."""
+
+    HEAD = auto()
+    BODY = auto()
+    NOTHING = auto()
+
+
+class BoundedConnection(HttpToolsProtocol):
     """A connection that is closed if it sends no request, so that it does not keep others out.
 
     uvicorn limits how long a connection may be idle after a response, but not how long the first
-    request, or one that is sent byte by byte, may take (a slow loris attack). When more than half
-    of `limit_concurrency` connections are open, the oldest one without a request is closed for a
-    new one.
+    request, or one that is sent byte by byte, may take (a slow loris attack), nor the size of a
+    request's head. When more than half of `limit_concurrency` connections are open, the oldest one
+    without a request is closed for a new one.
     """
 
     head_seconds = HEAD_SECONDS
-    replaceable: frozenset[Any] = frozenset({h11.IDLE})
-    """States of the client in which its connection may be closed for a new one."""
+    replaceable: frozenset[Awaited] = frozenset({Awaited.HEAD})
+    """What a connection waits for when it may be closed for a new one."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._head_timer: asyncio.TimerHandle | None = None
         self._opened_at = 0.0
+        self._is_in_body = False
+        self._head_bytes = 0
 
     @property
-    def is_replaceable(self) -> bool:
-        """True if the connection may be closed for a new one."""
-        return self.conn.their_state in self.replaceable
+    def awaited(self) -> Awaited:
+        """What the client has to send next."""
+        if self._is_in_body:
+            return Awaited.BODY
+        is_answered = self.cycle is None or self.cycle.response_complete
+        return Awaited.HEAD if is_answered else Awaited.NOTHING
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -60,8 +72,20 @@ class BoundedConnection(H11Protocol):
         self._close_oldest()
 
     def data_received(self, data: bytes) -> None:
+        self._head_bytes += 0 if self._is_in_body else len(data)
         super().data_received(data)
+        if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.logger.warning("Invalid HTTP request received: its head is too large.")
+            self.send_400_response("The head of the request is too large.")
         self._update_head_timer()
+
+    def on_headers_complete(self) -> None:
+        self._is_in_body, self._head_bytes = True, 0
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._is_in_body, self._head_bytes = False, 0
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()  # may continue with a pipelined request
@@ -76,7 +100,7 @@ class BoundedConnection(H11Protocol):
 
         There is no timer either while uvicorn's own timer for idle connections is set.
         """
-        awaits_head = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+        awaits_head = self.awaited is Awaited.HEAD and not self.transport.is_closing()
         if not awaits_head or self.timeout_keep_alive_task is not None:
             self._unset_head_timer()
         elif self._head_timer is None:
@@ -92,8 +116,8 @@ class BoundedConnection(H11Protocol):
         # there is enough time for that.
         limit = (self.limit_concurrency or 0) // 2
         while limit and len(self.connections) > limit:
-            others = (c for c in self.connections if c is not self)
-            waiting = [c for c in others if isinstance(c, BoundedConnection) and c.is_replaceable]
+            others = (c for c in self.connections if isinstance(c, BoundedConnection))
+            waiting = [c for c in others if c is not self and c.awaited in self.replaceable]
             if not waiting:
                 return
             oldest = min(waiting, key=lambda connection: connection._opened_at)
@@ -104,7 +128,7 @@ class BoundedConnection(H11Protocol):
 class ShortRequestConnection(BoundedConnection):
     """For a server whose requests are short: one whose body is incomplete makes room as well."""
 
-    replaceable = frozenset({h11.IDLE, h11.SEND_BODY})
+    replaceable = frozenset({Awaited.HEAD, Awaited.BODY})
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -159,7 +183,6 @@ def server_settings(
         ws="none",
         lifespan="off",
         limit_concurrency=connections,
-        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         **more,
     )
 

@@ -95,6 +95,26 @@ def test_a_body_may_take_longer_than_a_head(impatient: Served) -> None:
         assert status(slow) == 200
 
 
+def test_requests_that_are_sent_at_once_are_answered_in_order(impatient: Served) -> None:
+    last = HEAD.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    with impatient.connect((HEAD + b"{}") * 2 + last + b"{}") as connection:
+        answers = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert answers.count(b"HTTP/1.1 200 OK") == 3
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("first", [b"", HEAD + b"{}"])
+def test_a_head_without_end_is_refused_wherever_it_begins(first: bytes) -> None:
+    """A head has no end: it is refused, as the first of its connection and behind a request."""
+    served = Served(BoundedConnection)
+    try:
+        with served.connect(first + HEAD[:-2]) as connection, suppress(ConnectionError):
+            while True:  # until the server closes the connection
+                connection.sendall(b"X: y\r\n" * 100)
+    finally:
+        served.close()
+
+
 @pytest.mark.attack
 def test_heads_without_end_are_refused_while_requests_are_answered(
     caplog: pytest.LogCaptureFixture,

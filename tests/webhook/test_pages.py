@@ -68,7 +68,7 @@ class Served:
         self.port: int = listening.getsockname()[1]
         shown = partial(add_pages, pages=Pages(LocalRunFolders(folder), SECRET))
         app = create_webhook_app(SECRET, lambda *_: "", pages=shown if pages else None)
-        config = uvicorn.Config(app, log_config=None, http="h11", ws="none", lifespan="off")
+        config = uvicorn.Config(app, log_config=None, ws="none", lifespan="off")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, args=([listening],))
         self.thread.start()

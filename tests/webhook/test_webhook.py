@@ -40,7 +40,6 @@ class App:
                 SECRET, self._accept, seconds, check=self._ready, count=self.results.append
             ),
             log_config=None,
-            http="h11",
             ws="none",
             lifespan="off",
         )
