@@ -17,6 +17,7 @@ from resolver.entrypoints.webhook.data_folder import RUNS_PROCESS, DataFolder, l
 from resolver.entrypoints.webhook.metrics import Observation, ServerMetrics
 from resolver.entrypoints.webhook.request_queue import Backlog
 from resolver.entrypoints.webhook.worker_supervisor import (
+    CHILD_NICENESS,
     CHILD_VARIABLE,
     LEASE_LOST_EXIT,
     WorkerState,
@@ -214,6 +215,7 @@ def test_a_child_gets_its_configuration_and_wakes_and_its_messages_are_read() ->
     until(lambda: observed)
     assert observed == [Observation(metric="runs", label="finished")]
     pid = supervisor.pid
+    assert os.getpriority(os.PRIO_PROCESS, pid) >= CHILD_NICENESS
     supervisor.stop(10)
     assert supervisor.restarts == 0 and not Path(f"/proc/{pid}").exists()
     supervisor.wake()  # of no child

@@ -27,6 +27,10 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 
 CHILD_MODULE = "resolver.entrypoints.webhook.worker_child"
 
+CHILD_NICENESS = 5
+"""The niceness of the child, and with it of its threads and processes, if that of the server is not
+higher."""
+
 CHILD_VARIABLE = "TEST_CHILD_PROGRAM"
 """Environment variable with the program that starts the child in place of the Python interpreter,
 for tests. It is no setting."""
@@ -204,6 +208,11 @@ class WorkerSupervisor:
                 return None
             self._process = process
             assert process.stdin is not None
+            with suppress(OSError):
+                # Deliveries go before runs: GitHub waits 10 seconds for an answer, and the child's
+                # imports alone take seconds of processor time.
+                niceness = max(CHILD_NICENESS, os.getpriority(os.PRIO_PROCESS, 0))
+                os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
             with suppress(OSError):
                 process.stdin.write(config)
             # Nobody waits for a child that does not read: one byte in the pipe is enough.
