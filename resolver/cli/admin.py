@@ -1,7 +1,6 @@
 """`resolver admin`: shows and changes what a server has stored, also while it is running."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,13 +10,13 @@ from typing import Any
 
 import click
 
-from resolver.config.run_settings import CostQuotas
+from resolver.config.run_settings import CostQuotas, parse_age
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.entrypoints.webhook.admin import ListedRequest, ServerAdministration
 from resolver.entrypoints.webhook.owner_settings import choose_settings, read_owner_settings
 from resolver.entrypoints.webhook.page_links import operator_url
-from resolver.entrypoints.webhook.purge import ServerPurge
+from resolver.entrypoints.webhook.purge import Retention, ServerPurge
 from resolver.entrypoints.webhook.request_queue import RequestState
 from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.errors import UsageError
@@ -31,9 +30,6 @@ from resolver.storage.note_table import NoteTable
 from resolver.trace.plain import for_terminal
 
 STATES = ("open", "waiting", "deferred", "working", "done")
-
-_AGE = re.compile(r"([1-9][0-9]{0,4})([dw])")
-_DAYS = {"d": 1, "w": 7}
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -159,28 +155,30 @@ def purge_command(
 ) -> int:
     """Remove old runs and finished requests, or everything of a repository.
 
-    With --older-than, costs, outcomes, notes and everything of a request that is not done are
+    Old is what is older than --older-than; without it, than the setting `retention`, which owners
+    can have for themselves. Costs, outcomes, notes and everything of a request that is not done are
     kept. The age of a request that an older release has finished counts from the first purge on.
     With --owner, nothing of other owners is removed.
     With --repository, costs, outcomes, notes and unfinished requests are removed as well.
     """
-    if bool(older_than) == bool(repository):
-        raise UsageError("it is not clear what to purge", "give --older-than or --repository")
-    if owner and (repository or "/" in owner):
+    if repository and (older_than or owner):
         raise UsageError(
-            "--owner is the login of an account, and limits --older-than",
-            "write it like --older-than 30d --owner LOGIN",
+            "--repository removes all of a repository, of any age",
+            "give it alone, or write --older-than 30d --owner LOGIN",
         )
+    if "/" in owner:
+        raise UsageError("--owner is the login of an account", "write it like --owner LOGIN")
     settings = load_settings({}, environment)
     _require_database(settings)
+    retention = None if repository else _retention(settings, environment, older_than, owner)
     url = parse_database_url(settings.server.database_url, to_write=False)
     blobs = open_blob_store(settings.server.blob_store, url, environment)
     purge = ServerPurge(url, Path(settings.server.data_dir), blobs, dry_run)
     try:
         purged = (
-            purge.purge_repository(repository, utc_now())
-            if repository
-            else purge.purge_old(_parse_age(older_than), utc_now(), owner)
+            purge.purge_by_retention(retention, utc_now())
+            if retention
+            else purge.purge_repository(repository, utc_now())
         )
     finally:
         purge.close()
@@ -188,11 +186,30 @@ def purge_command(
     return 0
 
 
-def _parse_age(text: str) -> timedelta:
-    matched = _AGE.fullmatch(text)
-    if not matched:
-        raise UsageError(f"{text!r} is not an age", "write it like 30d or 8w")
-    return timedelta(days=int(matched[1]) * _DAYS[matched[2]])
+def _retention(
+    settings: Settings, environment: Mapping[str, str], older_than: str, owner: str
+) -> Retention:
+    """Return the ages at which runs are removed. Raises UsageError if there are none."""
+    if older_than:
+        try:
+            age = parse_age(older_than)
+        except ValueError as error:
+            raise UsageError(str(error), "write it like --older-than 30d") from None
+        return Retention(None, {owner.lower(): age}) if owner else Retention(age, {})
+    configured = read_owner_settings(settings.server.owners_file).load_all({}, environment)
+    default, owners = _age_in(settings), {name: _age_in(own) for name, own in configured.items()}
+    if owner:
+        default, owners = None, {owner.lower(): owners.get(owner.lower(), default)}
+    if not any((default, *owners.values())):
+        raise UsageError(
+            "it is not clear what to purge",
+            "give --older-than or --repository, or set RESOLVER_RETENTION",
+        )
+    return Retention(default, owners)
+
+
+def _age_in(settings: Settings) -> timedelta | None:
+    return parse_age(settings.retention) if settings.retention else None
 
 
 @command.command("notes")

@@ -1,6 +1,7 @@
 """Settings of a run's limits and sandbox, of quotas and of the webhook server."""
 
 import re
+from datetime import timedelta
 from typing import ClassVar, Literal
 from urllib.parse import unquote
 
@@ -9,6 +10,28 @@ from pydantic import SecretStr, field_validator
 from resolver.config.allowed_hosts import AllowList
 from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
 from resolver.config.image_reference import ImagePattern
+
+MIN_AGE = timedelta(days=4)
+"""Minimum age of what is purged. GitHub redelivers for three days, and a redelivery must find its
+request."""
+
+_AGE = re.compile(r"([1-9][0-9]{0,4})([dw])")
+_DAYS = {"d": 1, "w": 7}
+
+
+def parse_age(text: str) -> timedelta:
+    """Return the age that a text like `30d` or `8w` means. Raises ValueError if it is none, or too
+    short for a purge."""
+    matched = _AGE.fullmatch(text)
+    if not matched:
+        raise ValueError(f"{text!r} is not an age like 30d or 8w")
+    age = timedelta(days=int(matched[1]) * _DAYS[matched[2]])
+    if age < MIN_AGE:
+        raise ValueError(
+            f"what is younger than {MIN_AGE.days} days can't be purged: GitHub redelivers for "
+            f"three days, and a redelivery must find its request; use {MIN_AGE.days}d or more"
+        )
+    return age
 
 
 class TimeoutSettings(StructuredSetting):
@@ -468,9 +491,22 @@ class ServerSettings(SettingGroup):
         option=False,
         action_input=ActionInput(default="true"),
     )
+    retention: str = setting(
+        "",
+        "Age at which `resolver admin purge` removes runs and finished requests, like `30d` or "
+        "`8w`, at least `4d`; never when empty.",
+        option=False,
+    )
     telemetry: TelemetrySettings = setting(
         TelemetrySettings(),
         "OpenTelemetry collector that gets spans of each run, and the folder for complete model "
         "calls. See docs/how-to/telemetry.md.",
         option=False,
     )
+
+    @field_validator("retention")
+    @classmethod
+    def _retention_is_an_age(cls, value: str) -> str:
+        if value:
+            parse_age(value)
+        return value

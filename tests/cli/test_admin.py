@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from resolver.cli.main import run
+from resolver.config.run_settings import MIN_AGE
 from resolver.controller.control import Control, Stop
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.admin import OPERATOR
@@ -20,7 +21,6 @@ from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.folder_sweep import FolderSweep
 from resolver.entrypoints.webhook.outcomes import OutcomeStore
 from resolver.entrypoints.webhook.page_links import operator_url
-from resolver.entrypoints.webhook.purge import MIN_AGE
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.request_table import REQUESTS
@@ -42,11 +42,11 @@ from tests.webhook.test_app_setup import CREDENTIALS
 NOW = datetime.now(UTC)
 
 
-def request(number: int, at: datetime = NOW) -> NewRequest:
+def request(number: int, at: datetime = NOW, repository: str = "octo/calc") -> NewRequest:
     trigger = Trigger(
-        key=f"octo/calc#{number}",
+        key=f"{repository}#{number}",
         kind=TriggerKind.ISSUE_COMMENT,
-        repository="octo/calc",
+        repository=repository,
         number=number,
         actor=Actor(login="mona"),
         at=at,
@@ -244,8 +244,38 @@ def test_old_runs_of_one_owner_are_purged(admin: Admin) -> None:
     assert admin.json(*options, "oct")["requests"] == 0
     assert admin.json(*options, "Octo")["requests"] == 1
     assert "login of an account" in admin.text(*options, "octo/calc", code=2)
+    assert admin.json(*options, "octo")["requests"] == 0
     wrong = admin.text("purge", "--repository", "octo/calc", "--owner", "octo", code=2)
     assert "--older-than 30d --owner LOGIN" in wrong
+
+
+def test_without_an_age_the_retention_of_each_owner_counts(admin: Admin, tmp_path: Path) -> None:
+    owners = tmp_path / "owners.yml"
+    owners.write_text(
+        "Brief: {retention: 2w}\nlong: {retention: 90d}\nforever: {retention: ''}\nplain: {}\n"
+    )
+    names = ("brief", "long", "forever", "plain", "octo")
+    for number, name in enumerate(names):
+        for age in (20, 40, 100):
+            asked = request(1000 * number + age, NOW - timedelta(days=age), f"{name}/calc")
+            admin.finish(asked, timedelta(days=age))
+    admin.environment["RESOLVER_OWNERS_FILE"] = str(owners)
+    assert "retention" in admin.text("purge", "--owner", "octo", code=2).lower()
+    assert admin.json("purge", "--owner", "Brief", "--dry-run")["requests"] == 3
+    admin.environment["RESOLVER_RETENTION"] = "30d"
+    planned = admin.json("purge", "--dry-run")
+    assert planned["requests"] == 3 + 1 + 0 + 2 + 2
+    assert admin.json("purge") == planned | {"dry_run": False}
+    left = {"request-1020", "request-1040", "request-2020", "request-2040", "request-2100"}
+    assert admin.ids() == left | {"request-3020", "request-4020"}
+    admin.environment["RESOLVER_OWNERS_FILE"] = ""
+    assert admin.json("purge")["requests"] == 1 + 2, "all owners alike"
+
+
+@pytest.mark.parametrize("text", ["30", "d", "-4d", "0d", "3d", "1 d", "4D", "123456d"])
+def test_a_retention_that_is_no_age_or_too_short_is_refused(admin: Admin, text: str) -> None:
+    admin.environment["RESOLVER_RETENTION"] = text
+    assert "RESOLVER_RETENTION" in admin.text("purge", code=2)
 
 
 def test_the_history_of_old_runs_is_purged(admin: Admin) -> None:

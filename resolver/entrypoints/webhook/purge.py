@@ -1,7 +1,7 @@
 """Removes old runs and finished requests, or all data of a repository, for `resolver admin
 purge`."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,6 +33,7 @@ from resolver.entrypoints.webhook.outcomes import OUTCOMES
 from resolver.entrypoints.webhook.request_queue import RequestState
 from resolver.entrypoints.webhook.request_table import REQUESTS
 from resolver.errors import UsageError
+from resolver.models.repository import owner_of
 from resolver.storage.blob_store import BlobStore
 from resolver.storage.costs import SPENDING
 from resolver.storage.database import ServerDatabase
@@ -46,10 +47,6 @@ from resolver.storage.note_table import NOTES
 from resolver.storage.run_archive import CHUNKS, FILES
 from resolver.storage.run_archive import RUNS as ARCHIVED_RUNS
 from resolver.storage.run_index import RUNS
-
-MIN_AGE = timedelta(days=4)
-"""Minimum age of what is purged. GitHub redelivers for three days, and a redelivery must find its
-request."""
 
 RUN_TABLES = (EVENTS, ARCHIVED_RUNS, FILES, CHUNKS, RUNS)
 """The tables with rows of a run."""
@@ -70,6 +67,28 @@ class PurgedData:
     folders: int
     objects: int
     rows: dict[str, int]
+
+    def plus(self, other: "PurgedData") -> "PurgedData":
+        """Return the sum of both."""
+        tables = {**self.rows, **other.rows}
+        return PurgedData(
+            self.requests + other.requests,
+            self.folders + other.folders,
+            self.objects + other.objects,
+            {name: self.rows.get(name, 0) + other.rows.get(name, 0) for name in tables},
+        )
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How old finished requests and runs get before they are removed.
+
+    default: None for no removal. owners: the same for owners with settings of their own, by their
+    login in lower case.
+    """
+
+    default: timedelta | None
+    owners: Mapping[str, timedelta | None]
 
 
 @dataclass(frozen=True)
@@ -102,15 +121,9 @@ class ServerPurge:
         A run is as old as the request for it, except that a run folder counts from the end of its
         run. Costs, outcomes, notes and everything of an open request stay.
 
-        owner: login of the owner to whose repositories this is limited; "" for no limit. Raises
-        UsageError if `age` is too short.
+        age: at least `MIN_AGE`. owner: login of the owner to whose repositories this is limited;
+        "" for no limit.
         """
-        if age < MIN_AGE:
-            raise UsageError(
-                f"what is younger than {MIN_AGE.days} days can't be purged: GitHub redelivers for "
-                "three days, and a redelivery must find its request",
-                f"give an age of {MIN_AGE.days}d or more",
-            )
         before = now - age
         # The id of a run begins with the time of its request, so ids are in the order of time.
         oldest_kept = f"{before:%Y%m%d-%H%M%S}"
@@ -124,6 +137,29 @@ class ServerPurge:
             counts = self._remove_rows(connection, _old_rows(connection, old))
             self._record(connection, scope, before)
         return self._remove_files({scope: before.timestamp()}, kept, old.__contains__, counts)
+
+    def purge_by_retention(self, retention: Retention, now: datetime) -> PurgedData:
+        """Remove finished requests and runs as `purge_old` does, those of each owner at the age
+        that `retention` has for them."""
+        ages = {retention.default, *retention.owners.values()}
+        if ages == {retention.default} and retention.default is not None:
+            return self.purge_old(retention.default, now)
+        total = PurgedData(0, 0, 0, {})
+        for owner in sorted({*self._owners(), *retention.owners}):
+            age = retention.owners.get(owner, retention.default)
+            if age is not None:
+                total = total.plus(self.purge_old(age, now, owner))
+        return total
+
+    def _owners(self) -> set[str]:
+        """Return the logins, in lower case, of the owners whose data is stored."""
+        columns = (REQUESTS.c.repository, RUNS.c.repository, HISTORY.c.conversation)
+        with self._database.reading() as connection:
+            return {
+                owner_of(name)
+                for column in columns
+                for name in connection.scalars(select(column).distinct())
+            }
 
     def purge_repository(self, repository: str, now: datetime) -> PurgedData:
         """Remove everything that is stored of a repository, its costs and notes included.
