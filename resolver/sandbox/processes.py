@@ -135,28 +135,31 @@ class Family:
     def with_room(self, make: Callable[[], T]) -> T:
         """Return the result of `make`, which starts processes or threads.
 
-        If the limit of processes or memory is reached, first kill every descendant of this process.
-        Raises OSError or RuntimeError if that does not help.
+        If the limit of processes or memory is reached, kill every descendant of this process, and
+        call `make` again until there is room: processes that were killed count until they are
+        reaped. Raises OSError or RuntimeError if that does not help.
         """
-        try:
-            return make()
-        except (OSError, RuntimeError) as error:  # RuntimeError: a thread can't be started
-            if isinstance(error, OSError) and error.errno not in (errno.EAGAIN, errno.ENOMEM):
-                raise
         for _ in range(MAX_ROUNDS):
-            stopped: set[int] = set()
-            # Stopped processes can't fork while the others are being killed; a fork bomb would
-            # otherwise start new ones faster than they end.
-            while running := set(descendant_pids(os.getpid())) - stopped:
-                for pid in running:
-                    _kill(pid, signal.SIGSTOP)
-                stopped |= running
-            for pid in stopped:
-                _kill(pid, signal.SIGKILL)
-            if not stopped:
-                break
+            try:
+                return make()
+            except (OSError, RuntimeError) as error:  # RuntimeError: a thread can't be started
+                if isinstance(error, OSError) and error.errno not in (errno.EAGAIN, errno.ENOMEM):
+                    raise
+            self._kill_descendants()
             time.sleep(0.01)
         return make()
+
+    @staticmethod
+    def _kill_descendants() -> None:
+        stopped: set[int] = set()
+        # Stopped processes can't fork while the others are being killed; a fork bomb would
+        # otherwise start new ones faster than they end.
+        while running := set(descendant_pids(os.getpid())) - stopped:
+            for pid in running:
+                _kill(pid, signal.SIGSTOP)
+            stopped |= running
+        for pid in stopped:
+            _kill(pid, signal.SIGKILL)
 
     def end_all(self) -> None:
         """Kill every descendant, adopted or not, until none is left.
