@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from resolver.entrypoints.webhook.live_runs import (
     MAX_QUEUED_UPDATES,
     RELOAD,
+    VIEWERS_AT_ONCE,
     LiveRuns,
     TooManyViewersError,
     Viewer,
@@ -147,6 +149,38 @@ def test_viewers_share_one_reader_and_resume_after_the_last_event_that_they_have
                 await context.__aexit__(None, None, None)
 
     run_alone(watched())
+
+
+def test_other_tasks_get_their_turn_while_an_update_goes_to_many_viewers(tmp_path: Path) -> None:
+    run, events = Run(tmp_path), realistic()
+    run.append(*events[:6])
+    turn = 0
+    arrivals: list[int] = []
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            await asyncio.sleep(0)
+            turn += 1
+
+    async def watched(is_ready: asyncio.Barrier) -> None:
+        async with run.live.watch(RUN, events[5].id, 0) as viewer:
+            await is_ready.wait()
+            await viewer.take()
+            arrivals.append(turn)
+
+    async def watched_by_many() -> None:
+        is_ready = asyncio.Barrier(5 * VIEWERS_AT_ONCE + 1)
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            viewers = [group.create_task(watched(is_ready)) for _ in range(5 * VIEWERS_AT_ONCE)]
+            await is_ready.wait()
+            counter = group.create_task(count_turns())
+            run.append(events[6])
+            await asyncio.wait(viewers)
+            counter.cancel()
+
+    run_alone(watched_by_many())
+    assert max(Counter(arrivals).values()) <= VIEWERS_AT_ONCE
 
 
 def test_the_reader_ends_with_its_last_viewer(tmp_path: Path) -> None:

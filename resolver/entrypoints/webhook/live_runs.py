@@ -36,6 +36,10 @@ MAX_QUEUED_UPDATES = 8
 MAX_VIEWERS = 1000
 """Maximum number of viewers of all runs. Further ones are answered with 503."""
 
+VIEWERS_AT_ONCE = 10
+"""Number of viewers that are sent an update before other tasks of the event loop get their turn, so
+that a delivery does not wait until all viewers have been sent theirs."""
+
 MAX_FOLLOWED_RUNS = 100
 """Maximum number of runs that are followed at a time."""
 
@@ -128,13 +132,15 @@ class _Follower:
             if not await self._refresh():
                 return
             if self.state.has_ended or self.state.version != earlier.version:
-                self.send(RELOAD, is_last=True)
+                await self._send(RELOAD, is_last=True)
                 return
-            self.send(await self._update_since(earlier.last_id))
+            await self._send(await self._update_since(earlier.last_id))
 
-    def send(self, update: bytes, is_last: bool = False) -> None:
+    async def _send(self, update: bytes, is_last: bool = False) -> None:
         """Send an update to all viewers."""
-        for viewer in tuple(self.viewers):
+        for number, viewer in enumerate(tuple(self.viewers)):
+            if number % VIEWERS_AT_ONCE == 0:
+                await asyncio.sleep(0)
             viewer.put(update)
             if is_last:
                 viewer.end()
