@@ -9,7 +9,8 @@ RUN command -v git >/dev/null \
  || { apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*; }
 
 # What Resolver needs, without itself, so that a change of its code keeps this layer. Bytecode is
-# made only of what a run imports: compiling everything takes longer and adds 130 MB.
+# made only of what is imported: compiling everything takes longer and adds 130 MB. The pages of the
+# proxy that is a part of litellm are left out.
 FROM base AS dependencies
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
@@ -17,6 +18,7 @@ COPY requirements/run.txt requirements/
 RUN python3 -m venv --without-pip /opt/venv \
  && python3 -m pip --python /opt/venv/bin/python install -q --no-compile \
     --require-hashes --only-binary :all: -r requirements/run.txt \
+ && rm -r /opt/venv/lib/python3*/site-packages/litellm/proxy/_experimental/out \
  && LITELLM_LOCAL_MODEL_COST_MAP=True /opt/venv/bin/python -c 'import docker, git, github, litellm'
 
 # Resolver's own files below /install, as they go into the image. What builds them stays behind.
