@@ -5,10 +5,11 @@
 Each benchmark of benchmarks.py runs several times, each time in a new process; a figure is the
 median of its values, with the least and the largest. --quick takes small settings and few minutes.
 With --only, the figures of the other benchmarks are kept from the file that exists, unless it was
-measured on another machine, at another commit, or with other settings.
+measured on another machine, with other code, or with other settings.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import platform
@@ -153,12 +154,25 @@ def machine() -> dict[str, Any]:
     }
 
 
+def measured_code() -> str:
+    """Return a digest of the code that is measured, with what is not committed of it."""
+    measured = ("resolver", "prompts")
+    commands = (
+        ["git", "rev-parse", *(f"HEAD:{folder}" for folder in measured)],
+        ["git", "diff", "HEAD", "--", *measured],
+    )
+    digest = hashlib.sha256()
+    for command in commands:
+        digest.update(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
+    return digest.hexdigest()[:12]
+
+
 def earlier_results(file: Path, now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the benchmarks in a file that was measured under the same conditions."""
     if not file.exists():
         return {}
     earlier: dict[str, Any] = json.loads(file.read_text())
-    same = all(earlier.get(name) == now[name] for name in ("machine", "resolver", "quick"))
+    same = all(earlier.get(name) == now[name] for name in ("machine", "code", "quick"))
     benchmarks: dict[str, Any] = earlier["benchmarks"] if same else {}
     return benchmarks
 
@@ -176,6 +190,7 @@ def main() -> int:
     results: dict[str, Any] = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "resolver": version_text(PACKAGE),
+        "code": measured_code(),
         "quick": options.quick,
         "machine": machine(),
         "packages": {package: version(package) for package in PACKAGES},
@@ -183,22 +198,22 @@ def main() -> int:
     }
     options.output.mkdir(parents=True, exist_ok=True)
     file = options.output / "results.json"
-    earlier = earlier_results(file, results) if names else {}
+    known = earlier_results(file, results) if names else {}
     chosen = [benchmark for benchmark in BENCHMARKS if not names or benchmark.name in names]
     peers = [] if options.no_peers else peers_of(chosen, options.quick)
     pythons = {name: peer_python(name) for name in peers}
-    for benchmark in BENCHMARKS:
-        if names and benchmark.name not in names:
-            if benchmark.name in earlier:
-                results["benchmarks"][benchmark.name] = earlier[benchmark.name]
-            continue
+    for benchmark in chosen:
         if options.quick and not benchmark.quick_rounds:
             continue
-        result = measure(benchmark, options.quick, pythons)
-        results["benchmarks"][benchmark.name] = result
+        known[benchmark.name] = result = measure(benchmark, options.quick, pythons)
         outcome = result.get("failure") or f"{len(result['figures'])} figures"
         print(f"{benchmark.name}: {result['seconds']} s, {outcome.splitlines()[-1]}", flush=True)
         # After each, so that what is measured is kept if a later one is interrupted.
+        results["benchmarks"] = {
+            benchmark.name: known[benchmark.name]
+            for benchmark in BENCHMARKS
+            if benchmark.name in known
+        }
         file.write_text(json.dumps(results, indent=1) + "\n")
         (options.output / "RESULTS.md").write_text(results_page(results))
     return 1 if any("failure" in result for result in results["benchmarks"].values()) else 0

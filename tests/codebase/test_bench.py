@@ -1,11 +1,13 @@
 """Tests of the benchmarks' runner: figures are read, compared and shown."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench import run_all
 from bench.benchmarks import BENCHMARKS, Benchmark, Pair
 from bench.compare import regressions
 from bench.figures import read_figures
@@ -48,6 +50,26 @@ def test_only_the_peers_of_the_chosen_benchmarks_are_installed() -> None:
     compared = Benchmark("y", "Y", full=("--peer-python", "mini={mini}"), quick=("--size", "1"))
     assert peers_of([alone, compared], quick=False) == ["mini"]
     assert peers_of([alone, compared], quick=True) == []
+
+
+def test_a_benchmark_that_is_measured_alone_keeps_the_figures_of_all_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def measured(benchmark: Benchmark, *_: object) -> dict[str, Any]:
+        return {"seconds": 1.0, "load": 1.0, "rounds": 1, "figures": {benchmark.name: [1.0]}}
+
+    monkeypatch.setattr(run_all, "measure", measured)
+    monkeypatch.setattr(run_all, "results_page", lambda results: "")
+    for names in ("risk", "events,steps", "whole_run", "steps"):
+        monkeypatch.setattr(
+            sys, "argv", ["run_all", "--no-peers", "--only", names, "--output", str(tmp_path)]
+        )
+        assert run_all.main() == 0
+    kept = json.loads((tmp_path / "results.json").read_text())["benchmarks"]
+    assert list(kept) == ["whole_run", "events", "steps", "risk"]
+    monkeypatch.setattr(run_all, "measured_code", lambda: "another")
+    assert run_all.main() == 0
+    assert list(json.loads((tmp_path / "results.json").read_text())["benchmarks"]) == ["steps"]
 
 
 def test_a_pair_that_names_no_figure_is_an_error() -> None:
