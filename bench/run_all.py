@@ -167,6 +167,15 @@ def measured_code() -> str:
     return digest.hexdigest()[:12]
 
 
+def measured_version() -> str:
+    """Return the version with its commit, as changed only if more than the results is."""
+    command = ["git", "status", "--porcelain", "--untracked-files=no", "--", "."]
+    results = [f":!bench/{name}" for name in ("RESULTS.md", "results.json")]
+    done = subprocess.run([*command, *results], cwd=ROOT, capture_output=True, check=True)
+    version = version_text(PACKAGE)
+    return version if done.stdout else version.replace("-dirty", "")
+
+
 def earlier_results(file: Path, now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the benchmarks in a file that was measured under the same conditions."""
     if not file.exists():
@@ -189,7 +198,7 @@ def main() -> int:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
     results: dict[str, Any] = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "resolver": version_text(PACKAGE),
+        "resolver": measured_version(),
         "code": measured_code(),
         "quick": options.quick,
         "machine": machine(),
