@@ -11,7 +11,7 @@ from resolver.config.allowed_hosts import AllowList
 from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
 from resolver.config.image_reference import ImagePattern
 
-MIN_AGE = timedelta(days=4)
+MIN_RETENTION = timedelta(days=4)
 """Minimum age of what is purged. GitHub redelivers for three days, and a redelivery must find its
 request."""
 
@@ -26,10 +26,11 @@ def parse_age(text: str) -> timedelta:
     if not matched:
         raise ValueError(f"{text!r} is not an age like 30d or 8w")
     age = timedelta(days=int(matched[1]) * _DAYS[matched[2]])
-    if age < MIN_AGE:
+    if age < MIN_RETENTION:
         raise ValueError(
-            f"what is younger than {MIN_AGE.days} days can't be purged: GitHub redelivers for "
-            f"three days, and a redelivery must find its request; use {MIN_AGE.days}d or more"
+            f"what is younger than {MIN_RETENTION.days} days can't be purged: GitHub redelivers "
+            "for three days, and a redelivery must find its request; use "
+            f"{MIN_RETENTION.days}d or more"
         )
     return age
 

@@ -6,8 +6,6 @@ script, which adds the search, the filter and the keys. `render_json` gives prog
 they are in the log.
 """
 
-import base64
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +16,7 @@ from typing import Literal
 from markupsafe import Markup, escape
 from pydantic_core import PydanticSerializationError
 
-from resolver.config.templates import render
+from resolver.config.templates import render, source_hash
 from resolver.events.log import Event, dump_line
 from resolver.models.run import PlanItem
 from resolver.trace.ansi import StyledText, split_styles
@@ -64,19 +62,14 @@ def content_policy(is_live: bool = False) -> str:
 
     See https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Content-Security-Policy
     """
-    live_script = f" '{_digest('trace/live.js.j2')}'" if is_live else ""
+    live_script = f" {source_hash('trace/live.js.j2')}" if is_live else ""
     connections = "connect-src 'self'; " if is_live else ""
     form_action = "'self'" if is_live else "'none'"
     return (
-        f"default-src 'none'; style-src '{_digest('trace/page.css.j2')}'; "
-        f"script-src '{_digest('trace/page.js.j2')}'{live_script}; img-src data:; "
+        f"default-src 'none'; style-src {source_hash('trace/page.css.j2')}; "
+        f"script-src {source_hash('trace/page.js.j2')}{live_script}; img-src data:; "
         f"{connections}base-uri 'none'; form-action {form_action}"
     )
-
-
-def _digest(template: str) -> str:
-    digest = hashlib.sha256(render(template).encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from resolver.cli.main import run
-from resolver.config.run_settings import MIN_AGE
+from resolver.config.run_settings import MIN_RETENTION
 from resolver.controller.control import Control, Stop
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.admin import OPERATOR
@@ -377,7 +377,7 @@ def test_requests_of_unknown_age_count_from_the_first_purge_on(admin: Admin) -> 
 
 
 def test_a_redelivery_must_find_its_request(admin: Admin) -> None:
-    assert timedelta(days=3) < MIN_AGE
+    assert timedelta(days=3) < MIN_RETENTION
     assert "redelivers" in admin.text("purge", "--older-than", "3d", code=2)
     assert "is not an age" in admin.text("purge", "--older-than", "soon", code=2)
 

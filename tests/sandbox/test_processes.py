@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 ROOM = """
-import errno, os, subprocess, sys
+import errno, subprocess
 from resolver.sandbox.processes import Family
 
 bomb = subprocess.Popen(["sleep", "4713.25"])

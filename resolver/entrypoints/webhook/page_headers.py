@@ -1,10 +1,8 @@
 """HTTP headers of the server's pages."""
 
-import base64
-import hashlib
 from collections.abc import Mapping
 
-from resolver.config.templates import render
+from resolver.config.templates import source_hash
 
 SITE_STYLE = "site/site.css.j2"
 
@@ -29,9 +27,8 @@ def static_page_policy(style: str, form_action: str) -> str:
 
     style: template of the style. form_action: where forms lead, as in the directive.
     """
-    digest = base64.b64encode(hashlib.sha256(render(style).encode()).digest()).decode()
     return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
+        f"default-src 'none'; style-src {source_hash(style)}; base-uri 'none'; "
         f"form-action {form_action}"
     )
 

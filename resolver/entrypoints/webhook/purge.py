@@ -121,8 +121,8 @@ class ServerPurge:
         A run is as old as the request for it, except that a run folder counts from the end of its
         run. Costs, outcomes, notes and everything of an open request stay.
 
-        age: at least `MIN_AGE`. owner: login of the owner to whose repositories this is limited;
-        "" for no limit.
+        age: at least `MIN_RETENTION` of the settings. owner: login of the owner to whose
+        repositories this is limited; "" for no limit.
         """
         before = now - age
         # The id of a run begins with the time of its request, so ids are in the order of time.
