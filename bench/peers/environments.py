@@ -39,9 +39,17 @@ def peer_python(name: str) -> str:
 
 
 def _working_python(name: str) -> str:
+    """Return the path of the interpreter with this name, "" if there is none."""
     path = shutil.which(name)
     if not path:
         return ""
-    # A version manager's launcher may be there without the version.
-    done = subprocess.run([path, "--version"], capture_output=True, check=False)
-    return path if done.returncode == 0 else ""
+    # pyenv puts a launcher there for each version that it has, and starts only what is selected.
+    selected = {**os.environ, "PYENV_VERSION": Path(name).name.removeprefix("python")}
+    done = subprocess.run(
+        [path, "-c", "import sys; print(sys.executable)"],
+        env=selected,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() if done.returncode == 0 else ""
