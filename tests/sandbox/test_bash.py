@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -331,7 +332,8 @@ def test_a_lost_shell_is_replaced_with_its_state(bash: Bash, command: str, code:
 
 
 def test_a_shell_killed_from_outside_is_detected(bash: Bash) -> None:
-    pid = int(_run(bash, "cd /usr; (sleep 0.1; kill -9 $$) & echo $$")["output"])
+    pid = int(_run(bash, "cd /usr; echo $$")["output"])
+    os.kill(pid, signal.SIGKILL)
     until(lambda: not is_alive(pid))
     result = _run(bash, "pwd")
     assert result["output"] == "/usr\n" and "was killed by signal 9" in result["notice"]
@@ -348,7 +350,8 @@ def test_a_finished_job_prints_nothing(bash: Bash) -> None:
 
 
 def test_a_job_writes_between_commands(bash: Bash, root: Path) -> None:
-    _run(bash, "(sleep 0.1; echo late; touch written) &")
+    _run(bash, "(until [ -e ended ]; do sleep 0.05; done; echo late; touch written) &")
+    (root / "ended").touch()
     until((root / "written").exists)
     result = _run(bash, "echo now")
     assert result["output"] == "late\nnow\n" and "background" in result["notice"]

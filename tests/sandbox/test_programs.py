@@ -122,12 +122,14 @@ def test_the_number_of_programs_is_limited(live: Programs) -> None:
         shell(live, "cat")
 
 
-def test_programs_are_served_while_a_command_runs(server: Connection) -> None:
+def test_programs_are_served_while_a_command_runs(server: Connection, root: Path) -> None:
     started = server.call("start_program", command=BASH, arguments=["-c", "cat"])
-    command = server.send("run_command", command="sleep 2", timeout=10, is_input=False)
+    waiting = "until [ -e served ]; do sleep 0.05; done"
+    command = server.send("run_command", command=waiting, timeout=60, is_input=False)
     server.call("write_program", program=started["program"], data=base64.b64encode(b"hi").decode())
     answer = server.call("read_program", program=started["program"], timeout=1)
     assert base64.b64decode(answer["data"]) == b"hi" and answer["ended"] is False
+    (root / "served").touch()
     assert server.receive()["id"] == command
 
 
