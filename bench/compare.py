@@ -22,17 +22,22 @@ def regressions(baseline: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator
     """Yield a sentence for each figure that has become worse."""
     if baseline["quick"] != new["quick"]:
         raise SystemExit("one of the files was measured with --quick and the other was not")
-    same_machine = all(baseline["machine"][k] == new["machine"][k] for k in SAME_KIND)
     for name, result in new["benchmarks"].items():
-        earlier = baseline["benchmarks"].get(name, {"figures": {}})["figures"]
         if "failure" in result:
             yield f"{name} failed: {result['failure'].splitlines()[-1]}"
-        for figure, row in result["figures"].items():
-            if figure in earlier:
-                yield from _of_figure(f"{name}, {figure}", earlier[figure], row, same_machine)
-        for figure in earlier.keys() - result["figures"].keys():
-            if "failure" not in result:
-                yield f"{name}, {figure} was not measured"
+        elif name in baseline["benchmarks"]:
+            yield from _of_benchmark(name, baseline["benchmarks"][name], result)
+
+
+def _of_benchmark(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    machine_before, machine_now = (its["conditions"]["machine"] for its in (before, now))
+    same_machine = all(machine_before[key] == machine_now[key] for key in SAME_KIND)
+    earlier = before["figures"]
+    for figure, row in now["figures"].items():
+        if figure in earlier:
+            yield from _of_figure(f"{name}, {figure}", earlier[figure], row, same_machine)
+    for figure in earlier.keys() - now["figures"].keys():
+        yield f"{name}, {figure} was not measured"
 
 
 def _of_figure(
@@ -74,7 +79,8 @@ def main() -> int:
     found = list(regressions(baseline, new))
     for line in found:
         print(line)
-    print(f"{len(found)} regressions since Resolver {baseline['resolver']}, {baseline['date']}")
+    versions = {its["conditions"]["resolver"] for its in baseline["benchmarks"].values()}
+    print(f"{len(found)} regressions since Resolver {', '.join(sorted(versions))}")
     return 1 if found else 0
 
 

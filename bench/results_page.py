@@ -1,6 +1,6 @@
 """Renders results.json as a page: an overview, then a table for each benchmark."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.benchmarks import BENCHMARKS, Benchmark
@@ -8,25 +8,26 @@ from bench.benchmarks import BENCHMARKS, Benchmark
 
 def results_page(results: Mapping[str, Any], benchmarks: Sequence[Benchmark] = BENCHMARKS) -> str:
     """Return the page in Markdown. Each benchmark has a heading, also one that was not measured."""
-    machine = results["machine"]
-    packages = ", ".join(f"{name} {number}" for name, number in results["packages"].items())
     settings = "small settings (`--quick`)" if results["quick"] else "full settings"
     measured = results["benchmarks"]
+    conditions = _distinct(result["conditions"] for result in measured.values())
     lines = [
         "# Results of the benchmarks",
         "",
-        "Written by `make bench`. [README.md](README.md) explains what is measured and how.",
+        f"Written by `make bench`, with {settings}. [README.md](README.md) explains what is "
+        "measured and how. A benchmark was measured under the conditions with its number:",
         "",
-        f"- Date: {results['date']}; Resolver {results['resolver']}; {settings}",
-        f"- Machine: {machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB, "
-        f"Linux {machine['kernel']}, Python {machine['python']}",
-        f"- Versions: {packages}",
-        "- Load: the average of the last minute when the benchmark began. With a load above the "
-        "number of cores, ratios and counts say more than times.",
+        *(f"{number}. {_in_words(its)}" for number, its in enumerate(conditions, 1)),
         "",
-        "| benchmark | what | load | figures | goals reached |",
-        "|---|---|--:|--:|---|",
-        *(_overview(benchmark, measured.get(benchmark.name)) for benchmark in benchmarks),
+        "The load is the average of the last minute when the benchmark began. With a load above "
+        "the number of cores, ratios and counts say more than times.",
+        "",
+        "| benchmark | what | conditions | load | figures | goals reached |",
+        "|---|---|--:|--:|--:|---|",
+        *(
+            _overview(benchmark, measured.get(benchmark.name), conditions)
+            for benchmark in benchmarks
+        ),
     ]
     for benchmark in benchmarks:
         lines += ["", f"## {benchmark.name}", "", f"{benchmark.title}.", ""]
@@ -34,19 +35,43 @@ def results_page(results: Mapping[str, Any], benchmarks: Sequence[Benchmark] = B
     return "\n".join(lines) + "\n"
 
 
-def _overview(benchmark: Benchmark, result: Mapping[str, Any] | None) -> str:
+def _distinct(items: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the items without repetitions, in order of their date."""
+    distinct: list[Mapping[str, Any]] = []
+    for item in items:
+        if item not in distinct:
+            distinct.append(item)
+    return sorted(distinct, key=lambda item: str(item["date"]))
+
+
+def _in_words(conditions: Mapping[str, Any]) -> str:
+    machine = conditions["machine"]
+    packages = ", ".join(f"{name} {number}" for name, number in conditions["packages"].items())
+    return (
+        f"{conditions['date']}: Resolver {conditions['resolver']}; {machine['processor']}, "
+        f"{machine['cores']} cores, {machine['memory_gb']} GB, Linux {machine['kernel']}; "
+        f"Python {machine['python']}, {packages}"
+    )
+
+
+def _overview(
+    benchmark: Benchmark,
+    result: Mapping[str, Any] | None,
+    conditions: Sequence[Mapping[str, Any]],
+) -> str:
     start = f"| [{benchmark.name}](#{benchmark.name}) | {benchmark.title}"
     if result is None or "failure" in result:
-        return f"{start} | | not measured | |"
+        return f"{start} | | | not measured | |"
     rows = result["figures"].values()
     goals = [row["median"] <= row["goal"] for row in rows if "goal" in row]
     reached = f"{sum(goals)} of {len(goals)}" if goals else ""
-    return f"{start} | {result['load']} | {len(rows)} | {reached} |"
+    number = conditions.index(result["conditions"]) + 1
+    return f"{start} | {number} | {result['load']} | {len(rows)} | {reached} |"
 
 
 def _section(result: Mapping[str, Any] | None) -> list[str]:
     if result is None:
-        return ["Not measured at this commit."]
+        return ["Not measured."]
     if "failure" in result:
         return [f"Not measured: {result['failure'].splitlines()[-1]}"]
     figures = result["figures"]

@@ -4,12 +4,11 @@
 
 Each benchmark of benchmarks.py runs several times, each time in a new process; a figure is the
 median of its values, with the least and the largest. --quick takes small settings and few minutes.
-With --only, the figures of the other benchmarks are kept from the file that exists, unless it was
-measured on another machine, with other code, or with other settings.
+With --only, the other benchmarks of the existing file are kept, unless their settings were others.
+Each benchmark keeps the conditions under which it was measured: date, code, machine, packages.
 """
 
 import argparse
-import hashlib
 import json
 import os
 import platform
@@ -154,19 +153,6 @@ def machine() -> dict[str, Any]:
     }
 
 
-def measured_code() -> str:
-    """Return a digest of the code that is measured, with what is not committed of it."""
-    measured = ("resolver", "prompts")
-    commands = (
-        ["git", "rev-parse", *(f"HEAD:{folder}" for folder in measured)],
-        ["git", "diff", "HEAD", "--", *measured],
-    )
-    digest = hashlib.sha256()
-    for command in commands:
-        digest.update(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
-    return digest.hexdigest()[:12]
-
-
 def measured_version() -> str:
     """Return the version with its commit, as changed only if more than the results is."""
     command = ["git", "status", "--porcelain", "--untracked-files=no", "--", "."]
@@ -176,13 +162,22 @@ def measured_version() -> str:
     return version if done.stdout else version.replace("-dirty", "")
 
 
-def earlier_results(file: Path, now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the benchmarks in a file that was measured under the same conditions."""
+def measuring_conditions() -> dict[str, Any]:
+    """Return what the figures depend on besides the settings."""
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "resolver": measured_version(),
+        "machine": machine(),
+        "packages": {package: version(package) for package in PACKAGES},
+    }
+
+
+def earlier_results(file: Path, quick: bool) -> dict[str, Any]:
+    """Return the benchmarks in a file that was written with the same settings."""
     if not file.exists():
         return {}
     earlier: dict[str, Any] = json.loads(file.read_text())
-    same = all(earlier.get(name) == now[name] for name in ("machine", "code", "quick"))
-    benchmarks: dict[str, Any] = earlier["benchmarks"] if same else {}
+    benchmarks: dict[str, Any] = earlier["benchmarks"] if earlier["quick"] == quick else {}
     return benchmarks
 
 
@@ -196,36 +191,26 @@ def main() -> int:
     names = set(filter(None, options.only.split(",")))
     if unknown := names - {benchmark.name for benchmark in BENCHMARKS}:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
-    results: dict[str, Any] = {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "resolver": measured_version(),
-        "code": measured_code(),
-        "quick": options.quick,
-        "machine": machine(),
-        "packages": {package: version(package) for package in PACKAGES},
-        "benchmarks": {},
-    }
+    conditions = measuring_conditions()
     options.output.mkdir(parents=True, exist_ok=True)
     file = options.output / "results.json"
-    known = earlier_results(file, results) if names else {}
+    known = earlier_results(file, options.quick) if names else {}
     chosen = [benchmark for benchmark in BENCHMARKS if not names or benchmark.name in names]
     peers = [] if options.no_peers else peers_of(chosen, options.quick)
     pythons = {name: peer_python(name) for name in peers}
     for benchmark in chosen:
         if options.quick and not benchmark.quick_rounds:
             continue
-        known[benchmark.name] = result = measure(benchmark, options.quick, pythons)
+        result = measure(benchmark, options.quick, pythons)
+        known[benchmark.name] = {**result, "conditions": conditions}
         outcome = result.get("failure") or f"{len(result['figures'])} figures"
         print(f"{benchmark.name}: {result['seconds']} s, {outcome.splitlines()[-1]}", flush=True)
         # After each, so that what is measured is kept if a later one is interrupted.
-        results["benchmarks"] = {
-            benchmark.name: known[benchmark.name]
-            for benchmark in BENCHMARKS
-            if benchmark.name in known
-        }
+        in_order = [benchmark.name for benchmark in BENCHMARKS if benchmark.name in known]
+        results = {"quick": options.quick, "benchmarks": {name: known[name] for name in in_order}}
         file.write_text(json.dumps(results, indent=1) + "\n")
         (options.output / "RESULTS.md").write_text(results_page(results))
-    return 1 if any("failure" in result for result in results["benchmarks"].values()) else 0
+    return 1 if any("failure" in result for result in known.values()) else 0
 
 
 if __name__ == "__main__":

@@ -67,7 +67,12 @@ def test_a_benchmark_that_is_measured_alone_keeps_the_figures_of_all_others(
         assert run_all.main() == 0
     kept = json.loads((tmp_path / "results.json").read_text())["benchmarks"]
     assert list(kept) == ["whole_run", "events", "steps", "risk"]
-    monkeypatch.setattr(run_all, "measured_code", lambda: "another")
+    monkeypatch.setattr(run_all, "machine", lambda: "another")
+    assert run_all.main() == 0
+    written = json.loads((tmp_path / "results.json").read_text())["benchmarks"]
+    others = [name for name in written if written[name]["conditions"]["machine"] == "another"]
+    assert list(written) == list(kept) and others == ["steps"]
+    (tmp_path / "results.json").write_text(json.dumps({"quick": True, "benchmarks": written}))
     assert run_all.main() == 0
     assert list(json.loads((tmp_path / "results.json").read_text())["benchmarks"]) == ["steps"]
 
@@ -83,15 +88,14 @@ def results(*rounds: dict[str, float], processor: str = "P", **more: Any) -> dic
         "x", "X", pairs=(Pair("them", ": ours", ": theirs"),), exact=("requests",), goals={"b": 3.0}
     )
     machine = {"processor": processor, "cores": 2, "memory_gb": 1, "kernel": "6", "python": "3.11"}
-    measured = {"title": "X", "load": 0.1, "figures": summarize(benchmark, rounds), **more}
-    return {
+    conditions = {
         "date": "2026-01-02",
         "resolver": "1",
-        "quick": True,
         "machine": machine,
         "packages": {"httpx": "1"},
-        "benchmarks": {"x": measured},
     }
+    measured = {"title": "X", "load": 0.1, "figures": summarize(benchmark, rounds), **more}
+    return {"quick": True, "benchmarks": {"x": {**measured, "conditions": conditions}}}
 
 
 @pytest.mark.parametrize(
@@ -130,10 +134,19 @@ def test_a_failed_benchmark_is_a_regression() -> None:
 def test_the_page_shows_spread_peers_and_goals() -> None:
     found = results({"m: ours": 1.0, "m: theirs": 4.0, "b": 2.0}, {"b": 4.0})
     page = results_page(found, [Benchmark("x", "X"), Benchmark("y", "Y")])
-    assert "| [x](#x) | X | 0.1 | 2 | 1 of 1 |" in page
+    assert "\n1. 2026-01-02: Resolver 1; P, 2 cores, 1 GB, Linux 6; Python 3.11, httpx 1\n" in page
+    assert "| [x](#x) | X | 1 | 0.1 | 2 | 1 of 1 |" in page
     assert "| m: ours | 1 |  | them | 4 | 0.25 |  |" in page
     assert "| b | 3 | 2 to 4 |  |  |  | at most 3: reached |" in page
     assert "## y\n\nY.\n\nNot measured" in page
+
+
+def test_the_page_tells_conditions_apart() -> None:
+    found = results({"a": 1.0}, processor="P")
+    found["benchmarks"]["y"] = results({"a": 1.0}, processor="Q")["benchmarks"]["x"]
+    page = results_page(found, [Benchmark("x", "X"), Benchmark("y", "Y")])
+    assert "\n1. 2026-01-02: Resolver 1; P," in page and "\n2. 2026-01-02: Resolver 1; Q," in page
+    assert "| [x](#x) | X | 1 |" in page and "| [y](#y) | Y | 2 |" in page
 
 
 def test_the_page_of_results_is_that_of_the_file() -> None:
