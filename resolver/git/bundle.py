@@ -29,13 +29,16 @@ _PACK_FILES = (".pack", ".idx", ".rev")
 # unprivileged user has to be able to link and remove them.
 _FOLDER_MODE, _FILE_MODE = 0o777, 0o666
 
+_SUBFOLDERS = ("refs/heads", "objects/info", "objects/pack")
+
 _REFS_HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
 
 
-def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str) -> Iterator[bytes]:
-    """Yield an uncompressed tar of the files of a non-bare git directory, in chunks.
+def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str, name: str) -> Iterator[bytes]:
+    """Yield an uncompressed tar of a non-bare git directory, in chunks.
 
     branch: the branch that HEAD points to, "" for a detached HEAD.
+    name: the directory's name in the tar.
     """
     config = repository_config(bare=False, sha256=len(base) == 64)
     head = f"ref: refs/heads/{branch}\n" if branch else f"{base}\n"
@@ -47,17 +50,17 @@ def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str) -> Iterator[
     if shallow.is_file():
         small_files["shallow"] = shallow.read_text("ascii")
     with tempfile.TemporaryDirectory(prefix="outgoing-", dir=folder) as temporary:
-        for name in ("refs/heads", "objects/info", "objects/pack"):
-            yield _member_header(name, 0, tarfile.DIRTYPE, _FOLDER_MODE)
-        for name, text in small_files.items():
+        for member in (name, *(f"{name}/{subfolder}" for subfolder in _SUBFOLDERS)):
+            yield _member_header(member, 0, tarfile.DIRTYPE, _FOLDER_MODE)
+        for file, text in small_files.items():
             data = text.encode("utf-8", "surrogateescape")
             yield (
-                _member_header(name, len(data), tarfile.REGTYPE, _FILE_MODE)
+                _member_header(f"{name}/{file}", len(data), tarfile.REGTYPE, _FILE_MODE)
                 + data
                 + _padding(len(data))
             )
         for path in _packs(git, folder, base, Path(temporary)):
-            yield from _file_member(f"objects/pack/{path.name}", path)
+            yield from _file_member(f"{name}/objects/pack/{path.name}", path)
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 

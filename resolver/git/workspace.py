@@ -150,9 +150,12 @@ class Workspace:
         """Git in the bare clone."""
         return HostGit(git_dir=self.folder, objects=self.objects)
 
-    def git_dir_tar(self) -> Iterator[bytes]:
-        """Yield an uncompressed tar stream of a clean git directory for the sandbox to unpack."""
-        return git_dir_tar(self.git, self.folder, self.base, self.branch)
+    def git_dir_tar(self, name: str) -> Iterator[bytes]:
+        """Yield an uncompressed tar stream of a clean git directory for the sandbox to unpack.
+
+        name: the directory's name in the tar.
+        """
+        return git_dir_tar(self.git, self.folder, self.base, self.branch, name)
 
     @property
     def identity(self) -> str:

@@ -371,13 +371,6 @@ def wrap_file(name: str, content: Iterator[bytes]) -> Iterator[bytes]:
         yield bytes(-member.size % _BLOCK + 2 * _BLOCK)
 
 
-def wrap_folder(name: str) -> bytes:
-    """Return a tar with one empty folder, `name`, that everybody may write to."""
-    member = tarfile.TarInfo(name)
-    member.type, member.mode = tarfile.DIRTYPE, 0o777
-    return member.tobuf(tarfile.PAX_FORMAT) + bytes(2 * _BLOCK)
-
-
 def take_file(tar: Iterator[bytes], destination: Path, max_bytes: int) -> None:
     """Write the one regular file of a tar stream to `destination`, which must not exist.
 

@@ -39,7 +39,6 @@ from resolver.runtime.client import (
     WireClient,
     take_file,
     wrap_file,
-    wrap_folder,
 )
 from resolver.runtime.egress import EgressLog, EgressPolicy
 from resolver.runtime.tunnels import HostTunnels
@@ -75,7 +74,8 @@ started needs part of that time."""
 MAX_CHANGE_BYTES: Final = 1 << 30
 """Default limit of the size of a change's bundle, in bytes."""
 
-_CHECKOUT_FOLDER: Final = "checkout.git"
+CHECKOUT_FOLDER: Final = "checkout.git"
+"""Name of the git directory in the tar that `Runtime.checkout` unpacks."""
 
 
 class Runtime:
@@ -156,10 +156,13 @@ class Runtime:
     def checkout(
         self, git_dir_tar: Iterator[bytes], commit: str, branch: str
     ) -> wire.CheckoutResult:
-        """Unpack the tar stream of a clean git directory and check `commit` out in the root."""
-        git_dir = f"{self.scratch}/{_CHECKOUT_FOLDER}"
-        self._machine.put_archive(self.scratch, wrap_folder(_CHECKOUT_FOLDER))
-        self._machine.put_archive(git_dir, git_dir_tar)
+        """Unpack the tar stream of a clean git directory and check `commit` out in the root.
+
+        git_dir_tar: has one folder at its top, CHECKOUT_FOLDER.
+        """
+        # One archive, because an engine starts a process of its own for each: 60 ms or more.
+        self._machine.put_archive(self.scratch, git_dir_tar)
+        git_dir = f"{self.scratch}/{CHECKOUT_FOLDER}"
         params = {"git_dir": git_dir, "commit": commit, "branch": branch}
         return _call(self._wire, "checkout", params, wire.CheckoutResult, GIT_SECONDS)
 

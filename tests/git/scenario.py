@@ -155,8 +155,7 @@ def enter_sandbox(workspace: Workspace, place: Path) -> tuple[Path, Path]:
     root, scratch = place / "sandbox" / "repo", place / "sandbox" / "scratch"
     scratch.mkdir(parents=True)
     git_dir = place / "git-dir"
-    git_dir.mkdir()
-    tar = b"".join(workspace.git_dir_tar())
-    subprocess.run(["tar", "-x", "-C", git_dir], input=tar, check=True)
+    tar = b"".join(workspace.git_dir_tar(git_dir.name))
+    subprocess.run(["tar", "-x", "-C", place], input=tar, check=True)
     checkout(str(root), str(git_dir), workspace.base, workspace.branch, GIT, str(scratch))
     return root, scratch

@@ -418,9 +418,9 @@ def test_a_second_checkout_into_the_same_folder_is_refused(scenario: Scenario) -
 
 def test_the_given_git_directory_is_used_up(scenario: Scenario, tmp_path: Path) -> None:
     scratch, folder = tmp_path / "s2", tmp_path / "s2/given"
-    folder.mkdir(parents=True)
-    tar = b"".join(scenario.workspace.git_dir_tar())
-    subprocess.run(["tar", "-x", "-C", folder], input=tar, check=True)
+    scratch.mkdir()
+    tar = b"".join(scenario.workspace.git_dir_tar(folder.name))
+    subprocess.run(["tar", "-x", "-C", scratch], input=tar, check=True)
     root = str(tmp_path / "r2")
     base = scenario.workspace.base
     assert checkout(root, str(folder), base, "main", GIT, str(scratch)) == {
@@ -559,9 +559,8 @@ def test_a_checkout_that_is_too_large_is_explained(
     write_content(source)
     workspace = Workspace.clone(str(source), tmp_path / "clone", depth=50)
     given = tmp_path / "given"
-    given.mkdir()
-    tar = b"".join(workspace.git_dir_tar())
-    subprocess.run(["tar", "-x", "-C", given], input=tar, check=True)
+    tar = b"".join(workspace.git_dir_tar(given.name))
+    subprocess.run(["tar", "-x", "-C", tmp_path], input=tar, check=True)
     arguments = [tmp_path / "root", given, workspace.base, "main", GIT, tmp_path / "scratch"]
     done = subprocess.run(
         [*before, sys.executable, "-c", CHECKOUT, *map(str, arguments)],

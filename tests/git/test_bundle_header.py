@@ -70,11 +70,12 @@ def test_the_longest_line_of_a_header_is_read(tmp_path: Path) -> None:
 
 def unpack(workspace: Workspace, place: Path) -> tuple[Path, dict[str, tarfile.TarInfo]]:
     """Unpack the git directory for a sandbox; return its folder and the members of the tar."""
-    data = b"".join(workspace.git_dir_tar())
+    data = b"".join(workspace.git_dir_tar(place.name))
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
-        members = {member.name: member for member in tar.getmembers()}
-    place.mkdir()
-    subprocess.run(["tar", "-x", "-C", place], input=data, check=True)
+        members = {
+            member.name.removeprefix(f"{place.name}/"): member for member in tar.getmembers()
+        }
+    subprocess.run(["tar", "-x", "-C", place.parent], input=data, check=True)
     # tar(5): whole blocks of 512 bytes, of which the last two are empty.
     assert data.endswith(bytes(1024)) and len(data) % 512 == 0
     return place, members
@@ -89,7 +90,7 @@ def test_a_git_directory_has_a_branch_whole_packs_and_is_writable(tmp_path: Path
     for member in members.values():
         assert member.mode == (0o777 if member.isdir() else 0o666), member.name
     assert {name for name, member in members.items() if member.isdir()} == {
-        "refs/heads", "objects/info", "objects/pack",
+        "out", "refs/heads", "objects/info", "objects/pack",
     }  # fmt: skip
     suffixes = {Path(name).suffix for name in members if name.startswith("objects/pack/")}
     assert {".pack", ".idx"} <= suffixes <= {".pack", ".idx", ".rev"}
@@ -157,5 +158,5 @@ def test_packs_with_as_many_other_objects_as_are_loose_do_not_reach_the_sandbox(
 def test_a_large_pack_is_streamed_in_pieces_of_a_megabyte(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", {"large": os.urandom(2_500_000)})
     workspace = Workspace.clone(str(source), tmp_path / "clone")
-    sizes = [len(chunk) for chunk in workspace.git_dir_tar()]
+    sizes = [len(chunk) for chunk in workspace.git_dir_tar("x.git")]
     assert max(sizes) == 1 << 20 and sizes.count(1 << 20) == 2

@@ -242,7 +242,7 @@ def test_the_token_is_neither_on_disk_nor_in_arguments(
         "from resolver.git.workspace import Workspace\n"
         "c = Credential(sys.argv[2], sys.stdin.read())\n"
         "w = Workspace.clone(sys.argv[1], Path(sys.argv[3]), credential=c)\n"
-        "list(w.git_dir_tar()); print(c, w)\n"
+        "list(w.git_dir_tar('x')); print(c, w)\n"
     )
     arguments = [server, server.partition("/ann/")[0], str(tmp_path / "clone")]
     done = subprocess.run(
@@ -346,10 +346,10 @@ def test_a_file_is_read_and_nothing_else(source: Path, tmp_path: Path) -> None:
 
 def test_the_tar_is_deterministic_and_plain(source: Path, tmp_path: Path) -> None:
     workspace = Workspace.clone(str(source), tmp_path / "clone")
-    first = b"".join(workspace.git_dir_tar())
-    assert first == b"".join(workspace.git_dir_tar())
+    first = b"".join(workspace.git_dir_tar("x.git"))
+    assert first == b"".join(workspace.git_dir_tar("x.git"))
     with tarfile.open(fileobj=BytesIO(first)) as tar:
-        names = [m.name for m in tar if m.isfile()]
+        names = [m.name.removeprefix("x.git/") for m in tar if m.isfile()]
         assert all(m.isfile() or m.isdir() for m in tar)
     assert [n for n in names if not n.startswith("objects/pack/pack-")] == [
         "HEAD", "config", "packed-refs",
@@ -358,7 +358,7 @@ def test_the_tar_is_deterministic_and_plain(source: Path, tmp_path: Path) -> Non
 
 
 def test_an_abandoned_stream_leaves_no_file(source: Path, tmp_path: Path) -> None:
-    stream = Workspace.clone(str(source), tmp_path / "clone").git_dir_tar()
+    stream = Workspace.clone(str(source), tmp_path / "clone").git_dir_tar("x.git")
     next(stream)
     stream.close()  # type: ignore[attr-defined]
     assert not list((tmp_path / "clone").glob("outgoing-*"))

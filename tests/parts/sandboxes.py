@@ -19,7 +19,7 @@ from resolver.events.observations import IPythonOutput
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.local import LocalMachine
-from resolver.runtime.runtime import Runtime
+from resolver.runtime.runtime import CHECKOUT_FOLDER, Runtime
 from tests.parts.sandbox_server import SandboxServer
 
 SandboxMaker = Callable[..., AbstractContextManager[Runtime]]
@@ -116,6 +116,11 @@ def shared_sandbox(kept_sandbox: Runtime) -> Runtime:
     return kept_sandbox
 
 
+def _writable_for_everyone(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.mode = 0o777 if member.isdir() else 0o666
+    return member
+
+
 def git_dir_tar(folder: Path, files: dict[str, bytes]) -> tuple[Iterator[bytes], str]:
     """A repository with one commit, as the tar of its git directory, and the commit."""
     git = ["git", "-C", str(folder), "-c", "user.name=T", "-c", "user.email=t@example.org"]
@@ -130,6 +135,5 @@ def git_dir_tar(folder: Path, files: dict[str, bytes]) -> tuple[Iterator[bytes],
     (folder / ".git" / "index").unlink()
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
-        for path in sorted((folder / ".git").iterdir()):
-            tar.add(path, arcname=path.name)
+        tar.add(folder / ".git", arcname=CHECKOUT_FOLDER, filter=_writable_for_everyone)
     return iter([packed.getvalue()]), head.stdout.strip()

@@ -12,7 +12,7 @@ from resolver.errors import SandboxError, SandboxLost
 from resolver.events.actions import CmdRun
 from resolver.events.observations import CmdOutput
 from resolver.runtime.base import Machine, SandboxSpec
-from resolver.runtime.client import wrap_folder
+from resolver.runtime.client import wrap_file
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.engine import (
     RUN_LABEL,
@@ -56,12 +56,12 @@ def test_a_container_that_is_killed_before_its_server_starts_is_a_lost_sandbox(
 ) -> None:
     with new_machine(DOCKER_PYTHON, run="killed") as machine:
         with pytest.raises(SandboxError) as refused:
-            machine.put_archive("/no/such/folder", wrap_folder("a"))
+            machine.put_archive("/no/such/folder", wrap_file("a", iter([b""])))
         assert not isinstance(refused.value, SandboxLost)
         [container] = engine.containers.list(filters={"label": f"{RUN_LABEL}=killed"})
         container.kill()
         with pytest.raises(SandboxLost):
-            machine.put_archive("/tmp", wrap_folder("a"))
+            machine.put_archive("/tmp", wrap_file("a", iter([b""])))
         with pytest.raises(SandboxLost):
             machine.connect()
 
