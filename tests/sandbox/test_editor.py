@@ -192,7 +192,7 @@ def test_a_character_that_the_encoding_lacks_is_refused(editor: Editor, root: Pa
 def test_nothing_outside_the_root_is_changed(
     editor: Editor, root: Path, tmp_path: Path, path: str
 ) -> None:
-    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret").write_text("canary\n")
     (root / "link").symlink_to(outside / "secret")

@@ -56,7 +56,7 @@ def test_no_path_leads_outside(editor: Editor, root: Path, path: str) -> None:
 def test_a_folder_replaced_by_a_link_is_not_followed(
     editor: Editor, root: Path, tmp_path: Path
 ) -> None:
-    outside = tmp_path.parent / f"{tmp_path.name}-away"
+    outside = tmp_path / "outside"
     outside.mkdir()
     (root / "src").mkdir()
     editor.create("src/a.py", "x = 1\n")
