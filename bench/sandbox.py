@@ -29,7 +29,7 @@ from resolver.git.workspace import Workspace
 from resolver.runtime.base import SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.engine import connect_engine
-from resolver.runtime.runtime import CHECKOUT_FOLDER, Runtime
+from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
 from tests.parts.sandboxes import git_dir_tar
 
@@ -186,9 +186,7 @@ def _transfer(bench: Bench, place: Path, case: str, times: int) -> None:
             times_of["cp in"].append(measure_ms(lambda given=copy_in: docker("cp", *given)))
             times_of["cp out"].append(measure_ms(lambda given=copy_out: docker("cp", *given)))
             times_of["in"].append(
-                measure_ms(
-                    lambda: sandbox.checkout(workspace.git_dir_tar(CHECKOUT_FOLDER), base, "main")
-                )
+                measure_ms(lambda: sandbox.checkout(workspace.git_dir_tar, base, "main"))
             )
             run(sandbox, f"sleep 2; for f in data/*; do {CHANGE_ALL}; done 2>&-")
             started = time.perf_counter()

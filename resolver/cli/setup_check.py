@@ -14,7 +14,6 @@ from resolver.git.workspace import Workspace
 from resolver.runs.common import run_id
 from resolver.runs.wiring.sandbox import RunHost, open_environment, open_runtime, runtime_kind
 from resolver.runtime.environment.environment import MAX_TAIL_CHARACTERS, set_up
-from resolver.runtime.runtime import CHECKOUT_FOLDER
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,7 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
         workspace = Workspace.clone(str(root), folder / "clone.git")
         environment = open_environment(fresh_settings, kind, workspace, host)
         with open_runtime(fresh_settings, kind, run, host, environment.image) as runtime:
-            git_dir_tar = workspace.git_dir_tar(CHECKOUT_FOLDER)
-            runtime.checkout(git_dir_tar, workspace.base, workspace.branch)
+            runtime.checkout(workspace.git_dir_tar, workspace.base, workspace.branch)
             limit = fresh_settings.timeout_seconds.setup
             result = set_up(environment, runtime, stream, state, workspace.base, limit)
     outputs = [event.content for event in state.events if isinstance(event, CmdOutput)]

@@ -9,6 +9,7 @@ the set-up runs on its own files, and must succeed.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from resolver.config.settings import Settings
 from resolver.errors import SandboxError, ServiceUnavailable, SetupFailed, SetupFailure
@@ -29,7 +30,7 @@ from resolver.runtime.environment.changed_environment import (
 )
 from resolver.runtime.environment.environment import Environment, set_up
 from resolver.runtime.environment.images import image_id
-from resolver.runtime.runtime import CHECKOUT_FOLDER, Runtime
+from resolver.runtime.runtime import Runtime
 from resolver.verification.base_results import BaseResults, digest_of
 from resolver.verification.instrumentation import instrument
 from resolver.verification.runner import CheckExecutor, TreeName
@@ -139,9 +140,7 @@ class CheckSandboxes:
         """Start a sandbox with the tree and the set-up. Called from several threads."""
         settings, workspace, commit = self._settings, self._workspace, self._commits[tree]
         run, host = f"{self._run}-{tree}", self._host
-        git_dir = git_dir_tar(
-            workspace.git, workspace.folder, commit, workspace.branch, CHECKOUT_FOLDER
-        )
+        git_dir = partial(git_dir_tar, workspace.git, workspace.folder, commit, workspace.branch)
         # The set-up's events are not the run's: a resumed run would execute them again.
         state, stream = State(), EventStream(MemoryStore())
         stream.subscribe("state", state.apply, essential=True)

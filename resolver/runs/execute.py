@@ -64,7 +64,7 @@ from resolver.runs.wiring.sandbox import (
 from resolver.runtime.client import OnOutput
 from resolver.runtime.egress import record_connections
 from resolver.runtime.environment.environment import set_up
-from resolver.runtime.runtime import CHECKOUT_FOLDER, Runtime
+from resolver.runtime.runtime import Runtime
 from resolver.security.invisible_text import with_invisible_shown
 from resolver.storage.notes import notes_of
 
@@ -307,8 +307,7 @@ def open_sandbox(
     with record_connections(log.stream, sandbox.take_connections), sandbox as runtime:
         log.stage("sandbox", runtime.isolation, time.monotonic() - started)
         started = time.monotonic()
-        git_dir_tar = workspace.git_dir_tar(CHECKOUT_FOLDER)
-        runtime.checkout(git_dir_tar, workspace.base, workspace.branch)
+        runtime.checkout(workspace.git_dir_tar, workspace.base, workspace.branch)
         log.stage(ROOT_STAGE, runtime.root, time.monotonic() - started)
         seconds = request.settings.timeout_seconds.setup
         environment_setup = set_up(

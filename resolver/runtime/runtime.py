@@ -74,8 +74,10 @@ started needs part of that time."""
 MAX_CHANGE_BYTES: Final = 1 << 30
 """Default limit of the size of a change's bundle, in bytes."""
 
-CHECKOUT_FOLDER: Final = "checkout.git"
-"""Name of the git directory in the tar that `Runtime.checkout` unpacks."""
+_CHECKOUT_FOLDER: Final = "checkout.git"
+
+GitDirTar = Callable[[str], Iterator[bytes]]
+"""Returns a tar stream of a clean git directory, which has the given name in the tar."""
 
 
 class Runtime:
@@ -153,16 +155,11 @@ class Runtime:
         """
         return self._egress_log.take()
 
-    def checkout(
-        self, git_dir_tar: Iterator[bytes], commit: str, branch: str
-    ) -> wire.CheckoutResult:
-        """Unpack the tar stream of a clean git directory and check `commit` out in the root.
-
-        git_dir_tar: has one folder at its top, CHECKOUT_FOLDER.
-        """
+    def checkout(self, git_dir_tar: GitDirTar, commit: str, branch: str) -> wire.CheckoutResult:
+        """Unpack a clean git directory and check `commit` out in the root."""
         # One archive, because an engine starts a process of its own for each: 60 ms or more.
-        self._machine.put_archive(self.scratch, git_dir_tar)
-        git_dir = f"{self.scratch}/{CHECKOUT_FOLDER}"
+        self._machine.put_archive(self.scratch, git_dir_tar(_CHECKOUT_FOLDER))
+        git_dir = f"{self.scratch}/{_CHECKOUT_FOLDER}"
         params = {"git_dir": git_dir, "commit": commit, "branch": branch}
         return _call(self._wire, "checkout", params, wire.CheckoutResult, GIT_SECONDS)
 

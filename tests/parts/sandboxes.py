@@ -19,7 +19,7 @@ from resolver.events.observations import IPythonOutput
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.local import LocalMachine
-from resolver.runtime.runtime import CHECKOUT_FOLDER, Runtime
+from resolver.runtime.runtime import GitDirTar, Runtime
 from tests.parts.sandbox_server import SandboxServer
 
 SandboxMaker = Callable[..., AbstractContextManager[Runtime]]
@@ -121,8 +121,8 @@ def _writable_for_everyone(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def git_dir_tar(folder: Path, files: dict[str, bytes]) -> tuple[Iterator[bytes], str]:
-    """A repository with one commit, as the tar of its git directory, and the commit."""
+def git_dir_tar(folder: Path, files: dict[str, bytes]) -> tuple[GitDirTar, str]:
+    """A repository with one commit, as what gives the tar of its git directory, and the commit."""
     git = ["git", "-C", str(folder), "-c", "user.name=T", "-c", "user.email=t@example.org"]
     folder.mkdir(parents=True)
     subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
@@ -133,7 +133,11 @@ def git_dir_tar(folder: Path, files: dict[str, bytes]) -> tuple[Iterator[bytes],
     subprocess.run([*git, "commit", "-qm", "start"], check=True)
     head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
     (folder / ".git" / "index").unlink()
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
-        tar.add(folder / ".git", arcname=CHECKOUT_FOLDER, filter=_writable_for_everyone)
-    return iter([packed.getvalue()]), head.stdout.strip()
+
+    def packed(name: str) -> Iterator[bytes]:
+        file = io.BytesIO()
+        with tarfile.open(fileobj=file, mode="w") as tar:
+            tar.add(folder / ".git", arcname=name, filter=_writable_for_everyone)
+        yield file.getvalue()
+
+    return packed, head.stdout.strip()
