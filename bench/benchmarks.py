@@ -58,7 +58,7 @@ BENCHMARKS = (
               "--comments", "10,100,1000", "--steps", "10,100,500", "--parallel", "2,4"),
         quick=("--files", "1000", "--megabytes", "10", "--comments", "100", "--steps", "50",
                "--parallel", "2"),
-        rounds=1,  # of ten minutes
+        rounds=1,  # of five minutes
         quick_rounds=1,
         keys=("scenario",),
     ),
@@ -128,7 +128,7 @@ BENCHMARKS = (
         "sandbox",
         "Sandbox in a container",
         quick=("--megabytes", "10", "--sandboxes", "2", "--only", "ready"),
-        rounds=1,  # of nine minutes, in which everything is measured at least five times
+        rounds=1,  # of nine minutes, in which nearly everything is measured five times or more
         quick_rounds=1,
         keys=("case",),
         pairs=(Pair("docker", ": ours_ms", ": engine_ms"),),
