@@ -174,11 +174,14 @@ def test_a_run_goes_on_when_its_process_is_killed_and_pauses_once_when_the_serve
 
 
 def metrics_with_a_run(server: Server) -> dict[str, float]:
-    """Return the metrics of the last start once a run was counted; else nothing."""
+    """Return the metrics of the last start once a run was counted; else nothing.
+
+    The child sends a run's observations one by one, its tokens after its outcome and pull request.
+    """
     address = server.log.rpartition("metrics are on ")[2].split()[0]
     with urllib.request.urlopen(address, timeout=20) as answer:
         series = series_of(answer.read())
-    return series if series["runs_total finished"] else {}
+    return series if series["tokens_total output"] else {}
 
 
 def script(code: str) -> tuple[str, ...]:
