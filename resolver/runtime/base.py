@@ -88,7 +88,7 @@ class Machine(Protocol):
     def __enter__(self) -> "Machine": ...
 
     def __exit__(self, *exc: object) -> None:
-        """Stop and remove everything, also after an error."""
+        """Stop everything and have it removed, also after an error. The removal may end later."""
         ...
 
     def connect(self) -> Channel:

@@ -135,6 +135,28 @@ def remove_container(container: "Container") -> None:
                 container.wait(condition="removed", timeout=_CALL_SECONDS)
 
 
+def end_container(container: "Container") -> None:
+    """End every process of a container with `auto_remove` and return. The engine then removes it by
+    itself, which takes seconds if it has many files; a missing container is no error.
+
+    Until it is removed it uses its image and its volumes; `remove_container` waits for that.
+    """
+    name = container.name or container.short_id
+    with engine_errors(
+        f"the container {name} could not be ended", f"remove it with `docker rm -f {name}`"
+    ):
+        try:
+            # The engine answers after the processes have ended.
+            container.kill()
+        except docker.errors.NotFound:
+            return
+        except docker.errors.APIError as error:
+            if error.status_code != 409:
+                raise
+            # It was never started, or it has ended and its removal may have failed.
+            remove_container(container)
+
+
 def remove_leftovers(client: "DockerClient", run: str) -> int:
     """Remove every container of a run, for example after a crash of the host; return the number."""
     with engine_errors("the engine can't list its containers", "check it with `docker ps`"):

@@ -81,7 +81,7 @@ GitDirTar = Callable[[str], Iterator[bytes]]
 
 
 class Runtime:
-    """A running sandbox. Use it as a context manager: leaving stops and removes everything.
+    """A running sandbox. Use it as a context manager: leaving stops everything, and has it removed.
 
     command_timeout: seconds that a command or cell may take if the action does not set a timeout.
     egress: the hosts that the sandbox may connect to. It has an effect only if the machine's spec

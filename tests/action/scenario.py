@@ -9,8 +9,8 @@ from typing import Any
 import docker
 import yaml
 
-from resolver.runtime.engine import RUN_LABEL
 from tests.action.image import ROOT
+from tests.parts.engine import wait_until_removed
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment
 from tests.parts.model_endpoint import ModelEndpoint
@@ -119,10 +119,7 @@ class Scenario:
     def bot_comments(self) -> list[str]:
         return [c.body for c in self.issue.comments if c.author.login == ACTIONS]
 
-    def sandboxes_left(self) -> list[Any]:
-        """Containers of the last job's run that are still there."""
+    def wait_until_sandboxes_removed(self) -> None:
+        """Wait until the engine has no container of the last job's run; fails if one stays."""
         run = json.loads((self.output / "outcome.json").read_text())["run"]
-        label = f"{RUN_LABEL}={run}"
-        return list(
-            self.engine.containers.list(all=True, ignore_removed=True, filters={"label": label})
-        )
+        wait_until_removed(self.engine, run)

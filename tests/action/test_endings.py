@@ -55,6 +55,6 @@ def test_a_cancelled_job_ends_in_time_and_says_so(scenario: Scenario, busybox_im
     assert run.outputs["state"] == "stopped"
     [comment] = scenario.bot_comments()
     assert "SIGINT" in comment
-    assert scenario.sandboxes_left() == []
+    scenario.wait_until_sandboxes_removed()
     assert json.loads((scenario.output / "outcome.json").read_text())["state"] == "stopped"
     assert (scenario.output / "events.jsonl").stat().st_size > 0

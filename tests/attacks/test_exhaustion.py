@@ -4,6 +4,7 @@ import pytest
 
 from resolver.events.observations import CmdOutput
 from tests.attacks.stage import Stage, everywhere
+from tests.parts.engine import wait_until_removed
 from tests.parts.runs import Ended, bash, finish
 
 LARGEST_LOG = 2_000_000
@@ -65,13 +66,7 @@ def test_memory_and_processes_of_a_container_are_bounded(stage: Stage, engine: o
     assert "Traceback" not in done.stderr
     assert [event.id for event in done.events] == list(range(len(done.events)))
     assert "status 0" not in commands(done)[0].content
-    run = done.outcome["run"]
-    assert (
-        engine.containers.list(
-            all=True, ignore_removed=True, filters={"label": f"resolver.run={run}"}
-        )
-        == []
-    )
+    wait_until_removed(engine, done.outcome["run"])
 
 
 @everywhere

@@ -11,9 +11,10 @@ import pytest
 
 from resolver.errors import SandboxError
 from resolver.git.clone import repository_identity
-from resolver.runtime.engine import connect_engine
+from resolver.runtime.engine import RUN_LABEL, connect_engine
 from resolver.runtime.environment.images import REPOSITORY_LABEL, derive_key
 from resolver.runtime.toolbox import Toolbox
+from tests.parts.waiting import until
 
 PYTHON_IMAGE = "resolver-test/python:latest"
 """Debian 12 with Python 3.11, pip and git."""
@@ -40,6 +41,13 @@ def engine() -> Iterator[docker.DockerClient]:
         _missing(error.what)
     yield client
     client.close()
+
+
+def wait_until_removed(engine: docker.DockerClient, run: str) -> None:
+    """Wait until the engine has no container of the run, running or not. It removes them by itself
+    after their processes have ended. Fails if one stays."""
+    filters = {"label": f"{RUN_LABEL}={run}"}
+    until(lambda: not engine.containers.list(all=True, ignore_removed=True, filters=filters))
 
 
 @pytest.fixture(scope="session")

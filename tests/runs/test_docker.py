@@ -14,6 +14,7 @@ import pytest
 from resolver.events.lifecycle import Warned
 from resolver.runtime.engine import RUN_LABEL
 from resolver.runtime.toolbox import BASH
+from tests.parts.engine import wait_until_removed
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call, tool_calls
 from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
 from tests.parts.waiting import until
@@ -53,8 +54,7 @@ def test_the_main_job_is_the_same_in_any_image(
     request = json.dumps(model_endpoint.requests[-1].body)
     for words in ("/workspace", "Begin", "right"):
         assert words in request, words
-    labels = {"label": f"{RUN_LABEL}={done.outcome['run']}"}
-    assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == []
+    wait_until_removed(engine, done.outcome["run"])
 
 
 def test_the_container_is_closed_in(
@@ -158,5 +158,4 @@ def test_a_sandbox_that_hangs_is_replaced_but_not_one_that_pauses_for_a_short_ti
     assert warnings == [lost, lost]
     assert done.stderr.count("it is rebuilt") == 2
     assert (done.output / "trace.md").read_text().count("did not answer") == 2
-    labels = {"label": f"{RUN_LABEL}={done.outcome['run']}"}
-    assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == []
+    wait_until_removed(engine, done.outcome["run"])

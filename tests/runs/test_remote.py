@@ -15,12 +15,13 @@ import docker
 import pytest
 
 from resolver.runtime.engine import RUN_LABEL
+from tests.parts.engine import wait_until_removed
 from tests.parts.forwarding import forwarding
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.processes import count_running
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
 from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
-from tests.parts.waiting import becomes_true
+from tests.parts.waiting import becomes_true, until
 
 FILES = {"calc.sh": "add() { echo $(($1 - $2)); }\n", "docs/a.md": "a\n"}
 
@@ -80,9 +81,16 @@ def test_an_issue_is_resolved_in_a_container_of_a_server(
     assert "/workspace" in request
     assert SANDBOX_TOKEN.encode() not in done.everything
     assert docker_sandbox_server.log.count(f"for run {done.outcome['run']}") == 1
-    served = engine.containers.list(all=True, ignore_removed=True, filters={"label": RUN_LABEL})
     prefix = f"served.{docker_sandbox_server.name}."
-    assert not [c for c in served if c.labels[RUN_LABEL].startswith(prefix)]
+
+    def served() -> list[str]:
+        containers = engine.containers.list(
+            all=True, ignore_removed=True, filters={"label": RUN_LABEL}
+        )
+        labels = [container.labels[RUN_LABEL] for container in containers]
+        return [label for label in labels if label.startswith(prefix)]
+
+    until(lambda: not served())
 
 
 @pytest.mark.engine
@@ -98,8 +106,7 @@ def test_an_issue_is_resolved_on_an_engine_over_tcp(
         options = ("--runtime", "docker", "--image", python_image)
         done = fix(command_line, model_endpoint, tmp_path, *options)
         assert forwarder.connections > 0
-    labels = {"label": f"{RUN_LABEL}={done.outcome['run']}"}
-    assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == []
+    wait_until_removed(engine, done.outcome["run"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

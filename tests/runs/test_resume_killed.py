@@ -9,7 +9,7 @@ import pytest
 
 from resolver.events.lifecycle import CheckExecuted, ModelReplied, Resumed
 from resolver.events.stores import JsonlStore
-from resolver.runtime.engine import RUN_LABEL
+from tests.parts.engine import wait_until_removed
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.killer import Killer
@@ -274,8 +274,7 @@ def test_a_run_killed_during_its_verification_leaves_no_container(
     options = {"RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": python_image}
     run = verify_in_two_runs(on_github, **options)
     for name in (run, f"{run}-base", f"{run}-head"):
-        labels = {"label": f"{RUN_LABEL}={name}"}
-        assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == [], name
+        wait_until_removed(engine, name)
 
 
 def test_a_run_killed_during_its_verification_continues_on_a_server_of_sandboxes(

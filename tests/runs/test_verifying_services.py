@@ -4,7 +4,7 @@ import docker
 import pytest
 
 from resolver.events.lifecycle import CheckExecuted
-from resolver.runtime.engine import RUN_LABEL
+from tests.parts.engine import wait_until_removed
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish, make_checkout
 
@@ -116,5 +116,4 @@ def test_a_check_with_a_service_is_verified(
     assert evidence["reproduction"] == ["test_shop.ShopTest.test_two"]
     [check] = evidence["checks"]
     assert (check["base"]["passed"], check["head"]["passed"]) == (1, 2)
-    labels = {"label": f"{RUN_LABEL}={done.outcome['run']}-head"}
-    assert engine.containers.list(all=True, ignore_removed=True, filters=labels) == []
+    wait_until_removed(engine, f"{done.outcome['run']}-head")

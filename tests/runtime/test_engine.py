@@ -1,5 +1,6 @@
 """Tests of reaching a local or remote engine, and of the error without one."""
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from resolver.runtime.docker import DockerMachine
 from resolver.runtime.engine import (
     RUN_LABEL,
     connect_engine,
+    end_container,
     engine_answers,
     image_settings,
     remove_container,
@@ -24,6 +26,7 @@ from resolver.runtime.engine import (
 )
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
+from tests.parts.engine import wait_until_removed
 from tests.parts.sandboxes import DOCKER_PYTHON
 
 
@@ -89,6 +92,27 @@ def test_a_container_that_the_engine_is_removing_is_gone_afterwards(
         remove_container(container)
         with pytest.raises(docker.errors.NotFound):
             engine.containers.get(str(container.id))
+
+
+@pytest.mark.engine
+def test_a_container_is_ended_whether_it_runs_or_not(
+    engine: docker.DockerClient, python_image: str
+) -> None:
+    """When `end_container` returns, none of its processes is left, and the engine removes it."""
+    running, created = [
+        engine.containers.create(
+            python_image, ["sleep", "100"], auto_remove=True, labels={RUN_LABEL: "ended"}
+        )
+        for _ in range(2)
+    ]
+    running.start()
+    end_container(running)
+    with contextlib.suppress(docker.errors.NotFound):
+        running.reload()
+        assert not running.attrs["State"]["Running"]
+    end_container(created)
+    wait_until_removed(engine, "ended")
+    end_container(running)
 
 
 @pytest.mark.engine

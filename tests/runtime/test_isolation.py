@@ -17,6 +17,7 @@ from resolver.events.observations import CmdOutput
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import Runtime
+from tests.parts.engine import wait_until_removed
 from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, kinds
 from tests.parts.waiting import becomes_true, until
 
@@ -223,10 +224,7 @@ def test_a_fork_bomb_ends_with_the_sandbox(
     bounded = Runtime(new_machine(sandbox_kind, pids=60, run="bomb"), command_timeout=5)
     with contextlib.suppress(SandboxError), bounded as sandbox:
         sandbox.execute(CmdRun(command="b() { b | b & }; b", timeout=2))
-    listed = engine.containers.list(
-        all=True, ignore_removed=True, filters={"label": "resolver.run=bomb"}
-    )
-    assert listed == []
+    wait_until_removed(engine, "bomb")
 
 
 @in_python_container
@@ -248,7 +246,7 @@ def test_an_images_own_user_owns_the_repository(
             assert run(sandbox, "git init -q . && git status --short && touch file").exit_code == 0
             assert run(sandbox, "touch /etc/evil").exit_code != 0
     finally:
-        engine.images.remove("resolver-test/user:latest")
+        engine.images.remove("resolver-test/user:latest", force=True)
 
 
 @local_only

@@ -11,8 +11,8 @@ from resolver.events.actions import CmdRun
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import Runtime
+from tests.parts.engine import wait_until_removed
 from tests.parts.sandboxes import DOCKER_PYTHON, kinds
-from tests.parts.waiting import becomes_true
 
 NewMachine = Callable[..., Machine]
 
@@ -24,7 +24,7 @@ def test_no_container_is_left(
     with Runtime(new_machine(sandbox_kind, run="left-over"), command_timeout=30) as sandbox:
         sandbox.execute(CmdRun(command="sleep 100 & nohup sleep 100 &"))
         assert containers(engine, "left-over") == 1
-    assert gone(engine, "left-over")
+    wait_until_removed(engine, "left-over")
 
 
 @pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_PYTHON))
@@ -34,7 +34,7 @@ def test_a_failure_while_starting_leaves_no_container(
     machine = new_machine(sandbox_kind, run="bad-start", memory="1k")
     with pytest.raises(SandboxError, match="could not be started"):
         machine.__enter__()
-    assert gone(engine, "bad-start")
+    wait_until_removed(engine, "bad-start")
 
 
 def containers(engine: docker.DockerClient, run: str) -> int:
@@ -43,10 +43,6 @@ def containers(engine: docker.DockerClient, run: str) -> int:
             all=True, ignore_removed=True, filters={"label": f"resolver.run={run}"}
         )
     )
-
-
-def gone(engine: docker.DockerClient, run: str) -> bool:
-    return becomes_true(lambda: containers(engine, run) == 0, 60)
 
 
 class UnremovableMachine(LocalMachine):

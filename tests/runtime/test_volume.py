@@ -60,6 +60,8 @@ def own_toolbox(
     own.key = f"test-{abs(hash(request.node.name))}"
     (tmp_path / f"toolbox-{own.key}.tar").symlink_to(small_archive)
     yield own
+    users = {"volume": volume_name(own)}
+    until(lambda: not engine.containers.list(all=True, ignore_removed=True, filters=users))
     for volume in engine.volumes.list(filters={"name": volume_name(own)}):
         with suppress(docker.errors.NotFound):  # whoever fills another version takes it away
             volume.remove(force=True)
@@ -207,7 +209,7 @@ def test_an_image_can_not_put_files_into_the_toolbox(
         assert holds(engine, own_toolbox, busybox_image, ENTRY)
         assert not holds(engine, own_toolbox, busybox_image, f"{PREFIX}/bin/evil")
     finally:
-        engine.images.remove("resolver-test/hostile:latest")
+        engine.images.remove("resolver-test/hostile:latest", force=True)
 
 
 def test_an_older_version_that_nobody_uses_is_removed(
