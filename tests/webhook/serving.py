@@ -263,9 +263,10 @@ class Server:
         """All that it wrote: log, database, runs. A git that outlives the server may still be
         tidying up: what vanishes meanwhile is left out."""
         found = []
-        for path in sorted(self.folder.rglob("*")):
-            with suppress(FileNotFoundError):
-                found.append(path.read_bytes() if path.is_file() else b"")
+        for folder, _, names in os.walk(self.folder):
+            for path in (Path(folder, name) for name in names):
+                with suppress(FileNotFoundError):
+                    found.append(path.read_bytes() if path.is_file() else b"")
         return b"".join(found)
 
     def check(self) -> None:

@@ -3,7 +3,8 @@
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -349,6 +350,50 @@ def test_a_claim_ends_those_before_it(queue: SqlRequestQueue) -> None:
     [new] = begin(queue)
     finish(queue, old)
     assert queue.start(new.request.id, new.request.claim) is not None
+
+
+@contextmanager
+def before_claiming(interrupt: Callable[[], object]) -> Iterator[None]:
+    """Call the function once, after requests were chosen and before they are claimed."""
+
+    was_called = threading.Event()
+
+    def look(_: object, __: object, statement: str, *___: object) -> None:
+        if statement.endswith("FOR UPDATE") and not was_called.is_set():
+            was_called.set()
+            interrupt()
+
+    event.listen(Engine, "before_cursor_execute", look)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "before_cursor_execute", look)
+    assert was_called.is_set()
+
+
+def test_claims_keep_no_delivery_waiting_and_do_not_undo_what_an_operator_does(
+    postgres: Postgres,
+) -> None:
+    """In PostgreSQL, where a claim locks only other claims."""
+    with postgres.new_database() as url:
+        ours = parse_database_url(url.render_as_string(hide_password=False))
+        queue, other = SqlRequestQueue(ours), SqlRequestQueue(ours)
+        for number, repository in ((1, "o/a"), (2, "o/b")):
+            queue.add(run(number, repository))
+
+        def interrupt() -> None:
+            with psycopg.connect(url.render_as_string(hide_password=False)) as connection:
+                connection.execute("SET lock_timeout = '10s'")
+                connection.execute(
+                    f"UPDATE {REQUESTS.name} SET state = 'done' WHERE id = %s", [run(1, "o/a").id]
+                )
+            assert other.add(run(3, "o/c"))
+
+        with before_claiming(interrupt):
+            assert numbers(begin(queue)) == [2]
+        assert numbers(begin(queue)) == [3]
+        queue.close()
+        other.close()
 
 
 def crash(

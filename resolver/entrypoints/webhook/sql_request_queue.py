@@ -64,6 +64,9 @@ further crash. Other runs are repeated at once: a killed process is no failure o
 MAX_NOTICE_SECONDS = 60.0
 """Maximum time for which the notice that a run waits is reserved for an executor."""
 
+_CLAIMS_KEY = 7_365_736_764_117_107
+"""Key of the advisory lock in PostgreSQL. Any number that other programs don't use will do."""
+
 
 class SqlRequestQueue:
     """Implements `RequestQueue` with a table.
@@ -97,7 +100,7 @@ class SqlRequestQueue:
             if is_full or not _can_start(connection, kind, now, self._executor):
                 return []
         with self._database.writing() as connection:
-            _lock_table(connection)
+            _lock_claims(connection)
             if self._executor and not may_claim(connection, self._executor):
                 return []
             # Deferred requests that are due keep their position, so they come before newer ones.
@@ -116,7 +119,7 @@ class SqlRequestQueue:
             else:
                 waiting = _waiting_query(kind, self._executor)
                 positions = list(connection.scalars(waiting.order_by(table.position).limit(free)))
-            rows = _read_rows(connection, positions)
+            rows = _lock_waiting(connection, positions)
             # The claim number is incremented, so that workflows of earlier claims can't change the
             # row any more.
             chosen = _until_isolated(rows, bool(active))
@@ -194,7 +197,7 @@ class SqlRequestQueue:
             if not is_needed and connection.execute(revoked.limit(1)).first() is None:
                 return
         with self._database.writing() as connection:
-            _lock_table(connection)
+            _lock_claims(connection)
             dead = remove_dead_executors(connection, self._executor, predecessor)
             rows = connection.execute(revoked).all()
             for executor, claims in _group_by_executor(rows).items():
@@ -206,7 +209,7 @@ class SqlRequestQueue:
         """Implement `RequestQueue.release`."""
         table = REQUESTS.c
         with self._database.writing() as connection:
-            _lock_table(connection)
+            _lock_claims(connection)
             connection.execute(
                 update(REQUESTS)
                 .where(table.state == RequestState.WORKING, table.executor == self._executor)
@@ -379,10 +382,15 @@ def _request_of_row(row: Any, claim: int) -> QueuedRequest:
     return QueuedRequest(row.id, kind, _trigger_of(row), row.login, row.position, claim)
 
 
-def _read_rows(connection: Connection, positions: list[int]) -> list[Any]:
+def _lock_waiting(connection: Connection, positions: list[int]) -> list[Any]:
+    """Return those of the rows that wait, which no other transaction changes before this one ends.
+
+    An operator may have cancelled one since it was found.
+    """
     table = REQUESTS.c
     query = select(REQUESTS).where(table.position.in_(positions)).order_by(table.position)
-    return list(connection.execute(query).all()) if positions else []
+    rows = connection.execute(query.with_for_update()).all() if positions else []
+    return [row for row in rows if row.state == RequestState.WAITING]
 
 
 def _can_start(connection: Connection, kind: RequestKind, now: datetime, executor: str) -> bool:
@@ -462,9 +470,7 @@ def _revoke_claims(
         values: dict[str, Any] = {"state": RequestState.WAITING, "begun": False}
         if row in active_runs and progress is not None:
             values |= _after_crash(row, progress(_trigger_of(row)), len(active_runs) == 1, now)
-        connection.execute(
-            update(REQUESTS).where(REQUESTS.c.position == row.position).values(**values)
-        )
+        connection.execute(_update_of_claim(row.id, row.claim).values(**values))
 
 
 def _group_by_executor(rows: Sequence[Any]) -> dict[str, list[Any]]:
@@ -512,12 +518,13 @@ def _after_crash(row: Any, progress: int, was_alone: bool, now: datetime) -> dic
     }
 
 
-def _lock_table(connection: Connection) -> None:
-    """Prevent other claims until the transaction ends. SQLite's write transactions do that by
-    themselves.
+def _lock_claims(connection: Connection) -> None:
+    """Prevent other claims, and revocations of claims, until the transaction ends. SQLite's write
+    transactions do that by themselves.
 
-    SHARE ROW EXCLUSIVE conflicts with itself but not with readers, see
-    https://www.postgresql.org/docs/current/explicit-locking.html
+    In PostgreSQL it is an advisory lock, see
+    https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS. A lock of the
+    table would also let all deliveries wait that are being stored.
     """
     if connection.dialect.name == "postgresql":
-        connection.execute(text(f"LOCK TABLE {REQUESTS.name} IN SHARE ROW EXCLUSIVE MODE"))
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CLAIMS_KEY})

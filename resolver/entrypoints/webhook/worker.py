@@ -52,6 +52,10 @@ PAUSE_SECONDS = 0.1
 """Delay before new requests are claimed, so that requests that arrive together are claimed
 together."""
 
+MAX_PAUSE_SECONDS = 0.8
+"""The same while requests keep arriving of which none can start, doubled up to this each time. It
+leaves the database and the processor to the deliveries."""
+
 RETRY_SECONDS = 5.0
 """Delay before a database that could not be used is tried again."""
 
@@ -184,17 +188,17 @@ class Worker:
     def _dispatch(self) -> None:
         """Claim and start requests until the process ends. This is the loop of the dispatcher
         thread."""
-        is_failing = False
+        is_failing, pause = False, PAUSE_SECONDS
         while True:
             # Set by `enqueue` and by every request that ends, because both may make a request
             # startable. The timeout finds deferred requests that have become due.
-            self._wake.wait(DISPATCH_SECONDS)
-            time.sleep(PAUSE_SECONDS)
+            is_woken = self._wake.wait(DISPATCH_SECONDS)
+            time.sleep(pause)
             self._wake.clear()
             try:
                 self._recover_claims()
-                self._start_claimed()
-                self._announce_waiting()
+                found = self._start_claimed() + self._announce_waiting()
+                pause = next_pause(pause, is_woken and not found)
                 is_failing = False
             except (DatabaseError, SQLAlchemyError) as error:
                 if not is_failing:
@@ -211,28 +215,34 @@ class Worker:
             self._queue.recover(False, self._handlers.measure_progress, self._now())
             self._recovered_at = time.monotonic()
 
-    def _start_claimed(self) -> None:
-        """Start a workflow in this process for each request that can start."""
+    def _start_claimed(self) -> int:
+        """Start a workflow in this process for each request that can start. Return their number."""
         if self._workflows is None:
-            return
-        now = self._now()
+            return 0
+        now, started = self._now(), 0
         for kind, limit in self._limits.items():
             for request in self._queue.claim(kind, limit, now):
                 try:
                     self._workflows.start(request.id, request.claim)
+                    started += 1
                 except DatabaseError:
                     _persist(partial(self._defer, request, timedelta(seconds=RETRY_SECONDS)))
                     raise
+        return started
 
-    def _announce_waiting(self) -> None:
-        """Notify the conversations of those runs that could not start at once."""
-        free = 2 * MAX_PARALLEL_NOTICES - len(self._announcing)
-        if free <= 0 or not self._fence.is_valid:
-            return
+    def _announce_waiting(self) -> int:
+        """Notify the conversations of those runs that could not start at once. Return their
+        number."""
+        is_busy = len(self._announcing) >= 2 * MAX_PARALLEL_NOTICES
+        if is_busy or not self._fence.is_valid:
+            return 0
+        announced = 0
         for request in self._queue.unannounced(2 * MAX_PARALLEL_NOTICES):
             if request.position not in self._announcing:
                 self._announcing.add(request.position)
                 self._announcers.submit(self._announce, request)
+                announced += 1
+        return announced
 
     def _announce(self, request: QueuedRequest) -> None:
         try:
@@ -308,6 +318,14 @@ class Worker:
         """Return the request to the queue, to be claimed again after `wait`."""
         now = self._now()
         self._queue.defer(request.id, request.claim, now + wait, now if outage else None)
+
+
+def next_pause(pause: float, is_in_vain: bool) -> float:
+    """Return the delay before the next look for requests, after one that had this delay.
+
+    is_in_vain: True if requests had arrived and none of them could be started or announced.
+    """
+    return min(2 * pause, MAX_PAUSE_SECONDS) if is_in_vain else PAUSE_SECONDS
 
 
 def hand_over(
