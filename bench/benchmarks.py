@@ -186,7 +186,7 @@ BENCHMARKS = (
     Benchmark(
         "deliveries",
         "Webhook deliveries under load",
-        full=("200", "10", "10000"),
+        full=("200", "60", "10000"),
         quick=("50", "2", "100"),
         rounds=1,
         quick_rounds=1,
@@ -200,6 +200,7 @@ BENCHMARKS = (
     Benchmark(
         "viewers",
         "Live pages with many viewers, while deliveries arrive",
+        full=("--postgresql",),
         quick=("--viewers", "50", "--rate", "10", "--seconds", "3", "--runs", "2"),
         rounds=1,
         quick_rounds=1,
