@@ -17,6 +17,7 @@ import json
 import marshal
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -228,3 +229,4 @@ if __name__ == "__main__":
     load()
     gc.freeze()
     serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    shutil.rmtree(Path(sys.argv[1]).parent, ignore_errors=True)

@@ -36,7 +36,7 @@ MAX_QUEUED_UPDATES = 8
 MAX_VIEWERS = 1000
 """Maximum number of viewers of all runs. Further ones are answered with 503."""
 
-VIEWERS_AT_ONCE = 10
+VIEWERS_AT_ONCE = 3
 """Number of viewers that are sent an update before other tasks of the event loop get their turn, so
 that a delivery does not wait until all viewers have been sent theirs."""
 
