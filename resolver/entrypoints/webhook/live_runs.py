@@ -37,8 +37,11 @@ MAX_VIEWERS = 1000
 """Maximum number of viewers of all runs. Further ones are answered with 503."""
 
 VIEWERS_AT_ONCE = 3
-"""Number of viewers that are sent an update before other tasks of the event loop get their turn, so
-that a delivery does not wait until all viewers have been sent theirs."""
+"""Number of viewers that are sent an update before the others wait for `TURN_SECONDS`."""
+
+TURN_SECONDS = 0.002
+"""Pause in which the event loop serves deliveries. An update reaches the last of `MAX_VIEWERS` two
+thirds of a second after the first."""
 
 MAX_FOLLOWED_RUNS = 100
 """Maximum number of runs that are followed at a time."""
@@ -140,7 +143,7 @@ class _Follower:
         """Send an update to all viewers."""
         for number, viewer in enumerate(tuple(self.viewers)):
             if number % VIEWERS_AT_ONCE == 0:
-                await asyncio.sleep(0)
+                await asyncio.sleep(TURN_SECONDS)
             viewer.put(update)
             if is_last:
                 viewer.end()
@@ -251,9 +254,12 @@ class LiveRuns:
 
     async def _follow(self, run: str, follower: _Follower) -> None:
         """Read the log at intervals, until an interval has passed in which nobody looked."""
+        now = asyncio.get_running_loop().time
+        due = now() + self._seconds
         try:
             while True:
-                await asyncio.sleep(self._seconds)
+                await asyncio.sleep(max(0.0, due - now()))
+                due = now() + self._seconds
                 if not follower.users:
                     return
                 await follower.tick()
