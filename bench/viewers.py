@@ -13,6 +13,7 @@ processes, for each run.
 import argparse
 import asyncio
 import collections
+import gc
 import json
 import os
 import statistics
@@ -244,6 +245,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--postgresql", action="store_true")
     options = parser.parse_args()
+    gc.disable()  # it would delay what the deliveries are measured by
     with started_server(options) as (server, forge, plans):
         steps = [
             tool_call("think", {"thought": f"Thought {number} is about line {number * 7}."})
