@@ -26,8 +26,10 @@ FOLDER = Path(__file__).parent / "migrations"
 
 DIALECTS = ("sqlite", "postgresql")
 
-_LOCK_KEY = 7_365_736_764_117_106
-"""Key of the advisory lock in PostgreSQL. Any number that other programs don't use will do."""
+_MIGRATION_LOCK = 7_365_736_764_117_106
+
+CLAIM_LOCK = _MIGRATION_LOCK + 1
+"""Keys of advisory locks, for `lock_others_out`. Any that other programs don't use will do."""
 
 _FIRST_TABLES = ("resolver_requests", "resolver_spending")
 """Tables at least one of which exists in a database that predates the first migration."""
@@ -44,6 +46,17 @@ class SchemaTooNew(UsageError):
 def known_revisions(folder: Path = FOLDER) -> tuple[str, ...]:
     """Return the revisions of this release, the oldest first, from the names of their files."""
     return tuple(sorted(path.name[1:5] for path in (folder / "versions").glob("v[0-9]*.py")))
+
+
+def lock_others_out(connection: Connection, key: int) -> None:
+    """Wait until no other transaction has the lock of this key, and keep it until this one ends.
+
+    PostgreSQL has advisory locks for that, which keep nobody else from the tables, see
+    https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS. In SQLite a
+    transaction that may write is the only one anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
 
 
 def stored_revision(connection: Connection) -> str:
@@ -73,8 +86,7 @@ def upgrade_schema(connection: Connection, folder: Path = FOLDER) -> None:
     others wait for an advisory lock, in SQLite they wait for the write lock of the transaction.
     Raises SchemaTooNew.
     """
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
+    lock_others_out(connection, _MIGRATION_LOCK)
     if is_schema_current(connection, folder):
         return  # another process has migrated it in the meantime
     inspector = inspect(connection)

@@ -18,7 +18,6 @@ from sqlalchemy import (
     not_,
     or_,
     select,
-    text,
     union_all,
     update,
 )
@@ -56,6 +55,7 @@ from resolver.entrypoints.webhook.request_table import (
 )
 from resolver.models.run import Trigger
 from resolver.storage.database import ServerDatabase
+from resolver.storage.schema import CLAIM_LOCK, lock_others_out
 
 FIRST_WAIT_AFTER_CRASH = timedelta(seconds=20)
 """Delay before a run is repeated that was alone in a process that crashed; doubled after each
@@ -63,9 +63,6 @@ further crash. Other runs are repeated at once: a killed process is no failure o
 
 MAX_NOTICE_SECONDS = 60.0
 """Maximum time for which the notice that a run waits is reserved for an executor."""
-
-_CLAIMS_KEY = 7_365_736_764_117_107
-"""Key of the advisory lock in PostgreSQL. Any number that other programs don't use will do."""
 
 
 class SqlRequestQueue:
@@ -100,7 +97,7 @@ class SqlRequestQueue:
             if is_full or not _can_start(connection, kind, now, self._executor):
                 return []
         with self._database.writing() as connection:
-            _lock_claims(connection)
+            lock_others_out(connection, CLAIM_LOCK)
             if self._executor and not may_claim(connection, self._executor):
                 return []
             # Deferred requests that are due keep their position, so they come before newer ones.
@@ -197,7 +194,7 @@ class SqlRequestQueue:
             if not is_needed and connection.execute(revoked.limit(1)).first() is None:
                 return
         with self._database.writing() as connection:
-            _lock_claims(connection)
+            lock_others_out(connection, CLAIM_LOCK)
             dead = remove_dead_executors(connection, self._executor, predecessor)
             rows = connection.execute(revoked).all()
             for executor, claims in _group_by_executor(rows).items():
@@ -209,7 +206,7 @@ class SqlRequestQueue:
         """Implement `RequestQueue.release`."""
         table = REQUESTS.c
         with self._database.writing() as connection:
-            _lock_claims(connection)
+            lock_others_out(connection, CLAIM_LOCK)
             connection.execute(
                 update(REQUESTS)
                 .where(table.state == RequestState.WORKING, table.executor == self._executor)
@@ -516,15 +513,3 @@ def _after_crash(row: Any, progress: int, was_alone: bool, now: datetime) -> dic
         "state": RequestState.DEFERRED,
         "not_before": (now + delay).timestamp(),
     }
-
-
-def _lock_claims(connection: Connection) -> None:
-    """Prevent other claims, and revocations of claims, until the transaction ends. SQLite's write
-    transactions do that by themselves.
-
-    In PostgreSQL it is an advisory lock, see
-    https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS. A lock of the
-    table would also let all deliveries wait that are being stored.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CLAIMS_KEY})

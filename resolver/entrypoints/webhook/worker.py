@@ -46,7 +46,7 @@ MAX_PARALLEL: Mapping[RequestKind, int] = {RequestKind.COMMAND: 4, RequestKind.U
 setting. Undecided requests only wait for GitHub."""
 
 DISPATCH_SECONDS = 1.0
-"""Interval between two polls for deferred requests that are due. New requests are found at once."""
+"""Interval between two polls for deferred requests that are due. New requests end the wait."""
 
 PAUSE_SECONDS = 0.1
 """Delay before new requests are claimed, so that requests that arrive together are claimed
