@@ -5,7 +5,9 @@ The interpreter's audit events (https://docs.python.org/3/library/audit_events.h
 tests need more than the interpreter, so that nobody has to mark them and none is forgotten.
 """
 
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,9 +50,17 @@ def pytest_configure(config: pytest.Config) -> None:
     def skip(event: str, _: tuple[Any, ...]) -> None:
         if event in ATTEMPTS and _running:
             _attempted.append(ATTEMPTS[event])
+            if threading.current_thread() is not threading.main_thread():
+                # The test may wait for what this thread was about to start.
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
             pytest.skip(ATTEMPTS[event])
 
+    def skip_waiting(*_: object) -> None:
+        if _running and _attempted:
+            pytest.skip(_attempted[0])
+
     if config.getoption("--without-programs"):
+        signal.signal(signal.SIGUSR1, skip_waiting)
         sys.addaudithook(skip)  # for good: hooks can't be removed
         for warning in LEFT_OPEN:
             config.addinivalue_line("filterwarnings", f"ignore::{warning}")

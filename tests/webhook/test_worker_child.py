@@ -200,8 +200,6 @@ class Observed(list[Observation]):
         return supervisor
 
 
-# Marked, because the programs are started by a thread: a test that can't start one is not skipped.
-@pytest.mark.real_part
 def test_a_child_gets_its_configuration_and_wakes_and_its_messages_are_read() -> None:
     observed = Observed()
     supervisor = observed.supervise(
@@ -227,7 +225,6 @@ def test_a_child_gets_its_configuration_and_wakes_and_its_messages_are_read() ->
     supervisor.stop(0)
 
 
-@pytest.mark.real_part
 @pytest.mark.parametrize("code", [1, LEASE_LOST_EXIT])
 def test_a_child_that_ends_is_started_again_until_it_is_to_stop(code: int) -> None:
     supervisor = Observed().supervise(f"raise SystemExit({code})")
@@ -238,7 +235,6 @@ def test_a_child_that_ends_is_started_again_until_it_is_to_stop(code: int) -> No
     assert supervisor.pid == 0
 
 
-@pytest.mark.real_part
 def test_a_child_that_does_not_end_is_killed() -> None:
     supervisor = Observed().supervise(
         "import signal, sys\n"
