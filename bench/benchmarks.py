@@ -200,12 +200,16 @@ BENCHMARKS = (
     Benchmark(
         "viewers",
         "Live pages with many viewers, while deliveries arrive",
-        full=("--postgresql",),
+        full=("--postgresql", "--rate", "200", "--seconds", "20"),
         quick=("--viewers", "50", "--rate", "10", "--seconds", "3", "--runs", "2"),
         rounds=1,
         quick_rounds=1,
         keys=("what",),
         higher=("accepted", "updates_least"),
+        pairs=(
+            Pair("FastAPI", "deliveries with viewers:", "bare FastAPI with viewers:"),
+            Pair("FastAPI", "deliveries without viewers:", "bare FastAPI without viewers:"),
+        ),
     ),
     Benchmark(
         "rendering",

@@ -6,6 +6,8 @@ Starts `resolver serve` with the simulated GitHub and a model that answers once 
 the watched run has an event to show each second. Prints a JSON line for each of: the memory of a
 run in progress, deliveries without viewers (all wait, because the slots are taken) and the memory
 of each, the viewers, deliveries with viewers, and what a second visit of as many leaves in memory.
+With PostgreSQL, the same deliveries then go to a bare FastAPI with one insert, in the company of
+the same runs, without viewers and with as many viewers of updates of the same size.
 Memory is the proportional set size of the server's process; `sandbox_mb` is that of its child
 processes, for each run.
 """
@@ -28,7 +30,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.deliveries import payload, processor_seconds, request_of
+from bench.deliveries import bare_server, payload, processor_seconds, request_of
 from resolver.entrypoints.webhook.page_links import page_key
 from resolver.storage.run_store import EVENTS
 from tests.parts.github import github_server
@@ -94,11 +96,10 @@ class PageViewer:
     status: int = 0
     has_ended: bool = False
 
-    async def watch(self, port: int, run: str) -> None:
+    async def watch(self, port: int, path: str) -> None:
         """Read until the stream ends or the task is cancelled."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
-            path = f"/runs/{run}/events?key={page_key(SECRET, run)}&after=-1&start=0"
             writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             self.status = int((await reader.readline()).split()[1])
             while data := await reader.read(65_536):
@@ -122,17 +123,20 @@ async def deliver(port: int, body: bytes, id: str, due: float) -> tuple[int, flo
     return status, time.monotonic() - due
 
 
-async def deliver_all(server: Server, first: int, rate: int, seconds: int) -> dict[str, Any]:
-    """Send deliveries and return the figures about their answers."""
+async def deliver_all(
+    pid: int, port: int, first: int, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Send deliveries to a server's process and return the figures about their answers."""
+    rate, seconds = options.rate, options.seconds
     bodies = [payload(first + number) for number in range(rate * seconds)]
-    processor_before, began = processor_seconds(server.process.pid), time.monotonic()
+    processor_before, began = processor_seconds(pid), time.monotonic()
     tasks = []
     for number, body in enumerate(bodies):
         due = began + number / rate
         await asyncio.sleep(max(0.0, due - time.monotonic()))
-        tasks.append(asyncio.create_task(deliver(server.port, body, f"d-{first + number}", due)))
+        tasks.append(asyncio.create_task(deliver(port, body, f"d-{first + number}", due)))
     answers = await asyncio.gather(*tasks)
-    processor = processor_seconds(server.process.pid) - processor_before
+    processor = processor_seconds(pid) - processor_before
     times = sorted(seconds * 1000 for _, seconds in answers)
     return {
         "answers": dict(collections.Counter(status for status, _ in answers)),
@@ -145,13 +149,13 @@ async def deliver_all(server: Server, first: int, rate: int, seconds: int) -> di
 
 
 async def arrive(
-    server: Server, run: str, count: int
+    port: int, path: str, count: int
 ) -> tuple[list[PageViewer], list[asyncio.Task[None]]]:
     """Let viewers come, and wait until each has got an update."""
     viewers, tasks = [PageViewer() for _ in range(count)], []
     end = time.monotonic() + MAX_ARRIVAL_SECONDS
     for viewer in viewers:
-        tasks.append(asyncio.create_task(viewer.watch(server.port, run)))
+        tasks.append(asyncio.create_task(viewer.watch(port, path)))
         await asyncio.sleep(0.002)
     while time.monotonic() < end and not all(
         viewer.updates or viewer.has_ended for viewer in viewers
@@ -168,13 +172,15 @@ async def leave(tasks: list[asyncio.Task[None]]) -> None:
     await asyncio.sleep(SETTLE_SECONDS)
 
 
-async def measure_viewers(
-    server: Server, run: str, options: argparse.Namespace, first: int
-) -> None:
-    """Let the viewers come, deliver, and let them go; then let as many come and go again."""
-    pid = server.process.pid
+async def measure_viewers(server: Server, run: str, options: argparse.Namespace, first: int) -> int:
+    """Let the viewers come, deliver, and let them go; then let as many come and go again.
+
+    Returns the mean size of an update in bytes.
+    """
+    pid, port = server.process.pid, server.port
+    path = f"/runs/{run}/events?key={page_key(SECRET, run)}&after=-1&start=0"
     before, began = memory_kb(pid), time.monotonic()
-    viewers, tasks = await arrive(server, run, options.viewers)
+    viewers, tasks = await arrive(port, path, options.viewers)
     all_seconds = time.monotonic() - began
     await asyncio.sleep(SETTLE_SECONDS)
     print_row(
@@ -185,29 +191,47 @@ async def measure_viewers(
         memory_kb_each=round((memory_kb(pid) - before) / len(viewers), 1),
         **server_state(server),
     )
-    updates = [viewer.updates for viewer in viewers]
-    figures = await deliver_all(server, first, options.rate, options.seconds)
+    updates, sizes = [viewer.updates for viewer in viewers], [viewer.size for viewer in viewers]
+    figures = await deliver_all(pid, port, first, options)
     gained = [viewer.updates - earlier for viewer, earlier in zip(viewers, updates, strict=True)]
+    mean_size = (sum(viewer.size for viewer in viewers) - sum(sizes)) // max(1, sum(gained))
     print_row(
         "deliveries with viewers",
         viewers=len(viewers),
         **figures,
         updates_least=min(gained),
         updates_most=max(gained),
+        update_bytes=mean_size,
         cut=sum(viewer.has_ended for viewer in viewers),
         **server_state(server),
     )
     await leave(tasks)
     left = memory_kb(pid)
-    viewers, tasks = await arrive(server, run, options.viewers)
+    viewers, tasks = await arrive(port, path, options.viewers)
     await leave(tasks)
     growth = round((memory_kb(pid) - left) / len(viewers), 1)
     print_row("viewers again", memory_kb_kept_each=growth, **server_state(server))
+    return mean_size
+
+
+async def measure_bare(database: str, size: int, options: argparse.Namespace) -> None:
+    """Deliver to the bare server, without and with viewers of updates of that size."""
+    os.environ["BARE_SECRET"] = SECRET
+    with bare_server(database) as (process, port):
+        figures = await deliver_all(process.pid, port, 1, options)
+        print_row("bare FastAPI without viewers", **figures)
+        path = f"/events?size={size}"
+        viewers, tasks = await arrive(port, path, options.viewers)
+        await asyncio.sleep(SETTLE_SECONDS)
+        count = options.rate * options.seconds
+        figures = await deliver_all(process.pid, port, 1 + count, options)
+        print_row("bare FastAPI with viewers", viewers=len(viewers), **figures)
+        await leave(tasks)
 
 
 @contextmanager
-def started_server(options: argparse.Namespace) -> Iterator[tuple[Server, Forge, Plans]]:
-    """A server whose watched run has an event each second."""
+def started_server(options: argparse.Namespace) -> Iterator[tuple[Server, Forge, Plans, str]]:
+    """A server whose watched run has an event each second, and the URL of its PostgreSQL or ""."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for name in ("github", "serve"):
@@ -215,12 +239,13 @@ def started_server(options: argparse.Namespace) -> Iterator[tuple[Server, Forge,
         forge = Forge(stack.enter_context(github_server(folder / "github")))
         plans = Plans(stack.enter_context(ModelEndpoint()))
         more = {"RESOLVER_PUBLIC_URL": PUBLIC_URL}
-        if options.postgresql:
-            more["RESOLVER_DATABASE_URL"] = stack.enter_context(running_postgres()).url
+        database = stack.enter_context(running_postgres()).url if options.postgresql else ""
+        if database:
+            more["RESOLVER_DATABASE_URL"] = database
         server = InstalledServer(folder / "serve", forge, plans.endpoint, **more)
         server.start("--concurrency", str(options.runs))
         stack.callback(server.close)
-        yield server, forge, plans
+        yield server, forge, plans, database
 
 
 def start_runs(server: Server, forge: Forge, plans: Plans, name: str, numbers: range) -> None:
@@ -246,7 +271,7 @@ def main() -> None:
     parser.add_argument("--postgresql", action="store_true")
     options = parser.parse_args()
     gc.disable()  # it would delay what the deliveries are measured by
-    with started_server(options) as (server, forge, plans):
+    with started_server(options) as (server, forge, plans, database):
         steps = [
             tool_call("think", {"thought": f"Thought {number} is about line {number * 7}."})
             for number in range(STEPS)
@@ -272,7 +297,7 @@ def main() -> None:
             sandbox_mb=round(sandboxes / 1024 / options.runs, 1),
             **server_state(server),
         )
-        figures = asyncio.run(deliver_all(server, 1, options.rate, options.seconds))
+        figures = asyncio.run(deliver_all(pid, server.port, 1, options))
         time.sleep(SETTLE_SECONDS)
         count = options.rate * options.seconds
         waiting = (memory_kb(pid) - all_runs) / count
@@ -282,7 +307,10 @@ def main() -> None:
             memory_kb_per_waiting_run=round(waiting, 1),
             **server_state(server),
         )
-        asyncio.run(measure_viewers(server, watched_run(server), options, count + 1))
+        run = watched_run(server)
+        size = asyncio.run(measure_viewers(server, run, options, count + 1))
+        if database:
+            asyncio.run(measure_bare(database, size, options))
 
 
 if __name__ == "__main__":
