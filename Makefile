@@ -34,7 +34,7 @@ help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
 	@echo "make check   linters, types, import rules, and the tests without real parts"
 	@echo "make test    run the whole test suite"
-	@echo "make test-deep  the tests that measure time, and property tests with many new examples"
+	@echo "make test-deep  the tests that measure time, more whole runs, and property tests with many new examples"
 	@echo "make fuzz    new inputs for each parser of outside data, FUZZ_SECONDS=120 for each"
 	@echo "make chaos   kill a server's processes for minutes, and check that nothing is lost or doubled"
 	@echo "make mutation  how many defects put into the modules that matter most their tests find"
@@ -68,6 +68,7 @@ test: $(VENV)/.installed-test
 
 test-deep: $(VENV)/.installed-test
 	$(BIN)/pytest -m deep
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m nightly
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m hypothesis --hypothesis-profile deep
 
 fuzz: $(VENV)/.installed-test
@@ -81,7 +82,7 @@ mutation: $(VENV)/.installed-test
 	$(BIN)/python scripts/mutation.py
 
 check: lint
-	$(BIN)/pytest -n $(CORES) --dist loadgroup -q -r fE -m "not real_part and not deep" \
+	$(BIN)/pytest -n $(CORES) --dist loadgroup -q -r fE -m "not real_part and not deep and not nightly" \
 		--without-programs --hypothesis-profile quick --ignore tests/codebase/test_linters.py
 
 lint: $(VENV)/.installed-test

@@ -283,7 +283,7 @@ def in_child(work: Any, patience: float) -> Any:
 def measure(name: str, mutants: int, seed: int) -> float:
     module, *tests = MODULES[name]
     tester = Tester(ROOT / "resolver" / module, mutants, seed)
-    options = ["-o", "addopts=", "-p", "no:terminal", "-p", "no:cacheprovider", "-m", "not deep"]
+    options = ["-o", "addopts=", "-p", "no:terminal", "-p", "no:cacheprovider", "-m", "not deep and not nightly"]
     options += ["--hypothesis-profile", EXAMPLES]
     code = pytest.main([*options, *tests], plugins=[tester])
     assert code == 0, f"pytest ended with {code}"
