@@ -283,8 +283,8 @@ def in_child(work: Any, patience: float) -> Any:
 def measure(name: str, mutants: int, seed: int) -> float:
     module, *tests = MODULES[name]
     tester = Tester(ROOT / "resolver" / module, mutants, seed)
-    options = ["-o", "addopts=", "-p", "no:terminal", "-p", "no:cacheprovider", "-m", "not deep and not nightly"]
-    options += ["--hypothesis-profile", EXAMPLES]
+    options = ["-o", "addopts=", "-p", "no:terminal", "-p", "no:cacheprovider"]
+    options += ["-m", "not deep and not nightly", "--hypothesis-profile", EXAMPLES]
     code = pytest.main([*options, *tests], plugins=[tester])
     assert code == 0, f"pytest ended with {code}"
     whole = tester.killed + len(tester.survivors)

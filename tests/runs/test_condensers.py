@@ -54,9 +54,9 @@ def _issue(folder: Path) -> Path:
 @pytest.mark.parametrize(
     "condenser",
     [
-        "importance(keep_last=2)",
+        pytest.param("importance(keep_last=2)", marks=pytest.mark.nightly),
         "structured(keep_last=2)",
-        "attention(keep_last=2)",
+        pytest.param("attention(keep_last=2)", marks=pytest.mark.nightly),
         "masking(keep_last=6,at_once=3),window(keep_last=2)",
     ],
 )

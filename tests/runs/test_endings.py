@@ -295,7 +295,11 @@ def test_the_repository_sets_what_the_workflow_leaves_out(
 
 
 @pytest.mark.parametrize(
-    "full", [[".trace.md.new"], [".outcome.json.new", ".patch.diff.new", ".trace.md.new"]]
+    "full",
+    [
+        pytest.param([".trace.md.new"], marks=pytest.mark.nightly),
+        [".outcome.json.new", ".patch.diff.new", ".trace.md.new"],
+    ],
 )
 def test_a_disk_that_is_full_at_the_end_is_reported_without_a_traceback(
     scenario: Scenario, full: list[str]
