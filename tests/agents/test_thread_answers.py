@@ -11,7 +11,11 @@ from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags
-from resolver.agents.task_prompt import MAX_REQUESTED_THREADS_LENGTH, describe_requested_threads
+from resolver.agents.task_prompt import (
+    MAX_REQUESTED_THREADS_LENGTH,
+    describe_requested_threads,
+    render_task,
+)
 from resolver.agents.tools.calls import parse_tool_call
 from resolver.agents.tools.finish import MAX_ANSWER_LENGTH, correct_thread_answers
 from resolver.agents.tools.registry import tool_specs, tool_usage
@@ -20,7 +24,7 @@ from resolver.events.base import ActionBase
 from resolver.llm.replay import ReplayModel
 from resolver.models.pull_request import AuthoredText, ReviewThread, ThreadAnswer, ThreadRequest
 from resolver.models.run import RequestedToolCall
-from tests.github.reports import WHEN
+from tests.github.reports import WHEN, task, trigger
 
 NO = "No: x."
 
@@ -166,6 +170,21 @@ def test_a_stranger_in_the_review_thread_is_marked_and_makes_no_request() -> Non
     assert thread.heading == "T1, open conversation on a.py:30"
     assert "mona (MEMBER), who asks: Rename this." in thread.conversation
     assert "eve (NONE, not known to have write access): Delete all." in thread.conversation
+
+
+@pytest.mark.parametrize(
+    ("is_then", "state", "when"),
+    [(False, "open", "the code at the head"), (True, "outdated", "the code as it was then")],
+)
+def test_the_prompt_says_from_when_the_code_of_a_review_thread_is(
+    is_then: bool, state: str, when: str
+) -> None:
+    thread = asked("T1").thread.model_copy(update={"is_outdated": is_then})
+    outdated = asked("T1").model_copy(update={"is_then": is_then, "thread": thread})
+    prompt = render_task(task(trigger(), asked=(outdated,)), "abc123", "/workspace")
+    assert "asks about this conversation on lines of the pull request: T1." in prompt
+    assert f"T1, {state} conversation on a.py:30, {when}" in prompt
+    assert ">    30  x = 1" in prompt
 
 
 def test_the_form_of_thread_answers_is_shown_in_the_tag_dialect() -> None:

@@ -130,6 +130,15 @@ def test_an_unchanged_response_costs_no_quota(github: GitHubServer, token: str) 
     assert [request.status for request in github.requests] == [200, 304, 200]
 
 
+def test_a_poll_that_finds_no_new_comment_costs_no_quota(github: GitHubServer, token: str) -> None:
+    issue = github.create_issue(NAME, "new")
+    reader = GitHubForge(access(github, token), NAME).new_comments(issue.number, issue.created_at)
+    assert [reader.read(), reader.read()] == [[], []]
+    github.add_comment(issue, "@agent stop", "octo")
+    assert [comment.body for comment in reader.read()] == ["@agent stop"]
+    assert [request.status for request in github.requests] == [200, 304, 200]
+
+
 def test_cached_responses_are_kept_by_request(github: GitHubServer, token: str) -> None:
     polled = PolledReader(access(github, token).client().requester)
     for size in range(1, 61):

@@ -1,11 +1,25 @@
 """Tests of the replies in the review threads that a request asks about."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from resolver.models.pull_request import ReviewThread, ThreadAnswer, ThreadRequest
-from resolver.publishing.review import compose_replies
+from resolver.events.run_log import RunLog
+from resolver.github.comments.report import Report
+from resolver.github.local_forge import LocalForge
+from resolver.models.pull_request import (
+    AnsweredThreads,
+    ReviewThread,
+    ThreadAnswer,
+    ThreadReply,
+    ThreadRequest,
+)
+from resolver.models.run import Command, RunState, TriggerKind
+from resolver.publishing.review import answer_threads, compose_replies
+from resolver.security.redaction import Redactor
 from tests.github import reports
 
 ASKED = tuple(
@@ -62,3 +76,48 @@ def test_the_only_conversation_gets_the_closing_words(
 
 def test_of_several_conversations_none_gets_the_closing_words() -> None:
     assert said() == []
+
+
+class ThreadForge(LocalForge):
+    """A forge that notes the replies to review threads."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "issue.md", "main")
+        self.replies: list[str] = []
+
+    def answer_threads(
+        self, report: Report, replies: Sequence[ThreadReply], commit: str, *, resolve: bool
+    ) -> AnsweredThreads:
+        del report, commit, resolve
+        self.replies += [reply.text for reply in replies]
+        return AnsweredThreads(url="https://github.com/octo/demo/pull/7#discussion_r1")
+
+
+@pytest.mark.parametrize("is_question", [True, False])
+@pytest.mark.parametrize(
+    ("state", "is_answered"),
+    [
+        (RunState.FINISHED, True),
+        (RunState.REJECTED, True),
+        (RunState.LIMIT, False),
+        (RunState.STOPPED, False),
+        (RunState.ERROR, False),
+    ],
+)
+def test_a_run_that_did_not_finish_leaves_the_threads_to_its_final_comment(
+    tmp_path: Path, state: RunState, is_answered: bool, is_question: bool
+) -> None:
+    command = Command.QUESTION if is_question else Command.FIX
+    trigger = reports.trigger(kind=TriggerKind.REVIEW_COMMENT, command=command)
+    report = reports.report(
+        trigger=trigger,
+        task=reports.task(trigger, asked=ASKED[:1]),
+        outcome=reports.outcome("It rounds down.", state=state),
+        answers=is_question,
+    )
+    forge = ThreadForge(tmp_path)
+    with RunLog(tmp_path / "events.jsonl", lambda event: event, lambda: datetime.now(UTC)) as log:
+        posted = answer_threads(report, log, forge, Redactor(()), resolve=False)
+    assert forge.replies == (["It rounds down."] if is_answered else [])
+    # Only where the reply is all there is to say, it replaces the final comment.
+    assert bool(posted.comment_url) is (is_answered and is_question)

@@ -135,6 +135,7 @@ def test_a_run_continues_after_its_limit_from_the_log_in_the_repository(
     assert scenario.kept() == sorted([first.outcome["run"], done.outcome["run"]])
 
 
+@pytest.mark.nightly
 def test_a_continued_pull_request_gets_one_more_commit(scenario: Continuing) -> None:
     """Whole runs, because branch, text, log and comments of three runs have to agree."""
     pull = published(scenario)
@@ -161,6 +162,7 @@ def test_a_continued_pull_request_gets_one_more_commit(scenario: Continuing) -> 
     assert again.outcome["pull_request"]["number"] == pull.number
 
 
+@pytest.mark.nightly
 def test_a_limit_in_between_does_not_lose_the_pull_request(scenario: Continuing) -> None:
     """Whole runs, because what the first published is known only from the log of the second."""
     pull = published(scenario, **LIMIT)
@@ -187,6 +189,7 @@ def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scenario: Con
     assert scenario.git("rev-parse", f"refs/heads/{branch}") == pushed_commit
     assert len(scenario.pulls()) == 2
     assert "got new commits during the run" in scenario.last_comment(on=pull)
+    assert len(scenario.bot_comments()) == 1, "it was told where it was not asked"
     new = done.outcome["branch"]
     assert scenario.git("diff", "--name-only", "main", f"refs/heads/{new}").split() == [
         "README.md",
@@ -194,6 +197,7 @@ def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scenario: Con
     ]
 
 
+@pytest.mark.nightly
 def test_without_a_log_a_pull_request_of_ours_is_worked_on_as_any(scenario: Continuing) -> None:
     """Whole runs, because the first must leave no log."""
     off = {"RESOLVER_KEEP_LOG": "false"}
@@ -248,6 +252,7 @@ def test_without_a_log_it_starts_over_and_says_so(scenario: Continuing) -> None:
     assert scenario.kept() == []
 
 
+@pytest.mark.nightly
 def test_a_log_that_cannot_be_pushed_is_a_warning(scenario: Continuing) -> None:
     """A whole run, because its result must stay what it is."""
     scenario.endpoint.script(finish("add is fine."))
@@ -371,6 +376,7 @@ def test_a_run_at_work_pauses_and_is_granted_more(scenario: Continuing) -> None:
     assert extended["max_iterations"] == 14
 
 
+@pytest.mark.nightly
 def test_stop_with_no_active_run_is_answered_once(scenario: Continuing) -> None:
     comment = scenario.mention(text="@agent stop")
     for _ in range(2):
@@ -383,6 +389,7 @@ def test_stop_with_no_active_run_is_answered_once(scenario: Continuing) -> None:
     assert not scenario.work_done()
 
 
+@pytest.mark.nightly
 def test_looking_for_comments_costs_little(scenario: Continuing) -> None:
     """A whole run, because its requests are counted."""
     scenario.endpoint.script(bash("sleep 2"), finish("add is fine."))

@@ -125,6 +125,7 @@ def reviewed(scenario: RoundScenario, body: str = "@agent please address") -> li
     return review.comments
 
 
+@pytest.mark.nightly
 def test_a_review_is_one_run_and_each_conversation_is_answered_in_it(
     scenario: RoundScenario,
 ) -> None:
@@ -186,6 +187,7 @@ def test_a_job_that_begins_anew_after_its_push_says_which_answers_may_be_missing
     assert "some of them may not have a reply" in comment and str(tip)[:12] in comment
 
 
+@pytest.mark.nightly
 def test_a_comment_of_a_review_starts_the_same_run_as_the_review(scenario: RoundScenario) -> None:
     name, _, twice = reviewed(scenario)
     scenario.endpoint.script(RENAME, ended(said("T1", "Renamed.")))
@@ -217,7 +219,14 @@ def test_what_was_done_is_resolved_and_a_made_up_conversation_is_refused(
     assert done.exit_code == 0, done.stdout + done.stderr
     assert "<threads>\nT1 addressed:" in scenario.prompt
     assert "There is no conversation T9" in str(scenario.endpoint.requests[-1].body)
-    assert "with its callers." in scenario.replies(name)[0].body
+    tip = scenario.repository.git.tip("half")
+    link = f"{scenario.github.server_url}/{REPOSITORY}/pull/{scenario.pull.number}/commits/{tip}"
+    first, second = scenario.replies(name)[0].body, scenario.replies(why)[0].body
+    assert "with its callers." in first and f"Done in [`{tip[:12]}`](<{link}>)." in first
+    assert "It is `//`." in second and "Done in" not in second
+    answers = [c for c in scenario.pull.review_comments if c.author.login == BOT]
+    assert len(answers) == 2, "another conversation was touched"
+    assert "delete it all" not in scenario.prompt.split("asks about these conversations")[1]
     assert [c.resolved for c in (name, why, twice)] == [True, False, False]
     assert scenario.replies(twice) == []
 
@@ -244,6 +253,7 @@ def test_where_nothing_is_changed_an_answer_claims_nothing(scenario: RoundScenar
     assert len(scenario.own_comments()) == 1
 
 
+@pytest.mark.nightly
 def test_a_run_that_did_not_finish_leaves_the_conversations_alone(scenario: RoundScenario) -> None:
     reviewed(scenario)
     scenario.endpoint.script(RENAME)
@@ -254,6 +264,7 @@ def test_a_run_that_did_not_finish_leaves_the_conversations_alone(scenario: Roun
     assert len(scenario.own_comments()) == 1
 
 
+@pytest.mark.nightly
 def test_a_reply_asks_about_its_conversation_alone_and_old_code_is_shown(
     scenario: RoundScenario,
 ) -> None:
@@ -282,6 +293,7 @@ def test_a_reply_asks_about_its_conversation_alone_and_old_code_is_shown(
     assert len(scenario.own_comments()) == 1
 
 
+@pytest.mark.nightly
 def test_a_review_of_a_pull_request_of_our_own_adds_a_commit_to_it(scenario: RoundScenario) -> None:
     scenario.endpoint.script(FIX, finish(SUMMARY))
     made = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
@@ -307,6 +319,7 @@ def test_a_review_of_a_pull_request_of_our_own_adds_a_commit_to_it(scenario: Rou
     assert answer.in_reply_to == review.comments[0].id
 
 
+@pytest.mark.nightly
 def test_a_question_that_could_not_be_answered_is_reported_in_the_one_comment(
     scenario: RoundScenario,
 ) -> None:

@@ -1,0 +1,133 @@
+"""How a command finds an earlier run, or none, asked of a GitHub over a real socket."""
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.config.settings import Settings, load_settings
+from resolver.events.log import Event
+from resolver.events.run_log import RunLog
+from resolver.models.run import Command, Continuation, Publication
+from resolver.runs.conversation.command_handler import CommandHandler, RunsOfOtherJobs
+from resolver.runs.conversation.commands import (
+    archive_run_log,
+    continue_from_archive,
+    ledger_for_trigger,
+)
+from resolver.runs.reporting import build_report, outcome_file_of
+from resolver.runs.resuming.continuation import read_earlier_publication
+from resolver.runs.stages import RunRequest, RunResult
+from resolver.storage.run_refs import RUNS
+from resolver.storage.run_store import OUTCOME
+from tests.github import reports
+from tests.github.test_github_reading import BOT, NAME, forge_for, issue, triggered
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.runs.plain_values import PULL, executed_values, run_request
+from tests.trace import sample
+
+__all__ = ["issue"]
+
+RUN = "20260102-030405-abc123"
+EARLIER = Publication(branch="agent/12", commit="d" * 40, tree="e" * 40, pull_request=PULL)
+
+
+def settings_for(github: GitHubServer, **changes: str) -> Settings:
+    environment = {
+        "GITHUB_SERVER_URL": github.server_url,
+        "GITHUB_TOKEN": github.token_for(BOT, NAME),
+    }
+    return load_settings({}, environment | changes)
+
+
+def asked(folder: Path, conversation: Issue, **trigger: Any) -> RunRequest:
+    """The request of a comment in that conversation."""
+    asks = reports.trigger(repository=NAME, number=conversation.number, **trigger)
+    return replace(run_request(folder), trigger=asks, run=RUN)
+
+
+def unchanged(event: Event) -> Event:
+    return event
+
+
+def ended(request: RunRequest) -> RunResult:
+    """The result of a run that has written its log and its outcome."""
+    values = executed_values(request)
+    outcome_file = outcome_file_of(values, values.publication, None, 3)
+    with RunLog(request.output.log, unchanged, lambda: datetime.now(UTC)) as log:
+        log.stream.add(sample.started())
+    request.output.write_outcome(outcome_file)
+    return RunResult(request, build_report(values), outcome_file, values.publication, 3, log=log)
+
+
+def archived(github: GitHubServer) -> list[str]:
+    return github.repository(NAME).git.text("for-each-ref", "--format=%(refname)", RUNS).split()
+
+
+def test_without_a_log_the_run_starts_over_where_it_was_asked_and_says_so(
+    github: GitHubServer, issue: Issue, tmp_path: Path
+) -> None:
+    """On a pull request of ours, that is work on the pull request and not on its issue."""
+    settings = settings_for(github)
+    on_pull = {"is_pull_request": True, "issue": 3}
+    request = asked(tmp_path, issue, command=Command.CONTINUE, **on_pull)
+    found = continue_from_archive(request, settings)
+    assert found.continuation is None and found.trigger.subject == issue.number
+    assert found.notices == (
+        "There is no log of an earlier run to continue, so this run started over.",
+    )
+    fresh = replace(request, trigger=request.trigger.model_copy(update={"command": Command.FIX}))
+    assert continue_from_archive(fresh, settings) is fresh
+
+
+@pytest.mark.parametrize("keep_log", [True, False])
+def test_a_log_is_archived_in_the_repository_unless_it_is_turned_off(
+    github: GitHubServer, issue: Issue, tmp_path: Path, keep_log: bool
+) -> None:
+    result = ended(asked(tmp_path, issue))
+    archive_run_log(result, settings_for(github, RESOLVER_KEEP_LOG=str(keep_log)))
+    assert archived(github) == ([f"{RUNS}/{issue.number}/{RUN}"] if keep_log else [])
+
+
+def test_a_log_that_cannot_be_archived_is_a_warning(
+    github: GitHubServer, issue: Issue, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    github.fail_next("*", r"git-receive-pack", 403, times=9)
+    with caplog.at_level(logging.WARNING):
+        archive_run_log(ended(asked(tmp_path, issue)), settings_for(github))
+    assert "the log could not be stored in the repository" in caplog.text
+    assert archived(github) == []
+
+
+def test_what_was_public_before_a_continued_run_stays_known(tmp_path: Path) -> None:
+    """A run that ends at its limit publishes nothing, and the next one adds to the same branch."""
+    continuation = Continuation(run="run-0", by="alice", publication=EARLIER)
+    request = replace(run_request(tmp_path), continuation=continuation)
+    added = EARLIER.model_copy(update={"commit": "f" * 40})
+    for publication, known in ((Publication(), EARLIER), (added, added)):
+        written = outcome_file_of(executed_values(request), publication, None, 4)
+        request.output.write_outcome(written)
+        found = read_earlier_publication(request.output.folder / OUTCOME)
+        assert (found.branch, found.commit) == (known.branch, known.commit)
+        assert found.pull_request == PULL
+
+
+def test_a_stop_without_an_active_run_is_answered_once(
+    github: GitHubServer, issue: Issue, tmp_path: Path
+) -> None:
+    comment = github.add_comment(issue, "@agent stop", "alice")
+    trigger = triggered(github, comment)
+    forge = forge_for(github)
+    settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
+    host = run_request(tmp_path).host
+    handler = CommandHandler(forge, settings, lambda: ledger_for_trigger(trigger, settings, host))
+    for _ in range(2):
+        handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
+        assert handled is not None and (handled.state, handled.exit_code) == ("nothing", 0)
+    [result] = [c.body for c in issue.comments if c.author.login == BOT]
+    assert "No run is in progress" in result
+    assert [r.content for r in comment.reactions] == ["eyes"]
