@@ -213,6 +213,15 @@ def test_a_file_that_git_renamed_counts_as_unresolved(clone: Clone) -> None:
     assert left and all(b"~" in path for path in left)
 
 
+def test_a_file_that_the_base_deleted_may_stay_as_it_is(clone: Clone) -> None:
+    ours = clone.commit("ours", {"a.txt": edited(3, "x")})
+    theirs = clone.commit("theirs", {"a.txt": None})
+    git = clone.git
+    merged = merge(git, ours, theirs)
+    assert merged.conflicts == (b"a.txt",)
+    assert find_unresolved_paths(git, merged, f"{ours}^{{tree}}", ours, theirs) == ()
+
+
 def test_only_identical_content_counts_as_the_base_version(clone: Clone) -> None:
     ours = clone.commit("ours", {"a.txt": edited(3, "x"), "b.txt": "x\n"})
     theirs = clone.commit("theirs", {"a.txt": edited(3, "y"), "b.txt": "y\n"})

@@ -281,6 +281,19 @@ def test_submodules_are_refused_added_moved_and_removed(tmp_path: Path) -> None:
     assert scenario.export().is_empty
     commit_all(scenario.root / "lib", "moved")
     assert "submodules" in _judge(scenario)
+    enforce_policy(scenario.workspace, scenario.export(), POLICY, {b"lib"})
+
+
+def test_what_a_merge_takes_from_the_base_may_be_protected_and_nothing_else(
+    scenario: Scenario,
+) -> None:
+    write(scenario.root, ".github/workflows/ci.yml", "on: [push, pull_request]\n")
+    taken = {b".github/workflows/ci.yml"}
+    enforce_policy(scenario.workspace, scenario.export(), POLICY, taken)
+    write(scenario.root, ".github/workflows/more.yml", "on: push\n")
+    with pytest.raises(PolicyViolation) as refused:
+        enforce_policy(scenario.workspace, scenario.export(), POLICY, taken)
+    assert "more.yml" in refused.value.what and "ci.yml" not in refused.value.what
 
 
 TOKENS = {

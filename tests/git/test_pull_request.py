@@ -66,6 +66,15 @@ def test_the_base_is_the_head_and_the_diff_starts_at_the_merge_base(
     assert "b.txt" not in diff
 
 
+def test_a_known_base_stays_the_base_when_its_branch_has_moved(
+    github: GitHubServer, clone: Clone
+) -> None:
+    base = github.commit(NAME, "main", {"b.txt": "1\n"})
+    github.commit(NAME, "work", {"w.txt": "w\n"})
+    github.commit(NAME, "main", {"b.txt": "2\n"})
+    assert known(clone(base=base)).base == base
+
+
 def test_a_shallow_clone_is_deepened_to_the_merge_base(
     github: GitHubServer, clone: Clone, tmp_path: Path
 ) -> None:

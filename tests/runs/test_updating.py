@@ -61,6 +61,7 @@ def test_a_clean_merge_is_done_without_a_model(scenario: UpdateScenario) -> None
     assert scenario.tip() == tip and "nothing to merge" in scenario.own_comments()[-1]
 
 
+@pytest.mark.nightly
 def test_the_same_update_again_is_not_done_again(scenario: UpdateScenario) -> None:
     scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
     event = scenario.event("@agent update")
@@ -74,6 +75,7 @@ def test_the_same_update_again_is_not_done_again(scenario: UpdateScenario) -> No
     assert scenario.tip() == tip and tip[:12] in scenario.own_comments()[-1]
 
 
+@pytest.mark.nightly
 def test_a_clean_update_of_what_was_pushed_meanwhile_holds_that_too(
     scenario: UpdateScenario,
 ) -> None:
@@ -85,10 +87,13 @@ def test_a_clean_update_of_what_was_pushed_meanwhile_holds_that_too(
 
 
 def test_conflicts_are_resolved_and_become_a_merge_commit(scenario: UpdateScenario) -> None:
+    """A whole run: the story of conflicts. The one in a workflow is resolved with the base's own
+    file, which is the one way that the policy allows, and a file without a conflict is changed."""
+    scenario.github.commit(UPSTREAM, "half", {WORKFLOW: "on: pull_request\n"}, "ci", "mona")
     head, main = scenario.conflict()
     scenario.endpoint.script(
         bash("git log --format=%s HEAD^2 -1; git status --short; cat lines.py | sed -n 8,16p"),
-        bash(BOTH),
+        bash(f"{BOTH}; git checkout HEAD^2 -- {WORKFLOW}; echo '# more' >> half.py"),
         RESOLVED,
     )
     right(scenario.ask("@agent resolve the merge conflicts"))
@@ -104,6 +109,8 @@ def test_conflicts_are_resolved_and_become_a_merge_commit(scenario: UpdateScenar
     [comment] = scenario.own_comments()
     assert "- `lines.py`: merged by the agent\n" in comment and "Keep both words" in comment
     assert "left as git merged it" not in comment
+    assert f"- `{WORKFLOW}`: the version of `main`\n" in comment
+    assert "Resolving the conflicts also changed files that had none: half.py" in comment
 
 
 def test_a_marker_that_is_left_stops_the_merge(scenario: UpdateScenario) -> None:
@@ -136,6 +143,7 @@ def test_what_the_agent_calls_unfinished_is_not_merged(scenario: UpdateScenario)
     assert scenario.tip() == head
 
 
+@pytest.mark.nightly
 def test_the_resolution_of_a_conflict_can_be_to_leave_what_is_there(
     scenario: UpdateScenario,
 ) -> None:
@@ -171,6 +179,7 @@ def in_workflow(scenario: UpdateScenario) -> tuple[str, str]:
     return head, scenario.github.commit(UPSTREAM, "main", {WORKFLOW: THEIRS}, "ci of main")
 
 
+@pytest.mark.nightly
 def test_a_conflict_in_a_workflow_may_be_ended_with_the_bases_own_file(
     scenario: UpdateScenario,
 ) -> None:
@@ -181,6 +190,7 @@ def test_a_conflict_in_a_workflow_may_be_ended_with_the_bases_own_file(
     assert scenario.git("show", f"half:{WORKFLOW}") == THEIRS.strip()
 
 
+@pytest.mark.nightly
 def test_a_conflict_in_a_workflow_is_ended_no_other_way(scenario: UpdateScenario) -> None:
     """A whole run, because the policy has to know how the merge was made; test_merging.py has what
     counts as the base's own file."""
@@ -191,6 +201,7 @@ def test_a_conflict_in_a_workflow_is_ended_no_other_way(scenario: UpdateScenario
     assert scenario.tip() == head and WORKFLOW in scenario.own_comments()[-1]
 
 
+@pytest.mark.nightly
 def test_a_change_outside_the_conflicts_is_reported(scenario: UpdateScenario) -> None:
     scenario.conflict()
     scenario.endpoint.script(bash(f"{BOTH}; echo '# more' >> half.py"), RESOLVED)
@@ -216,11 +227,13 @@ def test_a_push_during_the_resolution_leads_to_a_pull_request_into_the_branch(
 
 
 def test_a_forks_pull_request_is_brought_up_to_date_there(scenario: UpdateScenario) -> None:
+    """The merge holds what was pushed to the fork after the request, too."""
     pull = scenario.from_fork()
-    before = scenario.tip(repository=FORK)
+    event = scenario.event("@agent update", on=pull)
+    pushed_commit = scenario.github.commit(FORK, "half", {"more.py": "1\n"}, "more", "zoe")
     main = scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
-    right(scenario.ask("@agent update", on=pull))
-    assert scenario.parents(repository=FORK) == [before, main]
+    right(scenario.action(event))
+    assert scenario.parents(repository=FORK) == [pushed_commit, main]
 
 
 def test_a_fork_that_can_not_be_pushed_to_costs_no_work(scenario: UpdateScenario) -> None:
@@ -273,6 +286,7 @@ def test_a_signed_merge_whose_answer_was_lost_is_recognized(scenario: UpdateScen
     assert not any(branch.startswith("agent/") for branch in scenario.git("branch").split())
 
 
+@pytest.mark.nightly
 def test_an_update_that_ended_at_a_limit_continues_from_its_log(scenario: UpdateScenario) -> None:
     head, main = scenario.conflict()
     scenario.endpoint.script(bash("echo looked"))
@@ -298,6 +312,7 @@ def test_a_fork_that_the_token_can_not_push_to_costs_no_work(scenario: UpdateSce
 def test_a_merge_that_somebody_else_made_meanwhile_is_not_reported_as_ours(
     scenario: UpdateScenario,
 ) -> None:
+    """A whole run, because the branch has to move between the request and the merge."""
     event = scenario.event("@agent update")
     main = scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n"})
     scenario.github.force_push(UPSTREAM, "half", main)
@@ -309,6 +324,7 @@ def test_a_merge_that_somebody_else_made_meanwhile_is_not_reported_as_ours(
     assert scenario.tip() == merged_commit and "Resolver merged" not in scenario.own_comments()[-1]
 
 
+@pytest.mark.nightly
 def test_a_merge_notifies_nobody_whom_a_branch_is_named_for(scenario: UpdateScenario) -> None:
     name = "@zoe/fix-#1"
     scenario.github.commit(UPSTREAM, name, {"half.py": "x = 1\n"}, "Add half()", "mona")

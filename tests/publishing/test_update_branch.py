@@ -1,0 +1,55 @@
+"""Tests of which resolutions of a merge may be published."""
+
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import PolicyViolation
+from resolver.models.pull_request import PullRequestContext
+from resolver.models.run import Patch
+from resolver.publishing.update_branch import resolved_paths
+from tests.git.test_merge import Clone, Files
+from tests.github import reports
+
+CI = ".github/workflows/ci.yml"
+
+
+class Resolution:
+    """A pull request whose merge has a conflict in a workflow, and the agent's change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clone = Clone(folder, {CI: "on: push\n", "a.txt": "a\n"})
+        self.head = self.clone.commit("ours", {CI: "on: ours\n"})
+        self.base = self.clone.commit("theirs", {CI: "on: theirs\n"})
+
+    def taken_from_base(self, files: Files, task_completed: bool = True) -> set[bytes]:
+        outcome = reports.outcome(task_completed=task_completed)
+        patch = Patch(base=self.head, tree=self.clone.tree_with(self.head, files))
+        pull = PullRequestContext(number=2, head=self.head, base=self.base, base_branch="main")
+        return set(resolved_paths(outcome, patch, self.clone.git, pull))
+
+
+@pytest.fixture
+def resolution(tmp_path: Path) -> Resolution:
+    return Resolution(tmp_path)
+
+
+def test_only_the_bases_own_file_is_taken_from_the_base(resolution: Resolution) -> None:
+    assert resolution.taken_from_base({CI: "on: theirs\n"}) == {CI.encode()}
+    assert resolution.taken_from_base({CI: "on: ours\n", "a.txt": "b\n"}) == set()
+    assert resolution.taken_from_base({CI: "on: theirs # and ours\n"}) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "task_completed", "what"),
+    [
+        ("<<<<<<< ours\n", True, f"unresolved conflicts are left in {CI}"),
+        ("on: theirs\n", False, "the agent says that not all conflicts are resolved"),
+    ],
+)
+def test_a_merge_that_is_not_finished_is_not_published(
+    resolution: Resolution, text: str, task_completed: bool, what: str
+) -> None:
+    with pytest.raises(PolicyViolation) as refused:
+        resolution.taken_from_base({CI: text}, task_completed)
+    assert what in refused.value.what
