@@ -190,10 +190,9 @@ def test_a_conflict_in_a_workflow_may_be_ended_with_the_bases_own_file(
     assert scenario.git("show", f"half:{WORKFLOW}") == THEIRS.strip()
 
 
-@pytest.mark.nightly
 def test_a_conflict_in_a_workflow_is_ended_no_other_way(scenario: UpdateScenario) -> None:
-    """A whole run, because the policy has to know how the merge was made; test_merging.py has what
-    counts as the base's own file."""
+    """A whole run, because the policy has to know how the merge was made; test_update_branch.py has
+    what counts as the base's own file."""
     head, _ = in_workflow(scenario)
     scenario.endpoint.script(bash(f"git checkout HEAD^1 -- {WORKFLOW}"), RESOLVED)
     done = scenario.ask("@agent update")

@@ -483,6 +483,7 @@ def test_no_container_is_left_by_a_server_that_ends(
             assert "that an earlier server left" in server.log
         with pytest.raises(SandboxError, match="the sandbox was lost"):
             echo(sandbox)
+        assert until_gone(engine, name)
     assert until_gone(engine, name)
 
 
