@@ -125,7 +125,6 @@ def reviewed(scenario: RoundScenario, body: str = "@agent please address") -> li
     return review.comments
 
 
-@pytest.mark.nightly
 def test_a_review_is_one_run_and_each_conversation_is_answered_in_it(
     scenario: RoundScenario,
 ) -> None:
