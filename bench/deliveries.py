@@ -92,9 +92,9 @@ def request_of(body: bytes, id: str, secret: str = "") -> bytes:
     return head.encode() + body
 
 
-async def deliver(port: int, body: bytes, due: float) -> tuple[int, float]:
+async def deliver(port: int, body: bytes, due: float, secret: str) -> tuple[int, float]:
     """The answer's status (0 for none), and seconds since the delivery was due."""
-    request = request_of(body, str(uuid.uuid4()))
+    request = request_of(body, str(uuid.uuid4()), secret)
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)
@@ -106,15 +106,17 @@ async def deliver(port: int, body: bytes, due: float) -> tuple[int, float]:
     return status, time.monotonic() - due
 
 
-async def load(port: int, rate: int, seconds: int) -> list[tuple[int, float]]:
-    """All answers."""
-    bodies = [payload(number + 1) for number in range(rate * seconds)]
+async def load(
+    port: int, rate: int, seconds: int, first: int = 1, secret: str = SECRET
+) -> list[tuple[int, float]]:
+    """All answers. first: number of the first issue that the deliveries are about."""
+    bodies = [payload(first + number) for number in range(rate * seconds)]
     begin = time.monotonic()
     sent = []
     for number, body in enumerate(bodies):
         due = begin + number / rate
         await asyncio.sleep(max(0.0, due - time.monotonic()))
-        sent.append(asyncio.create_task(deliver(port, body, due)))
+        sent.append(asyncio.create_task(deliver(port, body, due, secret)))
     return list(await asyncio.gather(*sent))
 
 
@@ -124,6 +126,18 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def figures_of(answers: list[tuple[int, float]], cpu_seconds: float) -> dict[str, Any]:
+    """Statuses and times of the answers, and the processor time of the server for each."""
+    times = sorted(seconds * 1000 for _, seconds in answers)
+    return {
+        "answers": dict(collections.Counter(status for status, _ in answers)),
+        "p50_ms": round(statistics.median(times), 1),
+        "p99_ms": round(times[int(len(times) * 0.99)], 1),
+        "max_ms": round(times[-1], 1),
+        "cpu_ms_each": round(cpu_seconds * 1000 / len(answers), 2),
+    }
+
+
 def measure_load(
     name: str, process: "subprocess.Popen[bytes]", port: int, rate: int, seconds: int
 ) -> None:
@@ -131,14 +145,9 @@ def measure_load(
     cpu_before = processor_seconds(process.pid)
     answers = asyncio.run(load(port, rate, seconds))
     cpu_seconds = processor_seconds(process.pid) - cpu_before
-    times = sorted(milliseconds * 1000 for _, milliseconds in answers)
     row: dict[str, Any] = {
         "server": name,
-        "answers": dict(collections.Counter(status for status, _ in answers)),
-        "p50_ms": round(statistics.median(times), 1),
-        "p99_ms": round(times[int(len(times) * 0.99)], 1),
-        "max_ms": round(times[-1], 1),
-        "cpu_ms_each": round(cpu_seconds * 1000 / len(answers), 2),
+        **figures_of(answers, cpu_seconds),
         "load": f"{os.getloadavg()[0]:.1f}",  # a text: no figure of the server
     }
     print(json.dumps(row), flush=True)
@@ -149,8 +158,10 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def bare_server(database: str) -> AbstractContextManager[tuple["subprocess.Popen[bytes]", int]]:
-    return peer_server([sys.executable, PEER, database])
+def bare_server(
+    database: str, secret: str = SECRET
+) -> AbstractContextManager[tuple["subprocess.Popen[bytes]", int]]:
+    return peer_server([sys.executable, PEER, database, secret])
 
 
 def probot_server(

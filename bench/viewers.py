@@ -14,11 +14,9 @@ processes, for each run.
 
 import argparse
 import asyncio
-import collections
 import gc
 import json
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -30,7 +28,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.deliveries import bare_server, payload, processor_seconds, request_of
+from bench.deliveries import bare_server, figures_of, load, processor_seconds
 from resolver.entrypoints.webhook.page_links import page_key
 from resolver.storage.run_store import EVENTS
 from tests.parts.github import github_server
@@ -110,42 +108,14 @@ class PageViewer:
             writer.close()
 
 
-async def deliver(port: int, body: bytes, id: str, due: float) -> tuple[int, float]:
-    """The answer's status (0 for none), and seconds since the delivery was due."""
-    try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(request_of(body, id, SECRET))
-        answer = await asyncio.wait_for(reader.read(), 20)
-        writer.close()
-        status = int(answer.split(b" ", 2)[1])
-    except (OSError, ValueError, IndexError, TimeoutError):
-        status = 0
-    return status, time.monotonic() - due
-
-
 async def deliver_all(
     pid: int, port: int, first: int, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Send deliveries to a server's process and return the figures about their answers."""
-    rate, seconds = options.rate, options.seconds
-    bodies = [payload(first + number) for number in range(rate * seconds)]
-    processor_before, began = processor_seconds(pid), time.monotonic()
-    tasks = []
-    for number, body in enumerate(bodies):
-        due = began + number / rate
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
-        tasks.append(asyncio.create_task(deliver(port, body, f"d-{first + number}", due)))
-    answers = await asyncio.gather(*tasks)
-    processor = processor_seconds(pid) - processor_before
-    times = sorted(seconds * 1000 for _, seconds in answers)
-    return {
-        "answers": dict(collections.Counter(status for status, _ in answers)),
-        "accepted": sum(status == 202 for status, _ in answers),
-        "p50_ms": round(statistics.median(times), 1),
-        "p99_ms": round(times[int(len(times) * 0.99)], 1),
-        "max_ms": round(times[-1], 1),
-        "cpu_ms_each": round(processor * 1000 / len(answers), 2),
-    }
+    processor_before = processor_seconds(pid)
+    answers = await load(port, options.rate, options.seconds, first, SECRET)
+    figures = figures_of(answers, processor_seconds(pid) - processor_before)
+    return {**figures, "accepted": sum(status == 202 for status, _ in answers)}
 
 
 async def arrive(
@@ -216,8 +186,7 @@ async def measure_viewers(server: Server, run: str, options: argparse.Namespace,
 
 async def measure_bare(database: str, size: int, options: argparse.Namespace) -> None:
     """Deliver to the bare server, without and with viewers of updates of that size."""
-    os.environ["BARE_SECRET"] = SECRET
-    with bare_server(database) as (process, port):
+    with bare_server(database, SECRET) as (process, port):
         figures = await deliver_all(process.pid, port, 1, options)
         print_row("bare FastAPI without viewers", **figures)
         path = f"/events?size={size}"

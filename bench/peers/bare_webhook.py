@@ -1,15 +1,14 @@
 """A webhook that does no more than it must: FastAPI, the signature, one insert.
 
-    python bench/peers/bare_webhook.py DATABASE_URL PORT
+    python bench/peers/bare_webhook.py DATABASE_URL SECRET PORT
 
-DATABASE_URL is of PostgreSQL, or a file's name for SQLite. BARE_SECRET is the secret of the
-signatures ("bench"). `/events?size=N` sends its viewers N bytes once a second.
+DATABASE_URL is of PostgreSQL, or a file's name for SQLite. SECRET is that of the signatures.
+`/events?size=N` sends its viewers N bytes once a second.
 """
 
 import asyncio
 import hashlib
 import hmac
-import os
 import sqlite3
 import sys
 import threading
@@ -21,8 +20,6 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
-
-SECRET = os.environ.get("BARE_SECRET", "bench").encode()
 
 
 def postgres(url: str) -> Callable[[str, str, bytes], None]:
@@ -57,7 +54,7 @@ def sqlite(file: str) -> Callable[[str, str, bytes], None]:
     return insert
 
 
-def create(insert: Callable[[str, str, bytes], None]) -> FastAPI:
+def create(insert: Callable[[str, str, bytes], None], secret: str) -> FastAPI:
     """The application."""
     viewers: dict[asyncio.Queue[bytes], int] = {}
 
@@ -91,7 +88,7 @@ def create(insert: Callable[[str, str, bytes], None]) -> FastAPI:
     @app.post("/webhook", status_code=202)
     async def webhook(request: Request) -> dict[str, str]:
         body = await request.body()
-        wanted = "sha256=" + hmac.new(SECRET, body, hashlib.sha256).hexdigest()
+        wanted = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
         if not hmac.compare_digest(wanted, request.headers["x-hub-signature-256"]):
             raise HTTPException(401)
         id, event = request.headers["x-github-delivery"], request.headers["x-github-event"]
@@ -102,10 +99,10 @@ def create(insert: Callable[[str, str, bytes], None]) -> FastAPI:
 
 
 if __name__ == "__main__":
-    where, port = sys.argv[1], int(sys.argv[2])
+    where, secret, port = sys.argv[1:]
     uvicorn.run(
-        create(postgres(where) if where.startswith("postgresql") else sqlite(where)),
-        port=port,
+        create(postgres(where) if where.startswith("postgresql") else sqlite(where), secret),
+        port=int(port),
         log_level="warning",
         access_log=False,
     )
