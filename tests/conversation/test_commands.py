@@ -2,15 +2,12 @@
 
 import logging
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resolver.config.settings import Settings, load_settings
-from resolver.events.log import Event
-from resolver.events.run_log import RunLog
 from resolver.models.run import Command, Continuation, Publication
 from resolver.runs.conversation.command_handler import CommandHandler, RunsOfOtherJobs
 from resolver.runs.conversation.commands import (
@@ -27,7 +24,7 @@ from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for, issue, triggered
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
-from tests.runs.plain_values import PULL, executed_values, run_request
+from tests.runs.plain_values import PULL, executed_values, run_log, run_request
 from tests.trace import sample
 
 __all__ = ["issue"]
@@ -50,15 +47,11 @@ def asked(folder: Path, conversation: Issue, **trigger: Any) -> RunRequest:
     return replace(run_request(folder), trigger=asks, run=RUN)
 
 
-def unchanged(event: Event) -> Event:
-    return event
-
-
 def ended(request: RunRequest) -> RunResult:
     """The result of a run that has written its log and its outcome."""
     values = executed_values(request)
     outcome_file = outcome_file_of(values, values.publication, None, 3)
-    with RunLog(request.output.log, unchanged, lambda: datetime.now(UTC)) as log:
+    with run_log(request.output.log) as log:
         log.stream.add(sample.started())
     request.output.write_outcome(outcome_file)
     return RunResult(request, build_report(values), outcome_file, values.publication, 3, log=log)

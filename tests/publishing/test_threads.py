@@ -1,13 +1,11 @@
 """Tests of the replies in the review threads that a request asks about."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from resolver.events.run_log import RunLog
 from resolver.github.comments.report import Report
 from resolver.github.local_forge import LocalForge
 from resolver.models.pull_request import (
@@ -21,6 +19,7 @@ from resolver.models.run import Command, RunState, TriggerKind
 from resolver.publishing.review import answer_threads, compose_replies
 from resolver.security.redaction import Redactor
 from tests.github import reports
+from tests.runs.plain_values import run_log
 
 ASKED = tuple(
     ThreadRequest(label=f"T{n}", thread=ReviewThread(id=f"id{n}", path="a.py", line=n))
@@ -116,7 +115,7 @@ def test_a_run_that_did_not_finish_leaves_the_threads_to_its_final_comment(
         answers=is_question,
     )
     forge = ThreadForge(tmp_path)
-    with RunLog(tmp_path / "events.jsonl", lambda event: event, lambda: datetime.now(UTC)) as log:
+    with run_log(tmp_path / "events.jsonl") as log:
         posted = answer_threads(report, log, forge, Redactor(()), resolve=False)
     assert forge.replies == (["It rounds down."] if is_answered else [])
     # Only where the reply is all there is to say, it replaces the final comment.

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from resolver.config.settings import load_settings
+from resolver.events.run_log import RunLog
 from resolver.models.run import Publication, PullRequest
 from resolver.runs.output import Output
 from resolver.runs.stages import ExecutedRun, PublishedRun, RunRequest, StageValues
@@ -21,6 +22,11 @@ def run_request(folder: Path) -> RunRequest:
         load_settings=lambda repository: load_settings({}, {}, repository),
         host=RunHost(environment={}, cache=folder / "cache"),
     )
+
+
+def run_log(path: Path) -> RunLog:
+    """Return a new log in that file. It removes nothing from its events, all of one moment."""
+    return RunLog(path, lambda event: event, lambda: reports.WHEN)
 
 
 def executed_values(request: RunRequest) -> StageValues:

@@ -16,7 +16,6 @@ from resolver.config.settings import Settings, load_settings
 from resolver.controller.control import Control, Stop
 from resolver.errors import ModelError, RunStopped
 from resolver.events.lifecycle import CritiqueCompleted, RunStarted, ServiceReplied
-from resolver.events.log import Event
 from resolver.events.run_log import RunLog
 from resolver.llm.replay import ReplayModel
 from resolver.models.critique import Critique
@@ -34,18 +33,15 @@ from resolver.runs.critique import (
 )
 from tests.github.reports import patch, task, trigger, verification
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
+from tests.runs.plain_values import run_log
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 YES = '{"addresses_issue": "yes", "reason": "It adds the check.", "unrelated": []}'
 
 
-def unchanged(event: Event) -> Event:
-    return event
-
-
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[RunLog]:
-    with RunLog(tmp_path / "events.jsonl", unchanged, lambda: WHEN) as opened:
+    with run_log(tmp_path / "events.jsonl") as opened:
         started = RunStarted(
             run="r", version="1", task=task(trigger()), base="b" * 40, agent="A", model="m",
             runtime="local", limits=RunLimits(max_budget=1.0),

@@ -1,7 +1,6 @@
 """The verify stage of a run: rounds, stops and what the log records."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from resolver.config.settings import load_settings
 from resolver.controller.control import Control, MessageToAgent, Stop
 from resolver.errors import RunStopped
 from resolver.events.lifecycle import RunStarted, VerificationCompleted
-from resolver.events.log import Event
 from resolver.events.run_log import RunLog
 from resolver.models.run import FileChange, Patch, RunLimits
 from resolver.models.verification import (
@@ -22,6 +20,7 @@ from resolver.models.verification import (
 )
 from resolver.runs.verify import ChangeVerifier
 from tests.github.reports import task, trigger
+from tests.runs.plain_values import run_log
 from tests.verification.scripted import result
 
 CHANGED = FileChange(path="a.py", status="modified", old_mode="100644", new_mode="100644")
@@ -41,13 +40,9 @@ def patch(number: int = 1) -> Patch:
     return Patch(base="b" * 40, tree=str(number) * 40, files=(CHANGED,))
 
 
-def unchanged(event: Event) -> Event:
-    return event
-
-
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[RunLog]:
-    with RunLog(tmp_path / "events.jsonl", unchanged, lambda: datetime.now(UTC)) as opened:
+    with run_log(tmp_path / "events.jsonl") as opened:
         opened.stream.add(
             RunStarted(
                 run="r",
