@@ -153,8 +153,6 @@ class Chromium:
 
     def close(self) -> int:
         """Kill it and return its exit code."""
-        self.kill()
-        code = self.process.wait()
-        self._family.forget(self.process)
+        code = self._family.end(self.process)
         self.tools.close()
         return code

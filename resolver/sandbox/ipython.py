@@ -8,7 +8,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final, NamedTuple
 
 from .processes import Family, MemoryKills, end_session, signal_group
@@ -43,19 +43,24 @@ class _Kernel:
         self._output, output_writer = wide_pipe()
         os.set_blocking(self._output, False)
         null_input = os.open(os.devnull, os.O_RDONLY)
-        try:
-            self.process = family.spawn(
-                [*command.arguments, str(cells), str(control_writer)],
-                environment=command.environment,
-                folder=command.root if os.path.isdir(command.root) else "/",
-                stdin=null_input,
-                output=output_writer,
-                passed=(cells, control_writer),
-            )
-        finally:
-            for descriptor in (cells, control_writer, output_writer, null_input):
-                os.close(descriptor)
-        self.pump = Pump(self.process, [self._output], control, new_spool)
+        with ExitStack() as on_failure:
+            for descriptor in (self._cells, control, self._output):
+                on_failure.callback(os.close, descriptor)
+            try:
+                self.process = family.spawn(
+                    [*command.arguments, str(cells), str(control_writer)],
+                    environment=command.environment,
+                    folder=command.root if os.path.isdir(command.root) else "/",
+                    stdin=null_input,
+                    output=output_writer,
+                    passed=(cells, control_writer),
+                )
+            finally:
+                for descriptor in (cells, control_writer, output_writer, null_input):
+                    os.close(descriptor)
+            on_failure.callback(family.end, self.process)
+            self.pump = Pump(self.process, [self._output], control, new_spool)
+            on_failure.pop_all()
 
     def send(self, code: str) -> None:
         """Send a cell to the kernel, with a new token that marks the end of its answer."""
@@ -72,9 +77,7 @@ class _Kernel:
 
     def close(self) -> None:
         """Kill the kernel's session and close the pipes."""
-        end_session(self.process.pid)
-        self.process.wait()
-        self._family.forget(self.process)
+        self._family.end(self.process)
         self.pump.close()
         os.close(self._cells)
         os.close(self._output)

@@ -24,6 +24,9 @@ OOM_SCORE_ADJUSTMENT: Final = 500
 MAX_ROUNDS: Final = 100
 """Maximum number of times that the process list is searched for remaining processes."""
 
+ROOM_SECONDS: Final = 10.0
+"""Seconds that killed processes have to make room for new ones."""
+
 BLOCKED_PAUSE_SECONDS: Final = 0.05
 """Seconds to wait if the first dead child is one that its owner is about to reap."""
 
@@ -114,6 +117,13 @@ class Family:
             file.write(str(OOM_SCORE_ADJUSTMENT))
         return process
 
+    def end(self, process: "subprocess.Popen[bytes]") -> int:
+        """Kill the session of a process started by `spawn`, reap it, and return its exit code."""
+        end_session(process.pid)
+        code = process.wait()
+        self.forget(process)
+        return code
+
     def forget(self, process: "subprocess.Popen[bytes]") -> None:
         """Forget a process that was waited for: its pid may be reused, by an orphan for example."""
         with self._lock:
@@ -137,9 +147,12 @@ class Family:
 
         If the limit of processes or memory is reached, kill every descendant of this process, and
         call `make` again until there is room: processes that were killed count until they are
-        reaped. Raises OSError or RuntimeError if that does not help.
+        reaped. `make` must reap those that it started before it failed: nobody else does, and
+        waitid(2) hides all others behind them. Raises OSError or RuntimeError if there is no room
+        after ROOM_SECONDS.
         """
-        for _ in range(MAX_ROUNDS):
+        deadline = time.monotonic() + ROOM_SECONDS
+        while time.monotonic() < deadline:
             try:
                 return make()
             except (OSError, RuntimeError) as error:  # RuntimeError: a thread can't be started

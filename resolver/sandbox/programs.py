@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from .processes import Family, end_session
+from .processes import Family
 from .wire import MAX_PROGRAMS, PROGRAM_CHUNK, ActionFailed
 
 WRITE_SECONDS: Final = 20.0
@@ -168,9 +168,7 @@ class _Program:
             os.close(self._stdin)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(END_SECONDS)
-        end_session(self._process.pid)
-        self._process.wait()
-        self._family.forget(self._process)
+        self._family.end(self._process)
         with self._read_lock:
             os.close(self._stdout)
             os.close(self._stderr)

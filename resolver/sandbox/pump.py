@@ -62,6 +62,8 @@ class Pump:
     outputs: descriptors to read, owned by the caller.
     control: read end of the control pipe, owned and closed by the pump.
     new_spool: returns the spool for the next output.
+
+    Raises RuntimeError if a thread can't be started; `control` is the caller's then.
     """
 
     def __init__(
@@ -84,8 +86,12 @@ class Pump:
         self._last_output = time.monotonic()
         self._wake_reader, self._wake_writer = os.pipe()
         self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-        threading.Thread(target=self._await_end, daemon=True).start()
+        try:
+            self._thread.start()
+            threading.Thread(target=self._await_end, daemon=True).start()
+        except RuntimeError:
+            self._stop_reading()
+            raise
 
     def expect(self, terminator: bytes) -> bool:
         """Begin a request that ends with `terminator` on the control pipe.
@@ -155,11 +161,15 @@ class Pump:
 
     def close(self) -> None:
         """Stop reading. Ending the process is up to the caller."""
+        self._stop_reading()
+        os.close(self._control)
+
+    def _stop_reading(self) -> None:
         os.write(self._wake_writer, b"x")
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         os.close(self._wake_writer)
         os.close(self._wake_reader)
-        os.close(self._control)
 
     def _await_end(self) -> None:
         self._process.wait()

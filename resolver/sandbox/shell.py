@@ -20,11 +20,11 @@ import tempfile
 import termios
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final, Literal, NamedTuple
 
 from .environment import Outputs
-from .processes import Family, end_session, is_stopped, session_members, signal_group
+from .processes import Family, is_stopped, session_members, signal_group
 from .pump import Event, Pump, wide_pipe
 
 # What a command prints must not be mistaken for the shell's own report on it. So the shell reports
@@ -169,20 +169,25 @@ class Shell:
             fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, TERMINAL + 1)
             for writer in (control_writer, output_writer)
         ]
-        try:
-            self.process = family.spawn(
-                [bash, "--norc", "--noprofile", "-c", LAUNCH, bash, os.ttyname(self._slave)]
-                + [str(descriptor) for descriptor in passed],
-                environment=environment,
-                folder=folder,
-                stdin=stdin,
-                output=null_output,
-                passed=passed,
-            )
-        finally:
-            for descriptor in (stdin, null_output, control_writer, output_writer, *passed):
-                os.close(descriptor)
-        self.pump = Pump(self.process, [output, self._master], control, new_spool)
+        with ExitStack() as on_failure:
+            for descriptor in (self._stdin, output, control, self._master, self._slave):
+                on_failure.callback(os.close, descriptor)
+            try:
+                self.process = family.spawn(
+                    [bash, "--norc", "--noprofile", "-c", LAUNCH, bash, os.ttyname(self._slave)]
+                    + [str(descriptor) for descriptor in passed],
+                    environment=environment,
+                    folder=folder,
+                    stdin=stdin,
+                    output=null_output,
+                    passed=passed,
+                )
+            finally:
+                for descriptor in (stdin, null_output, control_writer, output_writer, *passed):
+                    os.close(descriptor)
+            on_failure.callback(family.end, self.process)
+            self.pump = Pump(self.process, [output, self._master], control, new_spool)
+            on_failure.pop_all()
         self._token = b""
         self._is_interrupted = False
         save_state = SAVE_STATE.format(saved=_quoted(self._saved_state_file))
@@ -299,15 +304,9 @@ class Shell:
         """Return True if the shell has ended and has left processes behind."""
         return bool(session_members(self.process.pid))
 
-    def kill(self) -> None:
-        """Kill the shell and its whole session."""
-        end_session(self.process.pid)
-        self.process.wait()
-
     def close(self) -> None:
-        """Kill what is left and close the descriptors."""
-        self.kill()
-        self._family.forget(self.process)
+        """Kill the shell and its whole session, and close the descriptors."""
+        self._family.end(self.process)
         self.pump.close()
         for descriptor in (self._stdin, self._output, self._master, self._slave):
             os.close(descriptor)

@@ -2,6 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.conftest import SANDBOX
 
 ROOM = """
 import errno, subprocess
@@ -28,3 +33,51 @@ except FileNotFoundError:
 def test_what_finds_no_room_is_repeated_while_everything_else_is_killed() -> None:
     done = subprocess.run([sys.executable, "-c", ROOM], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["made", "-9", "raised"]
+
+
+UNFINISHED = """
+import os, sys, threading
+from resolver.sandbox.bash import Bash
+from resolver.sandbox.environment import Outputs
+from resolver.sandbox.ipython import IPython, KernelCommand
+from resolver.sandbox.processes import Family
+
+kind, failing, folder, main = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+number, start = 0, threading.Thread.start
+
+def start_or_fail(thread):
+    global number
+    number += 1
+    if number == failing:
+        raise RuntimeError("can't start new thread")
+    start(thread)
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+before, outputs = descriptors(), Outputs(folder)
+threading.Thread.start = start_or_fail
+if kind == "bash":
+    session = Bash(Family(), "/bin/bash", {"PATH": "/usr/bin:/bin"}, "/", outputs)
+    output = session.run("echo back", 60, False)["output"]
+else:
+    kernel = (sys.executable, "-I", main, "--kernel", folder)
+    session = IPython(Family(), KernelCommand(kernel, dict(os.environ), "/"), outputs)
+    output = session.run("print('back')", 60)["output"]
+dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+session.close()
+print(output.strip(), dead, descriptors() - before, number > failing)
+"""
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+@pytest.mark.parametrize("kind", ["bash", "ipython"])
+def test_a_start_that_finds_no_room_for_a_thread_leaves_nothing(
+    programs: None, tmp_path: Path, kind: str, failing: int
+) -> None:
+    """The process whose thread can't be started is reaped, and its pipes are closed."""
+    arguments = [kind, str(failing), str(tmp_path), str(SANDBOX / "__main__.py")]
+    done = subprocess.run(
+        [sys.executable, "-c", UNFINISHED, *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["back", "None", "0", "True"]
