@@ -129,6 +129,9 @@ _NEXT_STEPS = (
      "the server sent almost nothing for a minute: it is overloaded, or the repository has "
      "something that takes long to send, such as thousands of folders within one another; try it "
      "with `git clone`, and run it again if that works"),
+    (r"corruption on the remote side|bad pack header",
+     "git on the server could not read all of the repository: it is damaged (`git fsck` says "
+     "where), or it has thousands of folders within one another, which git can't send"),
 )  # fmt: skip
 
 

@@ -224,7 +224,7 @@ MAX_MESSAGE_CHARACTERS = 1_500
 LINE_WIDTH = 72
 
 _CODE_BLOCK = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
-_TRAILER = re.compile(r"^(\s*)([\w-]+-(?:by|run)|skip-checks)(\s*:)", re.I | re.M)
+_TRAILER = re.compile(r"^([^\S\n]*)([\w-]+-(?:by|run)|skip-checks)(\s*:)", re.I | re.M)
 _CHANGELOG = re.compile(
     r"(?:^|/)(?:changelog|changes|news|newsfragments?|whatsnew|release[-_]?notes?|history)\b", re.I
 )
