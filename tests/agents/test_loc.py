@@ -90,3 +90,10 @@ def test_a_place_is_written_in_the_form_that_links_use() -> None:
     assert CodePlace(path="a.py").where == "a.py"
     assert CodePlace(path="a.py", start=3, end=3).where == "a.py:3"
     assert CodePlace(path="a.py", start=3, end=9).where == "a.py:3-9"
+
+
+def test_only_this_agent_is_offered_the_index_itself() -> None:
+    offer = AvailableTools(delegates=True, index=True)
+    main = make_agent("CodeActAgent", ReplayModel([]), "tools", offer).system_prompt().tools
+    assert "delegate" in main
+    assert not {"search_code", "explore_code", "report_places"} & set(main)

@@ -71,6 +71,17 @@ def test_the_task_prompt_contains_everything_that_is_known() -> None:
         assert words in prompt
 
 
+def test_an_own_question_of_an_earlier_run_is_shown_as_such_before_its_answer() -> None:
+    question = comment("A) round down or B) round up?", author="bot")
+    task = make_task(
+        comments=(question.model_copy(update={"is_ours": True}), comment("take option B"))
+    )
+    prompt = rendered(task)
+    assert "begin comment by yourself at the end of an earlier run, 2026" in prompt
+    assert "comment by bot" not in prompt
+    assert prompt.index("A) round down") < prompt.index("take option B")
+
+
 def test_missing_parts_of_a_task_leave_no_heading() -> None:
     bare = make_task("").trigger.model_copy(update={"number": None, "instruction": ""})
     prompt = rendered(make_task("", trigger=bare, author=""))
@@ -97,6 +108,13 @@ def test_an_agent_with_a_fixed_task_is_not_asked_the_question_of_the_issue(words
         assert ("as requested" in last) == bool(words)
         assert ("Change nothing" in last) == asks
         assert "question that title" not in text and "Resolve issue" not in text
+
+
+def test_a_question_is_not_put_as_an_issue_to_resolve() -> None:
+    text = render_task(make_task(), "b" * 40, "/repo", expects_answer=True)
+    assert text.startswith("You are asked about issue #7 in")
+    assert "Resolve issue" not in text and "pull request" not in text
+    assert "Now answer " in text.splitlines()[-1]
 
 
 @pytest.mark.parametrize("asks", [True, False])

@@ -21,6 +21,7 @@ def test_no_tool_that_edits_is_offered() -> None:
 def test_the_prompt_explains_actions_in_its_dialect(dialect: Dialect) -> None:
     prompt = make_agent("ReadOnlyAgent", ReplayModel([]), dialect).system_prompt()
     assert ("<execute_bash>" in prompt.content) == (dialect == "tags")
+    assert "pull request" not in prompt.content
 
 
 def test_an_edit_is_refused_with_a_reason() -> None:

@@ -210,6 +210,12 @@ def test_a_finish_has_its_sections_as_tags_after_the_message() -> None:
     )
 
 
+def test_a_finish_says_why_nothing_was_changed() -> None:
+    assert only('<finish reason="needs_answer">\nWhich one?\n</finish>') == a.Finish(
+        message="Which one?", task_completed=False, declined="needs_answer"
+    )
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -124,6 +124,13 @@ def test_thread_answers_are_offered_only_if_threads_were_asked_about() -> None:
     assert "threads" not in tool_usage("finish")
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_only_who_may_change_something_is_asked_for_a_pull_request(answers: bool) -> None:
+    assert ("pull_request_title" in properties(answers, threads=False)) is not answers
+    spec = tool_specs(("finish",), is_read_only=answers, has_threads=False)[0]["function"]
+    assert ("pull request" in str(spec)) is not answers
+
+
 @pytest.mark.parametrize("name", ["CodeActAgent", "ReadOnlyAgent"])
 def test_the_run_decides_if_an_agent_is_offered_thread_answers(name: str) -> None:
     def offered(*threads: str) -> str:

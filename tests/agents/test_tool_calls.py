@@ -96,6 +96,11 @@ def reason(tool: str, /, raw: str | None = None, **arguments: object) -> str:
         ),
         (
             "finish",
+            {"message": "Which one?", "reason": "needs_answer"},
+            a.Finish(message="Which one?", task_completed=False, declined="needs_answer"),
+        ),
+        (
+            "finish",
             {
                 "message": "ok",
                 "cause": "c",

@@ -72,6 +72,14 @@ def test_a_secret_is_collected_and_never_shown(variable: str) -> None:
 
 def test_an_empty_input_counts_as_unset() -> None:
     assert load_settings({}, {"INPUT_MODEL": " ", "LLM_MODEL": "m"}).model == "m"
+    assert load_settings({}, {"INPUT_IMAGE": ""}, {"image": "busybox:1"}).image == "busybox:1"
+
+
+def test_a_wrong_setting_does_not_prevent_loading_those_that_decide_where_to_report_it() -> None:
+    wrong = {"INPUT_MAX-BUDGET": "five", "RESOLVER_MENTION": "@bot"}
+    assert load_settings({}, wrong, only=EVENT_SETTINGS).mention == "@bot"
+    with pytest.raises(UsageError, match="INPUT_MAX-BUDGET: Input should be a valid number"):
+        load_settings({}, wrong)
 
 
 def test_a_list_is_split_at_commas_and_lines() -> None:

@@ -11,7 +11,13 @@ from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import make_agent
 from resolver.controller.confirmation import Confirmation
 from resolver.controller.control import Control
-from resolver.controller.controller import NO_CONFIRMATION, AgentController, Condensers
+from resolver.controller.controller import (
+    NO_CONFIRMATION,
+    NO_HOST_HANDLERS,
+    AgentController,
+    Condensers,
+    HostHandlers,
+)
 from resolver.controller.delegation import Delegates
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -28,6 +34,7 @@ from resolver.llm.replay import ReplayModel
 from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import NoOp
 from resolver.memory.conversation import ConversationMemory
+from resolver.memory.skills.recaller import Recaller
 from resolver.models.run import Completion, Outcome, RequestedToolCall, RunLimits, RunState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -126,6 +133,8 @@ class Scenario:
         max_pause: float = 10.0,
         condensers: Condensers | None = None,
         confirmation: Confirmation = NO_CONFIRMATION,
+        recaller: Recaller | None = None,
+        host_handlers: HostHandlers = NO_HOST_HANDLERS,
     ) -> Outcome:
         """Execute the run; without `agent`, with a CodeActAgent on the replies."""
         if agent is None:
@@ -149,6 +158,8 @@ class Scenario:
             max_limits=most,
             max_pause=max_pause,
             delegates=delegates,
+            host_handlers=host_handlers,
+            recaller=recaller,
             confirmation=confirmation,
         )
         return controller.run()

@@ -8,7 +8,7 @@ import pytest
 
 from resolver.agents.base import DummyAgent
 from resolver.controller.controller import AgentController, ConversationCondenser
-from resolver.errors import ModelAuthError, RunStopped, SandboxError
+from resolver.errors import LimitReached, ModelAuthError, RunStopped, SandboxError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.actions import SandboxAction
@@ -220,6 +220,7 @@ def test_a_conversation_that_can_not_shrink_ends_the_run_with_an_error() -> None
     [
         (ModelAuthError("the key was refused", "set LLM_API_KEY"), RunState.ERROR, "LLM_API_KEY"),
         (RunStopped("stopped by SIGTERM"), RunState.STOPPED, "SIGTERM"),
+        (LimitReached("budget", "nothing of it is left"), RunState.LIMIT, "of it is left"),
         (ZeroDivisionError("oops"), RunState.ERROR, "an internal error of Resolver"),
     ],
 )

@@ -17,6 +17,9 @@ from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import NoOp
+from resolver.memory.skills.library import SkillSource, read_library
+from resolver.memory.skills.recaller import SkillRecaller
+from resolver.memory.skills.skill import Origin
 from resolver.models.run import Extension, RunLimits, RunState
 from tests.controller.scenario import Scenario, bash, finish, hand_on, reply
 
@@ -273,6 +276,19 @@ def test_messages_of_the_user_are_not_in_the_delegates_log() -> None:
     said = [m.content for m in scenario.nested(a.Message) if m.source is Source.USER]
     assert said[0] == "fix it"
     assert "fix it" not in said[1]
+
+
+def test_a_delegate_gets_the_instructions_and_the_skills_of_its_task() -> None:
+    files = {
+        "AGENTS.md": b"Use tabs.",
+        ".agents/skills/sums.md": b"---\ntriggers: [subtracts]\n---\nAbout sums.",
+    }
+    library = read_library([SkillSource(Origin.REPOSITORY, tuple(files), files.get)])
+    scenario = Scenario(hand_on("say why it subtracts"), finish(), finish())
+    scenario.go(delegates=scenario.delegate, recaller=SkillRecaller(library))
+    assert [loaded.name for loaded in scenario.of(o.RecallResult)] == ["AGENTS.md"]
+    loaded = scenario.nested(o.RecallResult)
+    assert [each.name for each in loaded] == ["AGENTS.md", "AGENTS.md", "sums"]
 
 
 def test_comments_of_a_reviewing_delegate_are_returned_as_text() -> None:

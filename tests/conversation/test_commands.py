@@ -124,3 +124,16 @@ def test_a_stop_without_an_active_run_is_answered_once(
     [result] = [c.body for c in issue.comments if c.author.login == BOT]
     assert "No run is in progress" in result
     assert [r.content for r in comment.reactions] == ["eyes"]
+
+
+@pytest.mark.parametrize("decision", ["approve", "deny"])
+def test_a_decision_where_nothing_waits_starts_nothing(
+    github: GitHubServer, issue: Issue, tmp_path: Path, decision: str
+) -> None:
+    trigger = triggered(github, github.add_comment(issue, f"@agent {decision}", "alice"))
+    forge, host = forge_for(github), run_request(tmp_path).host
+    settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
+    handler = CommandHandler(forge, settings, lambda: ledger_for_trigger(trigger, settings, host))
+    handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
+    assert handled is not None and (handled.state, handled.exit_code) == ("nothing", 0)
+    assert "No action is waiting for approval here" in issue.comments[-1].body

@@ -181,6 +181,10 @@ def test_a_prepared_environment_is_used_again_at_another_commit(
             stream.subscribe("state", state.apply, essential=True)
             environment = Environment(image, SetupPlan("s", script), key, is_prepared=True)
             assert set_up(environment, second, stream, state, base, 30).ok
+            commands = [e.command for e in state.events if isinstance(e, a.CmdRun)]
+            assert not any("setup.sh" in command for command in commands), "it was set up again"
+            details = [e.detail for e in state.events if isinstance(e, life.StageCompleted)]
+            assert details == ["s: kept from an earlier run"]
             shown = second.execute(
                 a.CmdRun(command="echo $TOOL; cat README cache/mark deps/a; ls; git status --short")
             )

@@ -342,6 +342,8 @@ def test_a_file_is_read_and_nothing_else(source: Path, tmp_path: Path) -> None:
         assert workspace.read(path) is None, path
     with pytest.raises(WorkspaceError, match="more than 3 bytes"):
         workspace.read("README.md", limit=3)
+    assert workspace.read_trusted("alias") is None
+    assert workspace.trusted_paths() == ("README.md", "docs/guide.md")
 
 
 def test_the_tar_is_deterministic_and_plain(source: Path, tmp_path: Path) -> None:

@@ -209,6 +209,16 @@ def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block()
     assert "202E" in body.upper()
 
 
+def test_an_action_that_waited_in_vain_is_shown_with_the_commands_that_decide_on_it() -> None:
+    wanted = WANTED.model_copy(update={"number": "123456"})
+    body = comment_body(reports.report(pending_approval=wanted, continues=True))
+    assert "Resolver **stopped before this action**" in body and "- destroys\n" in body
+    assert "`@agent approve 123456`" in body and "`@agent deny <reason>`" in body
+    assert "and to continue the run from here" in body
+    lost = comment_body(reports.report(pending_approval=wanted))
+    assert "can't be continued" in lost and "approve" not in lost.partition("**What next:**")[2]
+
+
 @pytest.mark.parametrize(
     ("kept", "untouched", "words"),
     [
@@ -267,6 +277,13 @@ def test_each_reason_to_change_nothing_has_its_own_comment(
     assert (ending == "waiting") is not ("What the agent executed" in body and "pytest -q" in body)
 
 
+def test_what_was_not_done_is_not_called_nothing_to_change() -> None:
+    outcome = reports.outcome("I found no way", task_completed=False)
+    body = comment_body(reports.report(outcome=outcome, patch=None))
+    assert "Resolver **could not do this**, and changed nothing." in body
+    assert "nothing to change" not in body
+
+
 @pytest.mark.parametrize(
     ("cause", "says"),
     [
@@ -311,6 +328,12 @@ def test_a_pull_request_found_by_a_later_run_is_shown_without_numbers() -> None:
     body = comment_body(Report(trigger=reports.trigger(), run="r", pull_request=PULL))
     assert "[#13]" in body
     assert "may not be complete" not in body
+
+
+def test_a_review_found_by_a_later_run_is_shown_without_numbers() -> None:
+    body = comment_body(Report(trigger=reports.trigger(), run="r", review=REVIEW))
+    assert "[reviewed this](https://x/r)" in body and f"`{'d' * 12}`: 2 comments" in body
+    assert ending_of(body, reports.trigger().key) is Ending.REVIEW
 
 
 def test_a_request_without_a_login_is_worded_without_one() -> None:

@@ -130,6 +130,16 @@ def test_a_write_that_succeeded_with_a_502_is_not_repeated(scenario: Scenario, k
     assert count(scenario) == 1
 
 
+def test_the_result_replaces_the_progress_after_an_outage(scenario: Scenario) -> None:
+    time = PassingTime()
+    forge = forge_for(scenario.github, retries=time.retries())
+    comment_id = forge.run_comments.write_progress(progress(scenario.issue), None)
+    scenario.github.fail_next("PATCH", r"/issues/comments/", 502, times=20)
+    forge.comment(report_on(scenario.issue, progress_comment_id=comment_id), 75.0)
+    [comment] = scenario.issue.comments
+    assert "nothing to change" in comment.body and time.waits
+
+
 def test_a_write_is_abandoned_at_its_limit_and_reported(scenario: Scenario) -> None:
     time = PassingTime()
     scenario.github.fail_next("POST", r"/pulls$", 502, times=99)

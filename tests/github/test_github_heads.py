@@ -77,6 +77,17 @@ def test_a_commit_is_found_in_any_of_resolvers_pull_requests(
     assert found.pull_request.number == pull.number
 
 
+def test_a_commit_is_found_in_the_pull_request_that_asked_for_it(github: GitHubServer) -> None:
+    pull = opened(github, "half", author="mona")
+    request = reports.trigger(number=pull.number, is_pull_request=True)
+    assert heads(github).pushed(request, RUN, PREFIX) is None
+    made = push(github, "half")
+    tips(pull)
+    found = heads(github).pushed(request, RUN, PREFIX)
+    assert found is not None and (found.commit, found.how, found.branch) == (made, "pushed", "half")
+    assert found.pull_request is not None and found.pull_request.number == pull.number
+
+
 def test_a_commit_is_found_after_its_branch_was_removed(github: GitHubServer) -> None:
     pull = opened(github, f"{PREFIX}fix")
     made = push(github, f"{PREFIX}fix")

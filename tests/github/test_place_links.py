@@ -1,10 +1,17 @@
 """Tests of linking the places that an answer names."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.publishing.links import link_code_places
+from resolver.config.settings import Settings
+from resolver.git.workspace import Workspace
+from resolver.models.run import TriggerKind
+from resolver.publishing.links import code_linker, link_code_places
+from tests.git.scenario import make_repository
+from tests.github import reports
 
 PAGE = "https://github.com/o/n/blob/abc"
 LENGTHS = {"calc.py": 5, "src/a-b/c.py": 40, ".github/x.yml": 3, "README.md": 9}
@@ -76,3 +83,13 @@ def test_other_text_stays_text(text: str) -> None:
 @given(st.text(alphabet="a`~[](). :#L12-/,\n"))
 def test_without_a_file_nothing_changes(text: str) -> None:
     assert link_code_places(text, PAGE, lambda _: None) == text
+
+
+def test_links_lead_to_the_commit_that_was_read_and_a_checkout_has_none(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source", {"calc.py": "1\n2\n"})
+    workspace = Workspace.clone(str(source), tmp_path / "clone")
+    link = code_linker(reports.trigger(), Settings(), workspace)
+    page = f"https://github.com/octo/demo/blob/{workspace.base}/calc.py#L2"
+    assert link("See calc.py:2 and calc.py:3.") == f"See [`calc.py:2`]({page}) and calc.py:3."
+    local = code_linker(reports.trigger(kind=TriggerKind.LOCAL), Settings(), workspace)
+    assert local("See calc.py:2.") == "See calc.py:2."

@@ -70,6 +70,18 @@ def test_each_reason_has_its_own_text(reason: str) -> None:
     assert list(texts.values()).count(texts[reason]) == 1
 
 
+def test_a_test_that_the_change_breaks_is_named_in_the_verdict() -> None:
+    found = reports.verification(verdict="not_verified", reason="regression", reproduction=())
+
+    def with_broken(*names: str) -> str:
+        check = found.checks[0].model_copy(update={"broken": names})
+        return body(found.model_copy(update={"checks": (check,)}))
+
+    words = "**Not verified:** `test_a.py::old` passes without the change and fails with it."
+    assert words in with_broken("test_a.py::old")
+    assert "**Not verified:** 2 tests pass without" in with_broken("test_a.py::old", "test_b.py::b")
+
+
 def test_what_prevents_an_environment_that_fits_the_change_is_said() -> None:
     texts = set()
     for cause in get_args(UnpreparedEnvironment.model_fields["cause"].annotation):

@@ -270,8 +270,10 @@ def test_an_account_without_credit_is_not_retried(
     model_endpoint: ModelEndpoint, asked: Build, failing: Answer
 ) -> None:
     model_endpoint.script(failing)
-    with pytest.raises(ModelError, match="no credit"):
+    with pytest.raises(ModelError, match="no credit") as raised:
         asked().model.complete(HELLO)
+    assert raised.value.cause == "no_credit"
+    assert raised.value.next_step.startswith("add credit at the provider")
     assert len(model_endpoint.requests) == 1
 
 

@@ -14,6 +14,20 @@ from tests.git.scenario import commit_all, make_repository, plain_git, write
 from tests.github import reports
 
 
+def publish_request() -> PublishRequest:
+    """The request of a run that has changed a file for an issue."""
+    return PublishRequest(
+        run="run-1",
+        trigger=reports.trigger(),
+        task=reports.task(reports.trigger()),
+        patch=reports.patch(),
+        settings=Settings(),
+        committed_at=reports.WHEN,
+        credential=lambda: None,
+        report=reports.report(),
+    )
+
+
 @pytest.fixture
 def builder(tmp_path: Path) -> CommitBuilder:
     """A builder for a pull request whose branch and base have each a commit of their own."""
@@ -29,17 +43,9 @@ def builder(tmp_path: Path) -> CommitBuilder:
     pull = PullRequestContext(
         number=2, head=head, base=base, base_branch="main", head_branch="@zoe/fix-#1"
     )
-    request = PublishRequest(
-        run="run-1",
-        trigger=reports.trigger(),
-        task=reports.task(reports.trigger()),
-        patch=reports.patch(),
-        settings=Settings(),
-        committed_at=reports.WHEN,
-        credential=lambda: None,
-        report=reports.report(),
+    return CommitBuilder(
+        publish_request(), LocalForge(tmp_path, "main"), replace(workspace, pull=pull)
     )
-    return CommitBuilder(request, LocalForge(tmp_path, "main"), replace(workspace, pull=pull))
 
 
 def merge_of(builder: CommitBuilder) -> tuple[PullRequestContext, str]:

@@ -1,11 +1,30 @@
-"""Tests of which branches of pull requests are pushed to."""
+"""Tests of which branches of pull requests are pushed to, and of what is published instead."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resolver.config.settings import Settings
-from resolver.models.pull_request import PullRequestContext
-from resolver.publishing.push_to_pull_request import BranchUnavailable, require_allowed_branch
+from resolver.git.workspace import Workspace
+from resolver.github.local_forge import LocalForge
+from resolver.models.pull_request import PullRequestContext, PullRequestSource
+from resolver.publishing.commit_builder import CommitBuilder
+from resolver.publishing.push_to_pull_request import (
+    BranchUnavailable,
+    find_branch_obstacle,
+    published_change,
+    push_url,
+    refresh_pull_request,
+    require_allowed_branch,
+    separate_branch,
+)
+from tests.git.scenario import commit_all, make_repository, plain_git, write
+from tests.publishing.test_commit_builder import publish_request
 
+CI = ".github/workflows/ci.yml"
+COMMIT = "c" * 40
 PULL = PullRequestContext(
     number=2, head="a" * 40, base_branch="release", head_branch="half", default_branch="main"
 )
@@ -41,3 +60,118 @@ def test_branches_that_work_is_merged_into_are_not_pushed_to(head: str, reason: 
 )
 def test_other_branches_and_those_of_forks_are(values: dict[str, object]) -> None:
     require_allowed_branch(SETTINGS, PULL.model_copy(update=values))
+
+
+@dataclass(frozen=True)
+class ForgeWithPull(LocalForge):
+    """A forge that has read the branch of the pull request just now."""
+
+    pull_source: PullRequestSource | None = None
+
+    def source(self, number: int) -> PullRequestSource:
+        assert number == 12 and self.pull_source is not None
+        return self.pull_source
+
+
+def builder_for(workspace: Workspace, **settings: Any) -> CommitBuilder:
+    request = replace(publish_request(), settings=Settings(**settings))
+    return CommitBuilder(request, LocalForge(workspace.folder, "main"), workspace)
+
+
+def refreshed(source: dict[str, Any], **settings: Any) -> CommitBuilder:
+    """The builder after the branch was read, which is of this repository unless it says else."""
+    values = {"is_open": True, "repository": "octo/demo", "branch": "half", "is_fork": False}
+    forge = ForgeWithPull(
+        Path(), "main", pull_source=PullRequestSource.model_validate(values | source)
+    )
+    pull = PULL.model_copy(update={"number": 12})
+    workspace = Workspace(Path(), "source", "a" * 40, "half", pull=pull)
+    return refresh_pull_request(replace(builder_for(workspace, **settings), forge=forge))
+
+
+FORK = {"repository": "zoe/calc", "is_fork": True, "can_modify": True}
+
+
+def test_the_branch_of_a_fork_is_pushed_to_in_the_fork() -> None:
+    of_fork, own = refreshed(FORK), refreshed({})
+    assert push_url(of_fork) == "https://github.com/zoe/calc.git"
+    assert push_url(own) == own.request.task.source
+    publications = [published_change(builder, COMMIT, "pushed") for builder in (of_fork, own)]
+    assert [publication.repository for publication in publications] == ["zoe/calc", ""]
+    assert [publication.commit_url for publication in publications] == [
+        f"https://github.com/zoe/calc/commit/{COMMIT}",
+        f"https://github.com/octo/demo/commit/{COMMIT}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "settings", "reason", "branch_exists"),
+    [
+        ({"is_open": False}, {}, "it has been merged or closed", False),
+        ({"is_protected": True}, {}, "its branch half is protected", True),
+        ({"branch": "main"}, {"base_branch": "main"}, "Resolver never pushes there", True),
+        ({**FORK, "repository": ""}, {}, "its repository no longer exists", False),
+        ({**FORK, "can_modify": False}, {}, "does not let maintainers edit", True),
+        (FORK, {"fork_changes": "patch"}, "pushing to forks is disabled here", True),
+        (FORK, {"fork_changes": "branch"}, "pushing to forks is disabled here", True),
+    ],
+)
+def test_a_branch_that_may_not_be_pushed_to_is_refused_with_the_reason(
+    source: dict[str, Any], settings: dict[str, str], reason: str, branch_exists: bool
+) -> None:
+    with pytest.raises(BranchUnavailable, match=reason) as refused:
+        refreshed(source, **settings)
+    assert refused.value.branch_exists is branch_exists
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A fork's pull request: a commit that merges a workflow from main, and one that edits it."""
+
+    workspace: Workspace
+    merged: str
+    edited: str
+
+
+@pytest.fixture
+def fork(tmp_path: Path) -> Fork:
+    source = make_repository(tmp_path / "source")
+    plain_git(source, "checkout", "-q", "-b", "half")
+    write(source, "half.py", "1\n")
+    commit_all(source, "half")
+    plain_git(source, "checkout", "-q", "main")
+    write(source, CI, "on: push\n")
+    base = commit_all(source, "ci")
+    plain_git(source, "checkout", "-q", "half")
+    plain_git(source, "merge", "-q", "--no-edit", "main")
+    merged = plain_git(source, "rev-parse", "HEAD")
+    write(source, CI, "on: [push]\n")
+    edited = commit_all(source, "Edit the workflow")
+    workspace = Workspace.clone(str(source), tmp_path / "clone", branch="half")
+    pull = PullRequestContext(
+        number=12,
+        head=merged,
+        base=base,
+        base_branch="main",
+        head_branch="half",
+        head_repository="zoe/calc",
+        is_fork=True,
+    )
+    return Fork(replace(workspace, pull=pull), merged, edited)
+
+
+def test_a_branch_here_may_contain_mains_workflows_and_no_other(fork: Fork) -> None:
+    builder = builder_for(fork.workspace, fork_changes="branch")
+    unavailable = BranchUnavailable("pushing to forks is disabled here")
+    assert find_branch_obstacle(builder, fork.merged, unavailable) == ""
+    obstacle = find_branch_obstacle(builder, fork.edited, unavailable)
+    assert "the fork's changes to protected files" in obstacle and CI in obstacle
+
+
+def test_unless_it_is_set_a_forks_change_is_a_patch_and_no_branch(fork: Fork) -> None:
+    builder = builder_for(fork.workspace, fork_changes="patch")
+    unavailable = BranchUnavailable("pushing to forks is disabled here")
+    published = separate_branch(builder, fork.edited, unavailable).publication
+    assert (published.how, published.branch, published.why) == ("patch", None, unavailable.why)
+    assert "Subject: [PATCH] Edit the workflow" in published.patch
+    assert "+on: [push]" in published.patch

@@ -111,8 +111,11 @@ def test_a_reservation_made_during_an_update_is_shown_in_the_end(
     shown.show(QuotaLedger())
     stale = at.ledger().read()
     at.ledger().change(lambda known: (known.with_run(ended(1)), None))
+    [issue] = made(github)
+    github.edit_issue(issue, body=f"{issue.body}\n\nbuy my coins")
     shown.show(stale)
-    assert "| Today | 1 |" in (made(github)[0].body or "")
+    assert "| Today | 1 |" in (issue.body or "")
+    assert "coins" not in (issue.body or ""), "text that people add there is overwritten"
 
 
 def test_a_ledger_that_can_not_be_written_leaves_the_dashboard(

@@ -77,6 +77,7 @@ def test_an_agent_of_the_repository_does_what_a_slash_calls_it_for(scenario: Sce
     assert done.events[0].agent == "release-notes"  # type: ignore[union-attr]
 
 
+@pytest.mark.nightly
 def test_a_read_only_one_answers_in_a_comment_and_nothing_that_it_did_is_kept(
     scenario: Scenario,
 ) -> None:
@@ -99,6 +100,7 @@ def test_an_unknown_name_gets_one_comment_that_lists_what_there_is(scenario: Sce
     assert not scenario.work_done()
 
 
+@pytest.mark.nightly
 def test_continuing_after_a_question_continues_the_question(scenario: Scenario) -> None:
     scenario.endpoint.script(bash("grep -n def calc.py"), finish("It is `calc.py:1`."))
     assert scenario.action(asked(scenario, "@agent where is add()?")).exit_code == 0
@@ -121,6 +123,7 @@ def test_continuing_after_a_question_continues_the_question(scenario: Scenario) 
     assert "the line that subtracts" in request and "summary of the whole change" not in request
 
 
+@pytest.mark.nightly
 def test_continuing_after_an_agent_of_the_repository_continues_with_that_agent(
     scenario: Scenario,
 ) -> None:
@@ -134,6 +137,7 @@ def test_continuing_after_an_agent_of_the_repository_continues_with_that_agent(
     assert scenario.pulls() == []
 
 
+@pytest.mark.nightly
 def test_an_option_names_the_agent_on_the_command_line(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -208,6 +212,8 @@ def test_an_agents_model_is_asked_where_the_operator_has_named_it(scenario: Scen
 def test_an_interrupted_run_of_such_an_agent_continues_with_it(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
+    """A whole run, because the agent is known from the log alone; test_slash_commands.py has which
+    agent a request to continue leads to."""
     checkout = make_checkout(tmp_path / "calc", {**FILES, **AGENTS})
     model_endpoint.script(bash("cat calc.py"))  # then the endpoint has nothing more to say
     first = command_line.call_resolve(

@@ -1,4 +1,7 @@
-"""The functions that one delivery passes through are those that ARCHITECTURE.md lists, in order."""
+"""The functions that one delivery passes through are those that ARCHITECTURE.md lists, in order.
+
+A whole run, because only a call shows which function calls which.
+"""
 
 import re
 import sys

@@ -1,4 +1,8 @@
-"""A new pull request whose base branch has got commits while the agent worked."""
+"""A new pull request whose base branch has got commits while the agent worked.
+
+Whole runs, because the branch has to move while the agent works;
+tests/publishing/test_base_moved.py has the other settings.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -41,11 +45,13 @@ def scenario(
     return Moving(github, command_line, model_endpoint)
 
 
+@pytest.mark.nightly
 def test_what_was_tested_is_proposed_as_it_is_unless_it_is_set(scenario: Moving) -> None:
     assert scenario.run({"more.py": "x\n"}).exit_code == 0
     assert scenario.parents() == [scenario.start]
 
 
+@pytest.mark.nightly
 def test_the_commit_is_put_on_top_by_setting(scenario: Moving) -> None:
     assert scenario.run({"more.py": "x\n"}, RESOLVER_BASE_MOVED="rebase").exit_code == 0
     assert scenario.parents() == [scenario.moved]

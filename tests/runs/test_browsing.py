@@ -1,4 +1,8 @@
-"""The main job with a browser: the model serves a page, looks at it, fixes the bug, looks again."""
+"""The main job with a browser: the model serves a page, looks at it, fixes the bug, looks again.
+
+Whole runs, because the browser opens what a command of the agent serves in the same sandbox;
+tests/agents/test_browsing.py has which models get pictures.
+"""
 
 import re
 from pathlib import Path
@@ -55,7 +59,7 @@ def test_a_bug_seen_in_the_browser_is_fixed(
     ("agent", "model", "pictures"),
     [
         ("VisualBrowsingAgent", "openai/gpt-4o", True),
-        ("VisualBrowsingAgent", "openai/scripted", False),
+        pytest.param("VisualBrowsingAgent", "openai/scripted", False, marks=pytest.mark.nightly),
     ],
 )
 def test_a_browsing_agent_sees_the_page_as_its_model_can(

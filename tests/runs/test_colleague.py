@@ -82,6 +82,7 @@ def test_the_pull_request_follows_the_house_rules(scenario: Scenario) -> None:
     assert "Co-authored-by: mona <" in facts.message
 
 
+@pytest.mark.nightly
 def test_without_verification_it_is_a_draft_that_nobody_is_asked_about(scenario: Scenario) -> None:
     scenario.endpoint.script(FIX, finish(SUMMARY))
     done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
@@ -122,6 +123,8 @@ def test_a_missing_base_branch_is_reported(scenario: Scenario) -> None:
 def test_continuing_reads_the_settings_of_the_default_branch_only(
     scenario: Scenario,
 ) -> None:
+    """Whole runs, because the second one starts from the commit of another branch, whose settings
+    must not count."""
     scenario.line.environment["RESOLVER_BASE_BRANCH"] = "develop"
     files = {".github/resolver.yml": "pull_request_labels: [of-develop]\n"}
     scenario.github.commit(REPOSITORY, "develop", files, "chore: begin")

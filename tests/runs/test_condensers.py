@@ -55,7 +55,7 @@ def _issue(folder: Path) -> Path:
     "condenser",
     [
         pytest.param("importance(keep_last=2)", marks=pytest.mark.nightly),
-        "structured(keep_last=2)",
+        pytest.param("structured(keep_last=2)", marks=pytest.mark.nightly),
         pytest.param("attention(keep_last=2)", marks=pytest.mark.nightly),
         "masking(keep_last=6,at_once=3),window(keep_last=2)",
     ],
@@ -81,6 +81,7 @@ def test_the_work_is_done_with_each_condenser(
     assert "It subtracts." in str(agent[-1]["messages"])
 
 
+@pytest.mark.nightly
 def test_without_a_condenser_everything_is_sent(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -92,6 +93,7 @@ def test_without_a_condenser_everything_is_sent(
     assert str(model_endpoint.requests[-1].body["messages"]).count("step-") >= LAST
 
 
+@pytest.mark.nightly
 @pytest.mark.chromium
 def test_older_pages_go_first(
     chromium_program: str, command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path

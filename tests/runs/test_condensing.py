@@ -106,7 +106,7 @@ def of(events: list[Event], kind: type[EventBase]) -> list[Any]:
 @pytest.mark.parametrize(
     "chosen",
     [
-        pytest.param((1, 2), id="around the first condensation"),
+        pytest.param((1, 2), id="around the first condensation", marks=pytest.mark.nightly),
         pytest.param((0, 3), id="further from it", marks=pytest.mark.deep),
     ],
 )
@@ -154,8 +154,12 @@ def test_a_condensed_run_replays_exactly_without_its_settings(
     assert replayed.exit_code == 0, replayed.stderr
     assert replayed.outcome["divergences"] == []
     assert len(model_endpoint.requests) == asked
+    services = of(recorded.events, ServiceReplied)
+    assert services and {s.completion.model for s in services} == {"openai/notes"}
+    assert recorded.outcome["iterations"] == LAST + 1, "the condenser's replies are no steps"
     before, now = of(recorded.events, Condensation), of(replayed.events, Condensation)
     assert len(before) >= 2
+    assert all("Read the steps" in c.notes and "calc.py" in c.summary for c in before)
     assert [(c.notes, len(c.forgotten)) for c in now] == [
         (c.notes, len(c.forgotten)) for c in before
     ]
@@ -203,6 +207,7 @@ def test_a_context_that_is_full_is_condensed_and_replays(
     assert recorded_content(replayed.events) == recorded_content(done.events)
 
 
+@pytest.mark.nightly
 def test_the_condensers_replies_cost_money_and_are_no_steps(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:

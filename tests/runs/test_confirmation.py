@@ -36,6 +36,7 @@ def waiting(scenario: Continuing, **more: str) -> Ended:
     return done
 
 
+@pytest.mark.nightly
 def test_a_run_that_nobody_answers_ends_with_what_waits_in_its_one_comment(
     scenario: Continuing,
 ) -> None:
@@ -84,7 +85,11 @@ def test_a_later_approval_continues_from_the_log_and_executes_only_the_approved_
 
 
 def test_a_later_denial_gives_the_agent_the_reason(scenario: Continuing) -> None:
-    waiting(scenario)
+    ended = waiting(scenario)
+    assert ended.outcome["state"] == "awaiting_confirmation" and not scenario.pulls()
+    [comment] = scenario.bot_comments()
+    assert f"```bash\n{RISKY}\n```" in comment
+    assert not kinds(events_of(ended), "cmd_output"), "it was executed"
     scenario.endpoint.script(bash("sed -i 's/a - b/a + b/' calc.py"), finish(SUMMARY))
     done = scenario.ask("@agent deny: leave the environment alone", **WAITS)
     assert done.exit_code == 0, done.stdout + done.stderr
@@ -94,6 +99,7 @@ def test_a_later_denial_gives_the_agent_the_reason(scenario: Continuing) -> None
     assert scenario.pulls()
 
 
+@pytest.mark.nightly
 def test_an_approval_where_nothing_waits_starts_nothing(scenario: Continuing) -> None:
     done = scenario.ask("@agent approve")
     assert done.exit_code == 0

@@ -214,6 +214,7 @@ def test_without_a_log_a_pull_request_of_ours_is_worked_on_as_any(scenario: Cont
 def test_a_fix_on_a_pull_request_of_ours_is_a_commit_there_and_can_be_continued(
     scenario: Continuing,
 ) -> None:
+    """Whole runs, because the third continues the log of work on the pull request itself."""
     pull = published(scenario)
     branch = pull.pull.head
     title = pull.title
@@ -293,6 +294,7 @@ def plant(scenario: Continuing, ref: str, log: bytes) -> None:
 
 
 def test_a_stranger_continues_nothing(scenario: Continuing) -> None:
+    """A whole run, because no stage of it may begin to work."""
     scenario.github.add_user("eve")
     done = scenario.ask("@agent continue +50 iterations", author="eve")
     assert done.exit_code == 5

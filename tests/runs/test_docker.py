@@ -16,7 +16,7 @@ from resolver.runtime.engine import RUN_LABEL
 from resolver.runtime.toolbox import BASH
 from tests.parts.engine import wait_until_removed
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call, tool_calls
-from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
+from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
 from tests.parts.waiting import until
 
 pytestmark = pytest.mark.engine
@@ -24,7 +24,19 @@ pytestmark = pytest.mark.engine
 FILES = {"calc.sh": "add() { echo $(($1 - $2)); }\n", "docs/a.md": "a\n"}
 
 
-@pytest.mark.parametrize("kind", ["python", "busybox"])
+ISOLATION = "ls /sys/class/net; grep -E 'Cap(Eff|Prm|Bnd)|NoNewPrivs' /proc/self/status"
+
+
+def require_isolation(done: Ended) -> None:
+    """Check what the agent's first command, `ISOLATION`, has shown."""
+    shown = next(e.content for e in done.events if e.kind == "cmd_output")  # type: ignore[union-attr]
+    assert shown.split()[0] == "lo"
+    assert "eth0" not in shown
+    assert shown.count("0000000000000000") == 3
+    assert "NoNewPrivs:\t1" in shown
+
+
+@pytest.mark.parametrize("kind", [pytest.param("python", marks=pytest.mark.nightly), "busybox"])
 def test_the_main_job_is_the_same_in_any_image(
     kind: str,
     command_line: CommandLine,
@@ -57,6 +69,7 @@ def test_the_main_job_is_the_same_in_any_image(
     wait_until_removed(engine, done.outcome["run"])
 
 
+@pytest.mark.nightly
 def test_the_container_is_closed_in(
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
@@ -66,15 +79,11 @@ def test_the_container_is_closed_in(
 ) -> None:
     checkout = make_checkout(tmp_path / "calc", FILES)
     model_endpoint.script(
-        bash("ls /sys/class/net; grep -E 'Cap(Eff|Prm|Bnd)|NoNewPrivs' /proc/self/status"),
+        bash(ISOLATION),
         finish("Nothing to do here at all"),
     )
     done = command_line.call_resolve(checkout, "--runtime", "docker", "--image", python_image)
-    shown = next(e.content for e in done.events if e.kind == "cmd_output")  # type: ignore[union-attr]
-    assert shown.split()[0] == "lo"
-    assert "eth0" not in shown
-    assert shown.count("0000000000000000") == 3
-    assert "NoNewPrivs:\t1" in shown
+    require_isolation(done)
 
 
 def test_an_image_that_can_not_be_had_is_a_clear_error(
@@ -107,7 +116,7 @@ def test_a_sandbox_that_hangs_is_replaced_but_not_one_that_pauses_for_a_short_ti
 ) -> None:
     checkout = make_checkout(tmp_path / "calc", FILES)
     script = [
-        bash("export TIMES=once; echo one >> count.txt"),
+        bash(f"export TIMES=once; echo one >> count.txt; {ISOLATION}"),
         bash('echo "two $TIMES" >> count.txt'),  # the container is paused shortly
         bash('echo "three $TIMES" >> count.txt', timeout=5),  # it is paused for good
         bash('echo "four $TIMES" >> count.txt', timeout=5),  # its processes are stopped
@@ -148,6 +157,7 @@ def test_a_sandbox_that_hangs_is_replaced_but_not_one_that_pauses_for_a_short_ti
     )  # fmt: skip
     resuming.join()
     assert done.exit_code == 0, done.stderr
+    require_isolation(done)
     assert hung[0] == hung[1] != hung[2], "a short pause does not lose it"
     branch = done.outcome["branch"]
     expected = ["one", "two once", "three once", "four once"]

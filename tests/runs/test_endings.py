@@ -45,9 +45,10 @@ def asked(scenario: Scenario, **environment: str) -> tuple[Ended, str]:
     return done, body
 
 
+@pytest.mark.nightly
 def test_a_provider_that_does_not_serve_has_its_own_comment(scenario: Scenario) -> None:
-    """A whole run, because the provider has to refuse after some work is done; test_wording.py has
-    the sentences of the other causes."""
+    """A whole run, because the provider has to refuse after some work is done; test_comment_text.py
+    has the sentences of the other causes."""
     refused = error(429, "You exceeded your current quota", code="insufficient_quota")
     what_next = "Add credit at the provider"
     scenario.endpoint.answer_with(lambda body: refused if len(body["messages"]) > 2 else FIX)
@@ -60,6 +61,7 @@ def test_a_provider_that_does_not_serve_has_its_own_comment(scenario: Scenario) 
     assert done.outcome["next_step"].lower().startswith(what_next.lower())
 
 
+@pytest.mark.nightly
 def test_an_unknown_model_is_reported_before_anything_is_set_up(scenario: Scenario) -> None:
     scenario.endpoint.models = ["another"]
     scenario.endpoint.answer_with(lambda body: error(404, "The model `scripted` does not exist"))
@@ -70,6 +72,7 @@ def test_an_unknown_model_is_reported_before_anything_is_set_up(scenario: Scenar
     assert "LLM_MODEL" in body
 
 
+@pytest.mark.nightly
 def test_a_provider_that_is_down_again_when_the_run_continues_is_reported_again(
     scenario: Scenario,
 ) -> None:
@@ -88,7 +91,14 @@ def test_a_provider_that_is_down_again_when_the_run_continues_is_reported_again(
 CHECK = bash("python3 -c 'import calc; print(calc.add(2, 2))'")
 DECLINED = [
     ("cannot_reproduce", "rejected", "could not reproduce", "exact steps", "tools"),
-    ("needs_answer", "waiting", "a question", "with your answer", "tags"),
+    pytest.param(
+        "needs_answer",
+        "waiting",
+        "a question",
+        "with your answer",
+        "tags",
+        marks=pytest.mark.nightly,
+    ),
 ]
 
 
@@ -119,6 +129,7 @@ def test_each_reason_to_change_nothing_has_its_own_comment(
     assert not scenario.pulls()
 
 
+@pytest.mark.nightly
 def test_a_run_that_needs_an_answer_asks_once_and_continues_with_it(scenario: Scenario) -> None:
     """Whole runs, because the answer continues the log of the first."""
     scenario.endpoint.script(declined("needs_answer", "Which one?"), FIX, finish(SUMMARY))
@@ -132,6 +143,7 @@ def test_a_run_that_needs_an_answer_asks_once_and_continues_with_it(scenario: Sc
     assert len(scenario.pulls()) == 1
 
 
+@pytest.mark.nightly
 def test_a_change_with_a_reason_against_it_becomes_a_draft(scenario: Scenario) -> None:
     scenario.endpoint.script(FIX, declined("cannot_reproduce", "Make add add"))
     done, body = asked(scenario)
@@ -140,6 +152,7 @@ def test_a_change_with_a_reason_against_it_becomes_a_draft(scenario: Scenario) -
     assert pull.pull.draft and "may not be complete" in body
 
 
+@pytest.mark.nightly
 def test_what_was_not_done_is_no_answer_that_there_is_nothing_to_change(
     scenario: Scenario,
 ) -> None:
@@ -148,6 +161,7 @@ def test_what_was_not_done_is_no_answer_that_there_is_nothing_to_change(
     assert "could not do this" in first_line(body)
 
 
+@pytest.mark.nightly
 def test_a_wrong_input_is_reported_in_the_conversation(scenario: Scenario) -> None:
     done, body = asked(scenario, **{"INPUT_MAX-BUDGET": "five"})
     assert done.exit_code == 2
@@ -183,7 +197,11 @@ def test_a_wrong_settings_file_is_reported_in_the_conversation(scenario: Scenari
 
 @pytest.mark.attack
 @pytest.mark.parametrize(
-    ("link", "target"), [("resolver-output", "/tmp"), ("resolver-output/outcome.json", "/e")]
+    ("link", "target"),
+    [
+        ("resolver-output", "/tmp"),
+        pytest.param("resolver-output/outcome.json", "/e", marks=pytest.mark.nightly),
+    ],
 )
 def test_a_link_in_the_place_of_the_output_is_reported_in_the_conversation(
     scenario: Scenario, link: str, target: str
@@ -243,6 +261,7 @@ def test_a_repository_where_actions_may_not_open_pull_requests_gets_the_place_to
     assert branch in comment, "the work that is pushed is not named"
 
 
+@pytest.mark.nightly
 def test_an_answer_without_a_change_is_given_once(scenario: Scenario) -> None:
     """Whole runs, because the second finds what the first left on GitHub."""
     scenario.endpoint.script(finish("add is fine: it subtracts on purpose."))
@@ -272,6 +291,7 @@ def test_a_missing_engine_never_means_less_isolation(scenario: Scenario) -> None
     assert "no Docker engine answers at tcp://127.0.0.1:1" in body
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 def test_an_image_that_cannot_be_pulled_is_reported(scenario: Scenario, engine: object) -> None:
     image = "127.0.0.1:1/no/such:image"
@@ -281,6 +301,7 @@ def test_an_image_that_cannot_be_pulled_is_reported(scenario: Scenario, engine: 
     assert image in body
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 def test_the_repository_sets_what_the_workflow_leaves_out(
     scenario: Scenario, busybox_image: str
@@ -344,23 +365,24 @@ def test_a_disk_that_is_full_in_the_middle_is_reported(scenario: Scenario) -> No
     assert "**What next:** Free some disk space, then ask again." in body
 
 
-def no_writing(scenario: Scenario, times: int) -> None:
+def no_writing(scenario: Scenario, status: int, times: int) -> None:
     """From the fix on GitHub takes no comment, so many times."""
     begun: list[int] = []
 
     def answer(body: dict[str, Any]) -> Answer:
         if not begun:
             begun.append(1)
-            scenario.github.fail_next("PATCH", r"/issues/comments/", 502, times=times)
-            scenario.github.fail_next("POST", r"/issues/\d+/comments", 502, times=times)
+            scenario.github.fail_next("PATCH", r"/issues/comments/", status, times=times)
+            scenario.github.fail_next("POST", r"/issues/\d+/comments", status, times=times)
         return finish(SUMMARY) if len(body["messages"]) > 2 else FIX
 
     scenario.endpoint.answer_with(answer)
 
 
+@pytest.mark.nightly
 def test_the_final_comment_is_retried_until_it_is_accepted(scenario: Scenario) -> None:
     """A whole run, because GitHub has to fail from the middle of it on."""
-    no_writing(scenario, times=3)
+    no_writing(scenario, 502, times=3)
     done, body = asked(scenario)
     assert done.exit_code == 0, done.stderr
     assert ending(body) == "pull_request" and scenario.outputs()["state"] == "finished"
@@ -370,7 +392,7 @@ def test_a_final_comment_that_is_never_accepted_is_left_to_the_closing_step(
     scenario: Scenario,
 ) -> None:
     """Whole runs, because the closing step reads what the run has left."""
-    no_writing(scenario, times=999)
+    no_writing(scenario, 422, times=999)  # an outage would be waited for
     done, body = asked(scenario, RESOLVER_RETRY_SECONDS="{final_comment: 0}")
     [pull] = scenario.pulls()
     assert done.exit_code == 1 and ending(body) == "progress"

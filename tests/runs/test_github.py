@@ -122,6 +122,7 @@ def scenario(
     assert made.token.encode() not in wire, "the token was written to a file"
 
 
+@pytest.mark.nightly
 def test_an_issue_becomes_a_pull_request_and_one_comment(scenario: Scenario) -> None:
     """A whole run: the story of the command line. Failures of GitHub are waited out meanwhile."""
     scenario.github.fail_next("GET", r"/issues/\d+$", 502)
@@ -161,14 +162,23 @@ def test_a_mention_is_seen_at_once_and_answered(scenario: Scenario) -> None:
     words are hostile, but the commit mentions nobody, closes no other issue and skips no check."""
     said = "Make add add\n\nFixes #7, as @zoe and octo/other#8 say. [skip ci]\n\nskip-checks: true"
     scenario.endpoint.script(FIX, finish(said))
+    scenario.mention("zoe", "It is in calc.py, I think.")
     comment = scenario.mention(text="@agent please fix this, and keep it small")
     done = scenario.action(scenario.github.event_issue_comment(comment), **SELDOM)
     assert done.exit_code == 0, done.stdout + done.stderr
     assert [r.content for r in comment.reactions] == ["eyes"]
     first_write = next(w for w in scenario.github.writes() if w.kind == "rest")
     assert first_write.path.endswith(f"/comments/{comment.id}/reactions")
-    assert "keep it small" in json.dumps(scenario.endpoint.requests[0].body)
+    prompt = json.dumps(scenario.endpoint.requests[0].body)
+    for words in ("2 + 2 gives 0.", "It is in calc.py, I think.", "keep it small"):
+        assert words in prompt, words
     [pull] = scenario.pulls()
+    assert pull.title == "Make add add"
+    for words in (f"Fixes #{scenario.issue.number}\n", "$0.0002", "Iterations | 2"):
+        assert words in pull.body, words
+    assert done.outcome["pull_request"]["number"] == pull.number
+    tree = f"refs/heads/{done.outcome['branch']}^{{tree}}"
+    assert scenario.repository.git.text("rev-parse", tree).strip() == done.outcome["tree"]
     assert scenario.outputs() == {
         "state": "finished",
         "branch": f"agent/issue-{scenario.issue.number}-add-subtracts",
@@ -181,7 +191,9 @@ def test_a_mention_is_seen_at_once_and_answered(scenario: Scenario) -> None:
         "events": "resolver-output/events.jsonl",
     }
     assert "<details>" in scenario.summary()
-    assert "actions/runs/77" in scenario.bot_comments()[0]
+    [answer] = scenario.bot_comments()
+    assert "actions/runs/77" in answer and f"/pull/{pull.number}" in answer
+    assert "<details>" in answer and "s/a - b/a + b/" in answer
     message = scenario.repository.git.text(
         "log", "-1", "--format=%an%n%B", f"refs/heads/{done.outcome['branch']}"
     )
@@ -193,6 +205,7 @@ def test_a_mention_is_seen_at_once_and_answered(scenario: Scenario) -> None:
     assert not any(words in message for words in loud), message
 
 
+@pytest.mark.nightly
 @pytest.mark.attack
 def test_the_same_delivery_again_does_nothing_twice(scenario: Scenario) -> None:
     """A delivery is repeated: there is one branch, one pull request and one comment."""

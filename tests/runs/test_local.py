@@ -144,6 +144,7 @@ IN_TAGS = (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("dialect", "script"), [("tools", IN_CALLS), ("tags", IN_TAGS)])
 def test_the_same_work_in_either_dialect_gives_the_same_tree(
     command_line: CommandLine,
@@ -163,6 +164,7 @@ def test_the_same_work_in_either_dialect_gives_the_same_tree(
     assert all(("tools" in r.body) is (dialect == "tools") for r in model_endpoint.requests)
 
 
+@pytest.mark.nightly
 def test_every_tool_works_in_one_run(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -187,6 +189,7 @@ def test_every_tool_works_in_one_run(
     assert "4" in cell.content  # type: ignore[union-attr]
 
 
+@pytest.mark.nightly
 def test_no_publish_leaves_the_repository_as_it_was(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -199,6 +202,7 @@ def test_no_publish_leaves_the_repository_as_it_was(
     assert b"a + b" in (done.output / "patch.diff").read_bytes()
 
 
+@pytest.mark.nightly
 def test_finishing_without_a_change_is_exit_code_3(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -241,6 +245,7 @@ def test_the_command_to_resume_repeats_the_options_and_raises_the_limit_that_was
     ]  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_work_on_a_checkout_starts_from_the_branch_that_is_asked_for(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -295,6 +300,7 @@ def test_a_missing_model_is_said_before_anything_is_done(
     assert not done.output.exists()
 
 
+@pytest.mark.nightly
 def test_an_earlier_output_is_kept_in_a_folder_of_its_own(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:
@@ -337,13 +343,20 @@ def test_output_goes_to_the_persons_state_folder_unless_told_otherwise(
 def test_a_run_continues_in_a_new_sandbox_when_its_sandbox_is_killed(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
-    """Once from outside, and then by a command of the agent, which is not repeated forever."""
+    """Once from outside, and then by a command of the agent, which is not repeated forever.
+
+    The new sandbox has the project's set-up too.
+    """
+    (checkout / ".agents").mkdir()
+    (checkout / ".agents" / "setup.sh").write_text("export MODE=on; echo x > untracked\n")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-qm", "Set up")
     kill_all = "kill -9 $PPID; for p in /proc/[0-9]*; do kill -9 ${p#/proc/}; done"
     script = [
         bash("export TIMES=once; echo one >> count.txt"),
         bash('echo "two $TIMES" >> count.txt'),
         bash(f"echo three >> count.txt; {kill_all}"),
-        FIX,
+        bash("echo \"four $MODE\" >> count.txt; sed -i 's/a - b/a + b/' calc.py"),
         finish("Make add add"),
     ]
     of_other_tests = set(process_descendants(os.getpid()))
@@ -364,7 +377,10 @@ def test_a_run_continues_in_a_new_sandbox_when_its_sandbox_is_killed(
     assert done.exit_code == 0, done.stderr
     assert len(model_endpoint.requests) == len(script), "the log answers what was asked before"
     branch = done.outcome["branch"]
-    assert git(checkout, "show", f"{branch}:count.txt").splitlines() == ["one", "two once"]
+    counted = git(checkout, "show", f"{branch}:count.txt").splitlines()
+    assert counted == ["one", "two once", "four on"]
+    assert "untracked" not in git(checkout, "ls-tree", "--name-only", branch)
+    assert done.outcome["divergences"] == []
     assert "a + b" in git(checkout, "show", f"{branch}:calc.py")
     errors = [event for event in done.events if isinstance(event, ErrorObservation)]
     assert [error.code for error in errors] == ["sandbox_lost"]

@@ -70,6 +70,7 @@ def test_an_issue_is_answered_with_places_and_no_branch(
     assert "- shop/price.py:2 total" in trace
 
 
+@pytest.mark.nightly
 def test_the_index_is_of_the_base_and_says_so(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -106,6 +107,7 @@ def test_the_main_agent_hands_the_search_over_and_fixes_what_was_found(
     assert "-    return sum(items) - 1" in (done.output / "patch.diff").read_text()
 
 
+@pytest.mark.nightly
 def test_the_main_agent_is_not_offered_the_index_itself(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -117,6 +119,7 @@ def test_the_main_agent_is_not_offered_the_index_itself(
     assert "LocAgent" in asked
 
 
+@pytest.mark.nightly
 def test_in_tags_the_same_work_gives_the_same_places(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -138,6 +141,7 @@ def test_in_tags_the_same_work_gives_the_same_places(
     assert done.outcome["places"][0]["symbol"] == "total"
 
 
+@pytest.mark.nightly
 def test_a_replay_asks_the_index_again_and_a_continued_run_only_what_was_not_answered(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -173,6 +177,7 @@ def scenario(
     return Scenario(github, command_line, model_endpoint)
 
 
+@pytest.mark.nightly
 def test_on_github_the_places_are_links_in_one_comment(scenario: Scenario) -> None:
     place = {"path": "calc.py", "start": 2, "end": 2, "symbol": "add", "why": "it *subtracts*"}
     scenario.endpoint.script(

@@ -27,7 +27,10 @@ from tests.parts.waiting import until
 pytestmark = pytest.mark.xdist_group("mcp")  # they count the servers that run
 
 TOKEN = "mcp-canary-4e1f0b6d9a8c7352"
-PROJECT = "mcp:\n  project: {command: python3, args: [tools/server.py, good], tools: [add, w*]}\n"
+PROJECT = """mcp:
+  project: {command: python3, args: [tools/server.py, good], tools: [add, w*]}
+  docs: {tools: [add, count, long]}
+"""
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
 
 
@@ -57,7 +60,7 @@ def both_are_called(command_line: CommandLine, endpoint: ModelEndpoint, done: En
     assert results[2].content not in ("", str(Path.cwd()))
     names = offered(endpoint)
     assert "docs__add" in names and "project__add" in names and "project__where" in names
-    assert "project__environment" not in names
+    assert "project__environment" not in names and "docs__environment" not in names
     prompt = next(e for e in done.events if isinstance(e, SystemPrompt))
     assert {t.server for t in prompt.mcp_tools} == {"docs", "project"}
     assert TOKEN.encode() not in done.everything
@@ -87,6 +90,7 @@ def test_tools_of_both_sides_are_called_and_a_long_result_is_kept_in_the_sandbox
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
 def test_tools_of_both_sides_are_called_with_a_container(
     command_line: CommandLine, model_endpoint: ModelEndpoint, python_image: str, tmp_path: Path
 ) -> None:
@@ -115,6 +119,7 @@ def test_tools_of_both_sides_are_called_with_a_sandbox_elsewhere(
     both_are_called(command_line, model_endpoint, done)
 
 
+@pytest.mark.nightly
 def test_a_model_that_writes_tags_calls_them_by_a_tag(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -133,6 +138,7 @@ def test_a_model_that_writes_tags_calls_them_by_a_tag(
     assert 'server="docs" tool="add"' in str(system) and "Adds two numbers." in str(system)
 
 
+@pytest.mark.nightly
 def test_a_repository_can_narrow_and_leave_out_servers_of_the_operator(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -193,13 +199,14 @@ def test_a_lost_server_is_an_observation_and_a_warning(
     assert any("lost during a call" in e.message for e in done.events if isinstance(e, Warned))
 
 
-@pytest.mark.parametrize("made", [False, True])
+@pytest.mark.parametrize("made", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_a_run_that_was_killed_in_a_call_does_not_repeat_it(
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
     tmp_path: Path,
     made: bool,
 ) -> None:
+    """Whole runs, because only a process that dies in a call shows that it is never made twice."""
     calls = tmp_path / "calls"
     operator(command_line, variables={"CALLS": str(calls)})
     script = [tool_call("docs__add", {"a": 1, "b": 1}), FIX, finish()]

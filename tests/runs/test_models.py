@@ -53,6 +53,7 @@ def test_a_run_whose_model_fails_in_the_middle_continues_with_another(
     assert "From here on, openai/spare is used" in (done.output / "trace.md").read_text()
 
 
+@pytest.mark.nightly
 def test_a_run_stops_before_the_call_that_would_pass_its_budget(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_run_stops_before_the_call_that_would_pass_its_budget(
     assert "of the budget is left" in done.outcome["reason"]
 
 
+@pytest.mark.nightly
 def test_a_script_in_a_file_is_a_model(command_line: CommandLine, checkout: Path) -> None:
     script = command_line.folder / "script.yml"
     script.write_text(
@@ -100,6 +102,7 @@ def test_a_busy_endpoint_is_waited_for_and_the_log_says_so(
     assert "The model call was retried" in (done.output / "trace.md").read_text()
 
 
+@pytest.mark.nightly
 def test_a_conversation_that_is_too_long_is_condensed_and_the_run_continues(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -116,6 +119,7 @@ def test_a_conversation_that_is_too_long_is_condensed_and_the_run_continues(
     assert after < before
 
 
+@pytest.mark.nightly
 def test_a_key_that_is_not_accepted_ends_the_run_at_once_with_its_variable(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -187,6 +191,7 @@ def test_a_fallback_stands_in_for_a_model_that_is_not_known_but_not_for_a_wrong_
 def test_a_delegate_asks_its_own_model_and_the_costs_are_distinguished(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
+    """A whole run, because only in one does an agent hand a task to another."""
     hand_on = tool_call("delegate", {"agent": "ReadOnlyAgent", "task": "What does add() do?"})
     work = {
         "scripted": iter([hand_on, finish("Nothing to do")]),

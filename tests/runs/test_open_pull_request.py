@@ -1,4 +1,7 @@
-"""A new request on an issue adds to Resolver's open pull request for it."""
+"""A new request on an issue adds to Resolver's open pull request for it.
+
+tests/publishing/test_branches.py decides what happens to a commit where others have pushed.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -112,6 +115,7 @@ def test_a_run_that_died_finds_its_commit_in_what_was_merged_since(scenario: Con
 def test_no_branches_are_read_for_a_person_who_may_not_start_work(
     scenario: Continuing,
 ) -> None:
+    """A whole run, because a refusal comes before all requests to GitHub but a few."""
     branch = f"agent/issue-{scenario.issue.number}-x"
     scenario.github.commit(REPOSITORY, branch, {"x.py": "1\n"}, "x", "resolver-bot")
     scenario.github.create_pull(REPOSITORY, branch, "Fix it", "", author="resolver-bot")
@@ -122,6 +126,7 @@ def test_no_branches_are_read_for_a_person_who_may_not_start_work(
     assert sum(path.endswith("/pulls") for path in asked) <= 1
 
 
+@pytest.mark.nightly
 def test_what_was_pushed_after_the_request_is_not_read_and_stays(scenario: Continuing) -> None:
     """Whole runs, because neither the model nor the push may see the later commit."""
     pull = published(scenario)
@@ -137,6 +142,7 @@ def test_what_was_pushed_after_the_request_is_not_read_and_stays(scenario: Conti
     assert scenario.pulls() == [pull] and "pushed to after the request" in scenario.last_comment()
 
 
+@pytest.mark.nightly
 def test_what_does_not_go_together_with_a_later_push_is_a_new_pull_request(
     scenario: Continuing,
 ) -> None:
@@ -155,6 +161,7 @@ def test_what_does_not_go_together_with_a_later_push_is_a_new_pull_request(
     assert "half" in scenario.git("show", f"refs/heads/{new.pull.head}:calc.py")
 
 
+@pytest.mark.nightly
 def test_a_run_on_its_open_pull_request_continues_after_its_limit(scenario: Continuing) -> None:
     """Whole runs, because the third continues the log of one that followed."""
     pull = published(scenario)
@@ -185,11 +192,18 @@ def say_so(scenario: Continuing, **environment: str) -> Ended:
     return scenario.ask("@agent continue, and say so in the README", **environment)
 
 
-@pytest.mark.parametrize(("first", "how"), [("a fresh request", "leave"), ("continue", "merge")])
+@pytest.mark.parametrize(
+    ("first", "how"),
+    [
+        ("a fresh request", "leave"),
+        pytest.param("continue", "merge", marks=pytest.mark.nightly),
+    ],
+)
 def test_commits_that_others_pushed_stay_when_the_run_continues(
     scenario: Continuing, first: str, how: str
 ) -> None:
-    """Whole runs, because each starts from what the one before it left on the branch."""
+    """Whole runs, because each starts from what the one before it left on the branch, and neither
+    the model nor a push may see what is pushed after the request."""
     moved = {"RESOLVER_BASE_MOVED": how}
     pull = published(scenario)
     late = {"late.txt": "x\n", ".github/workflows/ci.yml": "on: push\n"}
@@ -203,8 +217,10 @@ def test_commits_that_others_pushed_stay_when_the_run_continues(
     else:
         event = asked_before(scenario)
         pushed_by_mona(scenario, pull, late)
-        scenario.endpoint.script(HALF, HALVES)
+        scenario.endpoint.script(bash("ls"), HALF, HALVES)
         right(scenario.action(event, **moved))
+        assert "calc.py" in scenario.last_request and "late.txt" not in scenario.last_request
+        assert "pushed to after the request" in scenario.last_comment()
     before = tip(scenario, pull)
     right(say_so(scenario, **moved))
     assert scenario.git("rev-parse", f"{tip(scenario, pull)}^") == before
@@ -255,9 +271,11 @@ def test_a_protected_branch_is_left_alone_for_a_new_pull_request(scenario: Conti
         tip(scenario, pull) == before
         and "is protected and Resolver is not allowed to push" in scenario.last_comment()
     )
+    assert new.pull is not None and new.pull.base == "main"
     assert "half" in scenario.git("show", f"{tip(scenario, new)}:calc.py")
 
 
+@pytest.mark.nightly
 def test_a_commit_of_a_person_is_not_called_ours(scenario: Continuing) -> None:
     """Whole runs, because a person has to push the same change meanwhile."""
     pull = published(scenario)

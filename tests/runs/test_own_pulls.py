@@ -85,6 +85,7 @@ def test_the_text_and_the_draft_status_follow_the_verification_of_each_run(
     assert "**The newest commit is not verified:** verification is disabled" in comment
 
 
+@pytest.mark.nightly
 def test_a_merge_in_a_separate_pull_request_leaves_the_text_of_the_first(
     scenario: OwnScenario,
 ) -> None:

@@ -152,6 +152,7 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
     )
 
 
+@pytest.mark.nightly
 def test_without_the_setting_there_is_one_comment_at_the_end(scenario: Scenario) -> None:
     seen: list[str] = []
 
@@ -261,6 +262,7 @@ def words_after(scenario: Scenario, begun: Begun, number: int | None = None) -> 
 
 
 def test_a_step_after_a_killed_run_on_a_failing_check_says_that_it_died(scenario: Scenario) -> None:
+    """Whole runs, because the closing step finds the issue that a killed run opened."""
     scenario.endpoint.script(bash("sleep 600"))
     event = Events(scenario.github, "octo/calc").workflow_failed("main", "mona")
     wanted = {"INPUT_FIX-FAILING-CHECKS": "all"}
@@ -301,6 +303,7 @@ def test_the_next_request_closes_what_a_lost_job_has_left(scenario: Scenario) ->
     assert "**ended unexpectedly**" in first and "Resolver opened" in second
 
 
+@pytest.mark.nightly
 def test_a_killed_run_that_is_started_again_continues_in_its_comment(scenario: Scenario) -> None:
     begun = killed(scenario)
     event = json.loads(Path(begun.environment["GITHUB_EVENT_PATH"]).read_text())
@@ -312,6 +315,7 @@ def test_a_killed_run_that_is_started_again_continues_in_its_comment(scenario: S
 
 
 def test_a_refused_push_is_kept_and_published_by_a_comment(scenario: Scenario) -> None:
+    """Whole runs, because work that GitHub has refused once must not be lost."""
     scenario.github.fail_next("*", r"git-receive-pack", 403, times=2)
     scenario.endpoint.script(FIX, finish(SUMMARY))
     done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
@@ -343,6 +347,7 @@ def test_publish_without_an_earlier_run_starts_none(scenario: Scenario) -> None:
     assert "nothing to publish" in comment and not scenario.work_done()
 
 
+@pytest.mark.nightly
 def test_a_locked_issue_is_reported_in_the_summary(scenario: Scenario) -> None:
     locked = {"message": "Unable to create comment because issue is locked."}
     scenario.github.fail_next("POST", r"/issues/\d+/comments", 403, body=locked, times=20)

@@ -47,6 +47,7 @@ def test_a_change_that_was_looked_at_is_published_as_it_was(
     assert len(model_endpoint.requests) == 2
 
 
+@pytest.mark.nightly
 def test_a_refused_push_costs_no_second_run(scenario: Scenario) -> None:
     github = scenario.github
     github.fail_next("*", r"git-receive-pack", 403, times=2)

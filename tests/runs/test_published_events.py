@@ -1,7 +1,7 @@
 """Runs started by GitHub's published payloads, through the entry point of the Action.
 
 These are comments, reviews, labels, assignments and checks; the other events are in
-`test_starting.py`.
+`test_starting.py`. Whole runs, because what is refused or ignored must leave nothing on GitHub.
 """
 
 import pytest
@@ -73,6 +73,7 @@ def test_a_comment_of_a_stranger_is_refused(scenario: Scenario, events: Events) 
     assert not scenario.work_done()
 
 
+@pytest.mark.nightly
 def test_a_comment_on_a_pull_request_is_worked_on_there(
     scenario: Scenario, events: Events, pull: Issue
 ) -> None:

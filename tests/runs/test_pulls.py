@@ -127,6 +127,7 @@ def test_a_fix_becomes_one_commit_on_the_branch_of_the_pull_request(scenario: Pu
     assert len(scenario.endpoint.requests) == requests
 
 
+@pytest.mark.nightly
 def test_a_run_that_died_after_its_push_finds_its_commit(scenario: PullScenario) -> None:
     scenario.endpoint.script(HALF, finish(DONE))
     event = scenario.event()
@@ -156,6 +157,7 @@ def test_a_commit_that_only_says_it_is_ours_is_not_taken_for_it(scenario: PullSc
     assert scenario.git("log", "-1", "--format=%an", scenario.tip()) == "resolver-bot"
 
 
+@pytest.mark.nightly
 def test_what_was_pushed_meanwhile_stays_and_the_commit_goes_on_top(scenario: PullScenario) -> None:
     event = scenario.event()
     pushed_commit = scenario.github.commit(UPSTREAM, "half", {"more.py": "x = 1\n"}, "more", "mona")
@@ -167,6 +169,7 @@ def test_what_was_pushed_meanwhile_stays_and_the_commit_goes_on_top(scenario: Pu
     assert "more.py" not in json.dumps([r.body for r in scenario.endpoint.requests])
 
 
+@pytest.mark.nightly
 def test_what_was_pushed_meanwhile_can_be_merged_with_by_setting(scenario: PullScenario) -> None:
     event = scenario.event()
     pushed_commit = scenario.github.commit(UPSTREAM, "half", {"more.py": "x = 1\n"}, "more", "mona")
@@ -177,6 +180,7 @@ def test_what_was_pushed_meanwhile_can_be_merged_with_by_setting(scenario: PullS
     assert scenario.git("rev-parse", f"{parents[1]}^") == scenario.head
 
 
+@pytest.mark.nightly
 def test_a_push_that_is_in_conflict_leads_to_a_separate_pull_request(
     scenario: PullScenario,
 ) -> None:
@@ -201,9 +205,12 @@ def test_a_rewritten_branch_is_left_alone(scenario: PullScenario) -> None:
     scenario.endpoint.script(HALF, finish(DONE))
     right(scenario.action(event))
     assert scenario.tip() == pushed_commit
-    assert scenario.pulls()[-1].pull.base == "half"
+    beside = scenario.pulls()[-1]
+    assert beside.pull.base == "half"
+    assert f"#{scenario.pull.number}" in beside.body and "somebody pushed" in beside.body
 
 
+@pytest.mark.nightly
 def test_a_fork_whose_author_lets_maintainers_edit_is_pushed_to(scenario: PullScenario) -> None:
     pull = scenario.from_fork()
     before = scenario.tip(repository=FORK)
@@ -216,7 +223,9 @@ def test_a_fork_whose_author_lets_maintainers_edit_is_pushed_to(scenario: PullSc
     assert scenario.branches() == []
 
 
-@pytest.mark.parametrize("why", ["not editable", "token", "setting"])
+@pytest.mark.parametrize(
+    "why", ["not editable", "token", pytest.param("setting", marks=pytest.mark.nightly)]
+)
 def test_else_the_patch_is_in_the_comment(scenario: PullScenario, why: str, tmp_path: Path) -> None:
     """Whole runs, because the patch has to apply where the agent worked, and be published later."""
     pull = scenario.from_fork(editable=why != "not editable")
@@ -294,7 +303,10 @@ def test_the_branch_that_work_is_merged_into_gets_a_pull_request_instead_of_a_pu
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("whose", ["the fork's, since", "a merge of main's"])
+@pytest.mark.parametrize(
+    "whose",
+    ["the fork's, since", pytest.param("a merge of main's", marks=pytest.mark.nightly)],
+)
 def test_a_fork_can_not_bring_its_workflows_into_this_repository(
     scenario: PullScenario, whose: str
 ) -> None:
@@ -344,6 +356,8 @@ def test_a_protected_branch_gets_a_pull_request_instead_of_a_push(scenario: Pull
 
 
 def test_a_change_of_a_workflow_is_refused_there_as_anywhere(scenario: PullScenario) -> None:
+    """A whole run, because nothing else shows that the policy judges a change for a person's branch
+    before it is pushed there."""
     scenario.endpoint.script(bash("mkdir -p .github/workflows; echo x > .github/workflows/a.yml"),
                           finish(DONE))  # fmt: skip
     done = scenario.ask()
@@ -369,6 +383,7 @@ def test_a_rename_that_was_pushed_meanwhile_can_not_carry_a_change_into_a_workfl
     assert "on top of the commits pushed during the run" in scenario.own_comments()[-1]
 
 
+@pytest.mark.nightly
 def test_a_token_that_may_not_change_workflows_is_reported(scenario: PullScenario) -> None:
     bot = scenario.github.add_user("app[bot]", "Bot")
     scenario.token = scenario.github.token_for(bot.login, UPSTREAM)
@@ -424,6 +439,7 @@ def test_what_a_forks_owner_pushes_after_the_request_never_reaches_the_model(
     assert "EVIL" not in str([request.body for request in scenario.endpoint.requests])
 
 
+@pytest.mark.nightly
 def test_where_a_forks_pushes_can_not_be_seen_the_answer_is_one_refusal(
     scenario: PullScenario,
 ) -> None:

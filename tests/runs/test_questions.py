@@ -21,7 +21,8 @@ def scenario(
 
 
 def test_a_question_is_answered_once_in_one_comment_with_links(scenario: Scenario) -> None:
-    """A whole run: the story of a question, which is delivered twice."""
+    """A whole run, because what the agent changes for an answer may reach nobody, and its
+    second delivery finds the comment of the first."""
     scenario.endpoint.script(FIX, finish(ANSWER))
     event = scenario.github.event_issue_comment(scenario.mention(text=QUESTION))
     done = scenario.action(event)
@@ -39,6 +40,7 @@ def test_a_question_is_answered_once_in_one_comment_with_links(scenario: Scenari
 
 
 def test_a_strangers_question_is_refused(scenario: Scenario) -> None:
+    """A whole run, because no stage of it may begin to work."""
     scenario.github.add_user("eve")
     event = scenario.github.event_issue_comment(scenario.mention("eve", QUESTION))
     assert scenario.action(event).exit_code != 0

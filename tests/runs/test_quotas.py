@@ -143,6 +143,7 @@ def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
     assert len(scenario.endpoint.requests) == asked
 
 
+@pytest.mark.nightly
 def test_a_request_that_is_delivered_again_is_booked_once(scenario: GuardedScenario) -> None:
     event = scenario.github.event_issue_comment(scenario.mention())
     ceiling = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}"}
@@ -161,6 +162,7 @@ def test_commands_are_neither_booked_nor_refused(scenario: GuardedScenario) -> N
     assert scenario.ledger() == QuotaLedger()
 
 
+@pytest.mark.nightly
 def test_without_ceilings_nothing_is_kept(scenario: GuardedScenario) -> None:
     scenario.answer_once()
     none = str(dict.fromkeys((f"{whose}_day" for whose in WHOSE), 0))
@@ -176,6 +178,7 @@ def test_without_ceilings_nothing_is_kept(scenario: GuardedScenario) -> None:
 WHOSE = ("thread", "user", "repository")
 
 
+@pytest.mark.nightly
 def test_a_run_that_publishes_nothing_is_not_booked(scenario: GuardedScenario) -> None:
     scenario.answer_once()
     scenario.resolve("--no-publish")
@@ -207,6 +210,7 @@ def test_bots_that_answer_each_other_are_stopped_until_a_person_takes_part(
     assert scenario.ask("ci[bot]", **listened).exit_code == 3
 
 
+@pytest.mark.nightly
 def test_a_token_that_may_not_push_works_with_what_it_can_read(scenario: GuardedScenario) -> None:
     permissions = {"metadata": "read", "contents": "read", "issues": "write"}
     token = scenario.github.token_for(
@@ -246,6 +250,7 @@ def test_a_damaged_ledger_stops_bots_until_a_person_starts_a_new_one(
 DASH = {"RESOLVER_DASHBOARD": "true"}
 
 
+@pytest.mark.nightly
 def test_the_dashboard_does_not_start_a_spoiled_ledger_anew_for_a_bot(
     scenario: GuardedScenario,
 ) -> None:
@@ -260,6 +265,7 @@ def test_the_dashboard_does_not_start_a_spoiled_ledger_anew_for_a_bot(
     assert scenario.repository.git.text("rev-parse", REF) == pushed
 
 
+@pytest.mark.nightly
 def test_the_dashboard_is_made_once_and_written_after_each_run(scenario: GuardedScenario) -> None:
     scenario.endpoint.script(FIX, finish(SUMMARY))
     assert scenario.ask(**DASH).exit_code == 0
@@ -315,6 +321,7 @@ def failed(scenario: GuardedScenario) -> None:
     assert scenario.ask(**DASH).exit_code == 1
 
 
+@pytest.mark.nightly
 def test_a_failed_run_continues_when_a_person_ticks_its_box(
     scenario: GuardedScenario,
 ) -> None:
@@ -337,9 +344,17 @@ def test_a_box_for_work_on_our_own_pull_request_is_about_that(scenario: GuardedS
     scenario.endpoint.script(error(400))
     assert scenario.action(scenario.github.event_issue_comment(comment), **DASH).exit_code == 1
     scenario.answer_once()
+    [dashboard] = scenario.dashboards()
+    assert dashboard.author.login == "resolver-bot"
+    assert "✅ pull request" in (dashboard.body or "")
+    assert "| Today | 2 |" in (dashboard.body or "")
     done = scenario.tick("**Continue**", **DASH)
     assert "does not belong to the dashboard" not in done.stdout
+    assert done.exit_code == 3, done.stdout + done.stderr
     assert [run.thread for run in scenario.ledger().runs[1:]] == [pull.number, pull.number]
+    [dashboard] = scenario.dashboards()
+    assert "| Today | 3 |" in (dashboard.body or "")
+    assert "**Continue**" not in (dashboard.body or "")
 
 
 def test_a_box_that_is_ticked_by_somebody_who_may_not_or_elsewhere_starts_nothing(

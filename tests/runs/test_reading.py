@@ -1,6 +1,6 @@
-"""Whole runs over real sockets: the issue's context reaches the model.
+"""The issue's context reaches the model, and is the same when the run is resumed or replayed.
 
-It is the same when the run is resumed, and when it is replayed.
+Whole runs, because one stage reads the context, others add to it, and the agent's prompt shows it.
 """
 
 import re
@@ -64,6 +64,7 @@ def test_a_picture_and_another_issue_reach_the_model_and_are_replayed(shown: Sce
     assert opening["task"]["pictures"][0]["data"].startswith("data:image/png")
 
 
+@pytest.mark.nightly
 def test_a_model_without_vision_gets_text_only(shown: Scenario) -> None:
     shown.line.environment["LLM_MODEL"] = "openai/scripted"
     done = resolve(shown, finish("There is nothing to do."))
@@ -73,6 +74,7 @@ def test_a_model_without_vision_gets_text_only(shown: Scenario) -> None:
     assert task.endswith("[picture 1: not shown, since you can't see images here]")
 
 
+@pytest.mark.nightly
 def test_a_resumed_run_sends_the_same_picture(shown: Scenario) -> None:
     cut_off = resolve(shown, FIX, error(400, "no more of that"))
     assert cut_off.exit_code == 1
@@ -120,6 +122,7 @@ def test_the_owners_template_reaches_the_model_and_its_text_the_pull_request(
     assert "## What\n\n`add` adds.\n\n## Risks\n\n- [ ] I have added tests\n" in pull.body
 
 
+@pytest.mark.nightly
 def test_an_answer_to_our_question_is_read_with_the_question(scenario: Scenario) -> None:
     asked_back = finish("QUESTION: A) round down or B) round up?", completed=False)
     scenario.endpoint.script(asked_back, FIX, finish(SUMMARY))
@@ -134,6 +137,7 @@ def test_an_answer_to_our_question_is_read_with_the_question(scenario: Scenario)
     assert "This run:" not in prompt
 
 
+@pytest.mark.nightly
 def test_a_push_after_the_request_is_said(scenario: Scenario) -> None:
     payload = scenario.github.event_issue_comment(scenario.mention())
     scenario.github.advance(60)
@@ -141,9 +145,10 @@ def test_a_push_after_the_request_is_said(scenario: Scenario) -> None:
     scenario.endpoint.script(FIX, finish(SUMMARY))
     assert scenario.action(payload).exit_code == 0
     [pull] = scenario.pulls()
-    assert re.search(r"\| Read \| commit `\w{12}`(, made after the request)?; the ", pull.body)
+    assert re.search(r"\| Read \| commit `\w{12}`, made after the request; the ", pull.body)
 
 
+@pytest.mark.nightly
 def test_one_lost_answer_about_who_we_are_does_nothing_twice(scenario: Scenario) -> None:
     app = scenario.github.token_for("myapp[bot]", "octo/calc")
     scenario.line.environment["GITHUB_TOKEN"] = app

@@ -66,6 +66,7 @@ def test_an_issue_is_resolved_on_a_server_of_sandboxes(
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
 def test_an_issue_is_resolved_in_a_container_of_a_server(
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
@@ -94,6 +95,7 @@ def test_an_issue_is_resolved_in_a_container_of_a_server(
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
 def test_an_issue_is_resolved_on_an_engine_over_tcp(
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
@@ -109,7 +111,9 @@ def test_an_issue_is_resolved_on_an_engine_over_tcp(
     wait_until_removed(engine, done.outcome["run"])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.nightly)]
+)
 def test_a_run_that_is_ended_leaves_no_sandbox_on_the_server(
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
@@ -150,6 +154,7 @@ def soon(condition: Callable[[], bool], seconds: float = 60) -> bool:
     return becomes_true(condition, seconds)
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_not_there_is_a_clear_error(
     command_line: CommandLine, tmp_path: Path
 ) -> None:

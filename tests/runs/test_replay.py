@@ -30,6 +30,7 @@ def replay(line: CommandLine, recorded: Ended, checkout: Path, *options: str) ->
     return line.call_resolve(checkout, "--model", f"replay:{log}", *options)
 
 
+@pytest.mark.nightly
 def test_the_same_repository_gives_the_same_tree_without_a_model(
     command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
 ) -> None:
@@ -54,6 +55,7 @@ def test_another_repository_is_reported_and_not_hidden(
     assert "return 0" in done.outcome["divergences"][1]["found"]
 
 
+@pytest.mark.nightly
 def test_a_recording_that_is_too_short_says_so(
     command_line: CommandLine, recorded: Ended, tmp_path: Path
 ) -> None:

@@ -103,6 +103,7 @@ def test_a_fork_from_the_end_continues_after_finish_and_can_be_published(
     ("options", "says"),
     [(("--say", "x"), "--from"), (("--publish",), "--from"), (("--from", "999"), "ends with")],
 )
+@pytest.mark.nightly
 def test_options_that_do_not_fit_are_refused(
     command_line: CommandLine, recorded: Ended, options: tuple[str, ...], says: str
 ) -> None:

@@ -1,9 +1,14 @@
-"""Tests of the number and purpose of a run's requests to GitHub."""
+"""Tests of the number and purpose of a run's requests to GitHub.
+
+Whole runs, because all stages of a run share what was read, and any of them could read it again.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from scripts.structure import ProcessRecorder
 from tests.git.scenario import plain_git
@@ -86,6 +91,7 @@ def test_a_mention_becomes_a_pull_request_with_few_requests_and_processes(
     assert len(recorder.processes) <= MOST_PROCESSES, programs
 
 
+@pytest.mark.nightly
 def test_the_commit_graph_is_fetched_if_the_history_has_merges(scenario: Scenario) -> None:
     """A whole run, because the history is read by one stage and used by another."""
     path = scenario.github.repository("octo/calc").git.path
@@ -101,6 +107,7 @@ def test_the_commit_graph_is_fetched_if_the_history_has_merges(scenario: Scenari
     assert len(requests) <= 10
 
 
+@pytest.mark.nightly
 def test_later_runs_of_a_repository_take_as_few_requests_of_git(scenario: Scenario) -> None:
     for _ in range(2):
         scenario.issue = scenario.github.create_issue(

@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 
 from resolver.events.lifecycle import LimitsExtended, Resumed, RunStarted
+from resolver.events.run_log import RunLog
+from resolver.models.run import RunLimits
 from resolver.runs.output import Output
+from resolver.runs.resuming.resume import change_limits
 from tests.parts.model_endpoint import ModelEndpoint, error, slow
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
 from tests.parts.waiting import until
+from tests.trace import sample
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
@@ -72,6 +76,7 @@ def test_a_failed_run_continues_where_it_was_and_only_once(
     assert {p.name: p.read_bytes() for p in done.output.iterdir()} == before
 
 
+@pytest.mark.nightly
 def test_a_run_stopped_by_sigterm_continues(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -99,6 +104,7 @@ def test_a_run_stopped_by_sigterm_continues(
     assert "a + b" in git(checkout, "show", "agent/fix-it:calc.py")
 
 
+@pytest.mark.nightly
 def test_limits_count_over_the_whole_run_and_can_be_set_anew(
     command_line: CommandLine, model_endpoint: ModelEndpoint, cut_off: Ended
 ) -> None:
@@ -110,6 +116,18 @@ def test_limits_count_over_the_whole_run_and_can_be_set_anew(
     assert done.exit_code == 0, done.stderr
     granted = [e.limits.max_iterations for e in done.events if isinstance(e, LimitsExtended)]
     assert granted == [1, 5]
+
+
+def test_a_limit_of_a_resumed_run_is_set_anew_once_and_the_others_stay(tmp_path: Path) -> None:
+    with RunLog(tmp_path / "events.jsonl", lambda event: event, lambda: sample.START) as log:
+        log.stream.add(sample.started())
+        before = RunLimits(max_iterations=7, max_budget=0.25)
+        log.stream.add(LimitsExtended(limits=before))
+        for total in (7, 1, 1):
+            change_limits(log, {"max_iterations": total})
+        events = log.state.events
+    granted = [event.limits for event in events if isinstance(event, LimitsExtended)]
+    assert granted == [before, before.model_copy(update={"max_iterations": 1})]
 
 
 def test_a_run_killed_before_its_first_event_starts_under_the_same_id(
@@ -139,8 +157,10 @@ def test_a_rebuilt_change_that_differs_is_reported(
     log.write_text(kept.replace('"content":"evening', '"content":"morning'))
     (done.output / "outcome.json").unlink()
     model_endpoint.script(finish("Make add add"))
-    again = resume(command_line, done.output)
+    again = resume(command_line, done.output, "--max-iterations", "5")
     assert again.exit_code == 0, again.stderr
+    granted = [e.limits.max_iterations for e in again.events if isinstance(e, LimitsExtended)]
+    assert granted == [5]
     [result] = again.outcome["divergences"]
     assert result["field"] == "content"
     assert (result["recorded"].strip(), result["found"].strip()) == ("morning", "evening")

@@ -121,17 +121,21 @@ def sweep(
         assert [e.id for e in log] == list(range(len(log))), number
 
 
-def each_event_or(every: int) -> pytest.MarkDecorator:
-    """The parameter `step`: after each so many events, and after each one in the deep tests."""
-    steps = [every, pytest.param(1, marks=pytest.mark.deep)]
-    return pytest.mark.parametrize("step", steps)
+def each_event_or(every: int, *seldom: int) -> pytest.MarkDecorator:
+    """The parameter `step`: after each so many events at night, and after each one in the deep
+    tests. seldom: steps of the default suite."""
+    at_night = pytest.param(every, marks=pytest.mark.nightly)
+    return pytest.mark.parametrize(
+        "step", [*seldom, at_night, pytest.param(1, marks=pytest.mark.deep)]
+    )
 
 
-@each_event_or(5)
+@each_event_or(5, 12)
 def test_a_run_killed_after_each_event_and_in_its_resume_comes_to_the_same(
     killer: Killer, model_endpoint: ModelEndpoint, tmp_path: Path, step: int
 ) -> None:
-    """Whole runs, because each is killed at another event."""
+    """Whole runs, because each is killed at another event; test_recovery.py of the controller has
+    each event, without processes."""
     checkout = make_checkout(tmp_path / "calc", FILES)
     sweep(killer, model_endpoint, checkout, tmp_path, again=True, step=step)
 
@@ -192,21 +196,35 @@ class OnGitHub:
         return len(branches), len(pulls), len(comments)
 
 
+def require_verified_once(log: list[Any], outcome: dict[str, Any]) -> None:
+    """Require a verified change, and no check that was executed twice."""
+    evidence = outcome["evidence"]
+    assert (evidence["verdict"], evidence["reason"]) == ("verified", "")
+    assert evidence["reproduction"] == ["tests.test_calc.CalcTest.test_add"]
+    executed = [e.key for e in log if isinstance(e, CheckExecuted)]
+    assert len(executed) == len(set(executed)) == 2
+
+
 @pytest.fixture
 def on_github(github: GitHubServer, killer: Killer, tmp_path: Path) -> OnGitHub:
     return OnGitHub(github, killer, tmp_path)
 
 
 def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGitHub) -> None:
-    """Whole runs, because each is killed at another step that others can see."""
+    """Whole runs, because each is killed at another step: after the first check, with the verdict
+    on the disk, and at each step that others can see."""
     killer, issue = on_github.killer, on_github.issue("add subtracts")
     # the one comment is then made at the end, in a step that can be told from all others
-    killer.environment = {**killer.environment, "RESOLVER_PROGRESS_COMMENTS": "false"}
+    killer.environment = {
+        **killer.environment, "RESOLVER_VERIFY": "true", "RESOLVER_PROGRESS_COMMENTS": "false",
+    }  # fmt: skip
     output = on_github.folder / "output"
     sent = "http.client.send"
     start = ("resolve", f"{REPOSITORY}#{issue.number}", "--output", output)
     resume = ("resolve", "--resume", output)
-    assert killer.run(*start, audit="subprocess.Popen", word="'push'") == KILLED, killer.printed
+    assert killer.run(*start, kind="check_executed") == KILLED, killer.printed
+    assert killer.run(*resume, kind="verification_completed") == KILLED, killer.printed
+    assert killer.run(*resume, audit="subprocess.Popen", word="'push'") == KILLED, killer.printed
     assert on_github.published(issue) == (0, 0, 0)
     pulls = f"POST /api/v3/repos/{REPOSITORY}/pulls "
     assert killer.run(*resume, audit=sent, word=pulls) == KILLED, killer.printed
@@ -218,7 +236,8 @@ def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGit
     assert on_github.published(issue) == (1, 1, 1)
     assert killer.run(*resume) == 0, killer.printed
     assert on_github.published(issue) == (1, 1, 1)
-    _, outcome = read(output)
+    log, outcome = read(output)
+    require_verified_once(log, outcome)
     assert outcome["branch"] == f"agent/issue-{issue.number}-add-subtracts"
     assert outcome["pull_request"]["number"] > issue.number
     assert outcome["comment_url"]
@@ -228,6 +247,7 @@ def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGit
     assert on_github.published(issue) == (1, 1, 1)
 
 
+@pytest.mark.nightly
 def test_a_run_killed_after_each_late_event_publishes_once(on_github: OnGitHub) -> None:
     killer = on_github.killer
     whole = on_github.issue("whole")
@@ -258,14 +278,11 @@ def verify_in_two_runs(on_github: OnGitHub, **environment: str) -> str:
     assert killer.run(*resume) == 0, killer.printed
     assert on_github.published(issue) == (1, 1, 1)
     log, outcome = read(output)
-    evidence = outcome["evidence"]
-    assert (evidence["verdict"], evidence["reason"]) == ("verified", "")
-    assert evidence["reproduction"] == ["tests.test_calc.CalcTest.test_add"]
-    executed = [e.key for e in log if isinstance(e, CheckExecuted)]
-    assert len(executed) == len(set(executed)) == 2
+    require_verified_once(log, outcome)
     return str(outcome["run"])
 
 
+@pytest.mark.nightly
 @pytest.mark.engine
 def test_a_run_killed_during_its_verification_leaves_no_container(
     on_github: OnGitHub, engine: docker.DockerClient, python_image: str
@@ -277,6 +294,7 @@ def test_a_run_killed_during_its_verification_leaves_no_container(
         wait_until_removed(engine, name)
 
 
+@pytest.mark.nightly
 def test_a_run_killed_during_its_verification_continues_on_a_server_of_sandboxes(
     on_github: OnGitHub, local_sandbox_server: SandboxServer
 ) -> None:

@@ -72,6 +72,7 @@ def scenario(
     yield ReviewScenario(github, command_line, model_endpoint)
 
 
+@pytest.mark.nightly
 def test_a_review_is_one_review_with_comments_on_its_lines_and_one_comment(
     scenario: ReviewScenario,
 ) -> None:
@@ -155,6 +156,7 @@ def test_the_agent_is_shown_the_pull_request_at_its_head_and_what_was_said_of_it
     assert "open review threads already say the same" in review.body
 
 
+@pytest.mark.nightly
 def test_a_run_that_died_before_its_comment_tells_of_the_review_that_is_there(
     scenario: ReviewScenario,
 ) -> None:
@@ -170,6 +172,7 @@ def test_a_run_that_died_before_its_comment_tells_of_the_review_that_is_there(
     assert (len(scenario.endpoint.requests), len(scenario.reviews)) == (2, 1)
 
 
+@pytest.mark.nightly
 def test_a_push_after_the_request_is_not_reviewed_and_it_is_said(scenario: ReviewScenario) -> None:
     event = scenario.ask()
     scenario.github.advance(60)
@@ -202,6 +205,8 @@ def test_a_head_that_was_replaced_by_force_after_the_request_is_still_reviewed(
     assert done.exit_code == 0, done.stdout + done.stderr
     assert done.outcome["base"] == scenario.head
     assert "EVIL" not in json.dumps([r.body for r in scenario.endpoint.requests])
+    assert "pushed to after the request" in scenario.prompt
+    assert "It was pushed to after the request" in scenario.own_comments()[0]
     [review] = scenario.reviews
     assert review.comments == []
     assert "half.py:10" in review.body
@@ -233,6 +238,7 @@ def test_a_comment_on_the_code_pins_what_its_event_names(scenario: ReviewScenari
     assert done.exit_code == 0, done.stdout + done.stderr
     assert done.outcome["base"] == scenario.head
     assert "look at this name" in scenario.prompt
+    assert "EVIL" not in json.dumps([r.body for r in scenario.endpoint.requests])
     assert [r.content for r in said.reactions] == ["eyes"]
     assert len(scenario.own_comments()) == 1 and [r.state for r in scenario.reviews] == ["APPROVED"]
 
@@ -289,19 +295,30 @@ def test_who_has_opened_a_pull_request_gets_no_review_or_work_on_it_for_that(
 
 
 def test_the_tags_do_the_same(scenario: ReviewScenario) -> None:
+    """A whole run: the story of a review, from the words of the model to GitHub's page."""
     text = (
-        'Found one.\n\n<review_comment path="half.py" line="11" start_line="10">\n<body>\nIt '
-        "rounds.\n</body>\n<suggestion>\ndef half(x):\n    return x / 2\n</suggestion>\n"
-        '</review_comment>\n\n<submit_review verdict="comment">\nFine otherwise.\n</submit_review>'
+        'Found one.\n\n<review_comment path="half.py" line="11" start_line="10" severity="high">\n'
+        "<body>\nIt rounds. See half.py:10.\n</body>\n"
+        "<suggestion>\ndef half(x):\n    return x / 2\n"
+        "</suggestion>\n</review_comment>\n\n"
+        '<submit_review verdict="comment">\nFine otherwise.\n</submit_review>'
     )
     scenario.endpoint.script(reply(text))
     done = scenario.action(scenario.ask(), RESOLVER_DIALECT="tags")
     assert done.exit_code == 0, done.stdout + done.stderr
     [review] = scenario.reviews
     [placed] = review.comments
-    assert (placed.start_line, placed.line) == (10, 11)
+    assert (placed.start_line, placed.line, placed.side) == (10, 11, "RIGHT")
+    assert placed.body.startswith("**High**")
+    page = f"{scenario.github.server_url}/{UPSTREAM}/blob/{scenario.head}/half.py#L10"
+    assert f"[`half.py:10`](<{page}>)" in placed.body
     assert placed.body.endswith("```suggestion\ndef half(x):\n    return x / 2\n```")
+    assert (review.state, review.commit) == ("COMMENTED", scenario.head)
     assert "Fine otherwise." in review.body
+    [result] = scenario.own_comments()
+    assert f"#pullrequestreview-{review.id}" in result
+    assert f"`{scenario.head[:12]}`: 1 comment" in result
+    assert scenario.branches() == [] and len(scenario.pulls()) == 1
 
 
 def test_the_command_line_reviews_and_publishes_only_where_it_is_wanted(

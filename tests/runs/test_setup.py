@@ -33,6 +33,7 @@ def setups(done: Ended) -> list[CmdRun]:
 
 
 @pytest.mark.engine
+@pytest.mark.nightly
 @pytest.mark.usefixtures("own_images")
 def test_a_setup_is_run_once_and_its_environment_kept_for_the_next_run(
     command_line: CommandLine, model_endpoint: ModelEndpoint, python_image: str, tmp_path: Path
@@ -94,6 +95,7 @@ def test_a_devcontainer_s_build_is_the_sandbox_where_the_operator_allows_it(
     assert "from-the-build" in json.dumps(model_endpoint.requests[-1].body)
 
 
+@pytest.mark.nightly
 def test_a_resumed_run_is_set_up_again_and_the_setup_is_no_action_of_the_agent(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ touches; those that only look at the first request end there.
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,20 @@ def prompts(scenario: Scenario | CommandLine) -> list[str]:
     return [json.dumps(request.body["messages"]) for request in scenario.endpoint.requests]
 
 
+def only_grows(scenario: Scenario) -> None:
+    """Each request begins with the one before it, so that providers can cache it."""
+    bodies = [request.body for request in scenario.endpoint.requests]
+    for before, after in pairwise(bodies):
+        earlier, later = before["messages"], after["messages"]
+        assert later[: len(earlier)] == earlier, "the beginning of the conversation has changed"
+        assert before["tools"] == after["tools"]
+
+
 def view(path: str) -> Any:
     return tool_call("str_replace_editor", {"command": "view", "path": path})
 
 
+@pytest.mark.nightly
 def test_instructions_and_skills_come_when_they_are_called_for(scenario: Scenario) -> None:
     scenario.mention("zoe", "Did you react to this?")
     scenario.endpoint.script(FIX, view("web/app/main.js"), bash("cat calc.py"), finish(SUMMARY))
@@ -86,12 +97,7 @@ def test_instructions_and_skills_come_when_they_are_called_for(scenario: Scenari
     assert "GLOB-WORD" not in first and "GLOB-WORD" in second
     assert "APP-WORD" not in second and "APP-WORD" in third
     assert "REACT-WORD" not in fourth and "TASK-WORD" not in fourth
-    for before, after in zip(
-        scenario.endpoint.requests, scenario.endpoint.requests[1:], strict=False
-    ):
-        earlier, later = before.body["messages"], after.body["messages"]
-        assert later[: len(earlier)] == earlier, "the beginning of the conversation has changed"
-        assert before.body["tools"] == after.body["tools"]
+    only_grows(scenario)
     trace = (done.output / "trace.md").read_text()
     assert "AGENTS.md" in trace and "adding" in trace and "“subtracts” was said" in trace
 
@@ -115,7 +121,11 @@ def test_a_task_is_asked_for_by_a_slash_with_its_inputs(scenario: Scenario) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [("", "`since` is missing"), ("since=a sinse=b", "no input `sinse`")]
+    ("words", "said"),
+    [
+        ("", "`since` is missing"),
+        pytest.param("since=a sinse=b", "no input `sinse`", marks=pytest.mark.nightly),
+    ],
 )
 def test_a_task_without_its_inputs_is_refused_with_all_of_them(
     scenario: Scenario, words: str, said: str
@@ -129,6 +139,7 @@ def test_a_task_without_its_inputs_is_refused_with_all_of_them(
     assert not scenario.work_done()
 
 
+@pytest.mark.nightly
 def test_a_name_that_is_nothing_is_answered_with_the_tasks_there_are(scenario: Scenario) -> None:
     done = scenario.action(
         scenario.github.event_issue_comment(scenario.mention(text="@agent /release"))
@@ -153,6 +164,13 @@ def test_the_agent_asks_for_skills_itself(scenario: Scenario) -> None:
     assert (react.content, react.name) == ("REACT-WORD", "react")
     assert flaky.sources == ("shipped with Resolver: .agents/skills/flaky-tests.md",)
     assert "No skill fits zzz" in nothing.content
+    loaded = loaded_skills(done.events)
+    assert list(loaded) == ["AGENTS.md", "the list of skills", "adding", "python"]
+    assert loaded["adding"].why == "“subtracts” was said"
+    assert loaded["python"].why == "calc.py was changed"
+    assert "HOUSE-WORD" in prompts(scenario)[0] and "GLOB-WORD" in prompts(scenario)[-1]
+    only_grows(scenario)
+    assert "“subtracts” was said" in (done.output / "trace.md").read_text()
 
 
 def test_skills_of_the_organisation_are_read_and_the_nearest_wins(scenario: Scenario) -> None:
@@ -178,6 +196,7 @@ def test_skills_of_the_organisation_are_read_and_the_nearest_wins(scenario: Scen
     assert "ORG-INSTRUCTIONS" not in prompts(scenario)[0]
 
 
+@pytest.mark.nightly
 def test_an_organisations_skills_can_be_turned_off_and_its_absence_is_no_error(
     scenario: Scenario,
 ) -> None:
@@ -197,6 +216,7 @@ def test_an_organisations_skills_can_be_turned_off_and_its_absence_is_no_error(
     )
 
 
+@pytest.mark.nightly
 def test_a_repository_that_the_token_cannot_read_gives_no_skills(scenario: Scenario) -> None:
     scenario.github.create_repository(
         "octo/.github",
@@ -239,6 +259,7 @@ EVIL = {
 
 
 def test_nothing_of_a_pull_requests_head_is_used_as_a_skill(scenario: Scenario) -> None:
+    """A whole run, because it shows that a fork's files have no say in what the agent is told."""
     github = scenario.github
     github.create_repository("eve/calc", parent=REPOSITORY)
     github.commit("eve/calc", "evil", EVIL, "Bring evil")
@@ -260,6 +281,7 @@ def test_nothing_of_a_pull_requests_head_is_used_as_a_skill(scenario: Scenario) 
     assert "EVIL" not in "".join(skill.content for skill in loaded.values())
 
 
+@pytest.mark.nightly
 def test_links_are_not_followed(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -285,6 +307,7 @@ def _without_times(done: Ended) -> list[tuple[str, str, str]]:
     return [(e.name, e.why, e.content) for e in done.events if isinstance(e, RecallResult)]
 
 
+@pytest.mark.nightly
 def test_a_replayed_run_gets_the_same_skills(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -303,6 +326,7 @@ def test_a_replayed_run_gets_the_same_skills(
     assert _without_times(done) == _without_times(again) != []
 
 
+@pytest.mark.nightly
 def test_a_delegate_gets_the_repositorys_instructions_too(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:

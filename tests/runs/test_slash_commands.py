@@ -68,6 +68,12 @@ def test_a_question_goes_to_who_changes_nothing() -> None:
     assert choose_agent(asked, "CodeActAgent", Definitions()) == "ReadOnlyAgent"
 
 
+@pytest.mark.parametrize("agent", ["ReadOnlyAgent", "own"])
+def test_a_request_to_continue_leaves_the_agent_that_the_run_began_with(agent: str) -> None:
+    again = trigger(command=Command.CONTINUE)
+    assert choose_agent(again, agent, definitions("own"), SKILLS) == agent
+
+
 @pytest.mark.parametrize("named", ["DummyAgent", "ReviewerAgent", "nobody", "stop", "review"])
 def test_a_name_that_is_none_lists_what_there_is(named: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -109,6 +109,7 @@ def test_what_is_written_while_a_dispatch_waits_for_its_job_was_not_asked_for(
     scenario.github.advance(60)
     scenario.github.add_comment(scenario.issue, "EVIL comment", "zoe")
     scenario.github.edit_issue(scenario.issue, title="EVIL title", body="EVIL text")
+    scenario.github.commit(REPOSITORY, "main", {"later.py": "x = 1\n"}, "Add later.py")
     scenario.github.advance(60)
     scenario.github.fail_next("GET", "/actions/runs/77$", 200, {}, asked)
     scenario.endpoint.script(FIX, finish(SUMMARY))
@@ -119,6 +120,7 @@ def test_what_is_written_while_a_dispatch_waits_for_its_job_was_not_asked_for(
     [pull] = scenario.pulls()
     assert "the issue's text, edited after the request" in pull.body
     assert "a comment of zoe that was written after the request" in pull.body
+    assert ", made after the request; the " in pull.body
 
 
 def test_a_dispatch_by_somebody_who_may_not_is_refused(scenario: Scenario, events: Events) -> None:
@@ -181,6 +183,7 @@ def pull(scenario: Scenario) -> Issue:
     )
 
 
+@pytest.mark.nightly
 def test_a_pull_request_is_reviewed_that_asks_for_it(
     scenario: Scenario, events: Events, pull: Issue
 ) -> None:

@@ -102,6 +102,7 @@ def test_of_thirty_issues_the_oldest_are_done_up_to_the_bound(scenario: Scenario
     assert scenario.summary.read_text().count("| not started |") == 28
 
 
+@pytest.mark.nightly
 def test_a_second_sweep_continues_with_the_remaining_issues_and_repeats_nothing(
     scenario: Scenario,
 ) -> None:
@@ -222,7 +223,9 @@ def test_a_run_that_fails_in_the_middle_does_not_stop_the_others(scenario: Scena
     assert len(scenario.own_comments(bad)) == 1
     again = scenario.sweep()
     assert f"#{bad.number}  failed: " in again.stdout
+    assert f"#{first.number}  skipped: it has an open pull request" in again.stdout
     assert "2 skipped, 1 failed" in again.stdout
+    assert len(scenario.pulls()) == 2
     assert len(scenario.own_comments(bad)) == 1
 
 
@@ -299,6 +302,7 @@ def test_an_issue_that_cannot_be_read_is_named_and_the_others_are_done(scenario:
     assert f"#{good.number}  would start" in done.stdout
 
 
+@pytest.mark.nightly
 def test_in_a_job_the_output_lies_in_the_workspace(scenario: Scenario) -> None:
     workspace = scenario.line.folder / "workspace"
     workspace.mkdir()
@@ -332,6 +336,16 @@ def test_without_an_issue_that_wears_the_label_there_is_nothing_to_do(scenario: 
     done = scenario.sweep()
     assert done.exit_code == 0
     assert "No open issue of octo/calc has the label agent." in done.stdout
+    workspace = scenario.line.folder / "workspace"
+    workspace.mkdir()
+    job = {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_WORKSPACE": str(workspace),
+        "GITHUB_OUTPUT": str(workspace / "outputs"),
+    }
+    assert scenario.line.call("sweep", REPOSITORY, **job).exit_code == 0
+    assert (workspace / "resolver-output").is_dir()
+    assert "output=resolver-output" in (workspace / "outputs").read_text()
 
 
 def test_an_issue_that_a_run_is_at_work_on_is_left_to_it(scenario: Scenario) -> None:

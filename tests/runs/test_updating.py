@@ -223,6 +223,7 @@ def test_a_push_during_the_resolution_leads_to_a_pull_request_into_the_branch(
     beside = scenario.pulls()[-1]
     assert beside.pull.base == "half"
     assert len(scenario.parents(beside.pull.head)) == 2
+    assert f"/pull/{beside.number}" in scenario.own_comments()[-1]
 
 
 def test_a_forks_pull_request_is_brought_up_to_date_there(scenario: UpdateScenario) -> None:

@@ -1,4 +1,8 @@
-"""Whole runs whose change Resolver verifies itself."""
+"""Whole runs whose change Resolver verifies itself.
+
+Whole runs, because the checks are executed in sandboxes of their own, at both commits, and what
+they show has to reach the log, the agent, the pull request and the trace.
+"""
 
 from typing import Any
 
@@ -64,10 +68,16 @@ def text_of(done: Ended) -> str:
     return (done.output / "pull_request.md").read_text()
 
 
+@pytest.mark.nightly
 def test_a_fix_with_a_test_is_verified(
     command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> None:
     done = run(command_line, model_endpoint, FIX, ADD_TEST, finish("Add instead of subtract"))
+    require_verified(done)
+
+
+def require_verified(done: Ended) -> None:
+    """Require the evidence of the verified change wherever it is shown."""
     evidence: dict[str, Any] = done.outcome["evidence"]
     assert list(evidence) == ["verdict", "reason", "reproduction", "checks", "tampering"]
     assert (evidence["verdict"], evidence["reproduction"]) == ("verified", [NEW])
@@ -91,6 +101,7 @@ def test_a_fix_with_a_test_is_verified(
     assert f"Fails without the change and passes with it: {NEW}" in page
 
 
+@pytest.mark.nightly
 def test_a_regression_goes_back_to_the_agent(
     command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> None:
@@ -105,6 +116,7 @@ def test_a_regression_goes_back_to_the_agent(
     assert OLD in str(asked) and "9 != 6" in str(asked)
 
 
+@pytest.mark.nightly
 def test_a_remaining_regression_is_published_and_named(
     command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> None:
@@ -130,13 +142,13 @@ def test_a_change_that_makes_every_test_pass_is_not_verified(
 def test_an_opinion_is_asked_for_once_and_shown_as_one(
     command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> None:
+    """A whole run: the story of a verified change, on which a model has an opinion."""
     answer = '{"addresses_issue": "no", "reason": "It subtracts.", "unrelated": []}'
     done = run(
         command_line, model_endpoint, FIX, ADD_TEST, finish("Add"), reply(answer),
         RESOLVER_CRITIQUE="true",
     )  # fmt: skip
-    # A bad opinion changes nothing about the verdict.
-    assert done.outcome["evidence"]["verdict"] == "verified"
+    require_verified(done)  # a bad opinion changes nothing about the verdict
     critique = done.outcome["critique"]
     assert (critique["addresses_issue"], critique["reason"]) == ("no", "It subtracts.")
     assert done.outcome["services"]["critic"]["calls"] == 1 and critique["cost"] > 0
@@ -151,6 +163,7 @@ def costs(done: Ended) -> list[dict[str, Any]]:
     return list(done.outcome["services"].values())
 
 
+@pytest.mark.nightly
 def test_verification_can_be_left_out(
     command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> None:

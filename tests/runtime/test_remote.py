@@ -546,3 +546,4 @@ def test_doctor_reports_an_unreachable_server(capsys: pytest.CaptureFixture[str]
     shown = capsys.readouterr().out
     assert "can't be reached" in shown
     assert "Connection refused" in shown
+    assert "check that it runs and RESOLVER_REMOTE" in shown

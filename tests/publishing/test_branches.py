@@ -1,0 +1,156 @@
+"""Tests of putting a change on a branch to which others may push in the meantime."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import Settings
+from resolver.errors import ForgeError, PolicyViolation
+from resolver.git.workspace import Workspace
+from resolver.github.local_forge import LocalForge
+from resolver.publishing.branches import MAX_ATTEMPTS, AppliedChange, advance_branch
+from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedCommit
+from tests.git.scenario import commit_all, make_repository, plain_git, write
+from tests.publishing.test_commit_builder import publish_request
+
+LINES = "".join(f"{n}\n" for n in range(9))
+
+
+@dataclass
+class Moving:
+    """A branch, a change of its first line in a clone, and commits that others push."""
+
+    source: Path
+    builder: CommitBuilder
+    start: str
+    change: PlannedChange
+
+    def pushed(self, path: str, content: str) -> str:
+        """Return a commit of another person on top of the branch."""
+        plain_git(self.source, "checkout", "-q", self.start)
+        write(self.source, path, content)
+        return self.fetched(commit_all(self.source, "Late"))
+
+    def fetched(self, commit: str) -> str:
+        self.builder.workspace.git.run("fetch", "-q", str(self.source), commit)
+        return commit
+
+    def with_settings(self, settings: Settings) -> CommitBuilder:
+        return replace(self.builder, request=replace(self.builder.request, settings=settings))
+
+    def git(self, *args: str) -> str:
+        return self.builder.workspace.git.text(*args).strip()
+
+
+@pytest.fixture
+def moving(tmp_path: Path) -> Moving:
+    source = make_repository(tmp_path / "source")
+    plain_git(source, "config", "uploadpack.allowAnySHA1InWant", "true")
+    write(source, "calc.py", LINES)
+    start = commit_all(source, "start")
+    workspace = Workspace.clone(str(source), tmp_path / "clone")
+    builder = CommitBuilder(publish_request(), LocalForge(tmp_path, "main"), workspace)
+    made = Moving(source, builder, start, PlannedChange(start, ""))
+    mended = made.pushed("calc.py", f"first\n{LINES}")
+    made.change = PlannedChange(start, workspace.tree(mended))
+    return made
+
+
+def test_on_top_of_what_others_pushed_it_is_one_commit(moving: Moving) -> None:
+    late = moving.pushed("late.txt", "x\n")
+    commit = moving.builder.apply(moving.change, late)
+    assert commit is not None and moving.git("log", "-1", "--format=%P", commit) == late
+    assert moving.git("diff", "--name-only", late, commit) == "calc.py"
+
+
+def test_by_setting_what_others_pushed_is_merged_with_it(moving: Moving) -> None:
+    late = moving.pushed("late.txt", "x\n")
+    builder = moving.with_settings(Settings(base_moved="merge"))
+    commit = builder.apply(moving.change, late)
+    assert commit is not None
+    first, second = moving.git("log", "-1", "--format=%P", commit).split()
+    assert first == late and second == builder.commit(moving.change.tree, moving.start)
+    assert moving.git("diff", "--name-only", late, commit) == "calc.py"
+
+
+@pytest.mark.parametrize("how", ["leave", "merge"])
+def test_what_others_pushed_on_the_same_lines_is_left_alone(moving: Moving, how: str) -> None:
+    builder = moving.with_settings(Settings.model_validate({"base_moved": how}))
+    assert builder.apply(moving.change, moving.pushed("calc.py", f"other\n{LINES}")) is None
+
+
+@pytest.mark.parametrize("how", ["leave", "merge"])
+def test_the_same_change_of_somebody_else_is_not_made_again(moving: Moving, how: str) -> None:
+    builder = moving.with_settings(Settings.model_validate({"base_moved": how}))
+    late = moving.pushed("calc.py", f"first\n{LINES}")
+    assert builder.apply(moving.change, late) == late
+
+
+def test_a_branch_that_was_rewritten_gets_no_commit(moving: Moving) -> None:
+    plain_git(moving.source, "checkout", "-q", "--orphan", "other")
+    write(moving.source, "calc.py", LINES)
+    assert (
+        moving.builder.apply(moving.change, moving.fetched(commit_all(moving.source, "x"))) is None
+    )
+
+
+def test_the_result_on_another_commit_is_judged_again(moving: Moving) -> None:
+    late = moving.pushed("late.txt", "x\n")
+    builder = moving.with_settings(Settings(protected_paths=("calc.py",)))
+    with pytest.raises(PolicyViolation, match="on top of the commits pushed during the run"):
+        builder.apply(moving.change, late)
+
+
+def advanced(
+    moving: Moving, tips: list[str], push: Callable[[str, str], PushedCommit | None]
+) -> AppliedChange | None:
+    """Advance a branch that holds each of the tips in turn, and then the last one."""
+    return advance_branch(
+        moving.builder,
+        moving.start,
+        "agent/12",
+        lambda: tips.pop(0) if len(tips) > 1 else tips[0],
+        lambda tip: moving.builder.apply(moving.change, tip),
+        push,
+    )
+
+
+def test_a_commit_is_built_anew_on_a_branch_that_was_moved_in_between(moving: Moving) -> None:
+    late = moving.pushed("late.txt", "x\n")
+
+    def push(commit: str, tip: str) -> PushedCommit | None:
+        return PushedCommit(commit) if tip == late else None
+
+    done = advanced(moving, [moving.start, late], push)
+    assert done is not None and done.status == "pushed"
+    assert moving.git("rev-parse", f"{done.commit}^") == late
+
+
+def test_the_commit_of_somebody_else_is_not_pushed_as_ours(moving: Moving) -> None:
+    late = moving.pushed("calc.py", f"first\n{LINES}")
+    pushes: list[str] = []
+    done = advanced(moving, [late], lambda commit, tip: pushes.append(commit))
+    assert done == AppliedChange(late, "unchanged") and pushes == []
+
+
+def test_the_commit_of_an_interrupted_attempt_is_the_result(moving: Moving) -> None:
+    own = moving.builder.commit(moving.change.tree, moving.start)
+    pushes: list[str] = []
+    done = advanced(moving, [own], lambda commit, tip: pushes.append(commit))
+    assert done == AppliedChange(own, "pushed") and pushes == []
+
+
+def test_a_branch_that_can_not_take_the_change_is_not_pushed_to(moving: Moving) -> None:
+    late = moving.pushed("calc.py", f"other\n{LINES}")
+    pushes: list[str] = []
+    assert advanced(moving, [late], lambda commit, tip: pushes.append(commit)) is None
+    assert pushes == []
+
+
+def test_attempts_on_a_branch_that_never_rests_are_limited(moving: Moving) -> None:
+    pushes: list[str] = []
+    with pytest.raises(ForgeError, match="received new pushes again and again"):
+        advanced(moving, [moving.start], lambda commit, tip: pushes.append(commit))
+    assert len(pushes) == MAX_ATTEMPTS

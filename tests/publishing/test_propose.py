@@ -1,0 +1,59 @@
+"""Tests of which pull request is opened or gets a new text after a push."""
+
+from pathlib import Path
+
+import pytest
+
+from resolver.git.workspace import Workspace
+from resolver.github.comments.report import Report
+from resolver.github.local_forge import LocalForge
+from resolver.models.run import Publication, PublicationMethod, PullRequest
+from resolver.publishing.commit_builder import CommitBuilder, PushedChange
+from resolver.publishing.pull_request import propose
+from tests.publishing.test_commit_builder import publish_request
+
+PULL = PullRequest(title="Fix it", body="", number=13, url="https://github.com/o/r/pull/13")
+
+
+class RecordingForge(LocalForge):
+    """A forge that keeps which pull requests it was asked to open or to update."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "issue.md", "main")
+        self.asked: list[str] = []
+
+    def open_pull_request(self, report: Report, branch: str, is_new: bool = False) -> PullRequest:
+        assert report.task is not None
+        self.asked.append(f"open {branch} into {report.task.base_branch}")
+        return PULL
+
+    def update_existing_pull_request(self, report: Report) -> None:
+        self.asked.append(f"update after {report.publication.how}")
+
+
+def requests_after(folder: Path, pushed: PushedChange, *, update_text: bool = True) -> list[str]:
+    """What GitHub is asked for after the push."""
+    forge = RecordingForge(folder)
+    workspace = Workspace(folder, str(folder), "a" * 40, "main")
+    builder = CommitBuilder(publish_request(), forge, workspace)
+    list(propose(builder, pushed, 0.0, update_text=update_text))
+    return forge.asked
+
+
+@pytest.mark.parametrize("how", ["pushed", "updated"])
+def test_a_pull_request_that_was_pushed_to_gets_a_new_text(
+    tmp_path: Path, how: PublicationMethod
+) -> None:
+    pushed = PushedChange(Publication(branch="half", how=how))
+    assert requests_after(tmp_path, pushed) == [f"update after {how}"]
+    assert requests_after(tmp_path, pushed, update_text=False) == []
+
+
+def test_work_in_a_separate_pull_request_leaves_the_text_of_the_first(tmp_path: Path) -> None:
+    separate = PushedChange(Publication(branch="agent/12", how="separate"), proposed_base="half")
+    assert requests_after(tmp_path, separate) == ["open agent/12 into half"]
+
+
+def test_where_nothing_was_pushed_no_pull_request_changes(tmp_path: Path) -> None:
+    pushed = PushedChange(Publication(branch="half", how="unchanged"), proposed_base="main")
+    assert requests_after(tmp_path, pushed) == []

@@ -1,0 +1,139 @@
+"""Tests of reserving a run's quota in the ledger, on a test GitHub with git over HTTP."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.errors import QuotaReached
+from resolver.github.client.access import GitHubAccess
+from resolver.github.events.quota_ledger import QuotaLedger
+from resolver.github.github_forge import GitHubForge
+from resolver.models.run import Actor
+from resolver.runs.quotas.admission import read_refs, reserve_quota
+from resolver.runs.stages import AcceptedRun, RunRequest
+from resolver.storage.ledger_ref import REF
+from tests.github import reports
+from tests.parts.github import GitHubServer
+from tests.quotas.booking import NOW, Place
+from tests.runs.plain_values import run_request
+from tests.storage.test_ledger_ref import put, ref
+
+REPOSITORY = "octo/demo"
+RUN = "20261121-120000-000001"
+UNLIMITED = str(dict.fromkeys(("thread_day", "user_day", "repository_day"), 0))
+
+
+@pytest.fixture
+def place(github: GitHubServer) -> Place:
+    github.create_repository(REPOSITORY)
+    return Place(github.server_url, REPOSITORY, github.token_for("octo", REPOSITORY))
+
+
+@pytest.fixture
+def request_for_run(tmp_path: Path) -> RunRequest:
+    return replace(run_request(tmp_path), run=RUN, now=lambda: NOW)
+
+
+def reserve(
+    github: GitHubServer,
+    place: Place,
+    request: RunRequest,
+    more: Mapping[str, str] | None = None,
+    *,
+    fetches_refs: bool = False,
+) -> tuple[AcceptedRun, QuotaLedger]:
+    """Return the accepted run, and the ledger as others read it afterwards.
+
+    fetches_refs: read the repository's refs before, as a run does.
+    """
+    environment = {
+        "GITHUB_API_URL": github.api_url,
+        "GITHUB_SERVER_URL": github.server_url,
+        "GITHUB_GRAPHQL_URL": github.graphql_url,
+        "GITHUB_TOKEN": place.token,
+    }
+    settings = load_settings({}, environment | dict(more or {}), {})
+    access = GitHubAccess(place.token, github.api_url, place.server, github.graphql_url)
+    forge = GitHubForge(access, REPOSITORY)
+    snapshot = read_refs(request, forge) if fetches_refs else None
+    accepted = reserve_quota(request, settings, forge, snapshot)
+    return accepted, place.ledger().read()
+
+
+def test_a_request_that_is_delivered_again_has_one_entry(
+    github: GitHubServer, place: Place, request_for_run: RunRequest
+) -> None:
+    quotas = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}", "RESOLVER_COST_QUOTAS": "{user_day: 0.5}"}
+    for attempt in (1, 2):
+        accepted, ledger = reserve(github, place, request_for_run, quotas)
+        [entry] = ledger.runs
+        assert entry == accepted.reservation
+        assert (entry.attempts, entry.reserved, accepted.quota_left) == (attempt, 0.5, 0.5)
+        assert (entry.thread, entry.user, entry.ending) == (12, "alice", "")
+    other = replace(request_for_run, trigger=reports.trigger(key="issue_comment:78"))
+    with pytest.raises(QuotaReached, match="has had 1 run today"):
+        reserve(github, place, other, quotas)
+
+
+def test_a_ledger_that_was_read_with_the_refs_is_not_fetched_again(
+    github: GitHubServer, place: Place, request_for_run: RunRequest
+) -> None:
+    reserve(github, place, request_for_run)
+    before = len(github.requests)
+    other = replace(request_for_run, trigger=reports.trigger(key="issue_comment:78"))
+    _, ledger = reserve(github, place, other, fetches_refs=True)
+    requests = [made for made in github.requests[before:] if made.kind == "git"]
+    pushes = [made for made in requests if "receive-pack" in f"{made.path}{made.query}"]
+    assert [made.method for made in pushes] == ["GET", "POST"]
+    # The others are those of reading the ledger here.
+    assert requests[:2] == pushes
+    assert len(ledger.runs) == 2
+
+
+def test_without_quotas_there_is_no_ledger(
+    github: GitHubServer, place: Place, request_for_run: RunRequest
+) -> None:
+    off = {
+        "RESOLVER_RUN_QUOTAS": UNLIMITED,
+        "RESOLVER_COST_QUOTAS": UNLIMITED,
+        "RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 0}",
+    }
+    accepted, ledger = reserve(github, place, request_for_run, off)
+    assert (accepted, ledger) == (AcceptedRun(), QuotaLedger())
+
+
+def test_a_dry_run_has_no_entry(
+    github: GitHubServer, place: Place, request_for_run: RunRequest
+) -> None:
+    accepted, ledger = reserve(github, place, replace(request_for_run, publish=False))
+    assert (accepted, ledger) == (AcceptedRun(), QuotaLedger())
+    assert github.writes() == []
+
+
+def test_a_run_whose_token_may_not_push_starts_without_an_entry(
+    github: GitHubServer,
+    place: Place,
+    request_for_run: RunRequest,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    token = github.token_for("octo", REPOSITORY, permissions={"contents": "read"})
+    accepted, ledger = reserve(github, replace(place, token=token), request_for_run)
+    assert (accepted.reservation, ledger) == (None, QuotaLedger())
+    assert "the quota ledger could not be updated" in caplog.text
+
+
+@pytest.mark.parametrize("dashboard", ["false", "true"])
+def test_a_bot_does_not_replace_an_unreadable_ledger(
+    github: GitHubServer, place: Place, request_for_run: RunRequest, dashboard: str
+) -> None:
+    """Otherwise the refused bot would be admitted at its next request."""
+    more = {"RESOLVER_DASHBOARD": dashboard}
+    spoiled = put(github, b"\0\1\2 no ledger")
+    number = github.create_issue(REPOSITORY, "It breaks", "x").number
+    by_bot = reports.trigger(number=number, actor=Actor(login="ci[bot]", is_bot=True))
+    with pytest.raises(QuotaReached, match="can't be read"):
+        reserve(github, place, replace(request_for_run, trigger=by_bot), more)
+    assert ref(github, REF).strip() == spoiled

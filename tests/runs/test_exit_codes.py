@@ -1,0 +1,77 @@
+"""The exit code of a run whose stages all succeeded, from plain values of the stages."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from resolver.agents.definitions import Definitions
+from resolver.git.workspace import Workspace
+from resolver.models.repository import Conventions
+from resolver.models.run import Patch, Publication, RunState
+from resolver.runs.pipeline import _exit_code
+from resolver.runs.stages import ExecutedRun, PreparedRun, PublishedRun, StageValues
+from resolver.runs.wiring.knowledge import Knowledge
+from tests.github import reports
+from tests.runs.plain_values import executed_values, run_request
+
+UNCHANGED = Patch(base="a" * 40, tree="b" * 40)
+
+
+@pytest.fixture
+def values(tmp_path: Path) -> StageValues:
+    values = executed_values(run_request(tmp_path))
+    prepared = PreparedRun(
+        request=values.request,
+        settings=values.settings,
+        task=reports.task(values.request.trigger),
+        workspace=Workspace(tmp_path / "clone.git", "https://x/y.git", "a" * 40, "main"),
+        base_committed_at=None,
+        conventions=Conventions(),
+        agents=Definitions(),
+        knowledge=Knowledge(),
+        max_cost=1.0,
+    )
+    return values.with_value(prepared)
+
+
+@pytest.mark.parametrize(
+    ("state", "changed", "unchanged"),
+    [
+        (RunState.FINISHED, 0, 3),
+        # A change with a reason against it is published, as a draft.
+        (RunState.REJECTED, 0, 3),
+        (RunState.AWAITING_USER_INPUT, 4, 4),
+        (RunState.AWAITING_CONFIRMATION, 4, 4),
+        (RunState.LIMIT, 4, 4),
+        (RunState.STUCK, 1, 1),
+        (RunState.STOPPED, 1, 1),
+        (RunState.ERROR, 1, 1),
+    ],
+)
+def test_the_state_of_the_agent_and_its_change_decide(
+    values: StageValues, state: RunState, changed: int, unchanged: int
+) -> None:
+    outcome = reports.outcome(state=state)
+    assert _exit_code(values.with_value(ExecutedRun(outcome, reports.patch()))) == changed
+    assert _exit_code(values.with_value(ExecutedRun(outcome, UNCHANGED))) == unchanged
+
+
+def test_what_a_branch_has_already_is_no_change(values: StageValues) -> None:
+    assert _exit_code(values.with_value(PublishedRun(Publication(how="unchanged")))) == 3
+
+
+@pytest.mark.parametrize(("update", "expected"), [("up_to_date", 3), ("clean_merge", 0)])
+def test_an_update_without_an_agent_is_done_or_was_not_needed(
+    values: StageValues, update: Literal["up_to_date", "clean_merge"], expected: int
+) -> None:
+    assert values.prepared is not None
+    values = values.with_value(replace(values.prepared, update=update))
+    executed = ExecutedRun(reports.outcome(), UNCHANGED)
+    assert _exit_code(values.with_value(executed)) == expected
+
+
+def test_a_request_that_an_earlier_run_has_handled_is_done(tmp_path: Path) -> None:
+    values = executed_values(run_request(tmp_path))
+    assert _exit_code(values.with_value(ExecutedRun(reports.outcome(), UNCHANGED))) == 0

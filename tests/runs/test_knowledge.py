@@ -1,0 +1,62 @@
+"""Tests of what a run knows before it starts: history, and skills of the owner's repositories."""
+
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.git.remote import LinearHistory
+from resolver.git.workspace import Workspace
+from resolver.github.client.snapshot import RepositorySnapshot
+from resolver.models.run import Trigger
+from resolver.runs.prepare import _known_refs
+from resolver.runs.stages import RunTask
+from resolver.runs.wiring.knowledge import read_knowledge
+from resolver.runs.wiring.sandbox import RunHost
+from tests.github import reports
+from tests.parts.github import GitHubServer
+from tests.runs.plain_values import run_request
+from tests.runs.test_slash_commands import trigger
+
+SKILL = {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nHOUSE-WORD"}
+
+
+@pytest.mark.parametrize(
+    ("is_enabled", "is_private", "is_read"),
+    [(True, False, True), (True, True, False), (False, False, False)],
+)
+def test_skills_of_the_owner_are_read_if_the_setting_is_on_and_the_run_may_read_them(
+    github: GitHubServer, tmp_path: Path, is_enabled: bool, is_private: bool, is_read: bool
+) -> None:
+    """The owner has no repository `.agents`, which is no error."""
+    github.create_repository("octo/calc", {"calc.py": "x = 1\n"})
+    github.create_repository("octo/.github", SKILL, private=is_private)
+    environment = {
+        "GITHUB_SERVER_URL": github.server_url,
+        "RESOLVER_ENABLE_ORGANIZATION_SKILLS": str(is_enabled).lower(),
+    }
+    settings = load_settings({}, environment, {})
+    workspace = Workspace.clone(settings.clone_url("octo/calc"), tmp_path / "clone")
+    known = read_knowledge(
+        workspace, settings, on("octo/calc"), RunHost({}, tmp_path), None, tmp_path, lambda: True
+    )
+    assert (known.library.skill("house") is not None) is is_read
+    if not is_enabled:
+        assert not [made for made in github.requests if "octo/.github" in made.path]
+
+
+@pytest.mark.parametrize("commits", [(), ("c" * 40, "b" * 40)])
+def test_a_history_with_merges_is_left_for_git_to_ask(
+    tmp_path: Path, commits: tuple[str, ...]
+) -> None:
+    request = run_request(tmp_path)
+    settings = request.load_settings({})
+    task = reports.task(request.trigger, source=settings.clone_url(request.trigger.repository))
+    snapshot = RepositorySnapshot("main", "c" * 40, commits, has_root=True)
+    known = _known_refs(RunTask(request, task), settings, snapshot)
+    assert known is not None
+    assert known.history == (LinearHistory(commits, has_root=True) if commits else None)
+
+
+def on(repository: str) -> Trigger:
+    return trigger().model_copy(update={"repository": repository})

@@ -1,0 +1,100 @@
+"""What a request to continue adds to the log of the earlier run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resolver.events.actions import Message
+from resolver.events.base import Source
+from resolver.events.lifecycle import Resumed
+from resolver.events.log import Event
+from resolver.events.observations import AgentStateChanged
+from resolver.events.run_log import RunLog
+from resolver.models.run import Continuation, Extension, RunLimits, RunState
+from resolver.runs.resuming.resume import continue_run
+from tests.trace import sample
+
+RUN = "run-2"
+MAX = RunLimits(max_iterations=1000)
+
+
+def unchanged(event: Event) -> Event:
+    return event
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[RunLog]:
+    """A log that `RUN` has just resumed."""
+    with RunLog(tmp_path / "events.jsonl", unchanged, lambda: sample.START) as opened:
+        opened.stream.add(sample.started())
+        yield opened
+
+
+def ended_in(log: RunLog, state: RunState) -> RunLog:
+    log.stream.add(AgentStateChanged(state=state))
+    log.stream.add(Resumed(version="1", run=RUN))
+    return log
+
+
+def messages(log: RunLog) -> list[str]:
+    events = log.state.events
+    return [e.content for e in events if isinstance(e, Message) and e.source is Source.USER]
+
+
+@pytest.mark.parametrize("state", [RunState.REJECTED, RunState.ERROR, RunState.LIMIT])
+def test_an_ended_run_gets_the_persons_text_once_and_runs_again(
+    log: RunLog, state: RunState
+) -> None:
+    ended_in(log, state)
+    continuation = Continuation(run="run-1", message="The one in calc.py", by="mona")
+    continue_run(log, RUN, continuation, MAX)
+    [message] = messages(log)
+    assert "mona asked for it" in message and "\nThe one in calc.py\n" in message
+    assert log.state.run_state is RunState.RUNNING
+    # A process that was killed here is followed by another one.
+    continue_run(log, RUN, continuation, MAX)
+    assert messages(log) == [message]
+
+
+def test_a_run_that_asked_something_gets_the_answer(log: RunLog) -> None:
+    """A message ends the wait: see the tests of the controller."""
+    ended_in(log, RunState.AWAITING_USER_INPUT)
+    for _ in range(2):  # a process that was killed here is followed by another one
+        continue_run(log, RUN, Continuation(run="run-1", message="The one in calc.py"), MAX)
+    [message] = messages(log)
+    assert "\nThe one in calc.py\n" in message
+    assert log.state.run_state is RunState.AWAITING_USER_INPUT
+
+
+def test_without_a_text_the_agent_is_told_to_continue(log: RunLog) -> None:
+    ended_in(log, RunState.STUCK)
+    continue_run(log, RUN, Continuation(run="run-1", by="mona"), MAX)
+    [message] = messages(log)
+    assert "No instruction was given" in message
+
+
+def test_the_extension_raises_the_limits_of_the_log_once(log: RunLog) -> None:
+    ended_in(log, RunState.LIMIT)
+    before = log.state.limits.max_iterations
+    continuation = Continuation(run="run-1", extension=Extension(iterations=5), by="mona")
+    for _ in range(2):
+        continue_run(log, RUN, continuation, MAX)
+    assert log.state.limits.max_iterations == before + 5
+
+
+def test_publishing_earlier_work_lets_no_agent_run(log: RunLog) -> None:
+    ended_in(log, RunState.FINISHED)
+    continue_run(log, RUN, Continuation(run="run-1", publishes=True), MAX)
+    assert messages(log) == [] and log.is_done
+
+
+@pytest.mark.parametrize(
+    ("state", "then"),
+    [(RunState.ERROR, RunState.RUNNING), (RunState.FINISHED, RunState.FINISHED)],
+)
+def test_a_run_resumed_by_nobody_runs_again_unless_it_was_done(
+    log: RunLog, state: RunState, then: RunState
+) -> None:
+    continue_run(ended_in(log, state), RUN, None, MAX)
+    assert (log.state.run_state, messages(log)) == (then, [])
