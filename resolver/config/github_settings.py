@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import SecretStr, field_validator
 
 from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
+from resolver.config.retries import RetryPolicy
 
 Level = Literal["triage", "write", "maintain", "admin"]
 LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
@@ -73,6 +74,17 @@ class RetrySettings(StructuredSetting):
         ge=0,
         le=604800,
     )
+    first_wait: float = part(
+        1.0,
+        "Seconds until the first retry of a request to GitHub. Each further wait is twice as long.",
+        ge=0.01,
+        le=60,
+    )
+
+    @property
+    def writes(self) -> RetryPolicy:
+        """The retry policy of writes to GitHub."""
+        return RetryPolicy(self.github_writes, first_wait_seconds=self.first_wait)
 
 
 class AutomaticRunLimits(StructuredSetting):

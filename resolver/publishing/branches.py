@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from resolver.config.retries import RetryPolicy
 from resolver.config.templates import render
 from resolver.errors import BranchTaken, ForgeError, PushRefused, ResolverError
 from resolver.events.run_log import BRANCH_STAGE
@@ -129,7 +128,7 @@ def push_to_branch(
         ):
             return signed_commit
         else:
-            retries = RetryPolicy(request.settings.retry_seconds.github_writes)
+            retries = request.settings.retry_seconds.writes
             workspace.push(commit, branch, url, request.credential(), previous, retries)
     except BranchTaken:
         return None

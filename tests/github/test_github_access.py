@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from resolver.config.retries import RetryPolicy
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.failures import ServerFailure
@@ -28,7 +29,7 @@ def access(github: GitHubServer, token: str, **changes: object) -> GitHubAccess:
         "api_url": github.api_url,
         "server_url": github.server_url,
         "graphql_url": github.graphql_url,
-        "backoff_seconds": 0.02,
+        "retries": RetryPolicy(first_wait_seconds=0.02),
         "pause_between_writes": 0.0,
         **changes,
     }

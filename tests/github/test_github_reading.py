@@ -33,7 +33,6 @@ def forge_for(github: GitHubServer, token: str = "", **changes: Any) -> GitHubFo
         "server_url": github.server_url,
         "graphql_url": github.graphql_url,
         "bot_login": BOT,
-        "backoff_seconds": 0.0,
         "pause_between_writes": 0.0,
         "retries": PassingTime().retries(),
     }

@@ -258,7 +258,9 @@ def test_a_resolved_merge_that_could_not_be_pushed_is_published_later(
     scenario.github.fail_next("*", r"git-receive-pack", 500, times=99)
     scenario.endpoint.script(bash(BOTH), RESOLVED)
     failed = scenario.ask(
-        "@agent update", RESOLVER_KEEP_LOG="false", RESOLVER_RETRY_SECONDS="{github_writes: 0}"
+        "@agent update",
+        RESOLVER_KEEP_LOG="false",
+        RESOLVER_RETRY_SECONDS="{github_writes: 0, first_wait: 0.05}",
     )
     assert failed.exit_code == 1 and scenario.tip() == head
     scenario.github.app.faults = type(scenario.github.app.faults)()
@@ -275,7 +277,10 @@ def test_a_signed_merge_whose_answer_was_lost_is_recognized(scenario: UpdateScen
     scenario.line.environment["RESOLVER_SIGNED_COMMITS"] = "true"
     scenario.github.cut_next("PATCH", r"/git/refs/heads/", times=99, after=True)
     scenario.endpoint.script(bash(BOTH), RESOLVED)
-    settings = {"RESOLVER_KEEP_LOG": "false", "RESOLVER_RETRY_SECONDS": "{github_writes: 0}"}
+    settings = {
+        "RESOLVER_KEEP_LOG": "false",
+        "RESOLVER_RETRY_SECONDS": "{github_writes: 0, first_wait: 0.05}",
+    }
     failed = scenario.ask("@agent update", **settings)
     assert failed.exit_code == 1 and scenario.parents() == [head, main]
     tip = scenario.tip()

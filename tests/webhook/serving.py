@@ -164,6 +164,7 @@ class Server:
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_VERIFY": "false",
             "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
+            "RESOLVER_RETRY_SECONDS": "{first_wait: 0.05}",
             **more,
         }
         if self.program == RESOLVER:  # its child is a fork, too

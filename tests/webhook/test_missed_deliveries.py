@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.config.github_settings import GitHubAddresses
+from resolver.config.retries import RetryPolicy
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.missed_deliveries import FindSources, MissedDeliveries
 from resolver.errors import ForgeError
@@ -69,7 +70,9 @@ def hook_sources(github: GitHubServer) -> tuple[FindSources, Hook]:
     other = github.add_hook(NAME, "https://another.example/webhook")
     github.note_delivery(other, "other", {"action": "created", "n": 0}, 0)
     hook = github.add_hook(NAME, HOOK_URL)
-    access = GitHubAccess(github.token_for("mona"), github.api_url, backoff_seconds=0.0)
+    access = GitHubAccess(
+        github.token_for("mona"), github.api_url, retries=RetryPolicy(first_wait_seconds=0.0)
+    )
     return lambda: repository_hooks(access, NAME, HOOK_URL), hook
 
 

@@ -36,7 +36,7 @@ from tests.parts.waiting import until
 from tests.webhook.serving import FIX, Forge, Plans, Server, plan_of_a_fix, started
 
 RETRY = timedelta(hours=1)
-WAITED = "; trying again in 1 seconds"
+WAITED = "; trying again in 0 seconds"
 """What the log says when a finished run begins to wait for GitHub."""
 
 
@@ -60,7 +60,7 @@ class Scenario:
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_VERIFY": "false",
             "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
-            "RESOLVER_RETRY_SECONDS": "{final_comment: 0}",
+            "RESOLVER_RETRY_SECONDS": "{final_comment: 0, first_wait: 0.05}",
         }
         found = trigger_for_target(Settings(), "issue_comment", self.forge.mention(self.issue))
         assert isinstance(found, Trigger)
@@ -208,7 +208,7 @@ def test_a_run_in_whose_middle_github_goes_down_is_published_when_it_is_back(
         return plan_of_a_fix()[reply_count]
 
     scenario.plans.endpoint.answer_with(answer)
-    hurried = {"RESOLVER_RETRY_SECONDS": "{final_comment: 0, github_writes: 0}"}
+    hurried = {"RESOLVER_RETRY_SECONDS": "{final_comment: 0, github_writes: 0, first_wait: 0.05}"}
     with pytest.raises(ResolverError) as outage:
         scenario.runs(**hurried).execute(started(scenario.trigger, 1))
     assert outage.value.cause == "forge_down"
@@ -274,7 +274,7 @@ def test_a_server_repeats_a_run_until_the_whole_of_github_is_back_and_tells_it_o
         tmp_path,
         forge,
         model_endpoint,
-        RESOLVER_RETRY_SECONDS="{final_comment: 0, github_writes: 0}",
+        RESOLVER_RETRY_SECONDS="{final_comment: 0, github_writes: 0, first_wait: 0.05}",
     )
     server.start()
     try:

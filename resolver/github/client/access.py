@@ -286,10 +286,10 @@ class GitHubAccess:
         timeout: Seconds to wait for an answer.
         attempts: How often a failed request is repeated.
         max_wait_seconds: Maximum number of seconds to wait before a request is repeated.
-        backoff_seconds: Factor in seconds of the exponentially growing wait between attempts.
         pause_between_writes: Minimum number of seconds between two writes.
         harmless: True if every request made with this access may safely be performed twice.
-        retries: How long `retry_until_success` repeats an operation.
+        retries: How long `retry_until_success` repeats an operation; its waits are those of all
+            retries.
     """
 
     def __init__(
@@ -302,7 +302,6 @@ class GitHubAccess:
         timeout: int = 30,
         attempts: int = 4,
         max_wait_seconds: float = 90.0,
-        backoff_seconds: float = 1.0,
         pause_between_writes: float = 1.0,
         harmless: bool = False,
         retries: RetryPolicy = DEFAULT_RETRIES,
@@ -313,7 +312,6 @@ class GitHubAccess:
         self.timeout = timeout
         self.attempts = attempts
         self.max_wait_seconds = max_wait_seconds
-        self.backoff_seconds = backoff_seconds
         self.pause_between_writes = pause_between_writes
         self._harmless = harmless
         self.retries = retries
@@ -335,7 +333,7 @@ class GitHubAccess:
         """
         retry = (IdempotentRetry if harmless or self._harmless else BoundedRetry)(
             total=self.attempts,
-            backoff_factor=self.backoff_seconds,
+            backoff_factor=self.retries.first_wait_seconds,
             secondary_rate_wait=min(60.0, self.max_wait_seconds),
             max_rate_limit_wait=self.max_wait_seconds,
             raise_on_status=False,
@@ -363,7 +361,6 @@ class GitHubAccess:
             timeout=min(self.timeout, 15),
             attempts=min(self.attempts, 1),
             max_wait_seconds=min(self.max_wait_seconds, 5.0),
-            backoff_seconds=self.backoff_seconds,
             pause_between_writes=pause,
             retries=self.retries.lasting(0.0),
         )

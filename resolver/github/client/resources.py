@@ -243,13 +243,13 @@ def query_graphql(
             isinstance(error, dict) and error.get("type") == RATE_LIMIT_ERROR for error in errors
         ):
             break
-        wait = _seconds_until_reset(answer, access.backoff_seconds * 2**attempt)
+        wait = _seconds_until_reset(answer, access.retries.first_wait_seconds * 2**attempt)
         if attempt == access.attempts or wait > access.max_wait_seconds:
             error_data = {"message": "rate limit"}
             raise github.RateLimitExceededException(403, error_data, dict(answer.headers))
         if wait >= MIN_LOGGED_WAIT_SECONDS:
             logger.warning("GitHub's rate limit; trying again in %.0f seconds", wait)
-        time.sleep(wait)
+        access.retries.sleep(wait)
     if not all(
         _concerns_one_item(error) or _concerns_missing_object(error, nullable_fields)
         for error in errors

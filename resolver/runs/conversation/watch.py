@@ -19,7 +19,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from resolver.config.github_settings import AccessPolicy
-from resolver.config.retries import RetryPolicy
 from resolver.config.settings import Settings
 from resolver.config.startup import lazy_module
 from resolver.controller.control import (
@@ -324,8 +323,7 @@ def require_standing_request(request: RunRequest, settings: Settings, forge: For
     trigger = request.trigger
     if not request.publish or request.is_local or request.by_operator or trigger.number is None:
         return
-    retries = RetryPolicy(settings.retry_seconds.github_writes)
-    withdrawal = retries.call(
+    withdrawal = settings.retry_seconds.writes.call(
         lambda: _find_present_withdrawal(trigger, settings, forge),
         lambda error: 0.0 if error.cause == "forge_down" else None,
         lambda error, wait: logger.warning(

@@ -12,7 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from resolver.config.retries import RetryPolicy
 from resolver.config.settings import Settings
 from resolver.config.startup import lazy_module
 from resolver.errors import UsageError
@@ -136,7 +135,7 @@ def access_of(
     settings: Settings, source: "access.TokenSource", harmless: bool = False
 ) -> "access.GitHubAccess":
     """Return the access to the GitHub that the settings name."""
-    retries = RetryPolicy(settings.retry_seconds.github_writes)
+    retries = settings.retry_seconds.writes
     if isinstance(source, access.LeasedTokens):
         retries = replace(retries, sleep=source.pause)
     return access.GitHubAccess(
