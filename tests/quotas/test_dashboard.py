@@ -42,7 +42,9 @@ def at(github: GitHubServer) -> At:
 
 
 def dashboard(github: GitHubServer, at: At, number: int = 1) -> Dashboard:
-    access = GitHubAccess(at.token, github.api_url, at.server, github.graphql_url)
+    access = GitHubAccess(
+        at.token, github.api_url, at.server, github.graphql_url, pause_between_writes=0.0
+    )
     board: DashboardForge = GitHubDashboards(access, REPOSITORY, "bot")
     return Dashboard(board, at.ledger(), run_id(number), "@agent")
 

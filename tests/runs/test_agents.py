@@ -120,7 +120,7 @@ def test_continuing_after_a_question_continues_the_question(scenario: Scenario) 
     assert "calc.py#L2" in scenario.bot_comments()[1]
     assert (scenario.branches(), scenario.pulls()) == ([], [])
     request = json.dumps(scenario.endpoint.requests[-1].body)
-    assert "the line that subtracts" in request and "summary of the whole change" not in request
+    assert "the line that subtracts" in request and "pull request" not in request
 
 
 @pytest.mark.nightly

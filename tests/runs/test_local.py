@@ -300,7 +300,6 @@ def test_a_missing_model_is_said_before_anything_is_done(
     assert not done.output.exists()
 
 
-@pytest.mark.nightly
 def test_an_earlier_output_is_kept_in_a_folder_of_its_own(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:

@@ -27,13 +27,15 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue, Repository
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error
 from tests.parts.runs import INSTALLED_RESOLVER, MODEL_KEY, RESOLVER, bash, finish
-from tests.parts.waiting import until
+from tests.parts.waiting import PATIENCE_SECONDS, until
 
 SECRET = "webhook-canary-8d1f5b3a7c9e2046"
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
 SUMMARY = "Make add add\n\n`add` subtracted; it adds now."
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 BOT = "resolver-bot"
+
+PLAN_NAME = re.compile(r"plan-(\w+)")
 
 
 def series_of(text: bytes) -> dict[str, float]:
@@ -69,7 +71,7 @@ class Plans:
         return [moment for called, moment in self.calls if called == name]
 
     def _answer(self, body: dict[str, Any]) -> Answer:
-        found = re.search(r"plan-(\w+)", json.dumps(body["messages"]))
+        found = PLAN_NAME.search(json.dumps(body["messages"]))
         name = found[1] if found else ""
         with self._lock:
             self.calls.append((name, time.monotonic()))
@@ -80,6 +82,24 @@ class Plans:
             if reply_count < len(plan)
             else error(400, f"plan {name!r} has no more")
         )
+
+
+class HeldPlans(Plans):
+    """Plans of which one request gets its answer when the test says so.
+
+    held: the number of this request, counted from 1 for each plan.
+    """
+
+    def __init__(self, endpoint: ModelEndpoint, held: int = 1) -> None:
+        self.held, self.released = held, threading.Event()
+        super().__init__(endpoint)
+
+    def _answer(self, body: dict[str, Any]) -> Answer:
+        answer = super()._answer(body)
+        name = PLAN_NAME.search(json.dumps(body["messages"]))
+        if name and len(self.times(name[1])) == self.held:
+            self.released.wait(PATIENCE_SECONDS)
+        return answer
 
 
 class Forge:

@@ -1,6 +1,5 @@
 """Several processes on one PostgreSQL: one that only accepts deliveries, and two workers."""
 
-import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -12,29 +11,13 @@ import pytest
 from resolver.cli.main import run
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
-from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.postgres import Postgres
 from tests.parts.runs import INSTALLED_RESOLVER, RESOLVER
-from tests.parts.waiting import PATIENCE_SECONDS, until
-from tests.webhook.serving import Forge, Plans, Server, WorkerProcess, plan_of_a_fix
+from tests.parts.waiting import until
+from tests.webhook.serving import Forge, HeldPlans, Server, WorkerProcess, plan_of_a_fix
 
 LEASE_SECONDS = "4"
-
-
-class HeldPlans(Plans):
-    """Plans of a fix. The first request for each plan gets its answer when the test says so."""
-
-    def __init__(self, endpoint: ModelEndpoint) -> None:
-        self.released = threading.Event()
-        super().__init__(endpoint)
-
-    def _answer(self, body: dict[str, object]) -> Answer:
-        name = re.search(r"plan-(\w+)", str(body["messages"]))
-        is_first = name is not None and not self.times(name[1])
-        answer = super()._answer(body)
-        if is_first:
-            self.released.wait(PATIENCE_SECONDS)
-        return answer
 
 
 class Scenario:

@@ -31,7 +31,7 @@ from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.postgres import Postgres
 from tests.parts.runs import RESOLVER, bash
 from tests.parts.waiting import until
-from tests.webhook.serving import Forge, Plans, Server, plan_of_a_fix, series_of
+from tests.webhook.serving import Forge, HeldPlans, Server, plan_of_a_fix, series_of
 
 LISTING = """#!{python}
 import signal, sys
@@ -97,7 +97,7 @@ class Scenario:
     def __init__(
         self, folder: Path, url: str, github: GitHubServer, endpoint: ModelEndpoint
     ) -> None:
-        self.forge, self.plans = Forge(github), Plans(endpoint)
+        self.forge, self.plans = Forge(github), HeldPlans(endpoint, held=2)
         self.repository = self.forge.repository("octo/calc")
         self.server = (
             SupervisingServer(folder, self.forge, endpoint, RESOLVER_DATABASE_URL=url)
@@ -130,7 +130,7 @@ def test_a_run_goes_on_when_its_process_is_killed_and_pauses_once_when_the_serve
     scenario: Scenario,
 ) -> None:
     server, plans = scenario.server, scenario.plans
-    plans.add("stuck", bash("sleep 4713.5", timeout=8), *plan_of_a_fix(delay=3.0))
+    plans.add("stuck", bash("sleep 4713.5", timeout=2), *plan_of_a_fix())
     server.start("--metrics-port", "0")
     issue = scenario.forge.issue(scenario.repository, "stuck")
     assert server.deliver(scenario.forge.mention(issue)) == (202, "stored")
@@ -153,6 +153,7 @@ def test_a_run_goes_on_when_its_process_is_killed_and_pauses_once_when_the_serve
     [child] = server.children()
     assert server.process.wait(120) == 0
     until(lambda: not is_runs_process(child), 5)
+    plans.released.set()
     assert server.log.count("stopped by SIGINT") == 1
     [comment] = scenario.forge.own_comments(issue)
     assert comment.body.count("its run pauses") == 1
