@@ -269,9 +269,9 @@ def test_a_key_in_any_phase_of_a_start_keeps_functions(bash: Bash, seconds: floa
     _run(bash, "f() { echo still; }")
     for _ in range(10):
         _run(bash, "sleep 60", seconds)
-        while (code := _type(bash, "C-c")["exit_code"]) is None:
+        while (result := _type(bash, "C-c"))["exit_code"] is None:
             pass
-        assert code == 130
+        assert result["exit_code"] == 130, result
         assert _output_of(bash, "f") == ("still\n", 0)
 
 
