@@ -36,6 +36,9 @@ PLACEHOLDER = "replace-me"
 NOBODY = {"api.github.com": "127.0.0.1"}
 """The GitHub of these containers refuses connections. They start nevertheless."""
 
+IMPATIENT = {"RESOLVER_RETRY_SECONDS": "{first_wait: 0.05}"}
+"""A start tries to reach GitHub several times."""
+
 UNITS = {"Mi": 1 << 20, "Gi": 1 << 30}
 GET = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=5).status)"
 
@@ -85,7 +88,11 @@ def with_credentials(variables: Mapping[str, str]) -> dict[str, str]:
         name: "canary-0f5d2b7c91e3a846" if value == PLACEHOLDER else value
         for name, value in variables.items()
     }
-    return {**filled, **{name: value for name, value in values.items() if name in variables}}
+    return {
+        **IMPATIENT,
+        **filled,
+        **{name: value for name, value in values.items() if name in variables},
+    }
 
 
 def succeeds(container: Container, *command: str) -> bool:

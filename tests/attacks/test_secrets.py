@@ -19,7 +19,7 @@ echo searched $(ls -d /proc/[0-9]* | wc -l) processes
 
 SEARCH_FILES = f"""
 for folder in . "$HOME" ~root "$TMPDIR" "$(dirname "$HOME")" /tmp /var/tmp /dev/shm /run; do
-  timeout 20 grep -rIlE --devices=skip --exclude-dir='pytest-of-*' '{PATTERN}' "$folder" \
+  timeout 5 grep -rIlE --devices=skip --exclude-dir='pytest-of-*' '{PATTERN}' "$folder" \
     2>/dev/null | sed 's/^/LEAK in /'
 done
 find /proc/[0-9]*/fd -lname '/*' 2>/dev/null | while read -r fd; do
