@@ -44,6 +44,11 @@ WRITTEN = {
     "[a](http:///x)": "a (`http:///x`)",
     "[a]()": "a",
     "[a](/x)": "a (`/x`)",
+    "\\- a": "\\- a",
+    "http://x.example/z": "<http://x.example/z>",
+    "[http://x.example/z](http://x.example/y) http://x.example/w": (
+        "[`http://x.example/z`](<http://x.example/y>) <http://x.example/w>"
+    ),
     "[a](https://github.com/o/r/issues/5)": "a (`https://github.com/o/r/issues/5`)",
     f"![d]({LONG_URL})": f"(image: d `{LONG_URL[:199]}…`)",
     f"[d](ftp:{LONG_URL})": f"d (`{f'ftp:{LONG_URL}'[:199]}…`)",
