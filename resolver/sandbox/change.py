@@ -61,6 +61,9 @@ _SETTINGS = {
     # Git sorts objects so that the old version of a file comes right before the new one: one
     # candidate is enough.
     "pack.window": "1",
+    # Processes that write the files of a checkout, from 100 files on. Making a file takes longer
+    # than unpacking its content.
+    "checkout.workers": "4",
     "gc.auto": "0",
     "maintenance.auto": "false",
 }

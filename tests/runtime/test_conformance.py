@@ -150,9 +150,11 @@ def test_a_repository_is_checked_out_and_its_change_exported(
     own_sandbox: Runtime, tmp_path: Path
 ) -> None:
     files = {"a.txt": b"old\n", "name with space": b"\xff\r\n"}
+    # so many that several processes write them
+    files |= {f"many/{number}": b"%d\n" % number for number in range(300)}
     archive, commit = git_dir_tar(tmp_path / "repository", files)
     found = own_sandbox.checkout(archive, commit, "agent/work")
-    assert (found["commit"], found["files"]) == (commit, 2)
+    assert (found["commit"], found["files"]) == (commit, 302)
     status = run(own_sandbox, "git status --short --branch; cat a.txt").content
     assert status.split() == ["##", "agent/work", "old"]
     assert own_sandbox.export_change(commit)["bundle"] is None
