@@ -23,6 +23,7 @@ import pickle
 import random
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -256,27 +257,34 @@ def exchange(mutant: Mutant, path: Path) -> None:
 
 
 def in_child(work: Any, patience: float) -> Any:
-    """What `work` returns in a fork of this process; None if it does not come to its end."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(reading)
-        os.setpgid(0, 0)
-        silence = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (1, 2):
-            os.dup2(silence, descriptor)
-        signal.alarm(int(patience))
-        try:
-            with open(writing, "wb") as file:
+    """What `work` returns in a fork of this process; None if it does not come to its end.
+
+    patience: seconds. The child can't bound itself: pytest-timeout takes its alarm. Its result is
+    in a file, because the processes that it leaves would keep a pipe open.
+    """
+    with tempfile.TemporaryFile() as file:
+        child = os.fork()
+        if not child:
+            os.setpgid(0, 0)
+            silence = os.open(os.devnull, os.O_RDWR)
+            for descriptor in (1, 2):
+                os.dup2(silence, descriptor)
+            try:
                 pickle.dump(work(), file)
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with open(reading, "rb") as file:
+                file.flush()
+            finally:
+                os._exit(0)
+        deadline, ended, status = time.monotonic() + patience, 0, 0
+        while not ended and time.monotonic() < deadline:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            time.sleep(0.005)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # with what it has started
+        if not ended:
+            os.waitpid(child, 0)
+            return None
+        file.seek(0)
         data = file.read()
-    _, status = os.waitpid(child, 0)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # what it has started
     return pickle.loads(data) if status == 0 and data else None
 
 
