@@ -82,7 +82,7 @@ class RetrySettings(StructuredSetting):
     )
 
     @property
-    def writes(self) -> RetryPolicy:
+    def policy(self) -> RetryPolicy:
         """The retry policy of writes to GitHub."""
         return RetryPolicy(self.github_writes, first_wait_seconds=self.first_wait)
 

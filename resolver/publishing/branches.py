@@ -128,7 +128,7 @@ def push_to_branch(
         ):
             return signed_commit
         else:
-            retries = request.settings.retry_seconds.writes
+            retries = request.settings.retry_seconds.policy
             workspace.push(commit, branch, url, request.credential(), previous, retries)
     except BranchTaken:
         return None

@@ -323,7 +323,7 @@ def require_standing_request(request: RunRequest, settings: Settings, forge: For
     trigger = request.trigger
     if not request.publish or request.is_local or request.by_operator or trigger.number is None:
         return
-    withdrawal = settings.retry_seconds.writes.call(
+    withdrawal = settings.retry_seconds.policy.call(
         lambda: _find_present_withdrawal(trigger, settings, forge),
         lambda error: 0.0 if error.cause == "forge_down" else None,
         lambda error, wait: logger.warning(

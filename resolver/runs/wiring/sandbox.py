@@ -135,7 +135,7 @@ def access_of(
     settings: Settings, source: "access.TokenSource", harmless: bool = False
 ) -> "access.GitHubAccess":
     """Return the access to the GitHub that the settings name."""
-    retries = settings.retry_seconds.writes
+    retries = settings.retry_seconds.policy
     if isinstance(source, access.LeasedTokens):
         retries = replace(retries, sleep=source.pause)
     return access.GitHubAccess(
