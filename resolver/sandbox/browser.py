@@ -129,8 +129,10 @@ class Browser:
         if program is None:
             raise ActionFailed(NO_CHROMIUM)
         shutil.rmtree(self._folder, ignore_errors=True)
-        running = _RunningBrowser(
-            self._family, program, self._bash, self._folder, self._environment, self._root
+        running = self._family.with_room(
+            lambda: _RunningBrowser(
+                self._family, program, self._bash, self._folder, self._environment, self._root
+            )
         )
         try:
             running.open()
@@ -171,9 +173,8 @@ class _RunningBrowser:
         self.tabs = Tabs(self.chromium.tools.send, root)
 
     def open(self) -> None:
-        """Begin to receive events and wait for the first tab. Raises DevToolsError."""
+        """Ask for events and wait for the first tab. Raises DevToolsError."""
         tools, until = self.chromium.tools, time.monotonic() + START_SECONDS
-        tools.start()
         pages: dict[str, Any] = {"filter": [{"type": "page"}]}
         tools.call("Target.setDiscoverTargets", {"discover": True, **pages}, until)
         attach = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True, **pages}

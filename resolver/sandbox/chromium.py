@@ -99,7 +99,7 @@ class Chromium:
     bash: the shell to start it with.
     folder: for its profile and home; created if missing.
     on_event: see DevTools.
-    Raises OSError if it can't be started.
+    Raises OSError if it can't be started, and RuntimeError if no thread can.
     """
 
     def __init__(
@@ -129,23 +129,17 @@ class Chromium:
         moved = f'exec 3<&{reading} 4>&{writing} {reading}<&- {writing}>&-; exec "$@"'
         nothing = os.open(os.devnull, os.O_RDWR)
         options = command_line(program, os.path.join(folder, "profile"), environment)
-        try:
-            self.process = family.spawn(
-                [bash, "-c", moved, "chromium", *options],
-                environment=variables,
-                folder=home,
-                stdin=nothing,
-                output=nothing,
-                passed=passed,
-            )
-        except OSError:
-            os.close(our_writer)
-            os.close(our_reader)
-            raise
-        finally:
-            for descriptor in (commands, answers, *passed, nothing):
-                os.close(descriptor)
-        self.tools = DevTools(our_reader, our_writer, on_event)
+        with family.starting(
+            [bash, "-c", moved, "chromium", *options],
+            environment=variables,
+            folder=home,
+            stdin=nothing,
+            output=nothing,
+            passed=passed,
+            kept=(our_writer, our_reader),
+            given=(commands, answers, *passed, nothing),
+        ) as self.process:
+            self.tools = DevTools(our_reader, our_writer, on_event)
 
     def kill(self) -> None:
         """Kill all of its processes; every wait then raises DevToolsClosed."""

@@ -46,10 +46,13 @@ class Interrupted(DevToolsError):
 class DevTools:
     """Commands and events of one browser. It may be used from several threads.
 
-    reader, writer: ends of pipes, owned and closed by this object.
+    reader, writer: ends of pipes, closed by `close`.
     lost: True if the browser has closed its end of the pipe.
     on_event: called in the reading thread with session, method and parameters of each event. It
         must not call `call` or `wait`.
+
+    It begins to read at once. Raises RuntimeError if the thread for that can't be started; the
+    pipes are the caller's then.
     """
 
     def __init__(
@@ -67,9 +70,6 @@ class DevTools:
         self._interrupted = False
         os.set_blocking(writer, False)
         self._thread = threading.Thread(target=self._read, daemon=True)
-
-    def start(self) -> None:
-        """Begin to read; events may arrive from now on."""
         self._thread.start()
 
     def send(self, method: str, session: str = "", **params: Any) -> int:

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from .processes import Family, MemoryKills, end_session, signal_group
@@ -43,24 +43,17 @@ class _Kernel:
         self._output, output_writer = wide_pipe()
         os.set_blocking(self._output, False)
         null_input = os.open(os.devnull, os.O_RDONLY)
-        with ExitStack() as on_failure:
-            for descriptor in (self._cells, control, self._output):
-                on_failure.callback(os.close, descriptor)
-            try:
-                self.process = family.spawn(
-                    [*command.arguments, str(cells), str(control_writer)],
-                    environment=command.environment,
-                    folder=command.root if os.path.isdir(command.root) else "/",
-                    stdin=null_input,
-                    output=output_writer,
-                    passed=(cells, control_writer),
-                )
-            finally:
-                for descriptor in (cells, control_writer, output_writer, null_input):
-                    os.close(descriptor)
-            on_failure.callback(family.end, self.process)
+        with family.starting(
+            [*command.arguments, str(cells), str(control_writer)],
+            environment=command.environment,
+            folder=command.root if os.path.isdir(command.root) else "/",
+            stdin=null_input,
+            output=output_writer,
+            passed=(cells, control_writer),
+            kept=(self._cells, control, self._output),
+            given=(cells, control_writer, output_writer, null_input),
+        ) as self.process:
             self.pump = Pump(self.process, [self._output], control, new_spool)
-            on_failure.pop_all()
 
     def send(self, code: str) -> None:
         """Send a cell to the kernel, with a new token that marks the end of its answer."""

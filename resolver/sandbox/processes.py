@@ -6,13 +6,12 @@ This needs Linux (prctl, /proc); elsewhere less is cleaned up.
 import ctypes
 import errno
 import os
-import select
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -26,9 +25,6 @@ MAX_ROUNDS: Final = 100
 
 ROOM_SECONDS: Final = 10.0
 """Seconds that killed processes have to make room for new ones."""
-
-BLOCKED_PAUSE_SECONDS: Final = 0.05
-"""Seconds to wait if the first dead child is one that its owner is about to reap."""
 
 
 def become_subreaper() -> bool:
@@ -83,7 +79,8 @@ class Family:
         self._lock = threading.Lock()
         self._started_pids: set[int] = set()
 
-    def spawn(
+    @contextmanager
+    def starting(
         self,
         arguments: Sequence[str],
         *,
@@ -93,32 +90,45 @@ class Family:
         output: int,
         errors: int | None = None,
         passed: Sequence[int] = (),
-    ) -> "subprocess.Popen[bytes]":
-        """Start a process as leader of a new session.
+        kept: Sequence[int],
+        given: Sequence[int],
+    ) -> "Iterator[subprocess.Popen[bytes]]":
+        """Start a process as leader of a new session; undo that if the body of the `with` fails.
 
         errors: descriptor for its standard error; None sends it to `output`.
         passed: further descriptors that it inherits under the same numbers.
-        Raises OSError.
+        kept: descriptors of this process, which are closed if the start or the body fails.
+        given: descriptors for the new process, which are closed here in any case.
+        Raises OSError, and what the body raises.
         """
-        with self._lock:
-            process = subprocess.Popen(
-                arguments,
-                stdin=stdin,
-                stdout=output,
-                stderr=output if errors is None else errors,
-                env=dict(environment),
-                cwd=folder,
-                start_new_session=True,
-                pass_fds=passed,
-            )
-            self._started_pids.add(process.pid)
-        # When memory runs out, the kernel should kill the children and not the server.
-        with suppress(OSError), open(f"/proc/{process.pid}/oom_score_adj", "w") as file:
-            file.write(str(OOM_SCORE_ADJUSTMENT))
-        return process
+        with ExitStack() as on_failure:
+            for descriptor in kept:
+                on_failure.callback(os.close, descriptor)
+            try:
+                with self._lock:
+                    process = subprocess.Popen(
+                        arguments,
+                        stdin=stdin,
+                        stdout=output,
+                        stderr=output if errors is None else errors,
+                        env=dict(environment),
+                        cwd=folder,
+                        start_new_session=True,
+                        pass_fds=passed,
+                    )
+                    self._started_pids.add(process.pid)
+            finally:
+                for descriptor in given:
+                    os.close(descriptor)
+            on_failure.callback(self.end, process)
+            # When memory runs out, the kernel should kill the children and not the server.
+            with suppress(OSError), open(f"/proc/{process.pid}/oom_score_adj", "w") as file:
+                file.write(str(OOM_SCORE_ADJUSTMENT))
+            yield process
+            on_failure.pop_all()
 
     def end(self, process: "subprocess.Popen[bytes]") -> int:
-        """Kill the session of a process started by `spawn`, reap it, and return its exit code."""
+        """Kill the session of a process of this family, reap it, and return its exit code."""
         end_session(process.pid)
         code = process.wait()
         self.forget(process)
@@ -147,9 +157,8 @@ class Family:
 
         If the limit of processes or memory is reached, kill every descendant of this process, and
         call `make` again until there is room: processes that were killed count until they are
-        reaped. `make` must reap those that it started before it failed: nobody else does, and
-        waitid(2) hides all others behind them. Raises OSError or RuntimeError if there is no room
-        after ROOM_SECONDS.
+        reaped. `make` must reap those that it started before it failed: nobody else does. Raises
+        OSError or RuntimeError if there is no room after ROOM_SECONDS.
         """
         deadline = time.monotonic() + ROOM_SECONDS
         while time.monotonic() < deadline:
@@ -191,33 +200,25 @@ class Family:
             time.sleep(0.002)
 
     def _reap_forever(self, wake: int) -> None:
-        blocked = False
         while True:
-            if select.select([wake], [], [], BLOCKED_PAUSE_SECONDS if blocked else None)[0]:
-                os.read(wake, 4096)
-            blocked = self._reap_ready()
+            os.read(wake, 4096)
+            self._reap_adopted()
 
-    def _reap_ready(self) -> bool:
+    def _reap_adopted(self) -> None:
         """Reap adopted processes that have ended.
 
-        Return True if the first dead child is not ours to reap: waitid(2) reports it again and
-        again and hides those after it, so the caller has to try later.
+        Each is waited for by its own pid: waitid(2) for any child reports the first dead one again
+        and again, and that may be one whose owner has yet to wait for it and read its exit code.
         """
-        while True:
-            with self._lock:
-                try:
-                    # WNOWAIT leaves the child waitable. Reaping one that belongs to a Popen object
-                    # would take away its exit code, so the child is identified first.
-                    child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-                    if child is None:
-                        return False
-                    if child.si_pid in self._started_pids or os.getsid(child.si_pid) == os.getsid(
-                        0
-                    ):
-                        return True
-                    os.waitpid(child.si_pid, os.WNOHANG)
-                except (ChildProcessError, ProcessLookupError):
-                    return False
+        server = os.getpid()
+        own_session = os.getsid(0)  # also that of a child that `starting` has just forked
+        with self._lock:
+            for pid, parent, session, state in _processes():
+                if parent != server or state != "Z" or session == own_session:
+                    continue
+                if pid not in self._started_pids:
+                    with suppress(ChildProcessError):
+                        os.waitpid(pid, os.WNOHANG)
 
 
 def _ignore_signal(_number: int, _frame: object) -> None:

@@ -112,22 +112,19 @@ class _Program:
         self._stdout, program_stdout = os.pipe()
         self._stderr, program_stderr = os.pipe()
         try:
-            self._process = family.spawn(
+            with family.starting(
                 command,
                 environment=environment,
                 folder=folder,
                 stdin=program_stdin,
                 output=program_stdout,
                 errors=program_stderr,
-            )
+                kept=(self._stdin, self._stdout, self._stderr),
+                given=(program_stdin, program_stdout, program_stderr),
+            ) as self._process:
+                os.set_blocking(self._stdin, False)
         except (OSError, ValueError) as error:  # ValueError: an argument contains a NUL
-            for descriptor in (self._stdin, self._stdout, self._stderr):
-                os.close(descriptor)
             raise ActionFailed(f"{shlex.join(command)} can't be started: {error}") from error
-        finally:
-            for descriptor in (program_stdin, program_stdout, program_stderr):
-                os.close(descriptor)
-        os.set_blocking(self._stdin, False)
 
     def read(self, seconds: float) -> tuple[bytes, bool, str]:
         """See Programs.read."""

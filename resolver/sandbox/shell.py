@@ -20,7 +20,7 @@ import tempfile
 import termios
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Final, Literal, NamedTuple
 
 from .environment import Outputs
@@ -169,25 +169,18 @@ class Shell:
             fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, TERMINAL + 1)
             for writer in (control_writer, output_writer)
         ]
-        with ExitStack() as on_failure:
-            for descriptor in (self._stdin, output, control, self._master, self._slave):
-                on_failure.callback(os.close, descriptor)
-            try:
-                self.process = family.spawn(
-                    [bash, "--norc", "--noprofile", "-c", LAUNCH, bash, os.ttyname(self._slave)]
-                    + [str(descriptor) for descriptor in passed],
-                    environment=environment,
-                    folder=folder,
-                    stdin=stdin,
-                    output=null_output,
-                    passed=passed,
-                )
-            finally:
-                for descriptor in (stdin, null_output, control_writer, output_writer, *passed):
-                    os.close(descriptor)
-            on_failure.callback(family.end, self.process)
+        with family.starting(
+            [bash, "--norc", "--noprofile", "-c", LAUNCH, bash, os.ttyname(self._slave)]
+            + [str(descriptor) for descriptor in passed],
+            environment=environment,
+            folder=folder,
+            stdin=stdin,
+            output=null_output,
+            passed=passed,
+            kept=(self._stdin, output, control, self._master, self._slave),
+            given=(stdin, null_output, control_writer, output_writer, *passed),
+        ) as self.process:
             self.pump = Pump(self.process, [output, self._master], control, new_spool)
-            on_failure.pop_all()
         self._token = b""
         self._is_interrupted = False
         save_state = SAVE_STATE.format(saved=_quoted(self._saved_state_file))

@@ -38,6 +38,7 @@ def test_what_finds_no_room_is_repeated_while_everything_else_is_killed() -> Non
 UNFINISHED = """
 import os, sys, threading
 from resolver.sandbox.bash import Bash
+from resolver.sandbox.browser import Browser
 from resolver.sandbox.environment import Outputs
 from resolver.sandbox.ipython import IPython, KernelCommand
 from resolver.sandbox.processes import Family
@@ -57,7 +58,11 @@ def descriptors():
 
 before, outputs = descriptors(), Outputs(folder)
 threading.Thread.start = start_or_fail
-if kind == "bash":
+if kind == "browser":
+    environment = {"PATH": "/usr/bin:/bin", "CHROMIUM": main}
+    session = Browser(Family(), "/bin/bash", environment, folder, folder)
+    output = session.open(f"file://{folder}/page.html", 60)["output"].split("Title: ")[1].split()[0]
+elif kind == "bash":
     session = Bash(Family(), "/bin/bash", {"PATH": "/usr/bin:/bin"}, "/", outputs)
     output = session.run("echo back", 60, False)["output"]
 else:
@@ -76,8 +81,66 @@ def test_a_start_that_finds_no_room_for_a_thread_leaves_nothing(
     programs: None, tmp_path: Path, kind: str, failing: int
 ) -> None:
     """The process whose thread can't be started is reaped, and its pipes are closed."""
-    arguments = [kind, str(failing), str(tmp_path), str(SANDBOX / "__main__.py")]
+    left = start_without_thread(kind, failing, tmp_path, str(SANDBOX / "__main__.py"))
+    assert left == ["back", "None", "0", "True"]
+
+
+@pytest.mark.chromium
+def test_a_browser_that_finds_no_room_for_a_thread_leaves_nothing(
+    chromium_program: str, tmp_path: Path
+) -> None:
+    (tmp_path / "page.html").write_text("<title>back</title>")
+    left = start_without_thread("browser", 1, tmp_path, chromium_program)
+    assert left == ["back", "None", "0", "True"]
+
+
+def start_without_thread(kind: str, failing: int, folder: Path, program: str) -> list[str]:
+    """Let the start of one of a session's threads fail, and return what the session leaves.
+
+    It is the output of a request, an unreaped process, the number of descriptors that are not
+    closed, and whether a thread was started after the one that failed.
+    """
+    arguments = [kind, str(failing), str(folder), program]
     done = subprocess.run(
-        [sys.executable, "-c", UNFINISHED, *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", UNFINISHED, *arguments], capture_output=True, text=True
     )
-    assert done.stdout.split() == ["back", "None", "0", "True"]
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+HIDDEN = """
+import subprocess, time
+from resolver.sandbox.processes import Family, become_subreaper, descendant_pids
+
+def has_zombie(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] == "Z"
+
+become_subreaper()
+family = Family()
+with family.starting(
+    ["true"], environment={}, folder="/", stdin=0, output=1, kept=(), given=()
+) as first:
+    while not has_zombie(first.pid):
+        time.sleep(0.01)
+family.reap_orphans()
+orphan = "setsid sh -c 'echo $$; sleep 0.1' &"
+with subprocess.Popen(
+    orphan, shell=True, stdout=subprocess.PIPE, start_new_session=True, text=True
+) as parent:
+    pid = int(parent.stdout.readline())
+deadline = time.monotonic() + 20
+reaped = False
+while not reaped and time.monotonic() < deadline:
+    time.sleep(0.01)
+    try:
+        has_zombie(pid)
+    except OSError:
+        reaped = True
+print(reaped, family.end(first))
+"""
+
+
+def test_a_dead_process_that_nobody_waits_for_hides_no_orphan() -> None:
+    done = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "0"], done.stderr
