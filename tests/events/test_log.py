@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.errors import LogError, LogTooNew
-from resolver.events.log import KINDS, Unknown, dump_line, parse_line, parse_logged_event
+from resolver.events.actions import CmdRun
+from resolver.events.log import (
+    KINDS,
+    Unknown,
+    dump_line,
+    own_fields,
+    parse_line,
+    parse_logged_event,
+)
 from tests.events.strategies import any_event, json_values, text
 
 
@@ -40,6 +48,17 @@ def test_an_unknown_kind_is_kept_verbatim(more) -> None:
     event = parse_line(json.dumps(data))
     assert isinstance(event, Unknown)
     assert json.loads(dump_line(event)) == data
+
+
+def test_the_own_fields_of_an_action_are_what_a_sandbox_needs_to_execute_it() -> None:
+    action = CmdRun(id=3, command="ls", thought="look around")
+    assert own_fields(action) == {"command": "ls", "is_input": False, "timeout": None}
+
+
+def test_only_the_first_event_has_a_version_of_the_format() -> None:
+    with pytest.raises(LogError) as caught:
+        parse_line(b'{"kind": "warned", "id": 4, "schema_version": 99}')
+    assert not isinstance(caught.value, LogTooNew)
 
 
 def test_an_unknown_price_stays_unknown() -> None:

@@ -160,3 +160,10 @@ def test_open_constructs_are_recognized() -> None:
     still_open = ["```\nx", "<!-- x", "<details>\n\nx", "<DETAILS open>\n\nx", "x\n\n</details>"]
     assert [text for text in closed if not is_closed(text)] == []
     assert [text for text in still_open if is_closed(text)] == []
+
+
+def test_a_list_is_one_block_and_not_cut_between_its_items() -> None:
+    items = "\n".join(f"- item {number}" for number in range(400))
+    shortened = shorten_markdown(f"before\n\n{items}\n\nafter", 2_000)
+    assert shortened.startswith("before") and shortened.endswith("after")
+    assert "```" in shortened and len(shortened) <= 2_000
