@@ -148,17 +148,18 @@ def github_forge(
     return github_forge_module.GitHubForge(access_of(settings, source), repository, context_limits)
 
 
-def app_login(settings: Settings, host: RunHost) -> dict[str, Any]:
+def app_login(settings: Settings, host: RunHost, *, is_brief: bool = False) -> dict[str, Any]:
     """Return the login that the settings' App writes as, in the form of a settings dictionary; {}
     without an App.
 
+    is_brief: during an outage of GitHub, ask only twice.
     Raises ForgeError if GitHub does not accept the App's key, and UsageError if only one of its id
     and key is set.
     """
     if settings.bot_login or not settings.has_app:
         return {}
     try:
-        return {"bot_login": host.tokens.app(settings).page().login}
+        return {"bot_login": host.tokens.app(settings, is_brief=is_brief).page().login}
     except failures.ServerFailure as error:
         logger.warning("%s", error.what)  # an outage: each run asks again
         return {}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import (
@@ -15,7 +16,8 @@ from resolver.config.settings import Settings, load_settings
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.app import PERMISSIONS, InstallationTokens
 from resolver.github.github_forge import GitHubForge
-from resolver.runs.wiring.sandbox import ForgeTokens, access_of
+from resolver.runs.common import app_login
+from resolver.runs.wiring.sandbox import ForgeTokens, RunHost, access_of
 from resolver.security.redaction import Redactor
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import App
@@ -311,3 +313,17 @@ def test_tokens_that_expired_long_ago_are_forgotten(
     assert first not in tokens.issued_tokens.values
     assert source.token() in tokens.issued_tokens.values
     assert datetime.now(UTC) < github.world.now()
+
+
+@pytest.mark.parametrize(("is_brief", "requests"), [(True, 2), (False, 5)])
+def test_the_login_is_unknown_during_an_outage_after_a_few_requests(
+    github: GitHubServer, app: App, tmp_path: Path, is_brief: bool, requests: int
+) -> None:
+    """A server asks less often than a run, because it has to be ready for deliveries."""
+    settings = settings_for(github, app, RESOLVER_RETRY_SECONDS="{first_wait: 0.01}")
+    host = RunHost({}, tmp_path)
+    github.fail_next("GET", "^/app$", 502, times=99)
+    assert app_login(settings, host, is_brief=is_brief) == {}
+    assert len(github.requests) == requests
+    github.forget_failures()
+    assert app_login(settings, host, is_brief=is_brief) == {"bot_login": "our-agent[bot]"}

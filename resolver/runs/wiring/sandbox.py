@@ -109,9 +109,12 @@ class ForgeTokens:
             return None
         return Credential(settings.github_server_url, source.token(), self.require_lease)
 
-    def app(self, settings: Settings) -> "app.AppAccess":
-        """Return access as the App itself. Raises UsageError unless the settings have both its id
-        and its key."""
+    def app(self, settings: Settings, *, is_brief: bool = False) -> "app.AppAccess":
+        """Return access as the App itself.
+
+        is_brief: give up soon during an outage. Raises UsageError unless the settings have both the
+        App's id and its key.
+        """
         if settings.app_id is None or settings.app_private_key is None:
             missing = "app_id" if settings.app_id is None else "app_private_key"
             raise UsageError(
@@ -119,13 +122,9 @@ class ForgeTokens:
                 f"set RESOLVER_{missing.upper()}, or leave out both and set GITHUB_TOKEN",
             )
         key = settings.app_private_key.get_secret_value()
-        return app.AppAccess(
-            access_of(
-                settings,
-                app.AppKey(settings.app_id, key, self._remember_token, self._now),
-                harmless=True,
-            )
-        )
+        app_key = app.AppKey(settings.app_id, key, self._remember_token, self._now)
+        patient = access_of(settings, app_key, harmless=True)
+        return app.AppAccess(patient.with_short_timeouts() if is_brief else patient)
 
     def _remember_token(self, secret: str, expires_at: datetime) -> None:
         self.issued_tokens.add(secret, expires_at, self._now())
