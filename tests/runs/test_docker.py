@@ -118,8 +118,8 @@ def test_a_sandbox_that_hangs_is_replaced_but_not_one_that_pauses_for_a_short_ti
     script = [
         bash(f"export TIMES=once; echo one >> count.txt; {ISOLATION}"),
         bash('echo "two $TIMES" >> count.txt'),  # the container is paused shortly
-        bash('echo "three $TIMES" >> count.txt', timeout=5),  # it is paused for good
-        bash('echo "four $TIMES" >> count.txt', timeout=5),  # its processes are stopped
+        bash('echo "three $TIMES" >> count.txt', timeout=2),  # it is paused for good
+        bash('echo "four $TIMES" >> count.txt', timeout=2),  # its processes are stopped
         finish("Count to four"),
     ]
     hung: list[str] = []
@@ -163,7 +163,7 @@ def test_a_sandbox_that_hangs_is_replaced_but_not_one_that_pauses_for_a_short_ti
     expected = ["one", "two once", "three once", "four once"]
     assert git(checkout, "show", f"{branch}:count.txt").splitlines() == expected
     assert len(model_endpoint.requests) == len(script), "the log answers what was asked before"
-    lost = "the sandbox was lost: the action server did not answer `run_command` in 7 seconds"
+    lost = "the sandbox was lost: the action server did not answer `run_command` in 4 seconds"
     warnings = [e.message for e in done.events if isinstance(e, Warned)]
     assert warnings == [lost, lost]
     assert done.stderr.count("it is rebuilt") == 2

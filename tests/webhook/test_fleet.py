@@ -53,6 +53,11 @@ class Scenario:
         [found] = [server for server in self.servers if start in server.log]
         return found
 
+    def worker_of(self, issue: Issue) -> WorkerProcess:
+        """The one worker that has executed a request of the issue."""
+        [found] = [worker for worker in self.workers if f"octo/calc#{issue.number}," in worker.log]
+        return found
+
     def ask(self, plan: str, delivery: str = "") -> Issue:
         """Ask for a run, and wait until it waits for its model."""
         self.plans.released.clear()
@@ -98,7 +103,7 @@ def test_a_suspended_worker_writes_nothing_more_and_those_that_die_are_replaced(
     first = scenario.ask("first")
     suspended.process.send_signal(signal.SIGSTOP)
     written = suspended.files()
-    replacement = scenario.add_worker()
+    scenario.add_worker()
     until(lambda: scenario.is_done(first))
     scenario.plans.released.set()  # the answer is there when the suspended worker wakes up
     suspended.process.send_signal(signal.SIGCONT)
@@ -108,17 +113,14 @@ def test_a_suspended_worker_writes_nothing_more_and_those_that_die_are_replaced(
     assert scenario.is_done(first)
 
     second = scenario.ask("second")
-    workers = {worker for worker in scenario.workers if f"octo/calc#{second.number}," in worker.log}
-    [dying] = workers
-    dying.end(signal.SIGKILL)
+    scenario.worker_of(second).end(signal.SIGKILL)
+    scenario.add_worker()
     until(lambda: scenario.is_done(second))
 
     third = scenario.ask("third")
-    [ending] = {suspended, replacement} - workers
-    assert ending.end(signal.SIGTERM) == 0
+    assert scenario.worker_of(third).end(signal.SIGTERM) == 0
     [comment] = scenario.forge.own_comments(third)
     assert "its run pauses" in comment.body
-    scenario.add_worker()
     until(lambda: scenario.is_done(third))
     assert len(scenario.forge.branches(third.repository)) == 3
     for worker in scenario.workers:
