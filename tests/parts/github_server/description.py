@@ -1,7 +1,10 @@
 """Validation against GitHub's own OpenAPI description: requests, answers, webhook payloads.
 
 OpenAPI 3.0 writes "may be null" as `nullable: true`, which JSON Schema does not know: the
-validator here honours it, the description itself stays as it was published.
+validators here honour it, the description itself stays as it was published.
+
+There are two: jsonschema-rs decides quickly whether an instance is valid, and jsonschema, which
+takes a hundred times as long, says what is wrong with those that are not.
 """
 
 import json
@@ -11,8 +14,9 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
+import jsonschema_rs
 from jsonschema import Draft4Validator, FormatChecker, validators
 from jsonschema.exceptions import best_match
 
@@ -23,19 +27,25 @@ Json = dict[str, Any]
 formats = FormatChecker(formats=())
 
 
-@formats.checks("date-time", raises=ValueError)
+@formats.checks("date-time")
 def _is_date_time(value: object) -> bool:
-    # An expression as well: Python reads more than RFC 3339 allows.
     if isinstance(value, str):
-        datetime.fromisoformat(value)
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            return False
+        # Python reads more than RFC 3339 allows.
         return bool(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", value))
     return True
 
 
-@formats.checks("uri", raises=ValueError)
+@formats.checks("uri")
 def _is_uri(value: object) -> bool:
     if isinstance(value, str):
-        parts = urlsplit(value)
+        try:
+            parts = urlsplit(value)
+        except ValueError:
+            return False
         return bool(parts.scheme and parts.netloc)
     return True
 
@@ -57,6 +67,46 @@ Validator: Any = validators.extend(  # type: ignore[no-untyped-call]
 )
 
 
+_COMBINED = frozenset({"oneOf", "anyOf", "allOf"})
+
+
+def _allow_null(node: Json) -> Json:
+    """Return the node; if it is a schema with `nullable`, say so in the words of JSON Schema."""
+    if node.get("nullable") is not True or "$ref" in node:
+        return node
+    if not _COMBINED.isdisjoint(node):
+        return {"anyOf": [{"type": "null"}, node]}
+    changed = dict(node)
+    if isinstance(node.get("type"), str):
+        changed["type"] = [node["type"], "null"]
+    if "enum" in node:
+        changed["enum"] = [*node["enum"], None]
+    return changed
+
+
+class QuickValidators:
+    """Decides whether instances are valid, for the schemas of a document in the form of JSON."""
+
+    _URI = "https://description.test/"
+
+    def __init__(self, text: bytes) -> None:
+        document = json.loads(text, object_hook=_allow_null)
+        self._registry = jsonschema_rs.Registry([(self._URI, document)], draft=jsonschema_rs.Draft4)
+        self._validators: dict[tuple[str, ...], jsonschema_rs.Draft4Validator] = {}
+
+    def is_valid(self, instance: Any, steps: tuple[str, ...]) -> bool:
+        """Return True if the instance is valid against the schema at `steps`."""
+        if steps not in self._validators:
+            pointer = "/".join(quote(s.replace("~", "~0").replace("/", "~1"), "~") for s in steps)
+            self._validators[steps] = jsonschema_rs.Draft4Validator(
+                {"$ref": f"{self._URI}#/{pointer}"},
+                formats={"date-time": _is_date_time, "uri": _is_uri},
+                validate_formats=True,
+                registry=self._registry,
+            )
+        return self._validators[steps].is_valid(instance)
+
+
 def _steps(reference: str) -> tuple[str, ...]:
     """The steps from the document's root to what `#/a/b` refers to."""
     steps = reference.removeprefix("#/").split("/")
@@ -64,10 +114,11 @@ def _steps(reference: str) -> tuple[str, ...]:
 
 
 class Description:
-    """GitHub's description, loaded once a session (0.2 s, 90 MB)."""
+    """GitHub's description, loaded once a session (0.5 s, 150 MB)."""
 
-    def __init__(self, document: Json) -> None:
-        self._document = document
+    def __init__(self, text: bytes) -> None:
+        self._document = document = json.loads(text)
+        self._quick = QuickValidators(text)
         self._validators: dict[tuple[str, ...], Any] = {}
         self._referenced: dict[str, Json] = {}
         self._operations: dict[tuple[str, str], tuple[str, Json, dict[str, str]] | None] = {}
@@ -151,6 +202,8 @@ class Description:
         return self._referenced[reference]
 
     def _schema_problems(self, instance: Any, steps: tuple[str, ...], what: str) -> Iterator[str]:
+        if self._quick.is_valid(instance, steps):
+            return
         for error in self._validator(steps).iter_errors(instance):
             deepest = best_match([error]) or error
             path = "/".join(str(step) for step in deepest.absolute_path)
@@ -254,4 +307,4 @@ class Description:
 @cache
 def load(path: Path) -> Description:
     """The description in that file."""
-    return Description(json.loads(path.read_bytes()))
+    return Description(path.read_bytes())
