@@ -57,6 +57,7 @@ def test_the_base_is_the_head_and_the_diff_starts_at_the_merge_base(
     workspace = clone()
     pull = known(workspace)
     assert (workspace.base, pull.base, pull.merge_base) == (head, tip, start)
+    assert pull.default_branch == "main"
     [file] = pull.files
     assert (file.path, file.status, file.additions, file.deletions) == ("a.txt", "modified", 1, 1)
     assert file.hunks == (DiffHunk(old_start=17, old_lines=7, new_start=17, new_lines=7),)
@@ -143,6 +144,19 @@ def test_every_kind_of_change_is_described(github: GitHubServer, clone: Clone) -
         "     1 +diff --git a/x b/x\n     2 +@@ -1 +1 @@",
     ):
         assert words in diff, words
+
+
+def test_a_head_that_was_replaced_by_force_is_still_cloned(
+    github: GitHubServer, clone: Clone
+) -> None:
+    head = github.commit(NAME, "work", {"a.txt": "x\n"})
+    start = github.repository(NAME).git.tip("main")
+    assert start is not None
+    github.force_push(NAME, "work", start)
+    github.commit(NAME, "work", {"a.txt": "evil\n"})
+    workspace = clone(head=head)
+    assert (workspace.base, workspace.read("a.txt")) == (head, b"x\n")
+    assert "evil" not in workspace.pull_diff()
 
 
 def test_a_missing_commit_is_a_clear_error(github: GitHubServer, clone: Clone) -> None:

@@ -154,10 +154,15 @@ def test_a_pull_request_is_read_for_other_work_as_well(
     assert found.number == pull.number
 
 
-def test_a_review_of_an_issue_is_refused(github: GitHubServer, make_request: MakeRequest) -> None:
+@pytest.mark.parametrize(
+    ("command", "verb"), [(Command.REVIEW, "reviewed"), (Command.UPDATE, "updated")]
+)
+def test_what_only_a_pull_request_can_get_is_refused_on_an_issue(
+    github: GitHubServer, make_request: MakeRequest, command: Command, verb: str
+) -> None:
     issue = github.create_issue(NAME, "It breaks", "x", author="mallory")
-    trigger = make_request().model_copy(update={"number": issue.number})
-    with pytest.raises(Refused, match="only a pull request can be reviewed") as refused:
+    trigger = make_request().model_copy(update={"number": issue.number, "command": command})
+    with pytest.raises(Refused, match=f"only a pull request can be {verb}") as refused:
         forge_for(github).read(trigger)
     assert "pull request" in refused.value.next_step
 

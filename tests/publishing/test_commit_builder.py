@@ -69,12 +69,18 @@ def test_a_run_recognizes_its_own_merge_below_the_tip(builder: CommitBuilder) ->
     assert builder.find_own_commit(pull.head, pull.head) is None
 
 
-def test_the_trailer_alone_does_not_make_a_merge_our_own(builder: CommitBuilder) -> None:
-    pull, merged = merge_of(builder)
+@pytest.mark.parametrize("is_merge", [True, False])
+def test_the_trailer_alone_does_not_make_a_commit_our_own(
+    builder: CommitBuilder, is_merge: bool
+) -> None:
+    pull, made = merge_of(builder)
     git, tree = builder.workspace.git, builder.workspace.tree(pull.head)
-    message = git.text("log", "-1", "--format=%B", merged)
+    if not is_merge:
+        made = builder.commit(tree, pull.head)
+    message = git.text("log", "-1", "--format=%B", made)
     roles = ("AUTHOR", "COMMITTER")
     mona = {f"GIT_{role}_{key}": "mona" for role in roles for key in ("NAME", "EMAIL")}
-    args = ("commit-tree", "-p", pull.head, "-p", pull.base, "-m", message, tree)
+    parents = ("-p", pull.head, *(("-p", pull.base) if is_merge else ()))
+    args = ("commit-tree", *parents, "-m", message, tree)
     copied = git.run(*args, environment=mona).decode().strip()
     assert builder.find_own_commit(pull.head, copied) is None

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from resolver.events.actions import Finish
 from resolver.github.comments.report import Report
 from resolver.github.local_forge import LocalForge
 from resolver.models.pull_request import (
@@ -82,13 +83,13 @@ class ThreadForge(LocalForge):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "issue.md", "main")
-        self.replies: list[str] = []
+        self.replies: list[ThreadReply] = []
 
     def answer_threads(
         self, report: Report, replies: Sequence[ThreadReply], commit: str, *, resolve: bool
     ) -> AnsweredThreads:
         del report, commit, resolve
-        self.replies += [reply.text for reply in replies]
+        self.replies += replies
         return AnsweredThreads(url="https://github.com/octo/demo/pull/7#discussion_r1")
 
 
@@ -117,6 +118,52 @@ def test_a_run_that_did_not_finish_leaves_the_threads_to_its_final_comment(
     forge = ThreadForge(tmp_path)
     with run_log(tmp_path / "events.jsonl") as log:
         posted = answer_threads(report, log, forge, Redactor(()), resolve=False)
-    assert forge.replies == (["It rounds down."] if is_answered else [])
+    texts = [reply.text for reply in forge.replies]
+    assert texts == (["It rounds down."] if is_answered else [])
     # Only where the reply is all there is to say, it replaces the final comment.
     assert bool(posted.comment_url) is (is_answered and is_question)
+
+
+SECRET = "ghs_" + "s3cret" * 6
+
+
+def answered(folder: Path, *answers: ThreadAnswer, is_question: bool = False) -> ThreadForge:
+    """Return the forge after the replies of a run that two threads asked for, without a change."""
+    command = Command.QUESTION if is_question else Command.FIX
+    trigger = reports.trigger(kind=TriggerKind.REVIEW_COMMENT, command=command)
+    report = reports.report(
+        trigger=trigger,
+        task=reports.task(trigger, asked=ASKED[:2]),
+        outcome=reports.outcome("Both are on purpose.", task_completed=is_question),
+        patch=reports.patch().model_copy(update={"commit": None}),
+        answers=is_question,
+    )
+    forge = ThreadForge(folder)
+    with run_log(folder / "events.jsonl") as log:
+        log.stream.add(Finish(message="Both are on purpose.", threads=answers))
+        posted = answer_threads(report, log, forge, Redactor((SECRET,)), resolve=False)
+    assert posted.comment_url == "", "the final comment was left out"
+    return forge
+
+
+def test_questions_in_several_threads_are_answered_there_and_in_the_final_comment(
+    tmp_path: Path,
+) -> None:
+    forge = answered(
+        tmp_path, answer("T1", "It halves."), answer("T2", "It rounds."), is_question=True
+    )
+    assert [(reply.thread.label, reply.text) for reply in forge.replies] == [
+        ("T1", "It halves."),
+        ("T2", "It rounds."),
+    ]
+    assert not any(reply.is_addressed or reply.is_only_answer for reply in forge.replies)
+
+
+def test_without_a_change_no_reply_says_that_something_was_done(tmp_path: Path) -> None:
+    forge = answered(tmp_path, answer("T1", "I would keep `half`."), answer("T2"))
+    assert [(reply.thread.label, reply.is_addressed) for reply in forge.replies] == [("T1", False)]
+
+
+def test_a_reply_contains_no_secret_of_the_run(tmp_path: Path) -> None:
+    [reply] = answered(tmp_path, answer("T1", f"Use {SECRET} there.")).replies
+    assert reply.text == "Use [redacted] there."

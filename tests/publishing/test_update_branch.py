@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from resolver.errors import PolicyViolation
+from resolver.errors import PolicyViolation, WorkspaceError
+from resolver.git.workspace import Workspace
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Patch
-from resolver.publishing.update_branch import resolved_paths
+from resolver.publishing.update_branch import plan_update, resolved_paths
 from tests.git.test_merge import Clone, Files
 from tests.github import reports
 
@@ -53,3 +54,24 @@ def test_a_merge_that_is_not_finished_is_not_published(
     with pytest.raises(PolicyViolation) as refused:
         resolution.taken_from_base({CI: text}, task_completed)
     assert what in refused.value.what
+
+
+@pytest.mark.parametrize("is_fork", [False, True])
+def test_only_a_branch_name_of_this_repository_has_to_be_valid_before_the_work(
+    resolution: Resolution, is_fork: bool
+) -> None:
+    pull = PullRequestContext(
+        number=12,
+        head=resolution.head,
+        base_branch="main",
+        head_branch="half\u200b",
+        is_fork=is_fork,
+    )
+    folder = resolution.clone.git.git_dir
+    workspace = Workspace(folder, "source", resolution.head, "pull/12", pull=pull)
+    task = reports.task(reports.trigger())
+    if is_fork:
+        assert plan_update(task, workspace).kind == "agent"
+        return
+    with pytest.raises(WorkspaceError, match="not a valid branch name"):
+        plan_update(task, workspace)

@@ -1,12 +1,23 @@
 """Plain values of stages for tests that call one stage function, without a server or a sandbox."""
 
 from pathlib import Path
+from typing import Any
 
+from resolver.agents.definitions import Definitions
 from resolver.config.settings import load_settings
 from resolver.events.run_log import RunLog
+from resolver.git.workspace import Workspace
+from resolver.models.repository import Conventions
 from resolver.models.run import Publication, PullRequest
 from resolver.runs.output import Output
-from resolver.runs.stages import ExecutedRun, PublishedRun, RunRequest, StageValues
+from resolver.runs.stages import (
+    ExecutedRun,
+    PreparedRun,
+    PublishedRun,
+    RunRequest,
+    StageValues,
+)
+from resolver.runs.wiring.knowledge import Knowledge
 from resolver.runs.wiring.sandbox import RunHost
 from tests.github import reports
 
@@ -39,3 +50,17 @@ def published_values(values: StageValues) -> StageValues:
     """Return the values after the change became a pull request."""
     publication = Publication(branch="agent/12", commit="d" * 40, pull_request=PULL)
     return values.with_value(PublishedRun(publication, ("A notice about the push",)))
+
+
+def prepared_run(request: RunRequest, workspace: Workspace, **changes: Any) -> PreparedRun:
+    """Return what is known before the agent works in that workspace."""
+    values: dict[str, Any] = {
+        "settings": request.load_settings({}),
+        "task": reports.task(request.trigger),
+        "base_committed_at": None,
+        "conventions": Conventions(),
+        "agents": Definitions(),
+        "knowledge": Knowledge(),
+        "max_cost": 1.0,
+    }
+    return PreparedRun(request=request, workspace=workspace, **{**values, **changes})

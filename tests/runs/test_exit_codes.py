@@ -6,15 +6,12 @@ from typing import Literal
 
 import pytest
 
-from resolver.agents.definitions import Definitions
 from resolver.git.workspace import Workspace
-from resolver.models.repository import Conventions
 from resolver.models.run import Patch, Publication, RunState
 from resolver.runs.pipeline import _exit_code
-from resolver.runs.stages import ExecutedRun, PreparedRun, PublishedRun, StageValues
-from resolver.runs.wiring.knowledge import Knowledge
+from resolver.runs.stages import ExecutedRun, PublishedRun, StageValues
 from tests.github import reports
-from tests.runs.plain_values import executed_values, run_request
+from tests.runs.plain_values import executed_values, prepared_run, run_request
 
 UNCHANGED = Patch(base="a" * 40, tree="b" * 40)
 
@@ -22,18 +19,8 @@ UNCHANGED = Patch(base="a" * 40, tree="b" * 40)
 @pytest.fixture
 def values(tmp_path: Path) -> StageValues:
     values = executed_values(run_request(tmp_path))
-    prepared = PreparedRun(
-        request=values.request,
-        settings=values.settings,
-        task=reports.task(values.request.trigger),
-        workspace=Workspace(tmp_path / "clone.git", "https://x/y.git", "a" * 40, "main"),
-        base_committed_at=None,
-        conventions=Conventions(),
-        agents=Definitions(),
-        knowledge=Knowledge(),
-        max_cost=1.0,
-    )
-    return values.with_value(prepared)
+    workspace = Workspace(tmp_path / "clone.git", "https://x/y.git", "a" * 40, "main")
+    return values.with_value(prepared_run(values.request, workspace))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,256 @@
+"""Tests of what is published to a pull request's branch that others change during the run."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.config.settings import Settings
+from resolver.errors import PushRefused, Refused
+from resolver.git.git import Credential
+from resolver.git.merge import merge
+from resolver.git.push import fetch_tip
+from resolver.git.workspace import Workspace
+from resolver.models.pull_request import PullRequestContext, PullRequestSource
+from resolver.models.run import Patch
+from resolver.publishing.commit_builder import CommitBuilder
+from resolver.publishing.push_to_pull_request import (
+    BranchUnavailable,
+    publish_to_pull_request,
+    require_push,
+)
+from resolver.publishing.update_branch import (
+    publish_clean_merge,
+    publish_merge,
+    require_publishable_update,
+)
+from tests.github import reports
+from tests.parts.github import GitHubServer
+from tests.publishing.test_commit_builder import publish_request
+from tests.publishing.test_push_to_pull_request import ForgeWithPull
+
+NAME = "octo/demo"
+FORK = "zoe/demo"
+LINES = "".join(f"{n}\n" for n in range(9))
+Files = dict[str, Any]
+
+
+class Branch:
+    """The branch `half` of a pull request, and the clone of a run that has changed its head."""
+
+    def __init__(self, github: GitHubServer, folder: Path, repository: str = NAME) -> None:
+        self.github = github
+        self._folder = folder
+        self._repository = repository
+        github.create_repository(NAME, {"lines.py": LINES})
+        if repository != NAME:
+            github.create_repository(repository, parent=NAME)
+        self.start = self.tip("main", NAME)
+        self.head = self.commit({"half.py": "1\n"})
+
+    def tip(self, branch: str = "half", repository: str = "") -> str:
+        return str(self.github.repository(repository or self._repository).git.tip(branch))
+
+    def parents(self, branch: str = "half", repository: str = "") -> list[str]:
+        git = self.github.repository(repository or self._repository).git
+        return str(git.text("log", "-1", "--format=%P", branch)).split()
+
+    def commit(self, files: Files, branch: str = "half") -> str:
+        """Commit to the branch of the pull request, or to one with the change of the run."""
+        return str(self.github.commit(self._repository, branch, files, "Change", "mona"))
+
+    def rewrite(self, start: str, files: Files) -> str:
+        """Replace the history of the branch with one commit on top of `start`."""
+        self.github.force_push(self._repository, "half", start)
+        return self.commit(files)
+
+    def builder(
+        self, files: Files, token: str = "", can_modify: bool = True, **settings: Any
+    ) -> CommitBuilder:
+        """Return the builder of a run that starts at the head as it is now and changes `files`."""
+        server, url = self.github.server_url, f"{self.github.server_url}/{self._repository}.git"
+        self.github.force_push(self._repository, "changed", self.head)
+        changed = self.commit(files, "changed")
+        workspace = Workspace.clone(url, self._folder / "clone.git", branch="half")
+        base_url = f"{server}/{NAME}.git"
+        assert fetch_tip(workspace.git, url, "changed", None) == changed
+        base = fetch_tip(workspace.git, base_url, "main", None)
+        assert base is not None
+        is_fork = self._repository != NAME
+        pull = PullRequestContext(
+            number=12,
+            head=self.head,
+            base=base,
+            merge_base=self.start,
+            base_branch="main",
+            default_branch="main",
+            head_branch="half",
+            head_repository=self._repository,
+            is_fork=is_fork,
+        )
+        source = PullRequestSource(
+            is_open=True,
+            repository=self._repository,
+            branch="half",
+            is_fork=is_fork,
+            can_modify=can_modify,
+        )
+        credential = Credential(server, token or self.github.token_for("octo"))
+        request = replace(
+            publish_request(),
+            task=reports.task(reports.trigger(), source=base_url),
+            patch=Patch(base=self.head, tree=workspace.tree(changed)),
+            settings=Settings.model_validate({"github_urls": {"server": server}} | settings),
+            credential=lambda: credential,
+        )
+        forge = ForgeWithPull(self._folder, "main", pull_source=source)
+        return CommitBuilder(request, forge, replace(workspace, pull=pull))
+
+
+@pytest.fixture
+def branch(github: GitHubServer, tmp_path: Path) -> Branch:
+    return Branch(github, tmp_path)
+
+
+@pytest.fixture
+def fork(github: GitHubServer, tmp_path: Path) -> Branch:
+    """The branch of a fork, to which the owner of the repository may push as well."""
+    branch = Branch(github, tmp_path, FORK)
+    github.grant("octo", FORK, "write")
+    return branch
+
+
+CHANGE: Files = {"half.py": "0.5\n"}
+
+
+# Changes
+
+
+def test_a_rewritten_branch_stays_and_the_change_becomes_a_separate_pull_request(
+    branch: Branch,
+) -> None:
+    builder = branch.builder(CHANGE)
+    pushed_commit = branch.rewrite(branch.start, {"other.py": "1\n"})
+    done = publish_to_pull_request(builder)
+    assert (done.publication.how, done.proposed_base) == ("separate", "half")
+    assert branch.tip() == pushed_commit
+    assert "somebody pushed to half during the run" in done.publication.why
+    [notice] = done.notices
+    assert "#12" in notice and "somebody pushed" in notice
+    assert branch.parents(str(done.publication.branch)) == [branch.head]
+
+
+def test_the_same_change_of_somebody_else_is_not_reported_as_pushed(branch: Branch) -> None:
+    builder = branch.builder(CHANGE)
+    pushed_commit = branch.commit(CHANGE)
+    done = publish_to_pull_request(builder)
+    assert (done.publication.how, done.publication.commit) == ("unchanged", pushed_commit)
+    assert branch.tip() == pushed_commit
+
+
+def test_a_fork_that_the_token_can_not_push_to_gets_a_patch(fork: Branch) -> None:
+    fork.github.add_user("eve")
+    builder = fork.builder(CHANGE, token=fork.github.token_for("eve"))
+    done = publish_to_pull_request(builder)
+    assert (done.publication.how, done.publication.branch) == ("patch", None)
+    assert "rejected the push to half of zoe/demo" in done.publication.why
+    assert "+0.5" in done.publication.patch
+    assert fork.tip() == fork.head
+
+
+def test_a_token_that_can_not_push_to_the_own_repository_is_an_error(branch: Branch) -> None:
+    branch.github.add_user("eve")
+    builder = branch.builder(CHANGE, token=branch.github.token_for("eve"))
+    with pytest.raises(PushRefused):
+        publish_to_pull_request(builder)
+
+
+def test_by_setting_a_branch_of_its_own_contains_the_commits_of_the_fork(fork: Branch) -> None:
+    done = publish_to_pull_request(fork.builder(CHANGE, fork_changes="branch"))
+    assert (done.publication.how, done.proposed_base) == ("separate", "main")
+    assert fork.parents(str(done.publication.branch), NAME) == [fork.head]
+    assert fork.tip() == fork.head
+    [notice] = done.notices
+    assert "#12" in notice
+
+
+# Updates
+
+
+@pytest.mark.parametrize("name", ["branch", "fork"])
+def test_a_clean_merge_contains_what_was_pushed_meanwhile(
+    request: pytest.FixtureRequest, name: str
+) -> None:
+    branch: Branch = request.getfixturevalue(name)
+    main = branch.github.commit(NAME, "main", {"new.py": "1\n"})
+    builder = branch.builder({})
+    pushed_commit = branch.commit({"more.py": "1\n"})
+    done = publish_clean_merge(builder)
+    assert (done.publication.how, done.publication.commit) == ("updated", branch.tip())
+    assert branch.parents() == [pushed_commit, main]
+
+
+def test_a_merge_of_somebody_else_is_not_reported_as_pushed(branch: Branch) -> None:
+    main = str(branch.github.commit(NAME, "main", {"new.py": "1\n"}))
+    builder = branch.builder({})
+    merged_commit = branch.rewrite(main, {"half.py": "1\n"})
+    done = publish_clean_merge(builder)
+    assert (done.publication.how, done.publication.commit) == ("unchanged", merged_commit)
+    assert branch.tip() == merged_commit
+
+
+def in_conflict(branch: Branch, ours: Any, theirs: Any, path: str = "lines.py") -> str:
+    """Return the head of main, which is in conflict with the branch's new head at that path."""
+    branch.head = branch.commit({path: ours})
+    return str(branch.github.commit(NAME, "main", {path: theirs}))
+
+
+def test_a_resolution_for_a_branch_that_has_moved_becomes_a_separate_pull_request(
+    branch: Branch,
+) -> None:
+    main = in_conflict(branch, f"ours\n{LINES}", f"theirs\n{LINES}")
+    builder = branch.builder({"lines.py": f"ours\ntheirs\n{LINES}"})
+    pushed_commit = branch.commit({"more.py": "1\n"})
+    done = publish_merge(builder)
+    assert (done.publication.how, done.proposed_base) == ("separate", "half")
+    assert branch.tip() == pushed_commit
+    assert branch.parents(str(done.publication.branch)) == [branch.head, main]
+
+
+def test_a_conflict_that_the_agent_did_not_edit_leaves_the_merge_unverified(
+    branch: Branch,
+) -> None:
+    in_conflict(branch, b"\x00ours\xff", b"\x00theirs\xfe", "logo.bin")
+    builder = branch.builder({})
+    pull, patch = builder.workspace.pull, builder.request.patch
+    assert pull is not None
+    tree = merge(builder.workspace.git, pull.head, pull.base).tree
+    unedited = replace(builder.request, patch=patch.model_copy(update={"tree": tree}))
+    done = publish_merge(replace(builder, request=unedited))
+    [conflict] = done.publication.conflicts
+    assert (conflict.path, conflict.kept, conflict.untouched) == ("logo.bin", "ours", True)
+    assert unedited.report_with(done).unverified == "unedited_conflict"
+
+
+def test_an_update_of_a_fork_that_the_token_can_not_push_to_is_refused(fork: Branch) -> None:
+    fork.github.add_user("eve")
+    builder = fork.builder({}, token=fork.github.token_for("eve"))
+    with pytest.raises(BranchUnavailable, match="the token may not push there"):
+        require_push(builder)
+    with pytest.raises(Refused, match="the token may not push there"):
+        require_publishable_update(builder)
+
+
+def test_an_update_of_a_fork_that_nobody_else_may_edit_is_refused(fork: Branch) -> None:
+    with pytest.raises(Refused, match="does not let maintainers edit") as refused:
+        require_publishable_update(fork.builder({}, can_modify=False))
+    assert "let its author merge main into it" in refused.value.next_step
+
+
+def test_an_update_that_can_be_published_is_not_refused(fork: Branch) -> None:
+    require_publishable_update(fork.builder({}))
+
+
+def test_an_update_that_becomes_a_branch_of_its_own_is_not_refused(fork: Branch) -> None:
+    require_publishable_update(fork.builder({}, can_modify=False, fork_changes="branch"))

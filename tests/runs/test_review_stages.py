@@ -1,0 +1,143 @@
+"""Tests of what the stages of a run do for reviews and for review threads."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import Settings
+from resolver.controller.control import Control
+from resolver.events.actions import Finish, ReviewComment
+from resolver.git.workspace import Workspace
+from resolver.github.comments.report import Report
+from resolver.github.local_forge import LocalForge
+from resolver.models.pull_request import (
+    AnsweredThreads,
+    DiffFile,
+    DiffHunk,
+    PublishedReview,
+    PullRequestContext,
+    Review,
+    ReviewThread,
+    ThreadReply,
+    ThreadRequest,
+)
+from resolver.runs.execute import ExecutionRequest, _separately_answered_threads
+from resolver.runs.pipeline import _answer_threads, _publish_review
+from tests.github import reports
+from tests.runs.plain_values import (
+    executed_values,
+    prepared_run,
+    published_values,
+    run_log,
+    run_request,
+)
+
+THREADS = tuple(
+    ThreadRequest(label=f"T{n}", thread=ReviewThread(id=f"id{n}", path="a.py", line=n))
+    for n in (1, 2)
+)
+
+
+class ReviewForge(LocalForge):
+    """A forge that notes the reviews and the replies that it gets."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "issue.md", "main")
+        self.reviews: list[Review] = []
+        self.resolves: list[bool] = []
+
+    def publish_review(self, report: Report, review: Review) -> PublishedReview:
+        self.reviews.append(review)
+        return super().publish_review(report, review)
+
+    def answer_threads(
+        self, report: Report, replies: Sequence[ThreadReply], commit: str, *, resolve: bool
+    ) -> AnsweredThreads:
+        del report, replies, commit
+        self.resolves.append(resolve)
+        return AnsweredThreads(url="https://github.com/octo/demo/pull/7#discussion_r1")
+
+
+def resolves(folder: Path, *, publish: bool = True, asked: int = 1, **settings: str) -> list[bool]:
+    """Return, for each posting of replies, if it was to resolve the threads as well."""
+    request = replace(run_request(folder), publish=publish)
+    task = reports.task(request.trigger, asked=THREADS[:asked])
+    workspace = Workspace(folder / "clone.git", "source", "a" * 40, "pull/12")
+    chosen = Settings.model_validate(settings)
+    prepared = prepared_run(request, workspace, task=task, settings=chosen)
+    values = published_values(executed_values(request)).with_value(prepared)
+    forge = ReviewForge(folder)
+    with run_log(folder / "events.jsonl") as log:
+        log.stream.add(Finish(message="Done"))
+        _answer_threads(values, prepared, log, forge)
+    return forge.resolves
+
+
+def test_threads_are_resolved_by_setting(tmp_path: Path) -> None:
+    assert resolves(tmp_path, resolve_threads="addressed") == [True]
+
+
+def test_threads_are_not_resolved_by_default(tmp_path: Path) -> None:
+    assert resolves(tmp_path) == [False]
+
+
+@pytest.mark.parametrize(("publish", "asked"), [(False, 1), (True, 0)])
+def test_without_publishing_or_threads_nobody_gets_a_reply(
+    tmp_path: Path, publish: bool, asked: int
+) -> None:
+    assert resolves(tmp_path, publish=publish, asked=asked) == []
+
+
+@pytest.mark.parametrize(
+    ("agent", "asked", "labels"),
+    [
+        ("ReadOnlyAgent", 1, ()),
+        ("ReadOnlyAgent", 2, ("T1", "T2")),
+        ("CodeActAgent", 1, ("T1",)),
+        ("CodeActAgent", 0, ()),
+    ],
+)
+def test_only_a_question_in_a_single_thread_is_answered_by_the_final_message(
+    tmp_path: Path, agent: str, asked: int, labels: tuple[str, ...]
+) -> None:
+    request, settings = run_request(tmp_path), Settings(agent=agent)
+    execution = ExecutionRequest(
+        run=request.run,
+        task=reports.task(request.trigger, asked=THREADS[:asked]),
+        settings=settings,
+        recording=(),
+        host=request.host,
+        export_folder=tmp_path,
+        now=request.now,
+        control=Control(),
+        max_limits=settings.limits,
+    )
+    assert _separately_answered_threads(execution, settings) == labels
+
+
+@pytest.mark.parametrize("publish", [True, False])
+def test_a_review_is_written_to_the_output_and_published_only_where_it_is_wanted(
+    tmp_path: Path, publish: bool
+) -> None:
+    request = replace(run_request(tmp_path), publish=publish)
+    hunk = DiffHunk(old_start=1, old_lines=2, new_start=1, new_lines=3)
+    pull = PullRequestContext(
+        number=12,
+        head="a" * 40,
+        base_branch="main",
+        files=(DiffFile(path="a.py", status="modified", hunks=(hunk,)),),
+    )
+    workspace = Workspace(tmp_path / "clone.git", "source", "a" * 40, "pull/12", pull=pull)
+    prepared = prepared_run(request, workspace)
+    values = executed_values(request).with_value(prepared)
+    forge = ReviewForge(tmp_path)
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(ReviewComment(path="a.py", line=2, body="This rounds down."))
+        published = _publish_review(values, prepared, log, forge)
+    assert len(forge.reviews) == publish
+    review = published.publication.review
+    assert review is not None and (review.placed, review.url) == (1, "")
+    text = (request.output.folder / "review.md").read_text()
+    assert "Fixed the parser." in text and "This rounds down." in text and "`a.py:2`" in text
