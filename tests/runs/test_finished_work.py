@@ -1,14 +1,17 @@
 """Tests of what a run uses of earlier work on the same request."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from resolver.github.forge import Forge
 from resolver.github.local_forge import LocalForge
 from resolver.models.run import Publication, Trigger, TriggerKind
-from resolver.runs.prepare import find_finished_work
-from resolver.runs.stages import RunRequest
+from resolver.runs.prepare import find_finished_work, find_pushed_work
+from resolver.runs.stages import PublishedRun, RunRequest
 from tests.runs.plain_values import PULL, run_request
 
 PUBLISHED = Publication(branch="agent/12", commit="d" * 40, pull_request=PULL)
@@ -22,6 +25,9 @@ class EarlierWorkForge(LocalForge):
         self._publication = publication
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
+        return self._publication
+
+    def pushed(self, trigger: Trigger, run: str, prefix: str) -> Any:
         return self._publication
 
 
@@ -65,11 +71,28 @@ def test_a_dry_run_and_a_first_run_use_no_earlier_work(
     assert find_finished_work(request_on_issue, EarlierWorkForge(tmp_path, None)) is None
 
 
+@pytest.mark.parametrize("find", [find_finished_work, find_pushed_work])
 def test_replies_of_a_review_that_may_be_missing_are_pointed_out(
-    request_on_issue: RunRequest, tmp_path: Path
+    request_on_issue: RunRequest,
+    tmp_path: Path,
+    find: Callable[[RunRequest, Forge], PublishedRun | None],
 ) -> None:
     kind = TriggerKind.REVIEW_COMMENT
     trigger = request_on_issue.trigger.model_copy(update={"kind": kind})
     request = replace(request_on_issue, trigger=trigger)
-    found = find_finished_work(request, EarlierWorkForge(tmp_path, PUBLISHED))
-    assert found is not None and len(found.warnings) == 1
+    found = find(request, EarlierWorkForge(tmp_path, PUBLISHED))
+    assert found is not None and found.is_earlier
+    [warning] = found.warnings
+    assert "some of them may not have a reply" in warning
+
+
+def test_a_commit_without_a_final_comment_is_used_unless_the_run_is_resumed_or_dry(
+    request_on_issue: RunRequest, tmp_path: Path
+) -> None:
+    added = PUBLISHED.model_copy(update={"how": "added"})
+    forge = EarlierWorkForge(tmp_path, added)
+    found = find_pushed_work(request_on_issue, forge)
+    assert found is not None and found.is_earlier and found.publication.repeated
+    assert found.warnings == ()
+    assert find_pushed_work(replace(request_on_issue, publish=False), forge) is None
+    assert find_pushed_work(resumed(request_on_issue), forge) is None

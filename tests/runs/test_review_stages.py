@@ -20,6 +20,7 @@ from resolver.models.pull_request import (
     PullRequestContext,
     Review,
     ReviewThread,
+    ReviewVerdict,
     ThreadReply,
     ThreadRequest,
 )
@@ -130,13 +131,15 @@ def test_a_review_is_written_to_the_output_and_published_only_where_it_is_wanted
         files=(DiffFile(path="a.py", status="modified", hunks=(hunk,)),),
     )
     workspace = Workspace(tmp_path / "clone.git", "source", "a" * 40, "pull/12", pull=pull)
-    prepared = prepared_run(request, workspace)
+    prepared = prepared_run(request, workspace, settings=Settings(review_verdicts=("approve",)))
     values = executed_values(request).with_value(prepared)
     forge = ReviewForge(tmp_path)
     with run_log(tmp_path / "events.jsonl") as log:
         log.stream.add(ReviewComment(path="a.py", line=2, body="This rounds down."))
+        log.stream.add(Finish(message="It halves.", verdict="approve"))
         published = _publish_review(values, prepared, log, forge)
-    assert len(forge.reviews) == publish
+    verdicts = [review.verdict for review in forge.reviews]
+    assert verdicts == ([ReviewVerdict.APPROVE] if publish else [])
     review = published.publication.review
     assert review is not None and (review.placed, review.url) == (1, "")
     text = (request.output.folder / "review.md").read_text()

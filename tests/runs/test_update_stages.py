@@ -15,6 +15,8 @@ from resolver.runs.pipeline import _check_policy, _update_branch, _work_and_publ
 from resolver.runs.stages import ExecutedRun, PreparedRun, StageValues
 from tests.git.test_merge import Clone, Files
 from tests.github import reports
+from tests.parts.github import GitHubServer
+from tests.publishing.test_moved_pull_request import NAME, Branch
 from tests.publishing.test_push_to_pull_request import ForgeWithPull
 from tests.runs.plain_values import prepared_run, run_request
 
@@ -108,3 +110,23 @@ def test_an_update_that_can_not_be_published_is_refused_before_the_work(
     with pytest.raises(Refused, match="does not let maintainers edit"):
         next(stages)
     assert not prepared.request.output.has_events
+
+
+def test_an_update_that_somebody_else_has_made_is_reported_as_not_needed(
+    github: GitHubServer, tmp_path: Path
+) -> None:
+    branch = Branch(github, tmp_path)
+    main = str(github.commit(NAME, "main", {"new.py": "1\n"}))
+    builder = branch.builder({})
+    branch.rewrite(main, {"half.py": "1\n"})
+    prepared = prepared_run(
+        run_request(tmp_path),
+        builder.workspace,
+        task=builder.request.task,
+        settings=builder.request.settings,
+        update="clean_merge",
+    )
+    values = StageValues(prepared.request, prepared.settings).with_value(prepared)
+    *_, last = _update_branch(values, prepared, builder.forge)
+    assert last.publication.how == "unchanged"
+    assert last.outcome is not None and "nothing to merge" in last.outcome.message
