@@ -1,7 +1,7 @@
 """A new pull request whose base branch has got commits while the agent worked.
 
-Whole runs, because the branch has to move while the agent works;
-tests/publishing/test_base_moved.py has the other settings.
+Whole runs, in which the branch moves while the agent works; tests/publishing/test_base_moved.py has
+the same settings without an agent.
 """
 
 from collections.abc import Callable
@@ -60,12 +60,14 @@ def test_the_commit_is_put_on_top_by_setting(scenario: Moving) -> None:
     assert changed == "calc.py"
 
 
+@pytest.mark.nightly
 def test_what_came_is_merged_in_by_setting(scenario: Moving) -> None:
     assert scenario.run({"more.py": "x\n"}, RESOLVER_BASE_MOVED="merge").exit_code == 0
     first, second = scenario.parents()
     assert scenario.moved in {first, second}
 
 
+@pytest.mark.nightly
 def test_conflicts_are_left_and_reported(scenario: Moving) -> None:
     files = {"calc.py": "def add(a, b):\n    return a ^ b\n"}
     assert scenario.run(files, RESOLVER_BASE_MOVED="rebase").exit_code == 0

@@ -143,6 +143,7 @@ def test_a_run_that_died_after_its_push_finds_its_commit(scenario: PullScenario)
     assert tip[:12] in scenario.own_comments()[-1]
 
 
+@pytest.mark.nightly
 def test_a_commit_that_only_says_it_is_ours_is_not_taken_for_it(scenario: PullScenario) -> None:
     scenario.endpoint.script(HALF, finish(DONE))
     event = scenario.event()
@@ -197,6 +198,7 @@ def test_a_push_that_is_in_conflict_leads_to_a_separate_pull_request(
     assert f"[#{beside.number}]" in scenario.own_comments()[-1]
 
 
+@pytest.mark.nightly
 def test_a_rewritten_branch_is_left_alone(scenario: PullScenario) -> None:
     event = scenario.event()
     start = scenario.tip("main")
@@ -224,7 +226,12 @@ def test_a_fork_whose_author_lets_maintainers_edit_is_pushed_to(scenario: PullSc
 
 
 @pytest.mark.parametrize(
-    "why", ["not editable", "token", pytest.param("setting", marks=pytest.mark.nightly)]
+    "why",
+    [
+        "not editable",
+        pytest.param("token", marks=pytest.mark.nightly),
+        pytest.param("setting", marks=pytest.mark.nightly),
+    ],
 )
 def test_else_the_patch_is_in_the_comment(scenario: PullScenario, why: str, tmp_path: Path) -> None:
     """Whole runs, because the patch has to apply where the agent worked, and be published later."""
@@ -269,6 +276,7 @@ def applied(scenario: PullScenario, told: str, work: Path) -> str:
     return (work / "half.py").read_text()
 
 
+@pytest.mark.nightly
 def test_a_branch_of_its_own_holds_the_forks_commits_by_setting(scenario: PullScenario) -> None:
     pull = scenario.from_fork()
     before = scenario.tip(repository=FORK)
@@ -281,10 +289,11 @@ def test_a_branch_of_its_own_holds_the_forks_commits_by_setting(scenario: PullSc
     assert f"#{pull.number}" in beside.body
 
 
+@pytest.mark.nightly
 def test_the_branch_that_work_is_merged_into_gets_a_pull_request_instead_of_a_push(
     scenario: PullScenario,
 ) -> None:
-    """A whole run, because the default branch is known when the repository is cloned;
+    """A whole run, in which the default branch is known when the repository is cloned;
     tests/publishing/test_push_to_pull_request.py has the branch of the setting."""
     scenario.github.commit(UPSTREAM, "release", {"r.py": "1\n"})
     half = {"half.py": "def half(x):\n    return x // 2\n"}
@@ -369,6 +378,7 @@ def test_a_change_of_a_workflow_is_refused_there_as_anywhere(scenario: PullScena
 def test_a_rename_that_was_pushed_meanwhile_can_not_carry_a_change_into_a_workflow(
     scenario: PullScenario,
 ) -> None:
+    """A whole run, because the change is in a workflow only on the branch as it is by then."""
     scenario.github.commit(UPSTREAM, "half", {"ci.txt": LINES}, "text", "mona")
     scenario.head = scenario.tip()
     event = scenario.event()
@@ -397,6 +407,7 @@ def test_a_token_that_may_not_change_workflows_is_reported(scenario: PullScenari
     assert "workflow file" in comments[-1] and "workflows: write" in comments[-1]
 
 
+@pytest.mark.nightly
 def test_a_change_that_somebody_else_made_meanwhile_is_not_called_ours(
     scenario: PullScenario,
 ) -> None:
@@ -413,6 +424,7 @@ def test_a_change_that_somebody_else_made_meanwhile_is_not_called_ours(
     )
 
 
+@pytest.mark.nightly
 def test_a_branch_name_that_can_not_be_pushed_to_costs_no_work(scenario: PullScenario) -> None:
     name = "half\u200b"
     scenario.github.commit(UPSTREAM, name, {"half.py": "x = 1\n"}, "Add half()", "mona")

@@ -191,6 +191,7 @@ def test_a_push_after_the_request_is_not_reviewed_and_it_is_said(scenario: Revie
     assert f"It was pushed to after the request; commits after {scenario.head[:12]}" in result
 
 
+@pytest.mark.nightly
 def test_a_head_that_was_replaced_by_force_after_the_request_is_still_reviewed(
     scenario: ReviewScenario,
 ) -> None:
@@ -214,6 +215,7 @@ def test_a_head_that_was_replaced_by_force_after_the_request_is_still_reviewed(
     assert "did not accept a comment" in review.body
 
 
+@pytest.mark.nightly
 def test_where_a_forks_pushes_cannot_be_seen_a_review_is_to_name_the_commit(
     scenario: ReviewScenario,
 ) -> None:
@@ -225,6 +227,7 @@ def test_where_a_forks_pushes_cannot_be_seen_a_review_is_to_name_the_commit(
     assert "ask in a review of it" in scenario.own_comments()[0]
 
 
+@pytest.mark.nightly
 def test_a_comment_on_the_code_pins_what_its_event_names(scenario: ReviewScenario) -> None:
     said = scenario.github.add_review_comment(
         scenario.pull, "half.py", 10, "@agent review, and look at this name", "mona"
@@ -243,6 +246,7 @@ def test_a_comment_on_the_code_pins_what_its_event_names(scenario: ReviewScenari
     assert len(scenario.own_comments()) == 1 and [r.state for r in scenario.reviews] == ["APPROVED"]
 
 
+@pytest.mark.nightly
 def test_comments_outside_the_diff_and_refused_ones_are_in_the_text(
     scenario: ReviewScenario,
 ) -> None:
@@ -271,6 +275,7 @@ def test_comments_outside_the_diff_and_refused_ones_are_in_the_text(
 
 
 def test_a_question_about_a_pull_request_is_answered_at_its_head(scenario: ReviewScenario) -> None:
+    """A whole run: the story of a question about a pull request, whose answer links to its head."""
     scenario.endpoint.script(bash("sed -n 11p half.py"), finish("Because `half.py:11` does."))
     done = scenario.action(scenario.ask("@agent why does half() round down?"))
     assert done.exit_code == 0, done.stdout + done.stderr
@@ -284,6 +289,7 @@ def test_a_question_about_a_pull_request_is_answered_at_its_head(scenario: Revie
 def test_who_has_opened_a_pull_request_gets_no_review_or_work_on_it_for_that(
     scenario: ReviewScenario,
 ) -> None:
+    """A whole run, because no stage of it may begin to work."""
     assert scenario.action(scenario.ask(author="zoe")).exit_code == 5
     head = scenario.github.repository(FORK).git.tip("half")
     done = scenario.action(scenario.ask("@agent please fix the rounding", author="zoe"))
@@ -324,6 +330,7 @@ def test_the_tags_do_the_same(scenario: ReviewScenario) -> None:
 def test_the_command_line_reviews_and_publishes_only_where_it_is_wanted(
     scenario: ReviewScenario,
 ) -> None:
+    """A whole run: the story of a review from the command line, as in docs/how-to/reviews.md."""
     scenario.endpoint.script(comment(11, "This rounds down."), submit())
     target = f"{UPSTREAM}#{scenario.pull.number}"
     dry = scenario.line.call("resolve", target, "--agent", "ReviewerAgent", "--no-publish")
@@ -342,6 +349,7 @@ def test_the_command_line_reviews_and_publishes_only_where_it_is_wanted(
 
 
 def test_an_interrupted_review_continues_from_its_log(scenario: ReviewScenario) -> None:
+    """A whole run, because the second attempt has only what the first one has stored."""
     scenario.endpoint.script(comment(11, "This rounds down."), submit())
     target = f"{UPSTREAM}#{scenario.pull.number}"
     scenario.github.fail_next("POST", r"/reviews$", 403, body={"message": "Forbidden"})
@@ -360,6 +368,7 @@ def test_an_interrupted_review_continues_from_its_log(scenario: ReviewScenario) 
 def test_a_review_cut_off_by_a_limit_continues_when_asked_and_is_published_once(
     scenario: ReviewScenario,
 ) -> None:
+    """A whole run, because the later request finds the log and the commit of the earlier one."""
     scenario.endpoint.script(comment(11, "This rounds down."), bash("true"))
     first = scenario.action(scenario.ask(), **{"INPUT_MAX-ITERATIONS": "2"})
     assert (first.exit_code, scenario.reviews) == (4, [])

@@ -87,6 +87,7 @@ def scenario(
 
 
 def test_a_question_on_a_line_is_answered_there_and_nowhere_else(scenario: RoundScenario) -> None:
+    """A whole run: the story of a question on a line, which gets no final comment."""
     root = scenario.github.add_review_comment(
         scenario.pull, "half.py", 11, "@agent why does this round down?", "mona"
     )
@@ -128,6 +129,7 @@ def reviewed(scenario: RoundScenario, body: str = "@agent please address") -> li
 def test_a_review_is_one_run_and_each_conversation_is_answered_in_it(
     scenario: RoundScenario,
 ) -> None:
+    """A whole run: the story of a submitted review, whose replies name the pushed commit."""
     name, why, twice = reviewed(scenario)
     scenario.endpoint.script(
         RENAME,
@@ -164,6 +166,7 @@ def test_a_review_is_one_run_and_each_conversation_is_answered_in_it(
     assert "delete it all" not in scenario.prompt.split("asks about these conversations")[1]
 
 
+@pytest.mark.nightly
 def test_a_job_that_begins_anew_after_its_push_says_which_answers_may_be_missing(
     scenario: RoundScenario,
 ) -> None:
@@ -200,6 +203,7 @@ def test_a_comment_of_a_review_starts_the_same_run_as_the_review(scenario: Round
     assert len(scenario.own_comments()) == 1
 
 
+@pytest.mark.nightly
 def test_what_was_done_is_resolved_and_a_made_up_conversation_is_refused(
     scenario: RoundScenario,
 ) -> None:
@@ -230,6 +234,7 @@ def test_what_was_done_is_resolved_and_a_made_up_conversation_is_refused(
     assert scenario.replies(twice) == []
 
 
+@pytest.mark.nightly
 def test_where_nothing_is_changed_an_answer_claims_nothing(scenario: RoundScenario) -> None:
     name, why, twice = reviewed(scenario)
     scenario.endpoint.script(
@@ -330,6 +335,7 @@ def test_a_question_that_could_not_be_answered_is_reported_in_the_one_comment(
     assert len(scenario.own_comments()) == 1
 
 
+@pytest.mark.nightly
 def test_questions_in_several_conversations_are_each_answered_there(
     scenario: RoundScenario,
 ) -> None:

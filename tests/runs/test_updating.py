@@ -113,6 +113,7 @@ def test_conflicts_are_resolved_and_become_a_merge_commit(scenario: UpdateScenar
     assert "Resolving the conflicts also changed files that had none: half.py" in comment
 
 
+@pytest.mark.nightly
 def test_a_marker_that_is_left_stops_the_merge(scenario: UpdateScenario) -> None:
     head, _ = scenario.conflict()
     scenario.endpoint.script(bash("echo looked"), RESOLVED)
@@ -122,6 +123,7 @@ def test_a_marker_that_is_left_stops_the_merge(scenario: UpdateScenario) -> None
     assert "unresolved conflicts are left in lines.py" in scenario.own_comments()[-1]
 
 
+@pytest.mark.nightly
 def test_an_untouched_binary_conflict_is_reported(scenario: UpdateScenario) -> None:
     scenario.github.commit(UPSTREAM, "half", {"logo.bin": b"\x00ours\xff"}, "logo", "mona")
     scenario.github.commit(UPSTREAM, "main", {"logo.bin": b"\x00theirs\xfe"}, "logo of main")
@@ -133,6 +135,7 @@ def test_an_untouched_binary_conflict_is_reported(scenario: UpdateScenario) -> N
     assert "resolved them" not in comments
 
 
+@pytest.mark.nightly
 def test_what_the_agent_calls_unfinished_is_not_merged(scenario: UpdateScenario) -> None:
     head, _ = scenario.conflict()
     scenario.endpoint.script(
@@ -190,6 +193,7 @@ def test_a_conflict_in_a_workflow_may_be_ended_with_the_bases_own_file(
     assert scenario.git("show", f"half:{WORKFLOW}") == THEIRS.strip()
 
 
+@pytest.mark.nightly
 def test_a_conflict_in_a_workflow_is_ended_no_other_way(scenario: UpdateScenario) -> None:
     """A whole run, because the policy has to know how the merge was made; test_update_branch.py has
     what counts as the base's own file."""
@@ -211,6 +215,7 @@ def test_a_change_outside_the_conflicts_is_reported(scenario: UpdateScenario) ->
     )
 
 
+@pytest.mark.nightly
 def test_a_push_during_the_resolution_leads_to_a_pull_request_into_the_branch(
     scenario: UpdateScenario,
 ) -> None:
@@ -226,6 +231,7 @@ def test_a_push_during_the_resolution_leads_to_a_pull_request_into_the_branch(
     assert f"/pull/{beside.number}" in scenario.own_comments()[-1]
 
 
+@pytest.mark.nightly
 def test_a_forks_pull_request_is_brought_up_to_date_there(scenario: UpdateScenario) -> None:
     """The merge holds what was pushed to the fork after the request, too."""
     pull = scenario.from_fork()
@@ -236,6 +242,7 @@ def test_a_forks_pull_request_is_brought_up_to_date_there(scenario: UpdateScenar
     assert scenario.parents(repository=FORK) == [pushed_commit, main]
 
 
+@pytest.mark.nightly
 def test_a_fork_that_can_not_be_pushed_to_costs_no_work(scenario: UpdateScenario) -> None:
     pull = scenario.from_fork(editable=False)
     before, _ = scenario.conflict(repository=FORK)
@@ -245,6 +252,7 @@ def test_a_fork_that_can_not_be_pushed_to_costs_no_work(scenario: UpdateScenario
     assert "does not let maintainers edit" in scenario.own_comments(pull)[-1]
 
 
+@pytest.mark.nightly
 def test_an_issue_can_not_be_updated(scenario: UpdateScenario) -> None:
     done = scenario.ask("@agent /update", on=scenario.issue)
     assert done.exit_code == 5
@@ -254,6 +262,7 @@ def test_an_issue_can_not_be_updated(scenario: UpdateScenario) -> None:
 def test_a_resolved_merge_that_could_not_be_pushed_is_published_later(
     scenario: UpdateScenario,
 ) -> None:
+    """A whole run, because the later command has only what the failed run has stored."""
     head, main = scenario.conflict()
     scenario.github.fail_next("*", r"git-receive-pack", 500, times=99)
     scenario.endpoint.script(bash(BOTH), RESOLVED)
@@ -304,6 +313,7 @@ def test_an_update_that_ended_at_a_limit_continues_from_its_log(scenario: Update
     assert len(scenario.endpoint.requests) == 3
 
 
+@pytest.mark.nightly
 def test_a_fork_that_the_token_can_not_push_to_costs_no_work(scenario: UpdateScenario) -> None:
     pull = scenario.from_fork()
     before, _ = scenario.conflict(repository=FORK)
@@ -314,6 +324,7 @@ def test_a_fork_that_the_token_can_not_push_to_costs_no_work(scenario: UpdateSce
     assert "the token may not push there" in scenario.own_comments(pull)[-1]
 
 
+@pytest.mark.nightly
 def test_a_merge_that_somebody_else_made_meanwhile_is_not_reported_as_ours(
     scenario: UpdateScenario,
 ) -> None:
