@@ -1,6 +1,7 @@
 """How a run ends if its final comment is written, is not wanted, or can't be written."""
 
 from dataclasses import replace
+from errno import EDQUOT, EIO, ENOSPC
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,23 @@ import pytest
 from resolver.errors import Cause, ForgeError
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.local_forge import LocalForge
-from resolver.runs.conversation.comments import Conclusion, publish_final_comment
-from resolver.runs.stages import StageValues
-from tests.runs.plain_values import executed_values, published_values, run_request
+from resolver.models.run import Publication
+from resolver.runs.conversation.comments import (
+    Conclusion,
+    conclude,
+    failure_from_os_error,
+    publish_final_comment,
+)
+from resolver.runs.stages import ExecutedRun, OpenedLog, PublishedRun, StageValues
+from tests.github import reports
+from tests.runs.plain_values import (
+    PULL,
+    executed_values,
+    published_values,
+    run_log,
+    run_request,
+)
+from tests.trace import sample
 
 
 class RecordingForge(LocalForge):
@@ -77,3 +92,44 @@ def test_a_dry_run_and_a_silent_refusal_write_no_comment(
     refused = Conclusion(RunFailure(kind="refused", what="no"), 5, is_silent=True)
     assert publish_final_comment(values, refused, forge).url is None
     assert forge.reports == []
+
+
+@pytest.mark.parametrize(
+    "full", [".trace.md.new", ".patch.diff.new", ".outcome.json.new", ".pull_request.md.new"]
+)
+def test_a_disk_that_is_full_at_the_end_fails_the_run_and_prevents_no_other_file(
+    values: StageValues, tmp_path: Path, full: str
+) -> None:
+    log = run_log(tmp_path / "events.jsonl")
+    log.stream.add(sample.started())
+    described = PULL.model_copy(update={"body": "It works now."})
+    publication = Publication(branch="agent/12", commit="d" * 40, pull_request=described)
+    patch = reports.patch().model_copy(update={"diff": b"+fixed\n"})
+    values = values.with_value(ExecutedRun(reports.outcome(), patch))
+    values = values.with_value(OpenedLog(log)).with_value(PublishedRun(publication))
+    folder = values.request.output.folder
+    (folder / full).symlink_to("/dev/full")
+    forge = RecordingForge(tmp_path)
+    result = conclude(values, Conclusion(), forge)
+    assert result.exit_code == 1
+    assert result.failure is not None
+    assert "disk of the machine that runs Resolver is full" in result.failure.what
+    assert [report.failure for report in forge.reports] == [None], "the comment came before"
+    missing = full.removeprefix(".").removesuffix(".new")
+    expected = {"patch.diff", "pull_request.md", "trace.md", "outcome.json"} - {missing}
+    written = {path.name for path in folder.iterdir() if not path.is_symlink()}
+    assert written >= expected and missing not in written
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (OSError(ENOSPC, "No space left", "/x/y"), "Resolver is full: /x/y"),
+        (OSError(EDQUOT, "Quota exceeded"), "Resolver is full"),
+        (OSError(EIO, "Input/output error", "/x"), "failed ('Input/output error'): /x"),
+    ],
+)
+def test_an_error_of_the_machine_is_reported_as_one(error: OSError, what: str) -> None:
+    failure = failure_from_os_error(error)
+    assert failure.kind == "error" and failure.what.endswith(what)
+    assert ("free some disk space" in failure.next_step) is (error.errno != EIO)

@@ -1,0 +1,102 @@
+"""What `resolver resolve` makes of its arguments, and the command it offers to resume a run."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.cli.resolve import new_request, open_forge, resume_command
+from resolver.config.settings import load_settings
+from resolver.errors import UsageError
+from resolver.events.lifecycle import ModelReplied
+from resolver.github.local_forge import LocalForge
+from resolver.models.run import Completion, RunLimits, RunState
+from resolver.runs.conversation.comments import Conclusion, conclude
+from resolver.runs.stages import ExecutedRun, OpenedLog, RunResult
+from tests.github import reports
+from tests.parts.runs import make_checkout
+from tests.runs.plain_values import executed_values, run_log, run_request
+from tests.trace import sample
+
+SETTINGS = load_settings({}, {})
+
+
+@pytest.mark.parametrize(
+    ("target", "issue", "what", "next_step"),
+    [
+        (".", None, ". is a folder and no issue is given", "--issue FILE.md"),
+        ("nonsense", None, "'nonsense' is not an issue", "OWNER/NAME#N"),
+        (None, None, "no issue is given", "--issue FILE.md"),
+        (".", "missing.md", "there is no file missing.md", "--issue"),
+        ("elsewhere", "x.md", "elsewhere is not a folder", "git checkout"),
+    ],
+)
+def test_a_target_that_is_none_is_refused_with_what_to_give(
+    target: str | None, issue: str | None, what: str, next_step: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        new_request(target, Path(issue) if issue else None, SETTINGS)
+    assert raised.value.what == what
+    assert next_step in raised.value.next_step
+
+
+def test_work_on_a_checkout_starts_from_the_base_branch_of_the_settings(tmp_path: Path) -> None:
+    issue = tmp_path / "issue.md"
+    issue.write_text("# Fix it")
+    request = new_request(str(make_checkout(tmp_path / "calc", {"a": "b"})), issue, SETTINGS)
+    settings = load_settings({"base_branch": "old"}, {})
+    forge = open_forge(request, settings, run_request(tmp_path).host)
+    assert forge.read(request.trigger).base_branch == "old"
+
+
+def ended(folder: Path, state: RunState, **outcome: Any) -> RunResult:
+    """Return the result of a run after two replies for 0.0002 dollars each, of three at most."""
+    request = run_request(folder)
+    log = run_log(folder / "events.jsonl")
+    limits = RunLimits(max_iterations=3, max_budget=0.0003)
+    log.stream.add(sample.started().model_copy(update={"limits": limits}))
+    for _ in range(2):
+        log.stream.add(ModelReplied(completion=Completion(model="openai/scripted", cost=0.0002)))
+    reached = ExecutedRun(reports.outcome(state=state, **outcome), reports.patch())
+    values = executed_values(request).with_value(OpenedLog(log)).with_value(reached)
+    return conclude(values, Conclusion(exit_code=4), LocalForge(folder / "issue.md", "main"))
+
+
+OPTIONS = {
+    "model": "openai/scripted", "egress": ("a.example", "b.example"), "verify": False,
+    "image": None, "max_iterations": 3, "max_budget": None, "max_time": 60.0,
+}  # fmt: skip
+REPEATED = [
+    "--model", "openai/scripted", "--egress", "a.example", "--egress", "b.example", "--no-verify",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("limit", "raised"),
+    [
+        ("iterations", ["--max-iterations", "6"]),
+        ("budget", ["--max-budget", "0.0008"]),
+        ("time", ["--max-time", "7200"]),
+    ],
+)
+def test_the_command_to_resume_repeats_the_options_and_raises_the_limit_that_was_reached(
+    tmp_path: Path, limit: str, raised: list[str]
+) -> None:
+    folder = tmp_path / "with blanks"
+    result = ended(folder, RunState.LIMIT, limit=limit)
+    words = shlex.split(resume_command(result, OPTIONS))
+    begin = ["resolver", "resolve", "--resume", str(folder / "output")]
+    assert words == [*begin, *REPEATED, *raised]
+
+
+def test_a_run_that_was_stopped_is_resumed_within_the_limits_of_its_log(tmp_path: Path) -> None:
+    words = shlex.split(resume_command(ended(tmp_path, RunState.STOPPED), OPTIONS))
+    assert words == ["resolver", "resolve", "--resume", str(tmp_path / "output"), *REPEATED]
+
+
+def test_work_that_is_done_or_can_be_published_is_not_resumed(tmp_path: Path) -> None:
+    assert resume_command(ended(tmp_path / "1", RunState.FINISHED), OPTIONS) == ""
+    publishable = replace(ended(tmp_path / "2", RunState.ERROR), publishable=True)
+    assert resume_command(publishable, OPTIONS) == ""

@@ -1,0 +1,138 @@
+"""What a run reads from its clone before it starts to work."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.errors import UsageError, WorkspaceError
+from resolver.github.local_forge import LocalForge
+from resolver.runs.prepare import _clone_workspace, clone, configure
+from resolver.runs.stages import AcceptedRun, PreparedRun, RunRequest, RunTask
+from tests.github import reports
+from tests.parts.github import GitHubServer
+from tests.parts.runs import git, make_checkout
+from tests.runs.plain_values import run_request
+
+FORM = """name: Bug
+body:
+  - type: input
+    attributes: {label: Happened}
+  - type: input
+    attributes: {label: Version}
+"""
+FILLED_IN = "### Happened\n\nadd is off\n\n### Version\n\n_No response_"
+TEMPLATE = "## What\n\nDescribe it.\n"
+NOTES = "---\ndescription: Writes notes.\nmodel: openai/small\n---\nWrite notes.\n"
+
+
+@dataclass(frozen=True)
+class OwnersForge(LocalForge):
+    """A forge whose owner has a pull request template for all repositories."""
+
+    def owner_template(self) -> str:
+        return TEMPLATE
+
+
+def prepared(folder: Path, files: dict[str, str], **settings: str) -> PreparedRun:
+    """Configure a request in an issue, as it is configured on GitHub, from a local repository."""
+    checkout = make_checkout(folder / "calc", {"calc.py": "x = 1\n", **files})
+    git(checkout, "branch", "develop")
+    environment = {f"RESOLVER_{name.upper()}": value for name, value in settings.items()}
+    return configured(with_settings(run_request(folder), environment), checkout, folder)
+
+
+def with_settings(request: RunRequest, environment: dict[str, str]) -> RunRequest:
+    return replace(
+        request, load_settings=lambda repository: load_settings({}, environment, repository)
+    )
+
+
+def configured(request: RunRequest, checkout: Path, folder: Path) -> PreparedRun:
+    task = reports.task(request.trigger, source=str(checkout), base_branch="", body=FILLED_IN)
+    settings = request.load_settings({})
+    run_task = RunTask(request, task)
+    cloned = clone(run_task, settings, folder / "clone.git")
+    forge = OwnersForge(folder / "issue.md", "")
+    return configure(AcceptedRun(), run_task, cloned, forge, folder)
+
+
+def test_the_form_that_an_issue_was_written_with_is_part_of_its_task(tmp_path: Path) -> None:
+    made = prepared(tmp_path, {".github/ISSUE_TEMPLATE/bug.yml": FORM})
+    assert made.task.form is not None
+    assert made.task.form.path == ".github/ISSUE_TEMPLATE/bug.yml"
+    assert made.task.form.text == FORM.strip()
+
+
+@pytest.mark.parametrize(
+    ("files", "settings", "template"),
+    [
+        ({}, {}, TEMPLATE.strip()),
+        ({".github/pull_request_template.md": "## Own\n"}, {}, "## Own"),
+        ({}, {"agent": "ReadOnlyAgent"}, ""),
+    ],
+)
+def test_the_owners_template_is_for_a_repository_without_one_and_a_run_that_changes_something(
+    tmp_path: Path, files: dict[str, str], settings: dict[str, str], template: str
+) -> None:
+    made = prepared(tmp_path, files, **settings)
+    assert made.conventions.template.strip() == template
+
+
+def test_what_is_wrong_in_the_repositorys_files_becomes_a_warning(tmp_path: Path) -> None:
+    made = prepared(
+        tmp_path,
+        {
+            ".github/resolver.yml": "max_iterations: 7\ncommand_timeout: 60\n",
+            ".agents/agents/bad.md": "---\ndescription: x\ntools: execute_bsh\n---\nDo it.\n",
+            ".agents/skills/bad.md": "---\nname: bad\ntriggers: {x: y}\n---\nText",
+        },
+    )
+    assert made.settings.max_iterations == 7
+    old, agent, skill = made.warnings
+    assert "command_timeout is deprecated" in old
+    assert ".agents/agents/bad.md:3" in agent and ".agents/skills/bad.md:3" in skill
+
+
+def test_a_setting_that_a_repository_may_not_have_ends_the_run(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'base_url' can't be set there"):
+        prepared(tmp_path, {".github/resolver.yml": "base_url: http://evil.example\n"})
+
+
+def test_work_starts_from_the_branch_of_the_settings(tmp_path: Path) -> None:
+    made = prepared(tmp_path, {".github/resolver.yml": "base_branch: develop\n"})
+    assert (made.workspace.branch, made.task.base_branch) == ("develop", "develop")
+
+
+def test_a_missing_base_branch_ends_the_run_with_the_setting_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceError) as raised:
+        prepared(tmp_path, {".github/resolver.yml": "base_branch: nowhere\n"})
+    assert "there is no branch nowhere" in raised.value.what
+    assert "base_branch" in raised.value.what + raised.value.next_step
+
+
+def test_a_model_that_the_operator_has_not_named_is_not_the_agents(tmp_path: Path) -> None:
+    files = {".agents/agents/notes.md": NOTES}
+    [agent] = prepared(tmp_path / "1", files).agents.agents
+    assert (agent.model, agent.denied_model) == ("", "openai/small")
+    [agent] = prepared(tmp_path / "2", files, fallback_models="openai/small").agents.agents
+    assert agent.model == "openai/small"
+
+
+def test_a_resumed_run_on_another_branch_trusts_the_files_of_the_default_branch(
+    github: GitHubServer, tmp_path: Path
+) -> None:
+    """The commit that a log started from may be of any branch, whose settings do not count."""
+    github.create_repository("octo/demo", {"trusted.txt": "of main\n"})
+    base = github.commit("octo/demo", "develop", {"trusted.txt": "of develop\n"})
+    request = with_settings(run_request(tmp_path), {"GITHUB_SERVER_URL": github.server_url})
+    settings = request.load_settings({})
+    source = settings.clone_url("octo/demo")
+    task = reports.task(request.trigger, source=source, base_branch="develop")
+    workspace = _clone_workspace(
+        RunTask(request, task, base=base), settings, tmp_path / "clone.git", None
+    )
+    assert workspace.base == base
+    assert workspace.read("trusted.txt") == b"of develop\n"
+    assert workspace.read_trusted("trusted.txt") == b"of main\n"

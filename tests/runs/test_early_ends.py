@@ -1,0 +1,68 @@
+"""How a run ends that fails before its agent has worked."""
+
+from dataclasses import dataclass, replace
+from errno import ENOSPC
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.github.comments.report import Ending, Report
+from resolver.github.local_forge import LocalForge
+from resolver.models.run import Task, Trigger
+from resolver.runs.pipeline import run_pipeline
+from resolver.runs.stages import RunRequest
+from tests.runs.plain_values import run_request
+
+
+@dataclass(frozen=True)
+class RecordingForge(LocalForge):
+    """A forge that keeps its final comments. level: everybody's permission."""
+
+    level: str = "write"
+    reports: tuple[Report, ...] = ()
+
+    def permission(self, login: str) -> str:
+        assert login == "alice"
+        return self.level
+
+    def comment(self, report: Report, seconds: float | None = None) -> str:
+        assert seconds is not None
+        object.__setattr__(self, "reports", (*self.reports, report))
+        return "https://github.com/octo/demo/issues/12#issuecomment-1"
+
+
+@dataclass(frozen=True)
+class FullForge(RecordingForge):
+    """A forge during whose reading the disk of this machine becomes full."""
+
+    def read(self, trigger: Trigger) -> Task:
+        raise OSError(ENOSPC, f"No space left for {trigger.key}", "/var/clone")
+
+
+def with_refusals(folder: Path, refusals: str) -> RunRequest:
+    environment = {"RESOLVER_REFUSALS": refusals}
+    return replace(
+        run_request(folder), load_settings=lambda read: load_settings({}, environment, read)
+    )
+
+
+@pytest.mark.parametrize(("refusals", "comments"), [("comment", 1), ("silent", 0)])
+def test_a_refusal_is_a_comment_unless_it_is_to_be_silent(
+    tmp_path: Path, refusals: str, comments: int
+) -> None:
+    forge = RecordingForge(tmp_path / "issue.md", "main", level="read")
+    result = run_pipeline(with_refusals(tmp_path, refusals), forge)
+    assert result.exit_code == 5
+    assert result.failure is not None and "no write access" in result.failure.what
+    assert len(forge.reports) == comments
+
+
+def test_a_disk_that_is_full_in_the_middle_is_reported_with_what_to_do(tmp_path: Path) -> None:
+    forge = FullForge(tmp_path / "issue.md", "main")
+    result = run_pipeline(run_request(tmp_path), forge, lambda _: None)
+    assert result.exit_code == 1
+    [report] = forge.reports
+    assert report.ending is Ending.ERROR and report.failure is not None
+    assert report.failure.what.endswith("Resolver is full: /var/clone")
+    assert report.failure.next_step == "free some disk space, then ask again"

@@ -1,0 +1,91 @@
+"""The check of a model before the sandbox of its run: what ends the run, and what is logged."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import Settings, load_settings
+from resolver.errors import ModelAuthError, ModelError
+from resolver.events.lifecycle import ServiceReplied, StageCompleted
+from resolver.events.run_log import RunLog
+from resolver.runs.wiring.models import check_run_model
+from tests.parts.model_endpoint import ModelEndpoint, error, reply
+from tests.runs.plain_values import run_log
+from tests.trace import sample
+
+UNKNOWN = error(404, "no such model")
+REFUSED = error(401, "bad key")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[RunLog]:
+    with run_log(tmp_path / "events.jsonl") as opened:
+        opened.stream.add(sample.started())
+        yield opened
+
+
+def settings(endpoint: ModelEndpoint, **more: str) -> Settings:
+    environment = {
+        "LLM_MODEL": "openai/scripted",
+        "LLM_API_KEY": "sk-check",
+        "LLM_BASE_URL": endpoint.url,
+        "RESOLVER_MODEL_RETRIES": "0",
+    }
+    return load_settings({}, environment | more, {})
+
+
+def check(given: Settings, log: RunLog) -> list[str]:
+    """Check the model, and return what the log has then."""
+    check_run_model(given, "CodeActAgent", "", {}, log)
+    return [e.stage if isinstance(e, StageCompleted) else e.kind for e in log.state.events]
+
+
+def test_a_listed_model_is_logged_as_confirmed(model_endpoint: ModelEndpoint, log: RunLog) -> None:
+    model_endpoint.models = ["scripted"]
+    assert check(settings(model_endpoint), log) == ["run_started", "model"]
+    assert model_endpoint.requests == []
+
+
+def test_the_reply_to_the_check_is_logged_with_its_cost(
+    model_endpoint: ModelEndpoint, log: RunLog
+) -> None:
+    model_endpoint.models = ["another"]
+    model_endpoint.script(reply("ready"))
+    prices = "{input_cost_per_token: 0.000001, output_cost_per_token: 0.000001}"
+    given = settings(model_endpoint, RESOLVER_MODEL_OPTIONS=prices)
+    assert check(given, log) == ["run_started", "service_replied", "model"]
+    [replied] = [e for e in log.state.events if isinstance(e, ServiceReplied)]
+    assert replied.service == "check"
+    assert log.state.cost == replied.completion.cost == pytest.approx(0.00011)
+    assert log.state.iterations == 0
+
+
+def test_an_unknown_model_ends_a_run_that_has_no_other(
+    model_endpoint: ModelEndpoint, log: RunLog
+) -> None:
+    model_endpoint.models = ["another"]
+    model_endpoint.script(UNKNOWN)
+    with pytest.raises(ModelError, match="the model is not known there"):
+        check(settings(model_endpoint), log)
+
+
+def test_a_fallback_stands_in_for_an_unknown_model_but_not_for_a_refused_key(
+    model_endpoint: ModelEndpoint, log: RunLog
+) -> None:
+    given = settings(model_endpoint, RESOLVER_FALLBACK_MODELS="openai/spare")
+    model_endpoint.models = ["spare"]
+    model_endpoint.script(UNKNOWN)
+    assert check(given, log) == ["run_started"]
+    model_endpoint.listing = REFUSED
+    model_endpoint.script(REFUSED)
+    with pytest.raises(ModelAuthError):
+        check(given, log)
+
+
+@pytest.mark.parametrize("model", ["scripted:replies.yml", "replay:events.jsonl"])
+def test_a_script_and_a_recording_need_no_check(
+    model_endpoint: ModelEndpoint, log: RunLog, model: str
+) -> None:
+    assert check(settings(model_endpoint, LLM_MODEL=model), log) == ["run_started"]
+    assert (model_endpoint.listings, model_endpoint.requests) == ([], [])

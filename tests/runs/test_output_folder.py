@@ -1,0 +1,53 @@
+"""Where a run writes its files, and what becomes of those of an earlier run."""
+
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.errors import UsageError
+from resolver.runs.common import default_output, require_model
+from resolver.runs.output import Output
+
+
+def test_an_earlier_run_is_kept_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    for text in ("first", "second", "third"):
+        output = Output(tmp_path)
+        output.write_issue(text)
+        output.write_patch(text.encode())
+        output.close()
+    assert (tmp_path / "patch.diff").read_text() == "third"
+    for number, text in ((1, "first"), (2, "second")):
+        assert (tmp_path / f"earlier-{number}" / "patch.diff").read_text() == text
+
+
+def test_a_resumed_run_keeps_its_files_where_they_are(tmp_path: Path) -> None:
+    output = Output(tmp_path)
+    output.write_patch(b"first")
+    output.close()
+    Output(tmp_path, resume=True).close()
+    assert [path.name for path in tmp_path.iterdir()] == ["patch.diff"]
+
+
+def test_files_of_others_stay_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    Output(tmp_path).close()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "folder"),
+    [
+        ({"HOME": "/home/ada"}, "/home/ada/.local/state/resolver/run-1"),
+        ({"HOME": "/home/ada", "XDG_STATE_HOME": "/state"}, "/state/resolver/run-1"),
+    ],
+)
+def test_output_goes_to_the_persons_state_folder(environment: dict[str, str], folder: str) -> None:
+    assert default_output(environment, "run-1") == Path(folder)
+
+
+def test_a_run_without_a_model_is_refused_with_the_variable_to_set() -> None:
+    with pytest.raises(UsageError) as raised:
+        require_model(load_settings({}, {}))
+    assert "no model is set" in raised.value.what and "LLM_MODEL" in raised.value.next_step
+    require_model(load_settings({}, {"LLM_MODEL": "openai/gpt-4o"}))
