@@ -3,14 +3,21 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from resolver.config.settings import Settings
-from resolver.errors import ForgeError, PolicyViolation
+from resolver.config.settings import Settings, load_settings
+from resolver.errors import ForgeError, PolicyViolation, PushRefused
 from resolver.git.workspace import Workspace
 from resolver.github.local_forge import LocalForge
-from resolver.publishing.branches import MAX_ATTEMPTS, AppliedChange, advance_branch
+from resolver.models.repository import PublishedCommit
+from resolver.publishing.branches import (
+    MAX_ATTEMPTS,
+    AppliedChange,
+    advance_branch,
+    push_signed_commits,
+)
 from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedCommit
 from tests.git.scenario import commit_all, make_repository, plain_git, write
 from tests.publishing.test_commit_builder import publish_request
@@ -154,3 +161,46 @@ def test_attempts_on_a_branch_that_never_rests_are_limited(moving: Moving) -> No
     with pytest.raises(ForgeError, match="received new pushes again and again"):
         advanced(moving, [moving.start], lambda commit, tip: pushes.append(commit))
     assert len(pushes) == MAX_ATTEMPTS
+
+
+@dataclass(frozen=True)
+class RefusedSigner:
+    """Signs nothing, for a reason of GitHub. If there is none, an account that can't sign."""
+
+    message: str = ""
+
+    def put(self, *_: object) -> PublishedCommit:
+        if self.message:
+            raise ForgeError(self.message, "try again")
+        return PublishedCommit(id="c" * 40, signed=False)
+
+
+@dataclass(frozen=True)
+class SigningForge(LocalForge):
+    own_signer: RefusedSigner = RefusedSigner()
+
+    def signer(self) -> Any:
+        return self.own_signer
+
+
+def sign(moving: Moving, message: str = "") -> PushedCommit | None:
+    forge = SigningForge(Path("issue.md"), "main", own_signer=RefusedSigner(message))
+    settings = load_settings({"signed_commits": True}, {})
+    builder = replace(moving.with_settings(settings), forge=forge)
+    commit = builder.commit(moving.change.tree, moving.start)
+    return push_signed_commits(builder, commit, "agent/1", "")
+
+
+def test_a_rule_against_signed_commits_refuses_them_as_it_would_a_push(moving: Moving) -> None:
+    with pytest.raises(PushRefused) as raised:
+        sign(moving, "Repository rule violations found: Cannot create ref.")
+    assert raised.value.why == "a rule of the repository forbids it"
+    assert "Rulesets" in raised.value.next_step
+    with pytest.raises(ForgeError, match="out of order"):
+        sign(moving, "out of order")
+
+
+def test_commits_that_the_account_can_not_sign_are_published_with_a_notice(moving: Moving) -> None:
+    pushed = sign(moving)
+    assert pushed is not None
+    assert "did not sign them" in " ".join(pushed.notices)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from resolver.errors import ForgeError
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
 from resolver.github.local_forge import LocalForge
@@ -57,3 +58,20 @@ def test_work_in_a_separate_pull_request_leaves_the_text_of_the_first(tmp_path: 
 def test_where_nothing_was_pushed_no_pull_request_changes(tmp_path: Path) -> None:
     pushed = PushedChange(Publication(branch="half", how="unchanged"), proposed_base="main")
     assert requests_after(tmp_path, pushed) == []
+
+
+class RefusingForge(LocalForge):
+    """A forge on which no pull request may be opened."""
+
+    def open_pull_request(self, report: Report, branch: str, is_new: bool = False) -> PullRequest:
+        raise ForgeError(f"{branch} may not be proposed", "allow it")
+
+
+def test_a_branch_that_was_pushed_is_known_if_its_pull_request_is_refused(tmp_path: Path) -> None:
+    pushed = PushedChange(Publication(branch="agent/12"), proposed_base="main")
+    workspace = Workspace(tmp_path, str(tmp_path), "a" * 40, "main")
+    forge = RefusingForge(tmp_path / "issue.md", "main")
+    steps = propose(CommitBuilder(publish_request(), forge, workspace), pushed, 0.0)
+    assert next(steps).publication.branch == "agent/12"
+    with pytest.raises(ForgeError, match="agent/12 may not be proposed"):
+        next(steps)

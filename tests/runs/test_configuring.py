@@ -13,7 +13,8 @@ from resolver.runs.stages import AcceptedRun, PreparedRun, RunRequest, RunTask
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.parts.runs import git, make_checkout
-from tests.runs.plain_values import run_request
+from tests.runs.plain_values import run_log, run_request
+from tests.trace import sample
 
 FORM = """name: Bug
 body:
@@ -136,3 +137,20 @@ def test_a_resumed_run_on_another_branch_trusts_the_files_of_the_default_branch(
     assert workspace.base == base
     assert workspace.read("trusted.txt") == b"of develop\n"
     assert workspace.read_trusted("trusted.txt") == b"of main\n"
+
+
+def test_a_resumed_run_has_the_agent_of_its_log_and_not_that_of_the_settings(
+    tmp_path: Path,
+) -> None:
+    counter = "---\ndescription: Counts.\nread_only: true\n---\nCount.\n"
+    checkout = make_checkout(tmp_path / "calc", {".agents/agents/counter.md": counter})
+    request = with_settings(run_request(tmp_path), {"RESOLVER_AGENT": "CodeActAgent"})
+    task = reports.task(request.trigger, source=str(checkout), base_branch="")
+    started = sample.started().model_copy(update={"agent": "counter", "task": task})
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(started)
+        run_task = RunTask(request, task, log=log)
+        cloned = clone(run_task, request.load_settings({}), tmp_path / "clone.git")
+        forge = OwnersForge(tmp_path / "issue.md", "")
+        made = configure(AcceptedRun(), run_task, cloned, forge, tmp_path)
+    assert made.settings.agent == "counter"

@@ -45,6 +45,29 @@ def test_skills_of_the_owner_are_read_if_the_setting_is_on_and_the_run_may_read_
         assert not [made for made in github.requests if "octo/.github" in made.path]
 
 
+def test_skills_of_the_owners_two_repositories_are_named_by_them_and_the_nearest_wins(
+    github: GitHubServer, tmp_path: Path
+) -> None:
+    own = {".agents/skills/adding.md": "---\ntriggers: [subtracts]\n---\nOWN-WORD"}
+    shared = {**SKILL, ".agents/skills/adding.md": "---\ntriggers: [subtracts]\n---\nSHARED-WORD"}
+    sums = {"skills/sums/SKILL.md": "---\nname: sums\ntriggers: [subtracts]\n---\nSUMS-WORD"}
+    github.create_repository("octo/calc", own)
+    github.create_repository("octo/.github", {**shared, "AGENTS.md": "SHARED-INSTRUCTIONS"})
+    github.create_repository("octo/.agents", sums)
+    settings = load_settings({}, {"GITHUB_SERVER_URL": github.server_url}, {})
+    workspace = Workspace.clone(settings.clone_url("octo/calc"), tmp_path / "clone")
+    library = read_knowledge(
+        workspace, settings, on("octo/calc"), RunHost({}, tmp_path), None, tmp_path, lambda: True
+    ).library
+    found = {name: library.skill(name) for name in ("house", "sums", "adding")}
+    assert {name: skill and (skill.body, skill.source) for name, skill in found.items()} == {
+        "house": ("HOUSE-WORD", "octo/.github: .agents/skills/house.md"),
+        "sums": ("SUMS-WORD", "octo/.agents: skills/sums/SKILL.md"),
+        "adding": ("OWN-WORD", ".agents/skills/adding.md"),
+    }
+    assert library.always == ()
+
+
 @pytest.mark.parametrize("commits", [(), ("c" * 40, "b" * 40)])
 def test_a_history_with_merges_is_left_for_git_to_ask(
     tmp_path: Path, commits: tuple[str, ...]
