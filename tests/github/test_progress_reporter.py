@@ -179,9 +179,11 @@ def test_a_deleted_comment_ends_the_progress_updates() -> None:
     reporter = telling(board)
     reporter.start()
     until(lambda: board.written)
+    [writer] = [t for t in threading.enumerate() if t.ident in board.threads]
     reporter.show(iterations=1)
     until(lambda: board.write_count == 2)
     reporter.show(iterations=2)
+    until(lambda: not writer.is_alive())  # nothing is left that could write again
     reporter.close()
     assert board.write_count == 2 and reporter.comment_id is None
 

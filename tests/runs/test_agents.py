@@ -166,6 +166,7 @@ KINDS = (
 )  # fmt: skip
 
 
+@pytest.mark.nightly
 @pytest.mark.chromium
 def test_the_main_agent_hands_work_to_each_kind_of_agent(
     chromium_program: str, command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
@@ -209,6 +210,7 @@ def test_an_agents_model_is_asked_where_the_operator_has_named_it(scenario: Scen
     assert done.outcome["model"] == "openai/small"
 
 
+@pytest.mark.nightly
 def test_an_interrupted_run_of_such_an_agent_continues_with_it(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ LOOK = tool_call("browser", {"code": "goto('http://127.0.0.1:8137/')"})
 def test_a_bug_seen_in_the_browser_is_fixed(
     chromium_program: str, command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
+    """A whole run: the story of an agent with a browser, from a page to the trace's picture."""
     checkout = make_checkout(tmp_path / "counter", {"index.html": PAGE})
     model_endpoint.script(
         bash(SERVE),
@@ -54,12 +55,13 @@ def test_a_bug_seen_in_the_browser_is_fixed(
     assert "profile" not in git(checkout, "ls-tree", "-r", "--name-only", done.outcome["branch"])
 
 
+@pytest.mark.nightly
 @pytest.mark.chromium
 @pytest.mark.parametrize(
     ("agent", "model", "pictures"),
     [
         ("VisualBrowsingAgent", "openai/gpt-4o", True),
-        pytest.param("VisualBrowsingAgent", "openai/scripted", False, marks=pytest.mark.nightly),
+        ("VisualBrowsingAgent", "openai/scripted", False),
     ],
 )
 def test_a_browsing_agent_sees_the_page_as_its_model_can(

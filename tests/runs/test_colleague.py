@@ -46,6 +46,8 @@ def scenario(
 
 
 def test_the_pull_request_follows_the_house_rules(scenario: Scenario) -> None:
+    """A whole run: the story of a house's rules, which the clone, the agent, the commit and GitHub
+    each have a part of."""
     github, repository = scenario.github, scenario.repository
     develop = github.commit(REPOSITORY, "develop", {"only-here.txt": "1\n"}, "chore: begin")
     files = {
@@ -92,6 +94,7 @@ def test_without_verification_it_is_a_draft_that_nobody_is_asked_about(scenario:
     assert "**Not verified:** verification is disabled in the settings" in pull.body
 
 
+@pytest.mark.nightly
 def test_a_rule_that_forbids_signed_commits_is_reported_and_they_can_be_published_later(
     scenario: Scenario,
 ) -> None:
@@ -111,6 +114,7 @@ def test_a_rule_that_forbids_signed_commits_is_reported_and_they_can_be_publishe
     assert "did not sign them" in comments, "a person's token"
 
 
+@pytest.mark.nightly
 def test_a_missing_base_branch_is_reported(scenario: Scenario) -> None:
     settings = {".github/resolver.yml": "base_branch: nowhere\n"}
     scenario.github.commit(REPOSITORY, "main", settings, "chore: set")
@@ -120,6 +124,7 @@ def test_a_missing_base_branch_is_reported(scenario: Scenario) -> None:
     assert "there is no branch nowhere" in comment and "base_branch" in comment
 
 
+@pytest.mark.nightly
 def test_continuing_reads_the_settings_of_the_default_branch_only(
     scenario: Scenario,
 ) -> None:

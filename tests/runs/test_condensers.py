@@ -51,12 +51,13 @@ def _issue(folder: Path) -> Path:
     return file
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "condenser",
     [
-        pytest.param("importance(keep_last=2)", marks=pytest.mark.nightly),
-        pytest.param("structured(keep_last=2)", marks=pytest.mark.nightly),
-        pytest.param("attention(keep_last=2)", marks=pytest.mark.nightly),
+        "importance(keep_last=2)",
+        "structured(keep_last=2)",
+        "attention(keep_last=2)",
         "masking(keep_last=6,at_once=3),window(keep_last=2)",
     ],
 )

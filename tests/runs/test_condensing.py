@@ -146,6 +146,8 @@ def test_a_condensed_run_resumes_exactly_around_each_condensation(
 def test_a_condensed_run_replays_exactly_without_its_settings(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
+    """A whole run and its replay, because the condensed conversation has to follow from the log
+    alone."""
     model_endpoint.answer_with(work)
     recorded = condensed(command_line, checkout)
     assert recorded.exit_code == 0, recorded.stderr
@@ -165,6 +167,7 @@ def test_a_condensed_run_replays_exactly_without_its_settings(
     ]
 
 
+@pytest.mark.nightly
 def test_a_condensers_model_that_fails_costs_the_run_nothing_but_its_notes(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -185,6 +188,7 @@ def test_a_condensers_model_that_fails_costs_the_run_nothing_but_its_notes(
     ]
 
 
+@pytest.mark.nightly
 def test_a_context_that_is_full_is_condensed_and_replays(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:

@@ -91,17 +91,11 @@ def test_a_provider_that_is_down_again_when_the_run_continues_is_reported_again(
 CHECK = bash("python3 -c 'import calc; print(calc.add(2, 2))'")
 DECLINED = [
     ("cannot_reproduce", "rejected", "could not reproduce", "exact steps", "tools"),
-    pytest.param(
-        "needs_answer",
-        "waiting",
-        "a question",
-        "with your answer",
-        "tags",
-        marks=pytest.mark.nightly,
-    ),
+    ("needs_answer", "waiting", "a question", "with your answer", "tags"),
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("reason", "marked", "says", "what_next", "dialect"), DECLINED)
 def test_each_reason_to_change_nothing_has_its_own_comment(
     scenario: Scenario, reason: str, marked: str, says: str, what_next: str, dialect: str
@@ -185,6 +179,8 @@ def test_a_wrong_input_is_not_reported_to_a_person_who_may_not_ask(scenario: Sce
 
 
 def test_a_wrong_settings_file_is_reported_in_the_conversation(scenario: Scenario) -> None:
+    """A whole run of the Action, because it fails between the clone and the sandbox, and each place
+    that a person looks at has to say so."""
     bad = {".github/resolver.yml": "max_iterations: [\n"}
     scenario.github.commit(REPOSITORY, "main", bad, "x")
     done, body = asked(scenario)
@@ -243,6 +239,7 @@ def test_a_refused_model_key_is_reported_without_the_key(scenario: Scenario) -> 
     assert leaks(data, (MODEL_KEY, scenario.token)) == []
 
 
+@pytest.mark.nightly
 def test_a_repository_where_actions_may_not_open_pull_requests_gets_the_place_to_allow_it(
     scenario: Scenario,
 ) -> None:
@@ -315,10 +312,11 @@ def test_the_repository_sets_what_the_workflow_leaves_out(
     assert (scenario.outputs()["state"], scenario.outputs()["iterations"]) == ("limit", "1")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "full",
     [
-        pytest.param([".trace.md.new"], marks=pytest.mark.nightly),
+        [".trace.md.new"],
         [".outcome.json.new", ".patch.diff.new", ".trace.md.new"],
     ],
 )
@@ -348,6 +346,7 @@ def test_a_disk_that_is_full_at_the_end_is_reported_without_a_traceback(
         assert "disk" in done.outcome["reason"]
 
 
+@pytest.mark.nightly
 def test_a_disk_that_is_full_in_the_middle_is_reported(scenario: Scenario) -> None:
     """A whole run, because the disk has to be full between two stages."""
     folder = scenario.line.folder / "workspace-1" / "resolver-output"

@@ -99,6 +99,7 @@ def imported_by_a_run(folder: Path, where: str) -> dict[str, set[str]]:
 def test_what_follows_the_work_is_imported_after_the_first_request_and_pygithub_never(
     tmp_path: Path,
 ) -> None:
+    """A whole run in a process of its own, because a module is imported once by each process."""
     found = imported_by_a_run(tmp_path, "command line")
     assert "resolver.controller.controller" in found["before"]
     assert found["before"] & LATER == set()
@@ -107,6 +108,7 @@ def test_what_follows_the_work_is_imported_after_the_first_request_and_pygithub_
 
 
 def test_a_run_on_a_server_imports_nothing_before_its_first_request(tmp_path: Path) -> None:
+    """A whole run in a process of its own, because a module is imported once by each process."""
     found = imported_by_a_run(tmp_path, "server")
     assert found["start"] >= LATER | ONLY_ON_GITHUB | {"docker"}
     # Python imports a codec when a text is first read in it.

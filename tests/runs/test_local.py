@@ -66,6 +66,7 @@ def resume_command_in(done: Ended) -> list[str]:
 def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
+    """A whole run, in a process of its own: the story of the command line on a checkout."""
     model_endpoint.script(bash("cat calc.py"), FIX, finish("Make add add\n\nIt subtracted."))
     done = command_line.resolve(checkout, issue="# add() subtracts\n\n2 + 2 gives 0.")
     assert done.exit_code == 0, done.stderr
@@ -88,6 +89,7 @@ def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(
 def test_the_patch_applies_to_the_base_and_gives_the_tree(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:
+    """A whole run, because the sandbox's tree, the patch and the commit have to agree."""
     cache = "mkdir __pycache__; printf '\\0' > __pycache__/calc.cpython-311.pyc"
     more = f"printf '\\0\\1\\2' > blob.bin; rm README.md; {cache}"
     model_endpoint.script(FIX, bash(more), finish())
@@ -104,6 +106,7 @@ def test_the_patch_applies_to_the_base_and_gives_the_tree(
 def test_working_tree_index_hooks_and_config_are_left_alone(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:
+    """A whole run, because none of its stages may write to a person's checkout or run its hooks."""
     marker = tmp_path / "hook-ran"
     for hook in ("post-checkout", "pre-commit", "post-commit", "reference-transaction"):
         path = checkout / ".git" / "hooks" / hook
@@ -216,6 +219,7 @@ def test_finishing_without_a_change_is_exit_code_3(
 def test_a_limit_is_exit_code_4_and_the_patch_is_kept(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
+    """Whole runs, because the command that the first one offers has to complete its work."""
     model_endpoint.script(FIX, bash("echo one"), bash("echo two"))
     done = command_line.call_resolve(checkout, "--max-iterations", "3")
     assert done.exit_code == 4
@@ -228,6 +232,7 @@ def test_a_limit_is_exit_code_4_and_the_patch_is_kept(
     assert command_line.call(*command[1:]).exit_code == 0
 
 
+@pytest.mark.nightly
 def test_the_command_to_resume_repeats_the_options_and_raises_the_limit_that_was_reached(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:
@@ -300,6 +305,7 @@ def test_a_missing_model_is_said_before_anything_is_done(
     assert not done.output.exists()
 
 
+@pytest.mark.nightly
 def test_an_earlier_output_is_kept_in_a_folder_of_its_own(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:
@@ -317,6 +323,7 @@ def test_an_earlier_output_is_kept_in_a_folder_of_its_own(
     assert branches == ["agent/fix-it", "agent/fix-it-2"]
 
 
+@pytest.mark.nightly
 def test_output_goes_to_the_persons_state_folder_unless_told_otherwise(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:

@@ -78,6 +78,7 @@ CALLS = (
 def test_tools_of_both_sides_are_called_and_a_long_result_is_kept_in_the_sandbox(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
+    """A whole run: the story of MCP servers, those of the host and of the sandbox."""
     operator(command_line)
     *calls, fix, end = CALLS
     read = "find /tmp ${TMPDIR:-/tmp} -name mcp-0001.txt -exec sed -n 4500p {} +"
@@ -109,6 +110,7 @@ def test_tools_of_both_sides_are_called_with_a_sandbox_elsewhere(
     local_sandbox_server: SandboxServer,
     tmp_path: Path,
 ) -> None:
+    """A whole run, because the bytes of a server in the sandbox pass through the remote service."""
     operator(command_line)
     command_line.environment |= {
         "RESOLVER_REMOTE": local_sandbox_server.url,
@@ -151,6 +153,7 @@ def test_a_repository_can_narrow_and_leave_out_servers_of_the_operator(
     assert [n for n in offered(model_endpoint) if "__" in n] == []
 
 
+@pytest.mark.nightly
 def test_a_server_that_does_not_start_is_reported_and_the_run_continues(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -165,6 +168,7 @@ def test_a_server_that_does_not_start_is_reported_and_the_run_continues(
     assert "no licence found" in (done.output / "pull_request.md").read_text() + done.stderr
 
 
+@pytest.mark.nightly
 def test_a_replayed_run_calls_nothing_and_gets_the_recorded_answers(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -186,6 +190,7 @@ def test_a_replayed_run_calls_nothing_and_gets_the_recorded_answers(
     assert not [e for e in again.events if e.kind == "replay_diverged"]
 
 
+@pytest.mark.nightly
 def test_a_lost_server_is_an_observation_and_a_warning(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -235,6 +240,7 @@ def test_a_run_that_was_killed_in_a_call_does_not_repeat_it(
 def test_a_stopped_run_does_not_wait_for_a_call(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
+    """A whole run in a process of its own, because a signal has to end a call that hangs."""
     calls = tmp_path / "calls"
     operator(command_line, mode="hang", timeout=300, variables={"CALLS": str(calls)})
     model_endpoint.script(tool_call("docs__add", {"a": 1, "b": 1}), finish())

@@ -23,6 +23,7 @@ def checkout(tmp_path: Path) -> Path:
     return make_checkout(tmp_path / "calc", FILES)
 
 
+@pytest.mark.nightly
 def test_a_run_whose_model_fails_in_the_middle_continues_with_another(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_script_in_a_file_is_a_model(command_line: CommandLine, checkout: Path
     assert str(command_line.folder).encode() not in (done.output / "outcome.json").read_bytes()
 
 
+@pytest.mark.nightly
 def test_a_busy_endpoint_is_waited_for_and_the_log_says_so(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -134,6 +136,7 @@ def test_a_key_that_is_not_accepted_ends_the_run_at_once_with_its_variable(
 def test_a_key_that_is_not_accepted_ends_the_run_before_sandbox_and_setup(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:
+    """A run that ends early: the order of its stages keeps a wrong key from a set-up."""
     model_endpoint.listing = error(401, f"bad key {MODEL_KEY}")
     model_endpoint.script(error(401, f"bad key {MODEL_KEY}"))
     was_set_up = tmp_path / "was-set-up"
@@ -146,6 +149,7 @@ def test_a_key_that_is_not_accepted_ends_the_run_before_sandbox_and_setup(
     assert MODEL_KEY.encode() not in done.everything
 
 
+@pytest.mark.nightly
 def test_the_model_is_checked_before_the_sandbox_and_what_that_costs_is_counted(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -161,6 +165,7 @@ def test_the_model_is_checked_before_the_sandbox_and_what_that_costs_is_counted(
     assert done.outcome["cost"] == pytest.approx(0.00022)
 
 
+@pytest.mark.nightly
 def test_a_model_that_is_listed_is_confirmed_without_a_call(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -172,6 +177,7 @@ def test_a_model_that_is_listed_is_confirmed_without_a_call(
     assert (len(model_endpoint.listings), len(model_endpoint.requests)) == (1, 1)
 
 
+@pytest.mark.nightly
 def test_a_fallback_stands_in_for_a_model_that_is_not_known_but_not_for_a_wrong_key(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
@@ -188,6 +194,7 @@ def test_a_fallback_stands_in_for_a_model_that_is_not_known_but_not_for_a_wrong_
     assert [event.kind for event in refused.events] == ["run_started"]
 
 
+@pytest.mark.nightly
 def test_a_delegate_asks_its_own_model_and_the_costs_are_distinguished(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:

@@ -126,6 +126,7 @@ def edits(scenario: Scenario) -> int:
 def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
     scenario: Scenario,
 ) -> None:
+    """A whole run: the story of the progress comment, which another thread edits meanwhile."""
     seen = Seen(scenario)
     plan = tool_call("plan", {"items": [{"title": "Find @mona's bug", "status": "doing"}]})
     scenario.endpoint.answer_with(
@@ -166,6 +167,7 @@ def test_without_the_setting_there_is_one_comment_at_the_end(scenario: Scenario)
     assert (done.exit_code, seen, len(scenario.bot_comments())) == (0, [], 1)
 
 
+@pytest.mark.nightly
 def test_a_comment_that_a_person_deletes_is_made_anew_once_at_the_end(scenario: Scenario) -> None:
     deleted: list[int] = []
 
@@ -196,6 +198,7 @@ def test_a_comment_that_a_person_deletes_is_made_anew_once_at_the_end(scenario: 
 
 
 def test_a_run_ended_by_a_signal_says_so_in_the_same_comment(scenario: Scenario) -> None:
+    """A whole run in a process of its own, because it is ended by a signal."""
     scenario.endpoint.script(bash("sleep 600"))
     begun = Begun(scenario, scenario.github.event_issue_comment(scenario.mention()))
     until(lambda: at_work(scenario))
@@ -285,6 +288,7 @@ def test_a_check_whose_run_was_killed_before_its_issue_was_there_gets_none(
 
 
 def test_a_step_after_a_killed_sweep_says_which_run_died(scenario: Scenario) -> None:
+    """Whole runs, because the closing step has to find the issue that a killed sweep worked on."""
     scenario.github.add_label(scenario.issue, "agent", "mona")
     scenario.github.advance(5)
     scenario.endpoint.script(bash("sleep 600"))
@@ -295,6 +299,7 @@ def test_a_step_after_a_killed_sweep_says_which_run_died(scenario: Scenario) -> 
 
 
 def test_the_next_request_closes_what_a_lost_job_has_left(scenario: Scenario) -> None:
+    """Whole runs, because the second finds the comment that the first left when it was killed."""
     killed(scenario)  # GitHub knows of no such job
     scenario.endpoint.script(FIX, finish(SUMMARY))
     done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))

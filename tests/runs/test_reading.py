@@ -44,6 +44,8 @@ def resolve(scenario: Scenario, *answers: Answer) -> Ended:
 
 
 def test_a_picture_and_another_issue_reach_the_model_and_are_replayed(shown: Scenario) -> None:
+    """A whole run and its replay, because a picture is fetched from GitHub, shown to the model and
+    kept in the log."""
     done = resolve(shown, FIX, finish(SUMMARY))
     assert done.exit_code == 0, done.stderr
     task = asked(shown)[0][1]["content"]
@@ -86,6 +88,7 @@ def test_a_resumed_run_sends_the_same_picture(shown: Scenario) -> None:
     assert asked(shown)[-2][: len(before)] == before
 
 
+@pytest.mark.nightly
 def test_the_form_of_an_issue_reaches_the_model_as_the_default_branch_has_it(
     scenario: Scenario,
 ) -> None:
@@ -107,6 +110,7 @@ def test_the_form_of_an_issue_reaches_the_model_as_the_default_branch_has_it(
     assert form_kept is not None and form_kept.text == form.strip()
 
 
+@pytest.mark.nightly
 def test_the_owners_template_reaches_the_model_and_its_text_the_pull_request(
     scenario: Scenario,
 ) -> None:

@@ -46,6 +46,7 @@ def test_the_same_repository_gives_the_same_tree_without_a_model(
 def test_another_repository_is_reported_and_not_hidden(
     command_line: CommandLine, recorded: Ended, tmp_path: Path
 ) -> None:
+    """Whole runs, because the second executes what the first did, where the results differ."""
     other = make_checkout(tmp_path / "other", {"calc.py": "def add(a, b):\n    return 0\n"})
     done = replay(command_line, recorded, other)
     assert done.exit_code == 3

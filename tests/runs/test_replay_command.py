@@ -35,6 +35,7 @@ def recorded(command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path:
 def test_a_log_replays_without_a_model_elsewhere(
     command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
 ) -> None:
+    """A whole run and its replay, because the second sandbox has to give the same results."""
     asked = len(model_endpoint.requests)
     moved = tmp_path / "moved"
     (tmp_path / "calc").rename(moved)
@@ -51,6 +52,7 @@ def test_a_log_replays_without_a_model_elsewhere(
     assert recorded.everything == before
 
 
+@pytest.mark.nightly
 def test_the_first_difference_is_named(command_line: CommandLine, recorded: Ended) -> None:
     log = recorded.output / "events.jsonl"
     log.write_text(log.read_text().replace("return a - b", "return a * b", 1))
@@ -67,6 +69,7 @@ def test_the_first_difference_is_named(command_line: CommandLine, recorded: Ende
 def test_a_fork_continues_live_from_a_step(
     command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
 ) -> None:
+    """A whole run and its fork, because the fork's sandbox is rebuilt up to a step of the run."""
     second = [e.id for e in recorded.events if isinstance(e, ModelReplied)][1]
     model_endpoint.script(bash("sed -i 's/a - b/b + a/' calc.py"), finish("Turn it around"))
     asked = len(model_endpoint.requests)
@@ -90,6 +93,7 @@ def test_a_fork_continues_live_from_a_step(
 def test_a_fork_from_the_end_continues_after_finish_and_can_be_published(
     command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
 ) -> None:
+    """A whole run and its fork, because a run that is over has to work again and be published."""
     model_endpoint.script(bash("echo more > more.txt"), finish("Say more"))
     last = str(len(recorded.events) - 1)
     options = ("--publish", "--output", tmp_path / "fork")

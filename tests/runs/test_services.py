@@ -6,11 +6,26 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import Settings, load_settings
-from resolver.errors import ModelAuthError, ReplayExhausted, UsageError
-from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
+from resolver.errors import (
+    ContextWindowExceeded,
+    ModelAuthError,
+    ModelError,
+    ReplayExhausted,
+    UsageError,
+)
+from resolver.events.actions import CondensationRequest
+from resolver.events.base import Source
+from resolver.events.lifecycle import (
+    ModelReplied,
+    ModelRetried,
+    ModelSwitched,
+    ServiceReplied,
+    Warned,
+)
 from resolver.events.state import State
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream, utc_now
+from resolver.models.run import Completion
 from resolver.runs.wiring.models import ModelOpener, open_models, service_config
 from resolver.security.redaction import Redactor
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
@@ -314,3 +329,19 @@ def test_recorded_replies_are_given_back_by_service_and_in_order(
         models["agent"].complete(HELLO)
     with pytest.raises(ReplayExhausted):
         again.open_model(again.stream, "judge").complete(HELLO)
+
+
+def test_recorded_failures_of_a_model_happen_again_at_their_place() -> None:
+    """Those that a run survives: a conversation that does not fit, a condenser without notes."""
+    recording: list[Any] = [
+        CondensationRequest(source=Source.AGENT),
+        Warned(about="condenser", message="out of order"),
+        ModelReplied(completion=Completion(model="m", text="shorter now")),
+    ]
+    again = Scenario(settings(LLM_MODEL="replay:log"), recording)
+    agent = again.open_model(again.stream, "agent")
+    with pytest.raises(ContextWindowExceeded):
+        agent.complete(HELLO)
+    assert agent.complete(HELLO).text == "shorter now"
+    with pytest.raises(ModelError, match="out of order"):
+        again.open_model(again.stream, "condenser").complete(HELLO)

@@ -102,6 +102,7 @@ def test_instructions_and_skills_come_when_they_are_called_for(scenario: Scenari
     assert "AGENTS.md" in trace and "adding" in trace and "“subtracts” was said" in trace
 
 
+@pytest.mark.nightly
 def test_a_task_is_asked_for_by_a_slash_with_its_inputs(scenario: Scenario) -> None:
     bad = {".agents/skills/bad.md": "---\nname: bad\ntriggers: {x: y}\n---\nBAD-WORD subtracts"}
     scenario.github.commit(REPOSITORY, "main", bad, "Break one")
@@ -149,6 +150,7 @@ def test_a_name_that_is_nothing_is_answered_with_the_tasks_there_are(scenario: S
 
 
 def test_the_agent_asks_for_skills_itself(scenario: Scenario) -> None:
+    """A whole run: the story of skills, which come when the agent or its work asks for them."""
     scenario.endpoint.script(
         tool_calls([("recall", {"query": ""}), ("recall", {"query": "react"})]),
         tool_calls([("recall", {"query": "tests that are flaky"}), ("recall", {"query": "zzz"})]),
@@ -173,6 +175,7 @@ def test_the_agent_asks_for_skills_itself(scenario: Scenario) -> None:
     assert "“subtracts” was said" in (done.output / "trace.md").read_text()
 
 
+@pytest.mark.nightly
 def test_skills_of_the_organisation_are_read_and_the_nearest_wins(scenario: Scenario) -> None:
     scenario.github.create_repository(
         "octo/.github",
@@ -233,6 +236,8 @@ def test_a_repository_that_the_token_cannot_read_gives_no_skills(scenario: Scena
 def test_private_skills_are_for_private_repositories(
     scenario: Scenario, *, target_is_private: bool
 ) -> None:
+    """A whole run, because GitHub decides who may read them, and no stage may show
+    them to others."""
     scenario.github.create_repository(
         "octo/.github",
         {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"},

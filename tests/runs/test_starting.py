@@ -72,6 +72,7 @@ def test_an_issue_of_a_member_of_an_allowed_team_that_mentions_us_is_worked_on(
     assert len(scenario.pulls()) == 1, "a redelivery did it again"
 
 
+@pytest.mark.nightly
 def test_an_issue_that_we_are_assigned_to_is_worked_on(scenario: Scenario, events: Events) -> None:
     """Our login is asked of GitHub: it is not in the settings."""
     scenario.github.advance(60)
@@ -90,6 +91,7 @@ def test_an_issue_that_somebody_else_is_assigned_to_is_not(
 def test_a_dispatch_by_hand_is_worked_on_once_for_each_run_of_the_workflow(
     scenario: Scenario, events: Events
 ) -> None:
+    """Whole runs, because the second attempt of the workflow finds what the first has published."""
     scenario.endpoint.script(FIX, finish(SUMMARY))
     payload = events.by_hand("mona", issue=str(scenario.issue.number), instruction="fix the sign")
     is_done(scenario, scenario.issue, scenario.action(payload, "workflow_dispatch"))
@@ -102,6 +104,7 @@ def test_a_dispatch_by_hand_is_worked_on_once_for_each_run_of_the_workflow(
 def test_what_is_written_while_a_dispatch_waits_for_its_job_was_not_asked_for(
     scenario: Scenario, events: Events
 ) -> None:
+    """A whole run, because no stage of it may use what was written after the request."""
     scenario.github.add_comment(scenario.issue, "It is in calc.py.", "zoe")
     scenario.github.advance(60)
     asked = {"id": 77, "created_at": f"{scenario.github.world.now():%Y-%m-%dT%H:%M:%SZ}"}
@@ -193,6 +196,7 @@ def test_a_pull_request_is_reviewed_that_asks_for_it(
     assert len([r for r in pull.reviews if r.author.login == BOT]) == 1
 
 
+@pytest.mark.nightly
 def test_a_pull_request_is_reviewed_whose_review_a_team_of_ours_is_asked_for(
     scenario: Scenario, events: Events, pull: Issue
 ) -> None:
@@ -224,6 +228,7 @@ def test_a_review_with_a_comment_of_ours_is_not_handled_again_for_its_other_comm
     assert len([c for c in pull.comments if c.author.login == BOT]) == len(comments) == 1
 
 
+@pytest.mark.nightly
 def test_a_refusal_can_be_silent(scenario: Scenario, events: Events) -> None:
     issue = opened(scenario, "@agent please fix this", author="eve")
     payload = events.subject(issue, "opened", "eve")
@@ -246,6 +251,7 @@ def test_a_failing_check_starts_nothing_unless_it_is_wanted(
 def test_a_failing_check_of_the_default_branch_becomes_an_issue_and_its_fix(
     scenario: Scenario, events: Events
 ) -> None:
+    """Whole runs: the story of a failed check, whose second failure finds the fix of the first."""
     scenario.endpoint.script(FIX, finish(SUMMARY))
     wanted: dict[str, Any] = {"RESOLVER_FIX_FAILING_CHECKS": "all"}
     payload = events.workflow_failed("main", "mona")
@@ -264,6 +270,7 @@ def test_a_failing_check_of_the_default_branch_becomes_an_issue_and_its_fix(
     assert len(scenario.endpoint.requests) == asked
 
 
+@pytest.mark.nightly
 def test_a_failing_check_of_our_own_pull_request_is_fixed_on_its_branch(
     scenario: Scenario, events: Events
 ) -> None:

@@ -83,6 +83,7 @@ def scenario(
     assert made.token.encode() not in written, "the token was written to a file"
 
 
+@pytest.mark.nightly
 def test_of_thirty_issues_the_oldest_are_done_up_to_the_bound(scenario: Scenario) -> None:
     issues = [scenario.issue(f"Fault {n}") for n in range(30)]
     done = scenario.sweep("--max-issues", "2")
@@ -120,6 +121,7 @@ def test_a_second_sweep_continues_with_the_remaining_issues_and_repeats_nothing(
     assert len(scenario.pulls()) == 2
 
 
+@pytest.mark.nightly
 def test_an_issue_that_a_persons_open_pull_request_closes_is_left_to_it(scenario: Scenario) -> None:
     taken, free = scenario.issue("Taken"), scenario.issue("Free")
     scenario.github.commit(REPOSITORY, "carls", {"calc.py": "2\n"})
@@ -148,6 +150,7 @@ def test_a_label_can_have_a_comma(scenario: Scenario) -> None:
     assert f"#{other.number}  " not in done.stdout
 
 
+@pytest.mark.nightly
 def test_what_was_answered_for_the_same_label_event_is_done_before(scenario: Scenario) -> None:
     issue = scenario.issue("Only asked")
     scenario.endpoint.answer_with(lambda _: finish("There is nothing to change."))
@@ -160,6 +163,7 @@ def test_what_was_answered_for_the_same_label_event_is_done_before(scenario: Sce
     assert len(scenario.own_comments(issue)) == 1
 
 
+@pytest.mark.nightly
 def test_what_the_label_event_has_started_is_not_done_again(
     scenario: Scenario, tmp_path: Path
 ) -> None:
@@ -199,6 +203,7 @@ def test_an_issue_that_was_edited_or_renamed_after_its_label_waits_for_a_new_one
 
 
 def test_a_label_of_somebody_without_write_access_starts_nothing(scenario: Scenario) -> None:
+    """Whole sweeps, because a refusal is a run that ends early, and is told of only once."""
     scenario.github.grant("tom", REPOSITORY, "triage")
     refused, bot = scenario.issue("One", by="tom"), scenario.issue("Two", by="helper[bot]")
     good = scenario.issue("Three")
@@ -212,6 +217,7 @@ def test_a_label_of_somebody_without_write_access_starts_nothing(scenario: Scena
     assert not scenario.own_comments(bot)
 
 
+@pytest.mark.nightly
 def test_a_run_that_fails_in_the_middle_does_not_stop_the_others(scenario: Scenario) -> None:
     first, bad, last = scenario.issue("One"), scenario.issue("BROKEN"), scenario.issue("Three")
     done = scenario.sweep()
@@ -267,6 +273,7 @@ def test_a_dry_run_changes_nothing(scenario: Scenario) -> None:
 
 
 def test_a_sweep_that_is_stopped_says_what_was_not_begun(scenario: Scenario) -> None:
+    """A whole sweep, because the signal comes while one of its runs is at work."""
     first, second = scenario.issue("One"), scenario.issue("Two")
 
     def stop(body: dict[str, Any]) -> Answer:

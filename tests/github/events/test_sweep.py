@@ -172,3 +172,22 @@ def test_only_pull_requests_of_the_own_account_count_as_resolvers(
     labeling = forge.labeled("agent").labeling(found)
     assert labeling is not None
     assert labeling.pull_request.endswith(f"/pull/{own_pull.number}")
+
+
+def test_an_open_pull_request_of_a_person_that_closes_the_issue_is_found_with_its_author(
+    github: GitHubServer, forge: GitHubForge
+) -> None:
+    issue = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent",))
+    github.commit(REPOSITORY, "carls", {"a": "b"})
+    github.add_user("carl")
+    text = f"Fixes #{issue.number}"
+    pull = github.create_pull(REPOSITORY, "carls", "Fix it", text, author="carl")
+    [found] = forge.labeled("agent").oldest_first()
+    labeling = forge.labeled("agent").labeling(found)
+    assert labeling is not None
+    assert labeling.pull_request.endswith(f"/pull/{pull.number}")
+    assert labeling.pull_request_by == "carl"
+    assert "an open pull request of carl closes it" in reason(labeling)
+    pull.state = "closed"
+    closed = forge.labeled("agent").labeling(found)
+    assert closed is not None and closed.pull_request == ""
