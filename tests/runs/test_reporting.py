@@ -11,13 +11,21 @@ from resolver.publishing.commit_builder import PublishRequest, PushedChange
 from resolver.runs.reporting import (
     build_report,
     find_missing_verification,
+    is_answer_run,
     outage_of,
     outcome_file_of,
     publishing_route,
 )
-from resolver.runs.stages import ExecutedRun, PublishedRun, StageValues
+from resolver.runs.stages import ExecutedRun, OpenedLog, PublishedRun, StageValues
 from tests.github import reports
-from tests.runs.plain_values import PULL, executed_values, published_values, run_request
+from tests.runs.plain_values import (
+    PULL,
+    executed_values,
+    published_values,
+    run_log,
+    run_request,
+)
+from tests.trace import sample
 
 
 @pytest.fixture
@@ -112,3 +120,16 @@ def test_notices_of_publishing_come_after_the_other_warnings(values: StageValues
     pushed = pushed.with_earlier_notices(("Base moved",))
     assert request.report_with(pushed).warnings == ("Weak isolation", "Base moved", "Not signed")
     assert request.report_with(PushedChange(Publication())).warnings == ("Weak isolation",)
+
+
+@pytest.mark.parametrize(
+    ("agent", "answers"),
+    [("ReadOnlyAgent", True), ("ReviewerAgent", True), ("CodeActAgent", False)],
+)
+def test_the_agent_that_the_log_began_with_decides_if_a_run_is_an_answer(
+    values: StageValues, tmp_path: Path, agent: str, answers: bool
+) -> None:
+    assert not is_answer_run(values), "it has no log yet"
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(sample.started().model_copy(update={"agent": agent}))
+        assert is_answer_run(values.with_value(OpenedLog(log))) is answers
