@@ -89,6 +89,7 @@ def test_a_read_only_one_answers_in_a_comment_and_nothing_that_it_did_is_kept(
     assert (scenario.branches(), scenario.pulls(), done.outcome["files"]) == ([], [], [])
 
 
+@pytest.mark.nightly
 def test_an_unknown_name_gets_one_comment_that_lists_what_there_is(scenario: Scenario) -> None:
     event = asked(scenario, "@agent /relese-notes")
     assert [scenario.action(event).exit_code for _ in range(2)] == [2, 2]

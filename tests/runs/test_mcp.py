@@ -104,6 +104,7 @@ def test_tools_of_both_sides_are_called_with_a_container(
     assert where.content == "/workspace"
 
 
+@pytest.mark.nightly
 def test_tools_of_both_sides_are_called_with_a_sandbox_elsewhere(
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
