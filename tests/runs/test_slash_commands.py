@@ -85,6 +85,11 @@ def test_a_name_that_is_none_lists_what_there_is(named: str) -> None:
     assert "/ReviewerAgent" not in caught.value.next_step
 
 
+def test_a_name_with_a_mistake_is_answered_with_the_one_that_is_like_it() -> None:
+    with pytest.raises(UsageError, match="/relese-notes here; did you mean 'release-notes'"):
+        choose_agent(trigger("relese-notes"), "CodeActAgent", definitions("release-notes"))
+
+
 def test_the_settings_agent_has_to_be_there() -> None:
     with pytest.raises(UsageError, match="there is no agent 'gone'"):
         choose_agent(trigger(), "gone", definitions("own"))
