@@ -105,3 +105,16 @@ def test_deep_nesting_does_not_crash() -> None:
 def test_the_message_is_found_in_any_form_of_error_body(body: dict[str, object]) -> None:
     failure = model_failure_of(CALL, 422, f"litellm.BadRequestError: {json.dumps(body)}", {})
     assert failure.reason == "too hot (status 422)"
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
+def test_a_provider_that_may_be_back_later_is_down(status: int) -> None:
+    """The entry points repeat a run for this cause, and no other of a model."""
+    failure = model_failure_of(CALL, status, "Request timed out.", {})
+    assert failure.is_transient and failure.error.cause == "provider_down"
+
+
+def test_a_request_that_would_be_refused_again_is_no_outage() -> None:
+    for status in (400, 401, 402, 404):
+        failure = model_failure_of(CALL, status, "no", {})
+        assert not failure.is_transient and failure.error.cause != "provider_down"

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from resolver.controller.control import Approve, Control, Deny
 from resolver.events.actions import Message
 from resolver.events.base import Source
-from resolver.events.lifecycle import Resumed
+from resolver.events.lifecycle import ConfirmationAnswered, Resumed
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
+from resolver.models.approval import ApprovalDecision
 from resolver.models.run import Continuation, Extension, RunLimits, RunState
-from resolver.runs.resuming.resume import continue_run
+from resolver.runs.resuming.resume import apply_approvals, continue_run
 from tests.trace import sample
 
 RUN = "run-2"
@@ -98,3 +100,26 @@ def test_a_run_resumed_by_nobody_runs_again_unless_it_was_done(
 ) -> None:
     continue_run(ended_in(log, state), RUN, None, MAX)
     assert (log.state.run_state, messages(log)) == (then, [])
+
+
+@pytest.mark.parametrize(("approved", "kind"), [(True, Approve), (False, Deny)])
+def test_a_decision_is_sent_to_the_run_that_waits_for_it_and_only_once(
+    log: RunLog, approved: bool, kind: type[Approve | Deny]
+) -> None:
+    ended_in(log, RunState.AWAITING_CONFIRMATION)
+    decision = ApprovalDecision(approved=approved, by="mona", at=sample.START)
+    continuation, control = Continuation(run="run-1", by="mona", decision=decision), Control()
+    apply_approvals(log, RUN, continuation, control)
+    request = control.take()
+    assert isinstance(request, kind) and (request.by, request.at) == ("mona", sample.START)
+    # The run has answered, and was killed.
+    log.stream.add(ConfirmationAnswered(action=1, approved=approved, by="mona"))
+    apply_approvals(log, RUN, continuation, control)
+    assert control.is_empty
+
+
+def test_a_text_in_place_of_a_decision_denies(log: RunLog) -> None:
+    ended_in(log, RunState.AWAITING_CONFIRMATION)
+    control = Control()
+    apply_approvals(log, RUN, Continuation(run="run-1", message="Use another", by="mona"), control)
+    assert control.take() == Deny(by="mona", reason="Use another")

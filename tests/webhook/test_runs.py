@@ -104,6 +104,14 @@ def test_a_waiting_request_says_what_it_waits_for(
     assert [reaction.content for reaction in scenario.issue.comments[0].reactions] == ["eyes"]
 
 
+def test_a_stranger_who_waits_is_not_spoken_to(scenario: Scenario) -> None:
+    """The run will refuse the request, and that is the one comment."""
+    scenario.forge.github.add_user("eve")
+    scenario.runs.post_queue_notice(scenario.request("eve"), RequestsAhead((7,), 1))
+    assert not scenario.forge.own_comments(scenario.issue)
+    assert not scenario.issue.comments[0].reactions
+
+
 def page_of(scenario: Scenario, trigger: Trigger) -> str:
     """Of its run, whose folder there is."""
     run = run_id(trigger.key, trigger.at)

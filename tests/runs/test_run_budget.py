@@ -1,0 +1,103 @@
+"""How much a run may cost at most, from plain values of the stages."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from resolver.agents.definitions import Definitions
+from resolver.config.settings import Settings, load_settings
+from resolver.events.lifecycle import Resumed
+from resolver.events.run_log import RunLog
+from resolver.git.workspace import Workspace
+from resolver.github.local_forge import LocalForge
+from resolver.models.repository import Conventions
+from resolver.runs.common import command_line_trigger, open_host
+from resolver.runs.output import Output
+from resolver.runs.pipeline import _limit_overrides, run_pipeline
+from resolver.runs.prepare import _within_budget
+from resolver.runs.reporting import build_report, max_extended_limits
+from resolver.runs.resuming.resume import change_limits
+from resolver.runs.stages import AcceptedRun, PreparedRun, RunRequest, StageValues
+from resolver.runs.wiring.knowledge import Knowledge
+from tests.github import reports
+from tests.runs.plain_values import run_log, run_request
+from tests.trace import sample
+
+
+def prepared_run(folder: Path, left: float) -> PreparedRun:
+    """Return a run that may cost 2 US dollars, with `left` of the operator's budget."""
+    request = replace(run_request(folder), budget=lambda _: left)
+    return PreparedRun(
+        request=request,
+        settings=load_settings({"max_budget": 2.0}, {}),
+        task=reports.task(request.trigger),
+        workspace=Workspace(folder / "clone.git", "https://x/y.git", "a" * 40, "main"),
+        base_committed_at=None,
+        conventions=Conventions(),
+        agents=Definitions(),
+        knowledge=Knowledge(),
+        max_cost=float("inf"),
+    )
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[RunLog]:
+    """A log that has cost 0.3 US dollars, and that `run-1` has just resumed."""
+    with run_log(tmp_path / "events.jsonl") as opened:
+        opened.stream.add(sample.started())
+        opened.stream.add(sample.reply("Look at it.", cost=0.3))
+        opened.stream.add(Resumed(version="1", run="run-1"))
+        yield opened
+
+
+@pytest.mark.parametrize(("left", "quota_left"), [(0.35, 1.0), (1.0, 0.35)])
+def test_the_budget_is_cut_to_the_least_that_is_left_and_the_run_says_so(
+    tmp_path: Path, left: float, quota_left: float
+) -> None:
+    prepared = prepared_run(tmp_path, left)
+    cut = _within_budget(prepared, AcceptedRun(quota_left=quota_left), None)
+    assert (cut.settings.max_budget, cut.max_cost) == (0.35, 0.35)
+    report = build_report(StageValues(cut.request, cut.settings).with_value(cut))
+    [warning] = [text.replace("\\", "") for text in report.warnings]
+    assert "The budget of this run was reduced to $0.35" in warning
+
+
+def test_a_budget_that_is_less_than_what_is_left_stays(tmp_path: Path) -> None:
+    kept = _within_budget(prepared_run(tmp_path, 3.0), AcceptedRun(), None)
+    assert (kept.settings.max_budget, kept.max_cost, kept.warnings) == (2.0, 3.0, ())
+
+
+def test_what_is_left_comes_on_top_of_what_the_log_has_cost(tmp_path: Path, log: RunLog) -> None:
+    cut = _within_budget(prepared_run(tmp_path, 0.25), AcceptedRun(), log)
+    assert cut.max_cost == pytest.approx(0.55)
+    assert max_extended_limits(cut).max_budget == pytest.approx(0.55), "no comment grants more"
+    change_limits(log, _limit_overrides(cut, log))
+    assert log.state.limits.max_budget == pytest.approx(0.55)
+
+
+def test_a_person_who_may_not_ask_learns_nothing_of_the_budget(tmp_path: Path) -> None:
+    class ReadOnlyForge(LocalForge):
+        def operator_may_push(self) -> bool:
+            return False
+
+    asked: list[Settings] = []
+
+    def budget(settings: Settings) -> float:
+        asked.append(settings)
+        return 0.0
+
+    environment = {"HOME": str(tmp_path), "LLM_MODEL": "gpt-4o"}
+    request = RunRequest(
+        trigger=command_line_trigger("octo/calc", 1, datetime(2026, 1, 1, tzinfo=UTC)),
+        run="1",
+        output=Output(tmp_path / "output"),
+        load_settings=lambda repository: load_settings({}, environment, repository),
+        host=open_host(environment),
+        budget=budget,
+    )
+    result = run_pipeline(request, ReadOnlyForge(tmp_path / "issue.md", "main"), lambda _: None)
+    assert result.exit_code == 5 and not asked
+    assert result.failure is not None and "$" not in result.failure.what

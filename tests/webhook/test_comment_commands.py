@@ -1,0 +1,224 @@
+"""Tests of the commands in comments that a server executes, without a run: it is a control here."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import Settings, load_settings
+from resolver.controller.control import (
+    Approve,
+    Control,
+    Deny,
+    Extend,
+    MessageToAgent,
+    Pause,
+    Request,
+    Resume,
+    Stop,
+)
+from resolver.entrypoints.webhook.active_runs import ActiveRuns
+from resolver.entrypoints.webhook.commands import CommentCommands
+from resolver.models.run import Command, Extension, Trigger
+from resolver.runs.common import open_host, trigger_for_target
+from resolver.runs.wiring.sandbox import RunHost
+from resolver.storage.database import parse_database_url
+from resolver.storage.issue_history import IssueHistories
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Comment, Issue
+from tests.runs.test_agents import AGENTS
+from tests.webhook.serving import Forge
+
+
+class Scenario:
+    """An issue with a request of mona's, and what executes the commands in later comments.
+
+    Implements `CommandContext`. applies: whether the last run left something for a command.
+    """
+
+    def __init__(self, github: GitHubServer, folder: Path) -> None:
+        self.forge, self.applies = Forge(github), False
+        self.issue = self.forge.issue(self.forge.repository("octo/calc"), "none")
+        self.environment = {
+            "HOME": str(folder),
+            "GITHUB_TOKEN": self.forge.token,
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_SERVER_URL": github.server_url,
+            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
+        }
+        histories = IssueHistories(parse_database_url(f"sqlite:///{folder}/resolver.db"))
+        self.commands = CommentCommands(self, ActiveRuns(), histories)
+        self.request = self.trigger_of(self.comment("@agent please fix this"))
+
+    def settings(self, repository: str = "") -> Settings:
+        return load_settings({}, self.environment)
+
+    def host(self) -> RunHost:
+        return open_host(self.environment)
+
+    def applies_to_run(self, trigger: Trigger) -> bool:
+        return self.applies
+
+    def comment(self, text: str, author: str = "mona", on: Issue | None = None) -> Comment:
+        self.forge.github.advance(2)
+        return self.forge.github.add_comment(on or self.issue, text, author)
+
+    def trigger_of(self, comment: Comment) -> Trigger:
+        payload = self.forge.github.event_issue_comment(comment)
+        found = trigger_for_target(Settings(), "issue_comment", payload)
+        assert isinstance(found, Trigger)
+        return found
+
+    def execute(self, comment: Comment, waiting: Collection[Trigger] = ()) -> Trigger | None:
+        """Execute the command in the comment, while these runs wait in the queue."""
+        return self.commands.execute(self.trigger_of(comment), lambda _: waiting)
+
+    def start(self, trigger: Trigger | None = None) -> Control:
+        """Let the run of a request, that of the issue by default, be in progress."""
+        control = Control()
+        self.commands.active_runs.register(trigger or self.request, control)
+        return control
+
+    def answers(self) -> list[str]:
+        return [comment.body for comment in self.forge.own_comments(self.issue)]
+
+
+@pytest.fixture
+def scenario(github: GitHubServer, tmp_path: Path) -> Scenario:
+    return Scenario(github, tmp_path)
+
+
+def reactions(comment: Comment) -> list[str]:
+    return [reaction.content for reaction in comment.reactions]
+
+
+def taken(control: Control) -> list[Request]:
+    """Return the requests that have reached the run."""
+    found = []
+    while (request := control.take()) is not None:
+        found.append(request)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("@agent stop. This is the wrong file", [Stop("mona", "This is the wrong file")]),
+        ("@agent pause", [Pause("mona")]),
+        ("@agent resume", [Resume("mona")]),
+        (
+            "@agent +4 iterations, and use pytest -x",
+            [
+                Extend(Extension(iterations=4), "mona"),
+                MessageToAgent("use pytest -x", "mona"),
+                Resume("mona"),
+            ],
+        ),
+    ],
+)
+def test_a_command_reaches_the_run_in_progress_and_starts_none(
+    scenario: Scenario, text: str, expected: list[Request]
+) -> None:
+    control, comment = scenario.start(), scenario.comment(text)
+    for _ in range(2):  # a second delivery finds the reaction to the first
+        assert scenario.execute(comment) is None
+    assert taken(control) == expected
+    assert reactions(comment) == ["+1"] and not scenario.answers()
+
+
+def test_a_decision_reaches_the_run_that_waits_for_it(scenario: Scenario) -> None:
+    control = scenario.start()
+    approval = scenario.comment("@agent approve")
+    denial = scenario.comment("@agent deny: not the environment")
+    for comment in (approval, denial):
+        assert scenario.execute(comment) is None
+        assert reactions(comment) == ["+1"]
+    approved, denied = taken(control)
+    assert isinstance(approved, Approve) and approved.by == "mona"
+    assert isinstance(denied, Deny) and denied.reason == "not the environment"
+
+
+def test_a_stranger_reaches_no_run_and_a_request_of_her_own_changes_nothing(
+    scenario: Scenario,
+) -> None:
+    scenario.forge.github.add_user("eve")
+    own = scenario.trigger_of(scenario.comment("@agent and this", author="eve"))
+    control = scenario.start()
+    for text in ("@agent stop", "@agent approve"):
+        comment = scenario.comment(text, author="eve")
+        assert scenario.execute(comment, [scenario.request, own]) is None
+        assert not reactions(comment)
+    assert not taken(control)
+    assert scenario.commands.histories.stop_after(scenario.request) is None
+    assert all("write access" in answer for answer in scenario.answers()) and scenario.answers()
+
+
+def test_a_run_that_waits_is_stopped_before_it_starts(scenario: Scenario) -> None:
+    stop = scenario.comment("@agent stop")
+    assert scenario.execute(stop, [scenario.request]) is None
+    assert reactions(stop) == ["+1"] and not scenario.answers()
+    assert scenario.commands.histories.stop_after(scenario.request) == "mona"
+
+
+def test_a_stop_without_a_run_is_answered_once(scenario: Scenario) -> None:
+    stop = scenario.comment("@agent stop")
+    for _ in range(2):
+        assert scenario.execute(stop) is None
+    [answer] = scenario.answers()
+    assert "No run is in progress" in answer and reactions(stop) == ["eyes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "answer"),
+    [
+        ("@agent approve", Command.APPROVE, "No action is waiting for approval here"),
+        ("@agent publish", Command.PUBLISH, "nothing to publish"),
+    ],
+)
+def test_a_command_about_an_earlier_run_starts_one_if_that_left_something(
+    scenario: Scenario, text: str, command: Command, answer: str
+) -> None:
+    assert scenario.execute(scenario.comment(text)) is None
+    [said] = scenario.answers()
+    assert answer in said
+    scenario.applies = True
+    started = scenario.execute(scenario.comment(text))
+    assert started is not None and started.command is command
+    assert len(scenario.answers()) == 1
+
+
+def test_a_publication_waits_for_the_run_in_progress(scenario: Scenario) -> None:
+    control = scenario.start()
+    started = scenario.execute(scenario.comment("@agent publish"))
+    assert started is not None and started.command is Command.PUBLISH
+    assert not taken(control)
+
+
+def test_continue_without_a_run_starts_one(scenario: Scenario) -> None:
+    started = scenario.execute(scenario.comment("@agent continue, and use pytest -x"))
+    assert started is not None and started.command is Command.CONTINUE
+    assert "use pytest -x" in started.instruction
+
+
+def test_a_pull_request_counts_as_the_conversation_of_its_issue(scenario: Scenario) -> None:
+    github = scenario.forge.github
+    github.commit("octo/calc", "agent/1-x", {"calc.py": "x = 1\n"})
+    pull = github.create_pull("octo/calc", "agent/1-x", "Add x", "")
+    scenario.commands.histories.record_pull_request(scenario.request, pull.number)
+    asked = scenario.execute(scenario.comment("@agent continue: there is more", on=pull))
+    assert asked is not None and (asked.number, asked.issue) == (pull.number, scenario.issue.number)
+    control = scenario.start(asked)
+    assert scenario.execute(scenario.comment("@agent stop")) is None, "asked on the issue"
+    assert scenario.execute(scenario.comment("@agent stop", on=pull)) is None
+    assert taken(control) == [Stop("mona")] * 2
+
+
+def test_help_comes_at_once_and_only_once(scenario: Scenario) -> None:
+    scenario.forge.github.commit("octo/calc", "main", AGENTS, "Bring agents")
+    control, comment = scenario.start(), scenario.comment("@agent help")
+    for _ in range(2):
+        assert scenario.execute(comment) is None
+    [text] = scenario.answers()
+    assert "People with write access can ask Resolver" in text and "`/release-notes`" in text
+    assert not taken(control)

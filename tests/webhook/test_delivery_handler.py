@@ -1,0 +1,120 @@
+"""Tests of what a delivery becomes before it is answered: a stored request, or nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.config.settings import Settings, load_settings
+from resolver.entrypoints.webhook.server import _delivery_handler
+from resolver.entrypoints.webhook.webhook import HandleDelivery
+from resolver.models.run import Command, Trigger
+from resolver.runs.common import open_host
+from tests.parts.events import Events
+from tests.parts.github import GitHubServer
+from tests.webhook.serving import BOT, Forge
+
+REPOSITORY = "octo/calc"
+
+
+class Stored:
+    """A worker that only stores: requests, and those of which it has to be decided whom they ask.
+
+    It also takes the repositories whose pull requests have been closed.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[Trigger] = []
+        self.undecided: list[tuple[Trigger, str]] = []
+        self.repositories: list[str] = []
+
+    def enqueue(self, delivery: str, trigger: Trigger) -> None:
+        self.requests.append(trigger)
+
+    def enqueue_undecided(self, delivery: str, trigger: Trigger, login: str) -> None:
+        self.undecided.append((trigger, login))
+
+    def schedule(self, repository: str) -> None:
+        self.repositories.append(repository)
+
+
+@pytest.fixture
+def forge(github: GitHubServer) -> Forge:
+    made = Forge(github)
+    made.repository(REPOSITORY)
+    return made
+
+
+def handler(forge: Forge, folder: Path, stored: Any, **more: str) -> HandleDelivery:
+    environment = {
+        "HOME": str(folder),
+        "GITHUB_TOKEN": forge.token,
+        "GITHUB_API_URL": forge.github.api_url,
+        "GITHUB_SERVER_URL": forge.github.server_url,
+        "GITHUB_GRAPHQL_URL": forge.github.graphql_url,
+        **more,
+    }
+
+    def settings_for(repository: str) -> Settings:
+        return load_settings({}, environment)
+
+    return _delivery_handler(settings_for, open_host(environment), stored, stored)
+
+
+def test_each_event_that_asks_for_work_is_stored(forge: Forge, tmp_path: Path) -> None:
+    stored, github = Stored(), forge.github
+    handle, events = handler(forge, tmp_path, stored), Events(github, REPOSITORY)
+    issue = forge.issue(REPOSITORY, "none")
+    opened = github.create_issue(REPOSITORY, "Wrong", "@agent please fix this", author="mona")
+    github.commit(REPOSITORY, "topic", {"calc.py": "x = 1\n"})
+    pull = github.create_pull(REPOSITORY, "topic", "Topic", "", author="mona")
+    account = events.account(BOT)
+    deliveries = [
+        ("issue_comment", forge.mention(issue)),
+        ("issues", github.event_issue_labeled(issue, "agent", sender="mona")),
+        ("issues", events.subject(opened, "opened", "mona")),
+        ("issues", events.subject(issue, "assigned", "mona", assignee=account)),
+        (
+            "pull_request",
+            events.subject(pull, "review_requested", "mona", requested_reviewer=account),
+        ),
+        ("repository_dispatch", events.by_program("mona", issue=issue.number, instruction="fix")),
+    ]
+    for number, (event, payload) in enumerate(deliveries):
+        assert handle(f"delivery-{number}", event, payload) == "stored", event
+    numbers = [trigger.number for trigger in stored.requests]
+    assert numbers == [1, 1, opened.number, 1, pull.number, 1]
+    commands = [trigger.command for trigger in stored.requests]
+    assert commands == [Command.FIX] * 4 + [Command.REVIEW, Command.FIX]
+    assert not stored.undecided
+
+
+def test_an_assignment_to_somebody_else_starts_nothing(forge: Forge, tmp_path: Path) -> None:
+    stored = Stored()
+    handle, issue = handler(forge, tmp_path, stored), forge.issue(REPOSITORY, "none")
+    events = Events(forge.github, REPOSITORY)
+    assigned = events.subject(issue, "assigned", "zoe", assignee=events.account("mona"))
+    assert handle("1", "issues", assigned).startswith("ignored: ")
+    assert not stored.requests and not stored.undecided
+
+
+def test_who_is_asked_is_decided_later_while_github_does_not_say_who_we_are(
+    forge: Forge, tmp_path: Path
+) -> None:
+    stored, github = Stored(), forge.github
+    issue, events = forge.issue(REPOSITORY, "none"), Events(github, REPOSITORY)
+    github.fail_next("GET", r"/user$", 401, times=9)
+    handle = handler(forge, tmp_path, stored)
+    for login in (BOT, "mona"):
+        payload = events.subject(issue, "assigned", "zoe", assignee=events.account(login))
+        assert handle(login, "issues", payload) == "stored"
+    assert [login for _, login in stored.undecided] == [BOT, "mona"]
+    assert {trigger.number for trigger, _ in stored.undecided} == {issue.number}
+    assert not stored.requests
+
+
+def test_the_mention_is_that_of_the_repositorys_owner(forge: Forge, tmp_path: Path) -> None:
+    stored = Stored()
+    handle = handler(forge, tmp_path, stored, RESOLVER_MENTION="@helper")
+    answer = handle("1", "issue_comment", forge.mention(forge.issue(REPOSITORY, "none")))
+    assert answer == "ignored: the comment doesn't mention @helper" and not stored.requests

@@ -1,0 +1,380 @@
+"""Tests of what the server does around the pipeline of a run: its budget, its cost, its outages.
+
+A stage of plain values stands for the pipeline, so that no run clones, starts a sandbox or asks a
+model. Its final comment is a real one.
+"""
+
+import json
+import socket
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from resolver.config.settings import Settings
+from resolver.entrypoints.webhook.request_queue import MAX_CRASHES
+from resolver.entrypoints.webhook.request_runner import RequestRunner
+from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
+from resolver.errors import Cause, LeaseLost, OverBudget, ResolverError
+from resolver.events.lifecycle import Resumed
+from resolver.events.observations import AgentStateChanged
+from resolver.events.run_log import RunLog
+from resolver.events.stream import utc_now
+from resolver.github.comments.report import RunFailure, failure_from_error
+from resolver.github.forge import Forge
+from resolver.models.run import Command, Publication, PullRequest, RunState, Trigger
+from resolver.runs.common import run_id, trigger_for_target
+from resolver.runs.conversation.comments import Conclusion, conclude
+from resolver.runs.stages import (
+    ExecutedRun,
+    OpenedLog,
+    PublishedRun,
+    RunRequest,
+    RunResult,
+    StageValues,
+)
+from resolver.storage.costs import SpendingLedger, SpendingTotal
+from resolver.storage.database import parse_database_url
+from resolver.storage.issue_history import IssueHistories
+from resolver.storage.run_archive import RunArchive
+from resolver.storage.run_store import EVENTS, OUTCOME
+from tests.github import reports
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.trace import sample
+from tests.webhook.serving import Forge as GitHub
+from tests.webhook.serving import started
+
+RETRY = timedelta(hours=1)
+NEXT_ATTEMPT = "You don't need to do anything"
+
+
+class Stage:
+    """Stands for the pipeline. Each run costs `cost` by its log and ends as it is told."""
+
+    def __init__(self) -> None:
+        self.cost: float | None = 0.2
+        self.failure: RunFailure | None = None
+        self.state = RunState.FINISHED
+        self.pull: PullRequest | None = None
+        self.requests: list[RunRequest] = []
+        self.budgets: list[float] = []
+
+    def __call__(self, request: RunRequest, forge: Forge) -> RunResult:
+        self.requests.append(request)
+        values = StageValues(request, request.load_settings({}))
+        try:
+            self.budgets.append(request.budget(values.settings))
+        except OverBudget as error:
+            return conclude(values, Conclusion(failure_from_error(error), error.exit_code), forge)
+        log = RunLog(request.output.log, lambda event: event, utc_now, copy=request.log_copy)
+        source = values.settings.clone_url(request.trigger.repository)
+        task = reports.task(request.trigger, source=source)
+        opening = sample.started().model_copy(update={"run": request.run, "task": task})
+        log.stream.add(Resumed(version="1", run=request.run) if request.has_log else opening)
+        log.stream.add(sample.reply("Done.", self.cost))
+        state = RunState.ERROR if self.failure else self.state
+        log.stream.add(AgentStateChanged(state=state))
+        outcome = reports.outcome(state=state, cost=log.state.cost)
+        values = values.with_value(OpenedLog(log))
+        values = values.with_value(ExecutedRun(outcome, reports.patch()))
+        if self.pull is not None:
+            values = values.with_value(PublishedRun(Publication(pull_request=self.pull)))
+            request.observe(values)
+        return conclude(values, Conclusion(self.failure, 1 if self.failure else 0), forge)
+
+
+class Scenario:
+    """Requests in one repository, and what executes them."""
+
+    def __init__(self, github: GitHubServer, folder: Path) -> None:
+        self.forge, self.folder, self.stage = GitHub(github), folder, Stage()
+        self.name = self.forge.repository("octo/calc")
+        self.url = parse_database_url(f"sqlite:///{folder}/resolver.db")
+        self.ledger = SpendingLedger(self.url)
+        self.environment = {
+            "HOME": str(folder),
+            "LLM_MODEL": "openai/scripted",
+            "GITHUB_TOKEN": self.forge.token,
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_SERVER_URL": github.server_url,
+            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
+            "RESOLVER_RETRY_SECONDS": "{final_comment: 0, github_writes: 0, first_wait: 0.01}",
+        }
+        self.issue, self.trigger = self.request()
+
+    def runner(self, machine: str = "", **environment: str) -> RequestRunner:
+        """Return that of one machine. Machines with a name have an archive in common."""
+        folder = self.folder / "runs" / machine
+        return RequestRunner(
+            {**self.environment, **environment},
+            {},
+            folder,
+            IssueHistories(self.url),
+            ledger=self.ledger,
+            outage_retry=RETRY,
+            pipeline=self.stage,
+            archived=ArchivedRunFolders(RunArchive(self.url), folder) if machine else None,
+        )
+
+    def request(self) -> tuple[Issue, Trigger]:
+        """Return a new issue, and a request of mona's on it."""
+        issue = self.forge.issue(self.name, "none")
+        return issue, self.request_on(issue)
+
+    def request_on(self, issue: Issue, text: str = "@agent please fix this") -> Trigger:
+        comment = self.forge.github.add_comment(issue, text, "mona")
+        payload = self.forge.github.event_issue_comment(comment)
+        found = trigger_for_target(Settings(), "issue_comment", payload)
+        assert isinstance(found, Trigger)
+        return found
+
+    def total(self) -> SpendingTotal:
+        """Return the costs of the month, which has had runs of one repository."""
+        [total] = self.ledger.totals(utc_now())
+        return total
+
+    def comment(self, issue: Issue | None = None) -> str:
+        """Return our comment on the issue, which is one."""
+        [comment] = self.forge.final_comments(issue or self.issue)
+        return comment.body.replace("\\", "")
+
+
+@pytest.fixture
+def scenario(github: GitHubServer, tmp_path: Path) -> Scenario:
+    return Scenario(github, tmp_path)
+
+
+def test_a_run_is_counted_once_with_what_its_log_says(scenario: Scenario) -> None:
+    runner = scenario.runner()
+    assert runner.execute(started(scenario.trigger)).state == "finished"
+    assert runner.execute(started(scenario.trigger, 2)).state == "repeated"
+    assert len(scenario.stage.requests) == 1
+    total = scenario.total()
+    assert (total.repository, total.runs, total.active_runs) == ("octo/calc", 1, 0)
+    assert total.cost == pytest.approx(0.2)
+    folder = runner.folder / run_id(scenario.trigger.key, scenario.trigger.at)
+    assert json.loads((folder / OUTCOME).read_text())["cost"] == pytest.approx(0.2)
+
+
+def test_replies_without_a_price_are_counted_as_such(scenario: Scenario) -> None:
+    scenario.stage.cost = None
+    scenario.runner().execute(started(scenario.trigger))
+    total = scenario.total()
+    assert (total.cost, total.unpriced) == (0, 1)
+
+
+def test_a_failed_run_is_counted(scenario: Scenario) -> None:
+    scenario.stage.failure = RunFailure(kind="error", what="it broke")
+    assert scenario.runner().execute(started(scenario.trigger)).exit_code == 1
+    total = scenario.total()
+    assert (total.cost, total.active_runs) == (pytest.approx(0.2), 0)
+
+
+def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> None:
+    runner = scenario.runner()
+    runner.execute(started(scenario.trigger))
+    run = run_id(scenario.trigger.key, scenario.trigger.at)
+    (runner.folder / run / OUTCOME).unlink()
+    scenario.ledger.record_cost(run, scenario.name, 0.0, 0, utc_now())
+    assert runner.execute(started(scenario.trigger, crashes=MAX_CRASHES)).state == "error"
+    assert scenario.total().cost == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("quota", "repository", "said"),
+    [
+        ("repository_month", "octo/calc", "have cost $0.20 of the $0.20 that a month may cost"),
+        ("owner_month", "octo/other", "the runs of all repositories of octo"),
+        ("server_day", "zoe/other", "that a day may cost"),
+    ],
+)
+def test_a_run_past_a_budget_is_refused_in_one_comment(
+    scenario: Scenario, quota: str, repository: str, said: str
+) -> None:
+    scenario.ledger.record_cost("earlier", repository, 0.2, 0, utc_now())
+    runner = scenario.runner(RESOLVER_COST_QUOTAS=f"{{{quota}: 0.204}}")
+    for attempt in (1, 2):
+        done = runner.execute(started(scenario.trigger, attempt))
+        assert (done.exit_code, done.state) == (5, "refused")
+    comment = scenario.comment()
+    assert "mona, Resolver did not start work on this" in comment
+    assert said in comment and quota in comment
+    runner.execute(started(scenario.request_on(scenario.issue)))
+    assert len(scenario.forge.final_comments(scenario.issue)) == 2, "who asks again is answered"
+    assert scenario.total().runs == 1
+
+
+@pytest.mark.parametrize("quota", ["repository_month", "owner_month", "server_day"])
+def test_a_run_has_what_the_runs_before_it_left(scenario: Scenario, quota: str) -> None:
+    scenario.ledger.record_cost("earlier", "octo/calc", 0.2, 0, utc_now())
+    scenario.runner(RESOLVER_COST_QUOTAS=f"{{{quota}: 0.55}}").execute(started(scenario.trigger))
+    assert scenario.stage.budgets == [pytest.approx(0.35)]
+
+
+def outage(cause: Cause) -> RunFailure:
+    return RunFailure(kind="error", what="no answer", cause=cause)
+
+
+def test_an_outage_is_reported_once_and_the_run_is_resumed_after_it(scenario: Scenario) -> None:
+    runner, began = scenario.runner(), utc_now()
+    scenario.stage.failure = outage("provider_down")
+    for attempt in (1, 2):
+        with pytest.raises(ResolverError) as raised:
+            runner.execute(started(scenario.trigger, attempt, outage_began=began))
+        assert raised.value.cause == "provider_down"
+        comment = scenario.comment()
+        assert NEXT_ATTEMPT in comment and f"{began + RETRY:%Y-%m-%d %H:%M} UTC" in comment
+        assert "Ask again" not in comment and "`@agent continue`" not in comment
+    scenario.stage.failure = None
+    assert runner.execute(started(scenario.trigger, 3, outage_began=began)).exit_code == 0
+    assert NEXT_ATTEMPT not in scenario.comment()
+    assert [request.resume for request in scenario.stage.requests] == [False, True, True]
+    assert len({request.run for request in scenario.stage.requests}) == 1
+
+
+def test_an_outage_that_outlasts_the_retries_is_reported_like_any_failure(
+    scenario: Scenario,
+) -> None:
+    scenario.stage.failure = outage("provider_down")
+    began = utc_now() - RETRY
+    done = scenario.runner().execute(started(scenario.trigger, 9, outage_began=began))
+    assert done.exit_code == 1
+    comment = scenario.comment()
+    assert NEXT_ATTEMPT not in comment and "continue" in comment
+
+
+def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
+    scenario: Scenario,
+) -> None:
+    runner = scenario.runner()
+    scenario.stage.failure = outage("provider_down")
+    with pytest.raises(ResolverError):
+        runner.execute(started(scenario.trigger))
+    later = {"at": utc_now() + RETRY, "key": "stop", "command": Command.STOP}
+    runner.histories.record_stop(scenario.trigger.model_copy(update=later))
+    done = runner.execute(started(scenario.trigger, 2, outage_began=utc_now()))
+    assert done.state == "stopped" and len(scenario.stage.requests) == 1
+    assert NEXT_ATTEMPT not in scenario.comment() and "mona stopped" in scenario.comment()
+
+
+def test_a_run_whose_result_github_does_not_take_is_repeated(scenario: Scenario) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    down = dict.fromkeys(("GITHUB_API_URL", "GITHUB_SERVER_URL", "GITHUB_GRAPHQL_URL"), nobody)
+    with pytest.raises(ResolverError) as raised:
+        scenario.runner(**down).execute(started(scenario.trigger))
+    assert raised.value.cause == "forge_down"
+    assert scenario.runner().execute(started(scenario.trigger, 2)).exit_code == 0
+    assert scenario.comment()
+
+
+def test_a_run_continues_on_another_machine_and_the_first_one_can_not_write_any_more(
+    scenario: Scenario,
+) -> None:
+    run = run_id(scenario.trigger.key, scenario.trigger.at)
+    first, second = scenario.runner("first"), scenario.runner("second")
+    scenario.stage.failure = outage("provider_down")
+    with pytest.raises(ResolverError):
+        first.execute(started(scenario.trigger))
+    before = (first.folder / run / EVENTS).read_bytes()
+    scenario.stage.failure = None
+    assert second.execute(started(scenario.trigger, 2, outage_began=utc_now())).exit_code == 0
+    assert scenario.stage.requests[-1].resume
+    assert (second.folder / run / EVENTS).read_bytes().startswith(before)
+    with pytest.raises(LeaseLost):
+        first.execute(started(scenario.trigger))
+    assert (first.folder / run / EVENTS).read_bytes() == before
+    shown = first.folders.folder_of(run)
+    assert shown == first.folder / run
+    for name in (EVENTS, OUTCOME):
+        assert (shown / name).read_bytes() == (second.folder / run / name).read_bytes()
+
+
+def test_a_comment_that_comes_during_the_run_and_is_not_read_becomes_a_run_of_its_own(
+    scenario: Scenario,
+) -> None:
+    scenario.forge.github.advance(5)
+    late = scenario.request_on(scenario.issue, "@agent continue, and mind the docs")
+    runner = scenario.runner()
+
+    def execute(request: RunRequest, forge: Forge) -> RunResult:
+        assert runner.active_runs.send(late)
+        return scenario.stage(request, forge)
+
+    done = replace(runner, pipeline=execute).execute(started(scenario.trigger))
+    assert done.follow_ups == (late,)
+    assert not runner.active_runs.send(late), "the run is over"
+
+
+def test_a_request_to_continue_gets_the_log_of_the_last_run(scenario: Scenario) -> None:
+    runner = scenario.runner()
+    scenario.stage.state = RunState.LIMIT
+    runner.execute(started(scenario.trigger))
+    first = run_id(scenario.trigger.key, scenario.trigger.at)
+    scenario.forge.github.advance(5)
+    again = scenario.request_on(scenario.issue, "@agent continue, and use pytest -x")
+    runner.execute(started(again))
+    continuation = scenario.stage.requests[-1].continuation
+    assert continuation is not None and continuation.run == first
+    assert "use pytest -x" in continuation.message and continuation.by == "mona"
+    folders = [runner.folder / request.run for request in scenario.stage.requests]
+    earlier, later = [(folder / EVENTS).read_bytes() for folder in folders]
+    assert later.startswith(earlier) and len(later) > len(earlier)
+    assert scenario.total().cost == pytest.approx(0.4), "the replies of the first run count once"
+
+
+def test_without_an_earlier_run_a_request_to_continue_starts_over_and_says_so(
+    scenario: Scenario,
+) -> None:
+    again = scenario.request_on(scenario.issue, "@agent continue")
+    scenario.runner().execute(started(again))
+    [request] = scenario.stage.requests
+    assert request.continuation is None
+    assert request.notices == (
+        "There is no log of an earlier run to continue, so this run started over.",
+    )
+
+
+def test_an_approval_after_the_end_of_the_run_continues_from_its_log_once(
+    scenario: Scenario,
+) -> None:
+    runner = scenario.runner()
+    early = scenario.request_on(scenario.issue, "@agent approve")
+    assert runner.execute(started(early)).state == "nothing", "no run waits"
+    scenario.stage.state = RunState.AWAITING_CONFIRMATION
+    runner.execute(started(scenario.trigger))
+    scenario.forge.github.advance(5)
+    scenario.stage.state = RunState.FINISHED
+    approval = scenario.request_on(scenario.issue, "@agent approve")
+    assert runner.applies_to_run(approval)
+    runner.execute(started(approval))
+    continuation = scenario.stage.requests[-1].continuation
+    assert continuation is not None and continuation.decision is not None
+    assert continuation.decision.approved and continuation.decision.by == "mona"
+    scenario.forge.github.advance(5)
+    late = scenario.request_on(scenario.issue, "@agent approve")
+    assert runner.execute(started(late)).state == "nothing", "the run has gone on"
+    assert len(scenario.stage.requests) == 2
+
+
+def test_the_pull_request_of_a_run_leads_to_its_conversation_before_the_final_comment(
+    scenario: Scenario,
+) -> None:
+    scenario.stage.pull = PullRequest(title="Mend it", body="", number=90, url="https://x/90")
+    runner = scenario.runner()
+    known: list[int | None] = []
+
+    def execute(request: RunRequest, forge: Forge) -> RunResult:
+        observe = request.observe
+
+        def observed(values: StageValues) -> None:
+            observe(values)
+            known.append(runner.histories.issue_of(scenario.name, 90))
+
+        return scenario.stage(replace(request, observe=observed), forge)
+
+    replace(runner, pipeline=execute).execute(started(scenario.trigger))
+    assert known == [scenario.issue.number]
