@@ -91,6 +91,7 @@ def scenario(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path
     return Scenario(github, model_endpoint, tmp_path)
 
 
+@pytest.mark.nightly
 def test_an_outage_of_the_provider_is_reported_once_and_the_run_continues_after_it(
     scenario: Scenario,
 ) -> None:
@@ -113,6 +114,7 @@ def test_an_outage_of_the_provider_is_reported_once_and_the_run_continues_after_
     assert "Resolver opened" in scenario.own_comment
 
 
+@pytest.mark.nightly
 def test_a_model_that_hangs_is_an_outage(scenario: Scenario) -> None:
     scenario.plans.add("fix", *plan_of_a_fix(delay=600))
     hurried = {"RESOLVER_MODEL_OPTIONS": "{retries: 0, timeout: 0.5}"}
@@ -126,6 +128,7 @@ def test_a_model_that_hangs_is_an_outage(scenario: Scenario) -> None:
     assert scenario.forge.done_once(scenario.issue)
 
 
+@pytest.mark.nightly
 def test_a_run_continues_on_another_machine_and_the_first_one_can_not_write_any_more(
     scenario: Scenario,
 ) -> None:
@@ -152,6 +155,7 @@ def test_a_run_continues_on_another_machine_and_the_first_one_can_not_write_any_
         assert (shown / name).read_bytes() == (second.folder / run / name).read_bytes()
 
 
+@pytest.mark.nightly
 def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
     scenario: Scenario,
 ) -> None:
@@ -168,6 +172,7 @@ def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
     )
 
 
+@pytest.mark.nightly
 def test_an_outage_that_outlasts_the_retries_is_reported_like_any_failure(
     scenario: Scenario,
 ) -> None:
@@ -179,6 +184,7 @@ def test_an_outage_that_outlasts_the_retries_is_reported_like_any_failure(
     assert "continue" in scenario.own_comment
 
 
+@pytest.mark.nightly
 def test_a_request_in_an_outage_of_github_is_done_when_that_is_over(scenario: Scenario) -> None:
     scenario.plans.add("fix", *plan_of_a_fix())
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -196,6 +202,7 @@ def test_a_request_in_an_outage_of_github_is_done_when_that_is_over(scenario: Sc
     assert scenario.forge.done_once(scenario.issue)
 
 
+@pytest.mark.nightly
 def test_a_run_in_whose_middle_github_goes_down_is_published_when_it_is_back(
     scenario: Scenario, github: GitHubServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -230,7 +237,10 @@ def test_a_run_outlives_a_short_outage_of_the_whole_of_github(
     scenario: Scenario, github: GitHubServer, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It begins after the first reply of the model, and lasts until the run has waited for its
-    end."""
+    end.
+
+    A whole run, because all requests of its stages that follow have to survive it.
+    """
     with forwarding(("127.0.0.1", github.port)) as forwarder:
 
         def answer(body: dict[str, Any]) -> Answer:
@@ -258,7 +268,10 @@ def test_a_run_outlives_a_short_outage_of_the_whole_of_github(
 def test_a_server_repeats_a_run_until_the_whole_of_github_is_back_and_tells_it_once(
     github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
-    """First nothing of GitHub answers, then its API alone, and then everything."""
+    """First nothing of GitHub answers, then its API alone, and then everything.
+
+    A whole run, because queue, log, kept change and comment have to agree about three attempts.
+    """
     forge, plans = Forge(github), Plans(model_endpoint)
     issue = forge.issue(forge.repository("octo/calc"), "fix")
 
@@ -317,7 +330,10 @@ def test_a_run_outlives_an_outage_of_the_database(
     github: GitHubServer, model_endpoint: ModelEndpoint, postgres: Postgres, tmp_path: Path
 ) -> None:
     """PostgreSQL stops after the first reply of the model, and starts when the server has noticed
-    it."""
+    it.
+
+    A whole run, because a process that everything writes to is stopped in the middle of it.
+    """
     forge, plans = Forge(github), Plans(model_endpoint)
     issue = forge.issue(forge.repository("octo/calc"), "fix")
 

@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -20,8 +22,12 @@ from playwright.sync_api import Browser
 
 from resolver.config.settings import load_settings
 from resolver.entrypoints.webhook.log_window import MAX_SHOWN_BYTES
+from resolver.entrypoints.webhook.metrics import ServerMetrics
 from resolver.entrypoints.webhook.page_links import page_key, page_url
 from resolver.entrypoints.webhook.pages import MAX_WAITING, Pages, add_pages
+from resolver.entrypoints.webhook.request_queue import Backlog
+from resolver.entrypoints.webhook.server import _open_app
+from resolver.entrypoints.webhook.site import Site
 from resolver.entrypoints.webhook.webhook import create_webhook_app
 from resolver.errors import UsageError
 from resolver.events import actions as a
@@ -217,6 +223,22 @@ def test_without_pages_there_is_none(tmp_path: Path) -> None:
     assert (answer.status, answer.body) == (404, '{"detail":"Not Found"}')
 
 
+@pytest.mark.parametrize(("public_url", "has_pages"), [("", False), ("https://r.test", True)])
+def test_a_server_has_pages_only_if_it_has_a_public_address(
+    tmp_path: Path, public_url: str, has_pages: bool
+) -> None:
+    unused: Any = None
+    process: Any = SimpleNamespace(
+        child=None,
+        queue=unused,
+        folder=SimpleNamespace(path=tmp_path),
+        metrics=ServerMetrics(Backlog),
+    )
+    site = Site(public_url, SECRET, NOWHERE, index=unused, outcomes=unused, enqueue=unused)
+    app = _open_app(SECRET, lambda *_: "", process, site)
+    assert ("/runs/{run}" in {getattr(route, "path", "") for route in app.routes}) is has_pages
+
+
 def test_a_run_that_has_no_log_yet_has_a_page(served: Served) -> None:
     (served.folder / RUN).mkdir()
     page = served.page()
@@ -371,6 +393,7 @@ class Scenario:
 def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
     tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint
 ) -> None:
+    """A whole run, because the page has to follow a log that another process writes."""
     base = "https://resolver.example.org/agent"
     scenario = Scenario(tmp_path, github, model_endpoint, RESOLVER_PUBLIC_URL=f"{base}/")
     server = scenario.server
@@ -397,6 +420,7 @@ def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
     server.check()
 
 
+@pytest.mark.nightly
 def test_without_a_public_address_there_is_no_page_and_no_link(
     tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from resolver.config.settings import Settings
+from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.request_queue import MAX_CRASHES
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
@@ -170,7 +171,7 @@ def test_a_failed_run_is_counted(scenario: Scenario) -> None:
     scenario.stage.failure = RunFailure(kind="error", what="it broke")
     assert scenario.runner().execute(started(scenario.trigger)).exit_code == 1
     total = scenario.total()
-    assert (total.cost, total.active_runs) == (pytest.approx(0.2), 0)
+    assert total.cost == pytest.approx(0.2) and total.active_runs == 0
 
 
 def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> None:
@@ -378,3 +379,15 @@ def test_the_pull_request_of_a_run_leads_to_its_conversation_before_the_final_co
 
     replace(runner, pipeline=execute).execute(started(scenario.trigger))
     assert known == [scenario.issue.number]
+
+
+def test_a_run_has_a_page_only_if_the_server_has_a_public_address(scenario: Scenario) -> None:
+    scenario.runner(GITHUB_WEBHOOK_SECRET="hook").execute(started(scenario.trigger))
+    assert "/runs/" not in scenario.comment()
+    issue, trigger = scenario.request()
+    public = {"RESOLVER_PUBLIC_URL": "https://r.example.org", "GITHUB_WEBHOOK_SECRET": "hook"}
+    scenario.runner(**public).execute(started(trigger))
+    without, page = [request.page for request in scenario.stage.requests]
+    assert without == ""
+    assert page == page_url("https://r.example.org", "hook", run_id(trigger.key, trigger.at))
+    assert f"[Full trace]({page})" in scenario.comment(issue)
