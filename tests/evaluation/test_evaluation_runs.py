@@ -58,6 +58,7 @@ def processes_in(environment: Mapping[str, str]) -> list[str]:
 def test_a_killed_evaluation_continues_and_gives_the_same_results_and_leaves_nothing(
     tmp_path: Path,
 ) -> None:
+    """Whole runs, because processes are killed in the middle of them."""
     write_suite(tmp_path / "suite", 3)
     environment = environment_of(tmp_path)
     words = arguments(tmp_path, "--runtime", "local")
@@ -91,6 +92,7 @@ def test_a_killed_evaluation_continues_and_gives_the_same_results_and_leaves_not
 def test_an_evaluation_in_docker_leaves_no_container(
     tmp_path: Path, engine: docker.DockerClient, python_image: str
 ) -> None:
+    """Whole runs, because the engine alone knows which containers are left."""
     write_suite(tmp_path / "suite", 2)
     environment = environment_of(tmp_path)
     docker_options = ("--model", "nop", "--runtime", "docker", "--image", python_image)
@@ -111,6 +113,7 @@ def test_an_evaluation_in_docker_leaves_no_container(
 
 
 def test_the_scheduled_workflow_writes_an_issue_if_fewer_tasks_are_resolved(tmp_path: Path) -> None:
+    """Whole runs, because the script of a workflow starts the real commands one after the other."""
     write_suite(tmp_path / "suite", 1)
     workflow = yaml.safe_load(evaluation_workflow_text("octo/resolver@v1", "main", "suite"))
     (tmp_path / "bin").mkdir()

@@ -56,6 +56,7 @@ def test_merged_pull_requests_with_tests_become_tasks_with_the_issue_as_it_was(
     environment: dict[str, str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """A whole run, because what GitHub says is checked by executing the tests of the fix."""
     bug = github.create_issue(REPOSITORY, "add subtracts", "add 2 3 is 1.")
     github.advance(60)
     github.edit_issue(bug, body="add 2 3 is -1.<!-- hidden -->")

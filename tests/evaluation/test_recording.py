@@ -44,6 +44,7 @@ def test_changes_are_the_same_if_they_give_the_same_tree(tmp_path: Path) -> None
 def test_two_replays_of_one_recording_give_the_same_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Whole runs, because two real executions are compared."""
     task = SUITE["shell-spaces"]
     patch = (task.folder / SOLUTION_PATCH).read_text()
     command = f"cd /testbed && git apply - 2>/dev/null <<'EOF'\n{patch}EOF\npwd"
