@@ -168,3 +168,15 @@ def test_many_pull_requests_of_others_need_one_request(github: GitHubServer) -> 
     assert forge.find_publication(trigger()) is None
     one_by_one = [request.path for request in github.requests[before:] if "/pulls/" in request.path]
     assert one_by_one == []
+
+
+@pytest.mark.parametrize("editable", [True, False])
+def test_the_author_of_a_fork_says_if_maintainers_may_push_to_it(
+    github: GitHubServer, editable: bool
+) -> None:
+    github.commit(NAME, f"{PREFIX}it-breaks", {"a.py": "1"}, "Begin")
+    pull = of_fork(github, f"{PREFIX}it-breaks", author="mallory")
+    assert pull.pull is not None
+    pull.pull.maintainer_can_modify = editable
+    source = heads(github).source(pull.number)
+    assert (source.repository, source.is_fork, source.can_modify) == (FORK, True, editable)
