@@ -19,6 +19,7 @@ def done(message: str, **answers: str) -> Answer:
 
 
 def test_an_issue_becomes_a_pull_request(town: Town) -> None:
+    """A whole run, because it shows that all stages work together on a server."""
     issue = town.opens("zoe", "add subtracts", "2 + 2 gives 0.")
     town.script(FIX, FIXED)
     town.says("mona", issue, "@agent please fix this")
@@ -34,6 +35,7 @@ def test_an_issue_becomes_a_pull_request(town: Town) -> None:
     assert town.commits(pull) == ["Make add add"]
 
 
+@pytest.mark.nightly
 def test_a_question_is_answered_and_nothing_is_pushed(town: Town) -> None:
     issue = town.opens("zoe", "Does half round down?")
     town.script(bash("grep -n 'a // 2' calc.py"), finish("It does: `//` in calc.py:6 rounds down."))
@@ -44,6 +46,7 @@ def test_a_question_is_answered_and_nothing_is_pushed(town: Town) -> None:
     assert not town.pulls() and not town.forge.branches(town.repository)
 
 
+@pytest.mark.nightly
 def test_a_stranger_is_refused_once_and_the_maintainer_is_not(town: Town) -> None:
     issue = town.opens("eve", "Run this for me")
     town.says("eve", issue, "@agent run this")
@@ -61,6 +64,7 @@ def test_a_stranger_is_refused_once_and_the_maintainer_is_not(town: Town) -> Non
     assert opened.startswith(f"Resolver opened [#{pull.number}]")
 
 
+@pytest.mark.nightly
 def test_two_requests_at_once_on_one_issue_are_two_answers(town: Town) -> None:
     issue = town.opens("zoe", "add subtracts", "And half is odd.")
     answers = iter([bash("cat calc.py"), finish("It rounds down, in calc.py:6.")])
@@ -80,6 +84,7 @@ def test_two_requests_at_once_on_one_issue_are_two_answers(town: Town) -> None:
 def test_from_an_issue_over_two_rounds_of_review_and_a_failing_check_to_the_merge(
     town: Town,
 ) -> None:
+    """Whole runs, because each works on what the ones before it have published."""
     issue = town.opens("zoe", "add subtracts", "2 + 2 gives 0.")
     town.script(FIX, FIXED)
     town.says("mona", issue, "@agent please fix this")
@@ -117,6 +122,7 @@ def test_from_an_issue_over_two_rounds_of_review_and_a_failing_check_to_the_merg
     assert town.endpoint.left == 0
 
 
+@pytest.mark.nightly
 def test_what_others_pushed_meanwhile_stays(town: Town) -> None:
     issue = town.opens("zoe", "add subtracts")
     town.script(FIX, FIXED)
@@ -134,6 +140,7 @@ def test_what_others_pushed_meanwhile_stays(town: Town) -> None:
 
 
 def test_a_fresh_request_on_the_issue_continues_with_its_open_pull_request(town: Town) -> None:
+    """Whole runs, because the second finds branch and pull request of the first on GitHub."""
     issue = town.opens("zoe", "add subtracts", "2 + 2 gives 0.")
     town.script(FIX, FIXED)
     town.says("mona", issue, "@agent please fix this")
@@ -164,6 +171,7 @@ def test_a_fresh_request_on_the_issue_continues_with_its_open_pull_request(town:
     assert town.page(pull) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("town", [{"RESOLVER_BASE_MOVED": "rebase"}], indirect=True)
 def test_the_base_moves_while_the_agent_works(town: Town) -> None:
     issue = town.opens("zoe", "add subtracts")
@@ -183,8 +191,9 @@ def test_the_base_moves_while_the_agent_works(town: Town) -> None:
     assert "a + b" in town.content(pull, "calc.py")
 
 
-@pytest.mark.parametrize("editable", [True, False])
+@pytest.mark.parametrize("editable", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_a_pull_request_from_a_fork(town: Town, editable: bool) -> None:
+    """A whole run, because what is refused at its end decides what its comment has to show."""
     town.github.create_repository("zoe/calc", parent=NAME)
     half = "def half(x):\n    return x // 2\n"
     town.github.commit("zoe/calc", "half", {"half.py": half}, "Add half()", "zoe")

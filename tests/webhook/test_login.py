@@ -92,6 +92,7 @@ def test_of_whom_an_event_asks_something(payload: dict[str, object], login: str)
     assert login_from_github(payload) == login
 
 
+@pytest.mark.nightly
 def test_an_assignment_that_comes_before_we_know_who_we_are_is_not_lost(
     github: GitHubServer, tmp_path: Path, model_endpoint: ModelEndpoint
 ) -> None:

@@ -60,6 +60,7 @@ def tick(forge: Forge, server: Server, issue: Issue, words: str) -> None:
 def test_boxes_stop_and_continue_a_run_and_the_quotas_hold(
     forge: Forge, plans: Plans, server: Server
 ) -> None:
+    """Whole runs, because boxes, ledger, queue and the runs of another process have to agree."""
     repository = forge.repository("octo/boxes")
     issue = forge.issue(repository, "boxes")
     plans.add("boxes", SLEEP, finish("There is nothing to do."))

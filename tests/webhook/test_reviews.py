@@ -50,6 +50,7 @@ def reviews(pull: Issue) -> int:
 def test_each_way_of_asking_gives_one_review(
     github: GitHubServer, pull: Issue, server: Server
 ) -> None:
+    """Whole runs, because each of them has to find what the one before it has published."""
     event = github.event_issue_comment(github.add_comment(pull, "@agent review", "mona"))
     assert server.deliver(event)[0] == 202
     assert server.deliver(event)[0] == 202, "another delivery of the same event"
@@ -70,6 +71,7 @@ def test_each_way_of_asking_gives_one_review(
 def test_a_review_cut_off_by_a_limit_continues_and_is_published(
     github: GitHubServer, pull: Issue, tmp_path: Path, model_endpoint: ModelEndpoint
 ) -> None:
+    """Whole runs, because the second has to review with the log and the agent of the first."""
     Plans(model_endpoint).add("review", comment(10, "Name it."), bash("true"), submit())
     server = Server(tmp_path, Forge(github), model_endpoint, RESOLVER_MAX_ITERATIONS="2")
     server.start()

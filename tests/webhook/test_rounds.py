@@ -67,6 +67,7 @@ def is_over(pull: Issue) -> bool:
 def test_a_server_that_is_killed_between_two_replies_writes_each_once(
     github: GitHubServer, pull: Issue, review: Review, server: Server
 ) -> None:
+    """A whole run, because a process is killed between two of its requests to GitHub."""
     first, second = (github.hold_next("POST", r"/replies$", after=True) for _ in range(2))
     server.deliver(github.event_review(review), "pull_request_review")
     first.released.set()
@@ -83,6 +84,7 @@ def test_a_server_that_is_killed_between_two_replies_writes_each_once(
     assert len(own_comments(pull)) == 1
 
 
+@pytest.mark.nightly
 def test_all_events_of_a_review_are_one_run(
     github: GitHubServer,
     pull: Issue,

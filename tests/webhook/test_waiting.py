@@ -78,6 +78,7 @@ def test_a_waiting_request_says_so_and_continues_in_the_same_comment(scenario: S
     assert len(forge.pulls(waiting.repository)) == 2
 
 
+@pytest.mark.nightly
 def test_a_stranger_who_waits_is_not_spoken_to_before_being_refused(scenario: Scenario) -> None:
     stranger = scenario.forge.issue(scenario.name, "stranger")
     comment = scenario.forge.github.add_comment(stranger, "@agent fix it", "eve")
@@ -88,6 +89,7 @@ def test_a_stranger_who_waits_is_not_spoken_to_before_being_refused(scenario: Sc
     assert "Sorry" in result.body
 
 
+@pytest.mark.nightly
 def test_a_refused_push_is_published_by_a_comment(scenario: Scenario) -> None:
     forge = scenario.forge
     forge.github.fail_next("*", r"git-receive-pack", 403, times=1)

@@ -137,6 +137,15 @@ def test_another_event_of_the_same_comment_is_a_request_of_its_own(requests: Req
     assert requests.execute(RUN) + requests.execute(RUN) == 2
 
 
+@pytest.mark.parametrize("command", [Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE])
+def test_new_work_waits_for_its_turn_and_is_not_sent_to_an_active_run(
+    requests: Requests, command: Command
+) -> None:
+    requests.worker.enqueue("delivery", reports.trigger(command=command))
+    assert requests.execute(COMMAND) == 0
+    assert requests.execute(RUN) == 1
+
+
 @pytest.mark.parametrize(("login", "count"), [("our-bot", 1), ("zoe", 0)])
 def test_a_request_starts_when_it_is_known_to_be_for_us(
     requests: Requests, login: str, count: int

@@ -3,6 +3,8 @@
 Whole runs, because the answer comes from another process than the one that took the request.
 """
 
+import pytest
+
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.runs import finish
 from tests.parts.waiting import until
@@ -45,6 +47,7 @@ def test_a_question_is_answered_and_can_be_continued(
     assert "You answer a question" in words
 
 
+@pytest.mark.nightly
 def test_a_question_waits_for_the_run_at_work_and_a_redelivery_asks_nothing(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
@@ -58,6 +61,7 @@ def test_a_question_waits_for_the_run_at_work_and_a_redelivery_asks_nothing(
     assert len(plans.times("twice")) == 1
 
 
+@pytest.mark.nightly
 def test_help_comes_at_once_and_only_once(forge: Forge, server: Server, plans: Plans) -> None:
     name = forge.repository("octo/helps")
     forge.github.commit(name, "main", AGENTS, "Bring agents")
@@ -80,6 +84,7 @@ def test_help_comes_at_once_and_only_once(forge: Forge, server: Server, plans: P
                 and "octo/helps" in (run / "events.jsonl").read_text()]  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_an_agent_of_the_repository_is_called_by_its_name(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
@@ -94,6 +99,7 @@ def test_an_agent_of_the_repository_is_called_by_its_name(
     assert "HOUSE-WORD" in str(plans.endpoint.requests[-1].body)
 
 
+@pytest.mark.nightly
 def test_an_unknown_name_is_answered_with_the_known_ones(
     forge: Forge, server: Server, plans: Plans
 ) -> None:

@@ -81,6 +81,7 @@ def thread(forge: Forge, server: Server, plans: Plans, request: pytest.FixtureRe
 def test_a_stop_ends_a_long_command_and_says_who_stopped_it_and_how_to_continue(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
+    """Whole runs, because a comment has to end a command in the sandbox of another process."""
     plans.add("stopped", SLEEP, FIX, finish(SUMMARY))
     thread = Thread(forge, server, "stopped")
     thread.say("@agent please fix this")
@@ -110,6 +111,7 @@ def test_a_stop_ends_a_long_command_and_says_who_stopped_it_and_how_to_continue(
     assert len(plans.times("stopped")) == 3
 
 
+@pytest.mark.nightly
 def test_a_queued_run_is_cancelled_and_a_stranger_stops_nothing(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
@@ -160,6 +162,7 @@ def test_a_stop_in_another_repository_stops_nothing(
     assert not any(evil in str(own.events()) for evil in ("evil/ours", "plan-theirs"))
 
 
+@pytest.mark.nightly
 def test_pause_holds_the_run_and_what_is_granted_reaches_it(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
@@ -184,6 +187,7 @@ def test_pause_holds_the_run_and_what_is_granted_reaches_it(
     assert len(thread.final_comments()) == 1, "the words became a run of their own"
 
 
+@pytest.mark.nightly
 def test_a_pull_request_counts_as_its_issues_thread(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
@@ -206,6 +210,7 @@ def test_a_pull_request_counts_as_its_issues_thread(
     assert len(thread.final_comments()) == 1
 
 
+@pytest.mark.nightly
 def test_a_stop_without_an_active_run_is_answered_once(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
@@ -223,6 +228,7 @@ def test_a_stop_without_an_active_run_is_answered_once(
 def test_a_run_that_was_killed_with_the_server_is_continued(
     tmp_path: Path, github: GitHubServer, forge: Forge, plans: Plans
 ) -> None:
+    """Whole runs, because the server is killed while one of them works."""
     plans.add("killed", FIX, SLEEP, finish(SUMMARY))
     server = Server(tmp_path, forge, plans.endpoint)
     server.start()

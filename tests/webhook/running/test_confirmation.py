@@ -7,6 +7,8 @@ import json
 import signal
 from typing import Any
 
+import pytest
+
 from tests.parts.runs import bash, finish
 from tests.parts.waiting import until
 from tests.webhook.running.test_commands import Thread, reactions
@@ -60,6 +62,7 @@ def test_an_approval_reaches_the_run_that_waits_and_a_strangers_does_not(
     assert len(plans.times("approved")) == 2
 
 
+@pytest.mark.nightly
 def test_a_denial_reaches_the_run_that_waits(forge: Forge, server: Server, plans: Plans) -> None:
     thread = begun(forge, server, plans, "denied")
     thread.say("@agent deny: not the environment")
@@ -84,6 +87,7 @@ def test_a_run_that_was_killed_while_it_waited_asks_on_and_is_approved_once(
     assert len(thread.final_comments()) == 1
 
 
+@pytest.mark.nightly
 def test_an_approval_after_the_end_of_the_run_continues_from_its_log(
     forge: Forge, server: Server, plans: Plans
 ) -> None:

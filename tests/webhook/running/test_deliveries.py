@@ -52,6 +52,7 @@ def test_a_mention_becomes_a_pull_request_and_one_comment(forge: Forge, server: 
     assert counted["tokens_total input"] > 0
 
 
+@pytest.mark.nightly
 def test_a_label_starts_the_same_work(forge: Forge, server: Server) -> None:
     issue = forge.issue(forge.repository("one/label"), "fix")
     payload = forge.github.event_issue_labeled(issue, "agent", sender="mona")
@@ -74,6 +75,7 @@ def test_nothing_is_done_twice(forge: Forge, server: Server, plans: Plans) -> No
     assert not list(server.runs.glob("*/earlier-1")), "the run's folder was touched again"
 
 
+@pytest.mark.nightly
 def test_a_repository_has_one_run_at_a_time_while_others_have_theirs(
     forge: Forge, server: Server, plans: Plans
 ) -> None:

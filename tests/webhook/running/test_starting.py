@@ -6,6 +6,8 @@ Whole runs for events that only a server gets, or gets together with others.
 import threading
 import time
 
+import pytest
+
 from tests.parts.events import Events, published
 from tests.parts.github_server.state import Issue
 from tests.parts.runs import bash, finish
@@ -38,6 +40,7 @@ def pulled(forge: Forge, repository: str, plan: str) -> Issue:
     return made
 
 
+@pytest.mark.nightly
 def test_an_issue_that_mentions_us(forge: Forge, server: Server) -> None:
     result = events(forge, "go/opened")
     issue = mentioning(forge, "go/opened", "opened")
@@ -45,6 +48,7 @@ def test_an_issue_that_mentions_us(forge: Forge, server: Server) -> None:
     until(lambda: forge.done_once(issue))
 
 
+@pytest.mark.nightly
 def test_an_issue_that_we_are_assigned_to(forge: Forge, server: Server) -> None:
     result = events(forge, "go/assigned")
     issue = forge.issue("go/assigned", "assigned")
@@ -53,6 +57,7 @@ def test_an_issue_that_we_are_assigned_to(forge: Forge, server: Server) -> None:
     until(lambda: forge.done_once(issue))
 
 
+@pytest.mark.nightly
 def test_a_review_that_is_asked_of_us(forge: Forge, server: Server) -> None:
     result = events(forge, "go/review")
     pull = pulled(forge, "go/review", "review")
@@ -63,6 +68,7 @@ def test_a_review_that_is_asked_of_us(forge: Forge, server: Server) -> None:
     until(lambda: len(forge.final_comments(pull)) == 1)
 
 
+@pytest.mark.nightly
 def test_a_dispatch_by_a_program(forge: Forge, server: Server) -> None:
     result = events(forge, "go/dispatched")
     issue = forge.issue("go/dispatched", "dispatched")
@@ -71,6 +77,7 @@ def test_a_dispatch_by_a_program(forge: Forge, server: Server) -> None:
     until(lambda: forge.done_once(issue))
 
 
+@pytest.mark.nightly
 def test_all_events_of_a_review_that_come_at_once_are_one_run(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
