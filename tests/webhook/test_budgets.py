@@ -156,8 +156,8 @@ def test_a_runs_budget_is_cut_to_what_is_left(scenario: Scenario) -> None:
 @pytest.mark.nightly
 def test_more_than_is_left_is_not_granted_by_a_comment(scenario: Scenario) -> None:
     """A comment continues the run with more than is left of the month's budget."""
-    # Less than the 0.5 up to which the settings let comments extend the budget.
-    quota = "{repository_month: 0.45}"
+    # Less than the run would cost by the settings, which let comments double the budget.
+    quota = "{repository_month: 0.35}"
     runs = scenario.runs(RESOLVER_COST_QUOTAS=quota, RESOLVER_MAX_BUDGET="0.25")
     # Different commands, since the same one again and again ends a run as well.
     scenario.plans.add("long", *[bash(f"echo {n}") for n in range(9)], finish(SUMMARY))
@@ -170,7 +170,7 @@ def test_more_than_is_left_is_not_granted_by_a_comment(scenario: Scenario) -> No
     runs.execute(started(again, 1))
     assert runs.ledger is not None
     (total,) = runs.ledger.totals(utc_now())
-    assert 0.3 < total.cost <= 0.45
+    assert 0.25 < total.cost <= 0.35
     assert total.runs == 2
 
 

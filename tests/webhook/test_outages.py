@@ -232,7 +232,10 @@ def test_a_run_in_whose_middle_github_goes_down_is_published_when_it_is_back(
     assert len(scenario.plans.endpoint.requests) == requests, "the work was not done again"
 
 
-@pytest.mark.parametrize("kind", ["refused", "cut", "503"])
+@pytest.mark.parametrize(
+    "kind",
+    [*(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("refused", "cut")), "503"],
+)
 def test_a_run_outlives_a_short_outage_of_the_whole_of_github(
     scenario: Scenario, github: GitHubServer, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
