@@ -137,3 +137,29 @@ def test_a_bot_does_not_replace_an_unreadable_ledger(
     with pytest.raises(QuotaReached, match="can't be read"):
         reserve(github, place, replace(request_for_run, trigger=by_bot), more)
     assert ref(github, REF).strip() == spoiled
+
+
+def test_a_reached_quota_is_reported_once_and_then_refused_in_silence(
+    github: GitHubServer, place: Place, request_for_run: RunRequest
+) -> None:
+    quotas = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}"}
+    reserve(github, place, request_for_run, quotas)
+    silent, commits = [], set()
+    for number in (78, 79, 80):
+        trigger = reports.trigger(key=f"issue_comment:{number}")
+        with pytest.raises(QuotaReached, match="the limit is 1") as reached:
+            reserve(github, place, replace(request_for_run, trigger=trigger), quotas)
+        assert "`run_quotas: {thread_day: ...}`" in reached.value.next_step
+        silent.append(reached.value.is_silent)
+        commits.add(ref(github, REF))
+    assert silent == [False, True, True]
+    assert len(commits) == 1, "what is refused in silence writes nothing"
+
+
+def test_a_run_on_a_pull_request_has_an_entry_with_which_its_box_finds_it(
+    github: GitHubServer, place: Place, request_for_run: RunRequest
+) -> None:
+    trigger = reports.trigger(number=20, issue=12, is_pull_request=True)
+    _, ledger = reserve(github, place, replace(request_for_run, trigger=trigger))
+    [entry] = ledger.runs
+    assert (entry.thread, entry.number, entry.pull_request) == (12, 20, True)

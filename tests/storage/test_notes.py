@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from resolver.errors import ResolverError
 from resolver.events.actions import Remember
+from resolver.events.base import ObservationBase
 from resolver.events.lifecycle import DelegateEvent
+from resolver.events.observations import ErrorObservation, Remembered
+from resolver.events.state import State
 from resolver.storage.database import parse_database_url
 from resolver.storage.note_table import NoteTable
 from resolver.storage.notes import (
@@ -21,9 +24,11 @@ from resolver.storage.notes import (
     MAX_STORED_NOTES,
     FileNoteStore,
     NoteStore,
+    answer_note,
     notes_of,
     without_known,
 )
+from tests.trace import sample
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -60,6 +65,19 @@ def test_invisible_characters_are_removed() -> None:
 
 def test_the_number_of_notes_of_a_run_is_limited() -> None:
     assert len(notes_of([Remember(note=f"fact {n}") for n in range(50)])) == MAX_NOTES_PER_RUN
+
+
+def test_a_run_is_told_when_it_has_taken_as_many_notes_as_it_may() -> None:
+    def answered(count: int, note: str) -> ObservationBase:
+        """The answer to the note of a run that has taken so many others."""
+        notes = [*(f"fact {n}" for n in range(count)), note]
+        state = State.fold(sample.numbered(Remember(note=text) for text in notes))
+        return answer_note(state, Remember(note=note))
+
+    assert isinstance(answered(MAX_NOTES_PER_RUN - 1, "one more"), Remembered)
+    assert isinstance(answered(MAX_NOTES_PER_RUN, "Fact 0."), Remembered), "it has that one"
+    refused = answered(MAX_NOTES_PER_RUN, "one more")
+    assert isinstance(refused, ErrorObservation) and refused.code == "notes"
 
 
 def test_notes_that_exist_already_are_left_out() -> None:
