@@ -53,6 +53,8 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/cli/test_help.py",
         "tests/runs/test_github.py",
         "tests/runs/test_withdrawal.py",
+        "tests/conversation/test_watch.py",
+        "tests/conversation/test_ticks.py",
     ),
     "Hidden text and late changes": (
         "tests/attacks/test_hostile_issue.py",

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import Settings, load_settings
-from resolver.models.run import Command, Continuation, Publication
+from resolver.models.run import Command, Continuation, Publication, Snapshot, Trigger
 from resolver.runs.conversation.command_handler import CommandHandler, RunsOfOtherJobs
 from resolver.runs.conversation.commands import (
     archive_run_log,
     continue_from_archive,
+    issue_of_command,
     ledger_for_trigger,
 )
 from resolver.runs.reporting import build_report, outcome_file_of
@@ -75,6 +76,28 @@ def test_without_a_log_the_run_starts_over_where_it_was_asked_and_says_so(
     )
     fresh = replace(request, trigger=request.trigger.model_copy(update={"command": Command.FIX}))
     assert continue_from_archive(fresh, settings) is fresh
+
+
+def test_a_command_on_resolvers_pull_request_is_about_its_issue(
+    github: GitHubServer, issue: Issue
+) -> None:
+    for branch in ("agent/it-breaks", "mine"):
+        github.commit(NAME, branch, {"a.py": "fixed"})
+    request = reports.trigger(repository=NAME, number=issue.number)
+    forge, report = forge_for(github), reports.report(trigger=request)
+    own = forge.open_pull_request(report, "agent/it-breaks").number
+    other = github.create_pull(NAME, "mine", "Mine", "", author="alice").number
+    snapshot = Snapshot(title="Fix it", body="")
+
+    def asked_on(number: int | None, **changes: Any) -> Trigger:
+        return reports.trigger(
+            repository=NAME, number=number, is_pull_request=True, snapshot=snapshot, **changes
+        )
+
+    found = issue_of_command(asked_on(own), forge)
+    assert (found.number, found.issue, found.snapshot) == (own, issue.number, None)
+    assert issue_of_command(asked_on(other), forge) == asked_on(other)
+    assert issue_of_command(request, forge) == request
 
 
 @pytest.mark.parametrize("keep_log", [True, False])

@@ -1,5 +1,6 @@
 """Tests of what a ticked box of the dashboard does, on a test GitHub with git over HTTP."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from resolver.github.events.quota_ledger import LedgerPlace, LedgerRun, QuotaLed
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.models.trigger import TickedBox
-from resolver.runs.conversation.ticks import apply_dashboard_tick
+from resolver.runs.conversation.command_handler import CommandHandler, RunsOfOtherJobs
+from resolver.runs.wiring.sandbox import RunHost
 from tests.github import reports
 from tests.github.events.ledgers import a_run, ended, run_id
 from tests.parts.github import GitHubServer
@@ -54,7 +56,10 @@ class Board:
         dashboard: int = 0,
         enabled: str = "true",
     ) -> str:
-        """Tick the box of a run. dashboard: number of another issue that has the same box."""
+        """Tick the box of a run; return the message, "" if a run is to be started.
+
+        dashboard: number of another issue that has the same box.
+        """
         trigger: Trigger = reports.trigger(
             kind=TriggerKind.BOX_TICKED,
             number=run.number,
@@ -65,8 +70,11 @@ class Board:
             ticked=TickedBox(dashboard=dashboard or self.issue.number, run=run.run),
         )
         settings = load_settings({}, {"RESOLVER_DASHBOARD": enabled})
-        ledger = self.place.ledger()
-        return apply_dashboard_tick(trigger, run_id(9), self.forge, settings, ledger)
+        handler = CommandHandler(self.forge, settings, self.place.ledger)
+        targets = RunsOfOtherJobs(self.forge, settings, RunHost({}, Path("cache")), run_id(9))
+        handled = handler.handle(trigger, run_id(9), targets)
+        assert handled is None or (handled.state, handled.exit_code) == ("ticked", 0)
+        return handled.message if handled else ""
 
     @property
     def runs(self) -> tuple[LedgerRun, ...]:
@@ -132,7 +140,7 @@ def test_who_asked_for_a_run_may_stop_it_without_write_access(board: Board) -> N
 
 @pytest.mark.attack
 def test_a_copy_of_the_dashboard_in_another_issue_starts_nothing(board: Board) -> None:
-    """A maintainer ticks a box in an issue into which somebody has copied the dashboard."""
+    """A maintainer ticks a box in somebody's copy of the dashboard: no run starts."""
     run = ended(1, ending="error")
     board.fill(run)
     message = board.tick(RETRY, run, dashboard=board.issue.number + 1)

@@ -146,6 +146,24 @@ def test_the_newest_open_pull_request_of_resolver_belongs_to_the_issue(
     assert found is not None and found.number == second.number
 
 
+def test_what_was_pushed_after_the_request_is_not_worked_on_and_is_named(
+    github: GitHubServer,
+) -> None:
+    branch = f"{PREFIX}one"
+    number = opened(github, branch).number
+    head = push(github, branch)
+    github.advance(5)
+    asked_at = github.world.now()
+    request = trigger().model_copy(update={"at": asked_at})
+    found = heads(github).of_issue(request, PREFIX)
+    assert found is not None and (found.number, found.head, found.moved) == (number, head, "")
+    github.advance(5)
+    push(github, branch, "mona", "late")
+    found = heads(github).of_issue(request, PREFIX)
+    assert found is not None and found.head == head
+    assert "pushed to after the request" in found.moved
+
+
 @pytest.mark.parametrize("whose", ["a person's", "of another branch", "of another issue"])
 def test_a_pull_request_that_is_not_ours_for_the_issue_is_not_followed(
     github: GitHubServer, whose: str

@@ -7,11 +7,11 @@ import pytest
 
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.models.pull_request import OpenPullRequest
+from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from resolver.models.run import Continuation, Publication, PullRequest
 from resolver.publishing.commit_builder import CommitBuilder, PublishRequest, PushedChange
 from resolver.publishing.pull_request import publish
-from tests.git.scenario import plain_git
+from tests.git.scenario import make_repository, plain_git
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
@@ -27,7 +27,8 @@ class EarlierWork:
 
     def __init__(self, github: GitHubServer, folder: Path) -> None:
         self.github = github
-        self.base = github.create_repository(NAME, {"calc.py": START}).git.tip("main")
+        repository = github.create_repository(NAME, {"calc.py": START})
+        self.base = str(repository.git.tip("main"))
         github.grant(BOT, NAME, "write")
         github.create_issue(NAME, "It breaks", "Please help", author="alice")
         self.branch = "agent/issue-1-it-breaks"
@@ -36,16 +37,16 @@ class EarlierWork:
         self.url = f"{github.server_url}/{NAME}.git"
         self.workspace = Workspace.clone(self.url, folder / "clone", branch=self.branch)
 
-    def tree(self, text: str) -> str:
-        """Return the id of the tree in which the file has this text."""
-        folder = self.workspace.folder
+    def tree(self, text: str, repository: Path | None = None) -> str:
+        """Write the tree with this text, by default to the clone, and return its id."""
+        folder = repository or self.workspace.folder
         blob = plain_git(folder, "hash-object", "-w", "--stdin", stdin=text.encode())
         return plain_git(folder, "mktree", stdin=f"100644 blob {blob}\tcalc.py\n".encode())
 
-    def pushed(self, text: str, branch: str = "") -> str:
+    def pushed(self, text: str, branch: str = "", message: str = "Late") -> str:
         """Return a commit of a person that gives the file this text."""
         files = {"calc.py": text}
-        return str(self.github.commit(NAME, branch or self.branch, files, "Late", "alice"))
+        return str(self.github.commit(NAME, branch or self.branch, files, message, "alice"))
 
     def request(self, text: str, base: str) -> PublishRequest:
         trigger = reports.trigger(number=1)
@@ -74,22 +75,43 @@ class EarlierWork:
         task = request.task.model_copy(update={"follows": follows})
         return self.published(replace(request, task=task))
 
+    def publication(self, commit: str, tree: str) -> Publication:
+        pull = PullRequest(title="Fix it", body="", number=self.pull.number)
+        return Publication(branch=self.branch, commit=commit, tree=tree, pull_request=pull)
+
     def continued(self, text: str = BOTH, branch: str = "") -> PushedChange:
         """Publish the work of a run that continued the earlier one from its log.
 
         branch: the one that the log names, which anybody who may push can write.
         """
-        pull = PullRequest(title="Fix it", body="", number=self.pull.number)
-        earlier = Publication(
-            branch=branch or self.branch,
-            commit=self.head,
-            tree=self.tree(FIXED),
-            pull_request=pull,
-        )
+        publication = self.publication(self.head, self.tree(FIXED))
+        named = publication.model_copy(update={"branch": branch or self.branch})
+        return self.continued_after(named, text, self.base)
+
+    def continued_after(self, earlier: Publication, text: str, base: str) -> PushedChange:
+        """Publish the work of a run that continued one with this publication. base: of both."""
         continuation = Continuation(run="run-0", by="alice", publication=earlier)
-        return self.published(
-            replace(self.request(text, self.base), continuation=continuation), self.base
+        return self.published(replace(self.request(text, base), continuation=continuation), base)
+
+    def continued_on_pull_request(self, earlier: Publication, text: str) -> PushedChange:
+        """Publish the work of a run that continued one on the pull request itself."""
+        trigger = reports.trigger(number=self.pull.number, is_pull_request=True)
+        request = self.request(text, self.head)
+        pull = PullRequestContext(
+            number=self.pull.number,
+            head=self.head,
+            base=self.base,
+            base_branch="main",
+            head_branch=self.branch,
+            default_branch="main",
         )
+        task = request.task.model_copy(update={"trigger": trigger, "pull": pull})
+        continuation = Continuation(run="run-0", by="alice", publication=earlier)
+        request = replace(request, trigger=trigger, task=task, continuation=continuation)
+        builder = CommitBuilder(
+            request, forge_for(self.github), replace(self.workspace, base=self.head, pull=pull)
+        )
+        return list(publish(builder))[-1]
 
     def published(self, request: PublishRequest, base: str = "") -> PushedChange:
         workspace = replace(self.workspace, base=base or self.head, branch="main")
@@ -117,7 +139,7 @@ def earlier(github: GitHubServer, tmp_path: Path) -> EarlierWork:
 @pytest.mark.parametrize("how", ["follow_up", "continued"])
 def test_the_change_is_a_commit_on_the_earlier_branch(earlier: EarlierWork, how: str) -> None:
     done = getattr(earlier, how)()
-    publication, tip = done.publication, earlier.tip(earlier.branch)
+    publication, tip = done.publication, earlier.tip(earlier.branch) or ""
     assert (publication.how, publication.branch, publication.commit) == (
         "added",
         earlier.branch,
@@ -229,3 +251,41 @@ def test_a_branch_that_resolver_did_not_create_is_not_written(earlier: EarlierWo
     done = earlier.continued(branch="theirs")
     assert earlier.tip("theirs") == theirs
     assert done.publication.branch == f"{earlier.branch}-2"
+
+
+def test_what_a_person_pushed_below_an_earlier_commit_of_the_work_stays(
+    earlier: EarlierWork,
+) -> None:
+    """The sandbox of the continued run has the earlier change without that person's commit."""
+    own = FIXED.replace("2", "two")
+    earlier.pushed(FIXED.replace("4", "four"))
+    commit = earlier.pushed(own.replace("4", "four"))
+    text = own.replace("two", "TWO")
+    publication = earlier.publication(commit, earlier.tree(own))
+    done = earlier.continued_on_pull_request(publication, text)
+    tip = earlier.tip(earlier.branch) or ""
+    assert (done.publication.how, done.publication.commit) == ("pushed", tip)
+    assert earlier.parent(tip) == commit
+    assert earlier.text(tip) == text.replace("4", "four")
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_an_earlier_change_is_told_from_the_commits_below_it(
+    earlier: EarlierWork, tmp_path: Path, is_known: bool
+) -> None:
+    """The tree that the earlier run made itself was never pushed, because others had pushed before
+    it. It is made again from that run's commit. If that gives another tree than the recorded one,
+    nothing is added to the branch."""
+    own = FIXED.replace("2", "two")
+    earlier.pushed(FIXED.replace("4", "four"))
+    commit = earlier.pushed(own.replace("4", "four"), message="Add\n\nResolver-Run: run-0")
+    elsewhere = make_repository(tmp_path / "elsewhere")
+    tree = earlier.tree(own if is_known else "other\n", elsewhere)
+    text = own.replace("last", "new")
+    done = earlier.continued_after(earlier.publication(commit, tree), text, earlier.head)
+    tip = earlier.tip(earlier.branch) or ""
+    if is_known:
+        assert earlier.parent(tip) == commit
+        assert earlier.text(tip) == text.replace("4", "four")
+    else:
+        assert tip == commit and done.publication.branch == f"{earlier.branch}-2"

@@ -10,13 +10,7 @@ from resolver.git.workspace import Workspace
 from resolver.models.repository import Conventions
 from resolver.models.run import Publication, PullRequest
 from resolver.runs.output import Output
-from resolver.runs.stages import (
-    ExecutedRun,
-    PreparedRun,
-    PublishedRun,
-    RunRequest,
-    StageValues,
-)
+from resolver.runs.stages import ExecutedRun, PreparedRun, PublishedRun, RunRequest, StageValues
 from resolver.runs.wiring.knowledge import Knowledge
 from resolver.runs.wiring.sandbox import RunHost
 from tests.github import reports
@@ -52,8 +46,13 @@ def published_values(values: StageValues) -> StageValues:
     return values.with_value(PublishedRun(publication, ("A notice about the push",)))
 
 
-def prepared_run(request: RunRequest, workspace: Workspace, **changes: Any) -> PreparedRun:
-    """Return what is known before the agent works in that workspace."""
+def prepared_run(
+    request: RunRequest, workspace: Workspace | None = None, **changes: Any
+) -> PreparedRun:
+    """Return what is known before the agent works in that workspace, or in one that isn't there."""
+    workspace = workspace or Workspace(
+        request.output.folder / "clone.git", "https://x/y.git", "a" * 40, "main"
+    )
     values: dict[str, Any] = {
         "settings": request.load_settings({}),
         "task": reports.task(request.trigger),

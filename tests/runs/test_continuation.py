@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from resolver.errors import LogError
+from resolver.errors import LogError, Refused
 from resolver.events.log import dump_line
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
-from resolver.models.run import Extension, RunLimits, RunState, Trigger
+from resolver.models.approval import ApprovalDecision
+from resolver.models.run import Command, Continuation, Extension, RunLimits, RunState, Trigger
 from resolver.runs.resuming.continuation import (
     continue_from_log,
     find_unpublished_run,
@@ -62,6 +63,33 @@ def test_a_planted_log_is_refused(
 ) -> None:
     with pytest.raises(LogError, match=says):
         continued(tmp_path, change(SOUND))
+    assert not (tmp_path / "events.jsonl").exists()
+
+
+@pytest.mark.parametrize(("command", "approved"), [(Command.APPROVE, True), (Command.DENY, False)])
+def test_a_decision_continues_the_log_of_a_run_that_waits_for_it(
+    tmp_path: Path, command: Command, approved: bool
+) -> None:
+    waiting = AgentStateChanged(state=RunState.AWAITING_CONFIRMATION)
+    content = log(*sample.numbered([OPENING, waiting]))
+    found = continued(tmp_path, content, command=command, instruction="123456 leave it alone")
+    assert isinstance(found, Continuation) and found.message == ""
+    trigger = OPENING.task.trigger
+    assert found.decision == ApprovalDecision(
+        approved=approved,
+        by=trigger.actor.login,
+        at=trigger.at,
+        reason="leave it alone",
+        number="123456",
+    )
+
+
+@pytest.mark.parametrize("command", [Command.APPROVE, Command.DENY, Command.PUBLISH])
+def test_where_nothing_waits_and_nothing_is_kept_there_is_nothing_to_decide(
+    tmp_path: Path, command: Command
+) -> None:
+    with pytest.raises(Refused):
+        continued(tmp_path, SOUND, command=command)
     assert not (tmp_path / "events.jsonl").exists()
 
 

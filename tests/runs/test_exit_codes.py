@@ -6,7 +6,6 @@ from typing import Literal
 
 import pytest
 
-from resolver.git.workspace import Workspace
 from resolver.models.run import Patch, Publication, RunState
 from resolver.runs.pipeline import _exit_code
 from resolver.runs.stages import ExecutedRun, PublishedRun, StageValues
@@ -19,8 +18,7 @@ UNCHANGED = Patch(base="a" * 40, tree="b" * 40)
 @pytest.fixture
 def values(tmp_path: Path) -> StageValues:
     values = executed_values(run_request(tmp_path))
-    workspace = Workspace(tmp_path / "clone.git", "https://x/y.git", "a" * 40, "main")
-    return values.with_value(prepared_run(values.request, workspace))
+    return values.with_value(prepared_run(values.request))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Tests of executing a log again: the actions, their order, and what counts as a difference."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,12 @@ from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import DelegateEvent
 from resolver.events.log import Event
 from resolver.events.observations import Observation
+from resolver.runs.execute import rebuild
+from resolver.runs.reporting import execution_warnings, outcome_file_of
 from resolver.runs.resuming.rebuild import RelocatedExecutor, reexecute
+from resolver.runs.stages import OpenedLog
+from tests.runs.plain_values import executed_values, prepared_run, run_log, run_request
+from tests.trace import sample
 
 WORDS = st.text("abc /.", max_size=8)
 
@@ -125,3 +131,37 @@ def test_the_earlier_path_of_the_repository_means_the_present_one() -> None:
     assert sandbox.done == [
         "cat /tmp/b/workspace/x /tmp/b/home /workspaces /my/workspace", "/tmp/b/workspace/x",
     ]  # fmt: skip
+
+
+class EchoRuntime(Echo):
+    """A sandbox in a folder of its own."""
+
+    root = "/workspace"
+
+
+def test_each_difference_of_a_rebuilt_sandbox_is_in_the_log_and_the_outcome(
+    tmp_path: Path,
+) -> None:
+    request = run_request(tmp_path)
+    commands = [a.CmdRun(command=f"make {word}") for word in ("one", "two", "three")]
+    answers = [o.CmdOutput(content=f"saw {c.command}", exit_code=0) for c in commands]
+    pairs = [event for pair in zip(commands, answers, strict=True) for event in pair]
+    with run_log(request.output.log) as log:
+        for event in (sample.started(), *pairs):
+            cause = log.state.events[-1].id if isinstance(event, o.CmdOutput) else None
+            log.stream.add(event.model_copy(update={"cause": cause}))
+        runtime = EchoRuntime(frozenset({1}))
+        rebuild(tuple(log.state.events), runtime, log)  # type: ignore[arg-type]
+    assert runtime.done == [command.command for command in commands]
+    values = executed_values(request).with_value(OpenedLog(log))
+    [difference] = outcome_file_of(values, values.publication, None, 0).divergences
+    assert (difference.field, difference.recorded, difference.found) == (
+        "content",
+        "saw make two",
+        "other",
+    )
+    assert values.executed is not None
+    prepared = prepared_run(values.request)
+    [warning] = execution_warnings(prepared, values.executed, log, is_answer=True)
+    assert warning.startswith("This run was resumed in a new sandbox")
+    assert "1 result differs" in warning and "(content)" in warning

@@ -5,8 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from resolver.events.observations import AgentStateChanged
 from resolver.github.comments.report import Ending, RunFailure
-from resolver.models.run import Publication, ResolvedConflict, RunState, UnverifiedReason
+from resolver.models.run import (
+    ExportedChange,
+    Publication,
+    ResolvedConflict,
+    RunState,
+    UnverifiedReason,
+)
 from resolver.publishing.commit_builder import PublishRequest, PushedChange
 from resolver.runs.reporting import (
     build_report,
@@ -18,13 +25,7 @@ from resolver.runs.reporting import (
 )
 from resolver.runs.stages import ExecutedRun, OpenedLog, PublishedRun, StageValues
 from tests.github import reports
-from tests.runs.plain_values import (
-    PULL,
-    executed_values,
-    published_values,
-    run_log,
-    run_request,
-)
+from tests.runs.plain_values import PULL, executed_values, published_values, run_log, run_request
 from tests.trace import sample
 
 
@@ -94,6 +95,26 @@ def test_an_outage_is_found_in_the_failure_the_outcome_and_the_comment(
 
 def test_a_run_without_a_log_leaves_nothing_to_publish(values: StageValues) -> None:
     assert publishing_route(values, None) == ""
+
+
+def test_a_kept_change_can_be_published_unless_the_policy_would_refuse_it_with_any_settings(
+    values: StageValues, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "new.bundle"
+    bundle.write_bytes(b"x")
+    change = ExportedChange(commit="c" * 40, tree="b" * 40, bundle=bundle)
+    values.request.output.keep_change(change)
+    with run_log(values.request.output.log) as log:
+        log.stream.add(sample.started())
+        values = values.with_value(OpenedLog(log))
+        refusal = RunFailure(kind="policy", what="a protected file", settings_decide=True)
+        assert publishing_route(values, refusal) == "", "the agent has not finished"
+        log.stream.add(AgentStateChanged(state=RunState.FINISHED))
+    lasting = refusal.model_copy(update={"settings_decide": False})
+    assert publishing_route(values, refusal) == "folder"
+    assert publishing_route(values, lasting) == ""
+    kept = replace(values, request=replace(values.request, can_be_continued=True))
+    assert publishing_route(kept, refusal) == "comment"
 
 
 def test_the_outcome_file_puts_the_failure_before_the_agents_outcome(values: StageValues) -> None:

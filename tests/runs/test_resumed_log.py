@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.controller.control import Approve, Control, Deny
+from resolver.controller.control import Approve, Control, Deny, MessageToAgent, Request
 from resolver.events.actions import Message
 from resolver.events.base import Source
 from resolver.events.lifecycle import ConfirmationAnswered, Resumed
@@ -102,24 +102,46 @@ def test_a_run_resumed_by_nobody_runs_again_unless_it_was_done(
     assert (log.state.run_state, messages(log)) == (then, [])
 
 
-@pytest.mark.parametrize(("approved", "kind"), [(True, Approve), (False, Deny)])
-def test_a_decision_is_sent_to_the_run_that_waits_for_it_and_only_once(
-    log: RunLog, approved: bool, kind: type[Approve | Deny]
+def decided(approved: bool, reason: str = "") -> Continuation:
+    decision = ApprovalDecision(
+        approved=approved, by="mona", at=sample.START, reason=reason, number="123456"
+    )
+    return Continuation(run="run-1", by="mona", decision=decision)
+
+
+APPROVAL = Approve(by="mona", at=sample.START, number="123456")
+
+
+@pytest.mark.parametrize(
+    ("continuation", "expected"),
+    [
+        (decided(True), [APPROVAL]),
+        (decided(True, "thanks"), [APPROVAL, MessageToAgent("thanks", "mona")]),
+        (
+            decided(False, "leave it"),
+            [Deny(by="mona", at=sample.START, reason="leave it", number="123456")],
+        ),
+        (
+            Continuation(run="run-1", by="mona", message=" use tabs "),
+            [Deny(by="mona", reason="use tabs")],
+        ),
+        (Continuation(run="run-1", by="mona"), []),
+        (None, []),
+    ],
+)
+def test_a_later_decision_is_given_to_the_run_that_waits_for_it(
+    log: RunLog, continuation: Continuation | None, expected: list[Request]
 ) -> None:
-    ended_in(log, RunState.AWAITING_CONFIRMATION)
-    decision = ApprovalDecision(approved=approved, by="mona", at=sample.START)
-    continuation, control = Continuation(run="run-1", by="mona", decision=decision), Control()
-    apply_approvals(log, RUN, continuation, control)
-    request = control.take()
-    assert isinstance(request, kind) and (request.by, request.at) == ("mona", sample.START)
-    # The run has answered, and was killed.
-    log.stream.add(ConfirmationAnswered(action=1, approved=approved, by="mona"))
-    apply_approvals(log, RUN, continuation, control)
-    assert control.is_empty
-
-
-def test_a_text_in_place_of_a_decision_denies(log: RunLog) -> None:
-    ended_in(log, RunState.AWAITING_CONFIRMATION)
     control = Control()
-    apply_approvals(log, RUN, Continuation(run="run-1", message="Use another", by="mona"), control)
-    assert control.take() == Deny(by="mona", reason="Use another")
+    apply_approvals(ended_in(log, RunState.AWAITING_CONFIRMATION), RUN, continuation, control)
+    assert list(iter(control.take, None)) == expected
+
+
+def test_a_decision_is_given_once_and_only_to_a_run_that_waits(log: RunLog) -> None:
+    """A process that was killed after the answer was logged is followed by another one."""
+    control = Control()
+    apply_approvals(log, RUN, decided(True), control)
+    ended_in(log, RunState.AWAITING_CONFIRMATION)
+    log.stream.add(ConfirmationAnswered(action=1, approved=True, by="mona"))
+    apply_approvals(log, RUN, decided(True), control)
+    assert control.is_empty

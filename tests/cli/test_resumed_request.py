@@ -1,0 +1,99 @@
+"""Tests of which request `--resume` and `resolver publish` continue, from the files of a run."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resolver.cli.resolve import resumed_request
+from resolver.errors import LogError, UsageError
+from resolver.events.log import dump_line
+from resolver.events.observations import AgentStateChanged
+from resolver.models.run import RunState
+from resolver.runs.output import Output, StoredRequest
+from resolver.runs.pipeline import _write_request
+from resolver.storage.run_store import EVENTS
+from tests.github import reports
+from tests.runs.plain_values import run_request
+from tests.trace import sample
+
+TORN = '{"kind": "run_st'
+REQUEST = StoredRequest(run="run-7", trigger=reports.trigger(), publish=False)
+
+
+def log(*states: RunState) -> str:
+    """The log of a run that has had these states."""
+    changes = [AgentStateChanged(state=state) for state in states]
+    events = sample.numbered([sample.started(), *changes])
+    return "".join(f"{dump_line(event)}\n" for event in events)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The output folder of a run whose request was stored."""
+    output = Output(tmp_path / "output")
+    output.write_request(REQUEST)
+    output.close()
+    return output.folder
+
+
+def test_a_run_killed_before_its_first_event_has_its_stored_request(folder: Path) -> None:
+    (folder / EVENTS).write_text(TORN)
+    output, request = resumed_request(folder)
+    assert request == REQUEST and not output.has_events
+
+
+def test_a_run_that_was_not_to_publish_is_stored_as_one(tmp_path: Path) -> None:
+    request = replace(run_request(tmp_path), publish=False)
+    _write_request(request, request.load_settings({}))
+    request.output.close()
+    _, found = resumed_request(request.output.folder)
+    assert (found.run, found.publish, found.trigger) == (request.run, False, request.trigger)
+
+
+def test_a_log_without_a_stored_request_is_enough(folder: Path) -> None:
+    (folder / "request.json").unlink()
+    (folder / EVENTS).write_text(log() + TORN)
+    output, request = resumed_request(folder)
+    assert request.run == sample.started().run and output.has_events
+
+
+def test_a_run_of_which_nothing_was_recorded_can_not_be_resumed(folder: Path) -> None:
+    (folder / "request.json").unlink()
+    (folder / EVENTS).write_text(TORN)
+    with pytest.raises(UsageError, match="was interrupted before it was recorded"):
+        resumed_request(folder)
+
+
+def test_a_folder_without_a_run_is_left_empty(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="contains no run"):
+        resumed_request(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_another_process_uses_is_refused(folder: Path) -> None:
+    held = Output(folder, resume=True)
+    with pytest.raises(UsageError, match="another process is already using"):
+        resumed_request(folder)
+    held.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda line: line.replace('"schema_version":1', '"schema_version":9'), "version"),
+        (lambda line: line[:-19], "line 1"),
+        (lambda line: line.replace('"id":0', '"id":3'), "line 1"),
+    ],
+)
+def test_a_log_that_can_not_be_continued_stays_as_it_is(
+    folder: Path, change: Callable[[str], str], says: str
+) -> None:
+    first, rest = log(RunState.ERROR).split("\n", 1)
+    damaged = f"{change(first)}\n{rest}"
+    assert damaged != log(RunState.ERROR)
+    (folder / EVENTS).write_text(damaged)
+    with pytest.raises(LogError, match=says):
+        resumed_request(folder)
+    assert (folder / EVENTS).read_text() == damaged

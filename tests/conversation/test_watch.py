@@ -1,0 +1,135 @@
+"""Tests of what comments ask of a run at work, read from a GitHub over a real socket."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.controller.control import (
+    Approve,
+    Control,
+    Deny,
+    Extend,
+    MessageToAgent,
+    Pause,
+    Request,
+    Resume,
+    Stop,
+)
+from resolver.models.run import Extension, Trigger
+from resolver.runs.conversation.watch import CommentWatch
+from tests.github.test_github_reading import NAME, forge_for, issue, triggered
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Comment, Issue
+
+__all__ = ["issue"]
+
+
+class Steps(threading.Event):
+    """Takes a step before each poll, and is set with the last one, after which none follows."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        super().__init__()
+        self._steps = list(steps)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._steps.pop(0)()
+        return not self._steps
+
+
+class Watched:
+    """A run that alice has asked for in a comment on the issue, and that is at work."""
+
+    def __init__(self, github: GitHubServer, issue: Issue) -> None:
+        self.github, self.issue, self.control = github, issue, Control()
+        self.trigger: Trigger = triggered(github, github.add_comment(issue, "@agent fix", "alice"))
+        self.said: list[Comment] = []
+
+    def say(self, text: str, author: str = "alice") -> Callable[[], object]:
+        def act() -> None:
+            self.github.advance(2)
+            self.said.append(self.github.add_comment(self.issue, text, author))
+
+        return act
+
+    def poll(self, *steps: Callable[[], object]) -> None:
+        watch = CommentWatch(
+            trigger=self.trigger,
+            control=self.control,
+            forge=lambda: forge_for(self.github),
+            numbers=[self.issue.number],
+            settings=load_settings({}, {}),
+            seconds=1.0,
+        )
+        watch.run(Steps(*steps))
+
+    def take_all(self) -> list[Request]:
+        return list(iter(self.control.take, None))
+
+    def reactions(self) -> list[list[str]]:
+        return [[reaction.content for reaction in comment.reactions] for comment in self.said]
+
+
+@pytest.fixture
+def watched(github: GitHubServer, issue: Issue) -> Watched:
+    return Watched(github, issue)
+
+
+def test_comments_pause_a_run_and_continue_it_with_more_and_a_message(watched: Watched) -> None:
+    watched.poll(
+        watched.say("@agent pause"),
+        watched.say("@agent continue +5 iterations, and use pytest -x"),
+        lambda: None,
+    )
+    assert watched.take_all() == [
+        Pause(by="alice"),
+        Extend(Extension(iterations=5), "alice"),
+        MessageToAgent("use pytest -x", "alice"),
+        Resume(by="alice"),
+    ]
+
+
+def test_a_command_is_confirmed_when_the_run_has_taken_it(watched: Watched) -> None:
+    """One that comes too late is left to the job that its comment has started."""
+    watched.poll(watched.say("@agent pause"), watched.take_all, watched.say("@agent resume"))
+    assert watched.reactions() == [["+1"], []]
+    watched.poll(watched.say("@agent pause"), lambda: None)
+    assert watched.reactions() == [["+1"], [], []]
+
+
+@pytest.mark.parametrize(
+    ("text", "request_type", "said"),
+    [
+        ("@agent approve", Approve, ""),
+        ("@agent deny: leave it alone", Deny, "leave it alone"),
+    ],
+)
+def test_a_decision_reaches_the_run_that_waits(
+    watched: Watched, text: str, request_type: type[Approve | Deny], said: str
+) -> None:
+    watched.poll(watched.say(text), lambda: None)
+    [request] = watched.take_all()
+    assert isinstance(request, request_type) and request.by == "alice"
+    assert getattr(request, "reason", "") == said
+    assert request.at == watched.said[0].created_at
+
+
+def test_new_work_is_not_for_the_run_at_work(watched: Watched) -> None:
+    watched.poll(watched.say("@agent also fix the docs"), watched.say("Thanks!"), lambda: None)
+    assert watched.take_all() == [] and watched.reactions() == [[], []]
+
+
+@pytest.mark.attack
+def test_a_stranger_stops_nothing(watched: Watched) -> None:
+    """Somebody without write access stops or pauses the run of another person: it is ignored."""
+    watched.github.add_user("eve")
+    watched.poll(watched.say("@agent stop", "eve"), watched.say("@agent pause", "eve"), int)
+    assert watched.take_all() == [] and watched.reactions() == [[], []]
+
+
+def test_who_has_asked_for_the_run_may_stop_it_without_write_access(watched: Watched) -> None:
+    watched.github.grant("alice", NAME, "read")
+    watched.poll(watched.say("@agent pause"), watched.say("@agent stop: wrong file"), int)
+    assert watched.take_all() == [Stop(by="alice", reason="wrong file")]
+    assert watched.reactions() == [[], ["+1"]]

@@ -1,0 +1,70 @@
+"""What a terminal shows when a run has ended, from plain values of the stages."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from resolver.github.comments.report import RunFailure
+from resolver.models.run import Outcome, RunState, TriggerKind
+from resolver.runs.reporting import build_report, outcome_file_of, print_result
+from resolver.runs.stages import ExecutedRun, RunResult, StageValues
+from tests.github import reports
+from tests.runs.plain_values import executed_values, run_request
+
+
+def printed(
+    values: StageValues, *, failure: RunFailure | None = None, publishable: bool = False
+) -> str:
+    result = RunResult(
+        request=values.request,
+        report=build_report(values, failure),
+        outcome_file=outcome_file_of(values, values.publication, failure, 1),
+        publication=values.publication,
+        exit_code=1,
+        outcome=values.outcome,
+        failure=failure,
+        publishable=publishable,
+    )
+    shown = io.StringIO()
+    print_result(result, Console(file=shown, width=80))
+    return shown.getvalue()
+
+
+@pytest.fixture
+def values(tmp_path: Path) -> StageValues:
+    return executed_values(run_request(tmp_path))
+
+
+def test_a_change_that_is_kept_can_be_published_unless_the_policy_has_refused_it(
+    values: StageValues,
+) -> None:
+    command = f"resolver publish {values.request.output.folder}"
+    outage = RunFailure(kind="error", what="GitHub is down", cause="forge_down")
+    policy = RunFailure(kind="policy", what="it adds a credential")
+    assert command in printed(values, failure=outage, publishable=True)
+    refused = printed(values, failure=policy, publishable=True)
+    assert "it adds a credential" in refused and command not in refused
+    assert command not in printed(values, failure=outage)
+
+
+def waiting(values: StageValues, kind: TriggerKind) -> StageValues:
+    """The values of a run that ended while an action waited for approval."""
+    outcome: Outcome = reports.outcome(
+        state=RunState.AWAITING_CONFIRMATION, reason="Nobody could be asked"
+    )
+    trigger = values.request.trigger.model_copy(update={"kind": kind})
+    values = replace(values, request=replace(values.request, trigger=trigger))
+    return values.with_value(ExecutedRun(outcome, reports.patch()))
+
+
+def test_on_a_local_checkout_the_command_that_allows_a_waiting_action_is_shown(
+    values: StageValues,
+) -> None:
+    command = "RESOLVER_CONFIRMATION=never resolver resolve --resume"
+    shown = printed(waiting(values, TriggerKind.LOCAL))
+    assert "Nobody could be asked" in shown
+    assert f"{command} {values.request.output.folder}" in shown
+    assert command not in printed(waiting(values, TriggerKind.ISSUE_COMMENT))
