@@ -84,6 +84,7 @@ def test_a_later_approval_continues_from_the_log_and_executes_only_the_approved_
     assert len(scenario.endpoint.requests) == 2
 
 
+@pytest.mark.nightly
 def test_a_later_denial_gives_the_agent_the_reason(scenario: Continuing) -> None:
     ended = waiting(scenario)
     assert ended.outcome["state"] == "awaiting_confirmation" and not scenario.pulls()
@@ -107,8 +108,9 @@ def test_an_approval_where_nothing_waits_starts_nothing(scenario: Continuing) ->
     assert not scenario.endpoint.requests
 
 
-@pytest.mark.parametrize("word", ["approve", "deny"])
+@pytest.mark.parametrize("word", ["approve", pytest.param("deny", marks=pytest.mark.nightly)])
 def test_a_decision_reaches_the_run_that_waits(scenario: Continuing, word: str) -> None:
+    """A whole run, because the comment has to reach it in another thread while it waits."""
     scenario.endpoint.script(bash(RISKY), finish(SUMMARY))
 
     def decide() -> None:
@@ -137,6 +139,7 @@ def test_a_decision_reaches_the_run_that_waits(scenario: Continuing, word: str) 
     assert [r.content for r in comment.reactions] == ["+1"]
 
 
+@pytest.mark.nightly
 def test_on_a_local_checkout_nobody_is_asked_and_the_command_to_continue_is_shown(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:

@@ -177,6 +177,7 @@ def test_a_limit_in_between_does_not_lose_the_pull_request(scenario: Continuing)
     assert scenario.git("rev-list", "--count", f"main..{scenario.branches()[0]}") == "2"
 
 
+@pytest.mark.nightly
 def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scenario: Continuing) -> None:
     """Whole runs, because the change of an earlier run has to conflict with a push."""
     pull = published(scenario)
@@ -211,6 +212,7 @@ def test_without_a_log_a_pull_request_of_ours_is_worked_on_as_any(scenario: Cont
     assert "no log of an earlier run" in scenario.last_comment(on=pull)
 
 
+@pytest.mark.nightly
 def test_a_fix_on_a_pull_request_of_ours_is_a_commit_there_and_can_be_continued(
     scenario: Continuing,
 ) -> None:
@@ -229,6 +231,7 @@ def test_a_fix_on_a_pull_request_of_ours_is_a_commit_there_and_can_be_continued(
     assert len(scenario.pulls()) == 1 and pull.title == title
 
 
+@pytest.mark.nightly
 def test_a_closed_pull_request_is_followed_by_a_new_one(scenario: Continuing) -> None:
     """Whole runs, because the second proposes the change of the first again."""
     pull = published(scenario)
@@ -352,6 +355,7 @@ def test_a_stranger_stops_nothing_and_the_requester_does(scenario: Continuing) -
     assert [r.content for r in by_mona.reactions] == ["+1"]
 
 
+@pytest.mark.nightly
 def test_a_run_at_work_pauses_and_is_granted_more(scenario: Continuing) -> None:
     """A whole run, because the comments have to come while it works."""
 

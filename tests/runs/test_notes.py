@@ -71,6 +71,7 @@ def test_unless_it_is_wanted_there_are_no_notes(place: Place) -> None:
 
 
 def test_notes_are_proposed_as_a_part_of_the_change(place: Place) -> None:
+    """A whole run, because the file with the notes has to pass export, policy and commit."""
     place.begin(AGENTS_md="# House\n\nUse tabs.")
     done = place.resolve("propose", note(FIRST), FIX, note(SECOND, FIRST), finish(SUMMARY))
     assert "remember" in tools(place)
@@ -85,6 +86,7 @@ def test_notes_are_proposed_as_a_part_of_the_change(place: Place) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_later_notes_go_into_the_same_section_and_none_is_made_twice(place: Place) -> None:
     place.begin()
     done = place.resolve("propose", note(FIRST), FIX, finish(SUMMARY))
@@ -100,6 +102,7 @@ def test_later_notes_go_into_the_same_section_and_none_is_made_twice(place: Plac
     assert FIRST not in place.pull_request_text(again)
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_cut_off_after_its_notes_does_not_write_them_twice(place: Place) -> None:
     place.begin(AGENTS_md="# House")
     done = place.resolve("propose", note(FIRST), FIX, finish(SUMMARY))
@@ -117,6 +120,7 @@ def test_a_run_that_was_cut_off_after_its_notes_does_not_write_them_twice(place:
     assert git(place.checkout, "show", f"{branch}:AGENTS.md").count(FIRST) == 1
 
 
+@pytest.mark.nightly
 def test_notes_do_not_keep_a_change_from_being_published(place: Place) -> None:
     place.begin()
     place.line.environment["RESOLVER_PROTECTED_PATHS"] = "agents.md"
@@ -125,6 +129,7 @@ def test_notes_do_not_keep_a_change_from_being_published(place: Place) -> None:
     assert f"no place to store them is set up here: {FIRST}" in place.pull_request_text(done)
 
 
+@pytest.mark.nightly
 def test_notes_alone_are_no_change(place: Place) -> None:
     place.begin()
     place.endpoint.script(note(FIRST), finish("Nothing to do", completed=False))
@@ -135,6 +140,7 @@ def test_notes_alone_are_no_change(place: Place) -> None:
 
 
 def test_later_runs_get_kept_notes_labeled_as_notes(place: Place) -> None:
+    """Whole runs, because a note of the first has to reach the model of the second."""
     place.begin()
     first = place.resolve("store", note(FIRST), FIX, finish(SUMMARY))
     assert FIRST in place.pull_request_text(first) and len(first.outcome["files"]) == 1
@@ -156,6 +162,7 @@ def test_later_runs_get_kept_notes_labeled_as_notes(place: Place) -> None:
 
 
 def test_a_note_never_holds_a_secret(place: Place) -> None:
+    """A whole run, because all that it leaves is searched for the key of its model."""
     place.begin()
     secret = "The key is ghp_0123456789abcdefghijklmnopqrstuvwxyzAB."
     done = place.resolve(
@@ -167,6 +174,7 @@ def test_a_note_never_holds_a_secret(place: Place) -> None:
         assert MODEL_KEY not in text and "ghp_0123" not in text and "The key is" not in text
 
 
+@pytest.mark.nightly
 def test_a_run_makes_few_and_short_notes(place: Place) -> None:
     place.begin()
     many = [f"Fact number {n}." for n in range(12)]

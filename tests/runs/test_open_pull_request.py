@@ -258,6 +258,7 @@ def test_what_lands_on_an_earlier_runs_commit_is_held_against_the_policy(
     assert guarded in scenario.last_comment() and "protected" in scenario.last_comment()
 
 
+@pytest.mark.nightly
 def test_a_protected_branch_is_left_alone_for_a_new_pull_request(scenario: Continuing) -> None:
     """Whole runs, because the refused push has to lead to another branch."""
     pull = published(scenario)
@@ -309,6 +310,7 @@ def ended_meanwhile(scenario: Continuing, pull: Issue, files: dict[str, str]) ->
     return scenario.action(event)
 
 
+@pytest.mark.nightly
 def test_what_is_merged_while_it_works_is_not_proposed_again(scenario: Continuing) -> None:
     """Whole runs, because the pull request has to be merged while the agent works."""
     pull = published(scenario)
@@ -325,6 +327,7 @@ def test_what_is_merged_while_it_works_is_not_proposed_again(scenario: Continuin
     )
 
 
+@pytest.mark.nightly
 def test_where_it_can_not_stand_alone_it_says_what_it_carries(scenario: Continuing) -> None:
     """Whole runs, because the pull request has to be merged while the agent works."""
     pull = published(scenario)

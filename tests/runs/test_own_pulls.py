@@ -111,6 +111,7 @@ def test_a_merge_in_a_separate_pull_request_leaves_the_text_of_the_first(
     assert f"/pull/{beside.number}" in scenario.own_comments(pull)[-1]
 
 
+@pytest.mark.nightly
 def test_what_a_person_pushed_below_a_commit_of_ours_stays(scenario: OwnScenario) -> None:
     """A whole run, because the second one starts from the first one's log and commit."""
     event = scenario.event("@agent please divide by two")
@@ -126,6 +127,7 @@ def test_what_a_person_pushed_below_a_commit_of_ours_stays(scenario: OwnScenario
     assert scenario.git("diff", "--name-only", before, "half") == "more.txt"
 
 
+@pytest.mark.nightly
 def test_what_could_not_be_pushed_is_not_published_past_later_work_on_the_issue(
     scenario: OwnScenario,
 ) -> None:

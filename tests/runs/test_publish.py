@@ -30,6 +30,7 @@ def scenario(
 def test_a_change_that_was_looked_at_is_published_as_it_was(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
+    """Whole runs, because the tree that one process has stored is what another one pushes."""
     checkout = make_checkout(tmp_path / "calc", FILES)
     model_endpoint.script(bash("sed -i 's/a - b/a + b/' calc.py"), finish("Make add add"))
     made = command_line.resolve(checkout, "--no-publish")
@@ -59,6 +60,7 @@ def test_a_refused_push_costs_no_second_run(scenario: Scenario) -> None:
     assert (len(scenario.pulls()), len(scenario.bot_comments())) == (1, 1)
 
 
+@pytest.mark.nightly
 def test_a_change_that_is_refused_is_not_offered_for_publishing(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -70,6 +72,7 @@ def test_a_change_that_is_refused_is_not_offered_for_publishing(
     assert "resolver publish" not in refused.stderr
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_not_finished_is_not_published(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
@@ -99,6 +102,7 @@ def test_a_bundle_that_was_tampered_with_is_refused(
 def test_a_change_that_holds_a_secret_is_not_kept(
     command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
+    """A whole run, because the secret comes out of the sandbox in a change."""
     checkout = make_checkout(tmp_path / "calc", FILES)
     key = command_line.environment["LLM_API_KEY"]
     turned = f"print('{key[::-1]}'[::-1])"

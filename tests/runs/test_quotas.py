@@ -118,6 +118,7 @@ def test_a_run_is_reserved_before_its_work_and_recorded_after_it(scenario: Guard
         assert words not in text, "the ledger holds no words of anybody"
 
 
+@pytest.mark.nightly
 def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
     scenario: GuardedScenario,
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_request_that_is_delivered_again_is_booked_once(scenario: GuardedScena
 
 
 def test_commands_are_neither_booked_nor_refused(scenario: GuardedScenario) -> None:
+    """A whole job of the Action, because a command is answered before the first stage of a run."""
     comment = scenario.mention(text="@agent help")
     done = scenario.action(scenario.github.event_issue_comment(comment))
     assert done.exit_code == 0, done.stdout + done.stderr
@@ -294,6 +296,7 @@ def test_the_dashboard_is_made_once_and_written_after_each_run(scenario: Guarded
 def test_a_run_at_work_is_shown_with_a_box_and_stops_when_a_person_ticks_it(
     scenario: GuardedScenario,
 ) -> None:
+    """A whole run, because another job has to stop it through the ledger while it works."""
     shown: list[str] = []
 
     def answer(_: Any) -> Answer:
@@ -336,6 +339,7 @@ def test_a_failed_run_continues_when_a_person_ticks_its_box(
     assert len(scenario.ledger().runs) == 2
 
 
+@pytest.mark.nightly
 def test_a_box_for_work_on_our_own_pull_request_is_about_that(scenario: GuardedScenario) -> None:
     scenario.endpoint.script(FIX, finish(SUMMARY))
     assert scenario.ask(**DASH).exit_code == 0
@@ -387,6 +391,7 @@ def test_a_box_that_is_ticked_by_somebody_who_may_not_or_elsewhere_starts_nothin
     assert copy.body == after
 
 
+@pytest.mark.nightly
 def test_a_ledger_that_names_another_issue_as_the_dashboard_changes_nothing_there(
     scenario: GuardedScenario,
 ) -> None:
@@ -418,6 +423,7 @@ def put(scenario: GuardedScenario, data: bytes) -> None:
     text("update-ref", REF, text(*who, "commit-tree", "-m", "mine", tree))
 
 
+@pytest.mark.nightly
 def test_a_dashboard_that_can_not_be_written_costs_no_run_its_life(
     scenario: GuardedScenario,
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_limit_of_a_resumed_run_is_set_anew_once_and_the_others_stay(tmp_path:
     assert granted == [before, before.model_copy(update={"max_iterations": 1})]
 
 
+@pytest.mark.nightly
 def test_a_run_killed_before_its_first_event_starts_under_the_same_id(
     command_line: CommandLine, model_endpoint: ModelEndpoint, cut_off: Ended, checkout: Path
 ) -> None:
