@@ -19,6 +19,7 @@ from resolver.runs.conversation.commands import (
 from resolver.runs.reporting import build_report, outcome_file_of
 from resolver.runs.resuming.continuation import read_earlier_publication
 from resolver.runs.stages import RunRequest, RunResult
+from resolver.storage.ledger_ref import REF
 from resolver.storage.run_refs import RUNS
 from resolver.storage.run_store import OUTCOME
 from tests.github import reports
@@ -160,3 +161,16 @@ def test_a_decision_where_nothing_waits_starts_nothing(
     handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
     assert handled is not None and (handled.state, handled.exit_code) == ("nothing", 0)
     assert "No action is waiting for approval here" in issue.comments[-1].body
+
+
+def test_help_is_answered_with_the_commands_and_starts_nothing(
+    github: GitHubServer, issue: Issue, tmp_path: Path
+) -> None:
+    trigger = triggered(github, github.add_comment(issue, "@agent help", "alice"))
+    forge, host = forge_for(github), run_request(tmp_path).host
+    settings = settings_for(github)
+    handler = CommandHandler(forge, settings, lambda: ledger_for_trigger(trigger, settings, host))
+    handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
+    assert handled is not None and (handled.state, handled.exit_code) == ("help", 0)
+    assert "@agent continue" in issue.comments[-1].body
+    assert github.repository(NAME).git.text("for-each-ref", REF) == "", "it is not counted"

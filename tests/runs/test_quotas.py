@@ -156,6 +156,7 @@ def test_a_request_that_is_delivered_again_is_booked_once(scenario: GuardedScena
     assert run.attempts == 2
 
 
+@pytest.mark.nightly
 def test_commands_are_neither_booked_nor_refused(scenario: GuardedScenario) -> None:
     """A whole job of the Action, because a command is answered before the first stage of a run."""
     comment = scenario.mention(text="@agent help")
