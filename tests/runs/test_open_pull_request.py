@@ -192,12 +192,10 @@ def say_so(scenario: Continuing, **environment: str) -> Ended:
     return scenario.ask("@agent continue, and say so in the README", **environment)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("first", "how"),
-    [
-        ("a fresh request", "leave"),
-        pytest.param("continue", "merge", marks=pytest.mark.nightly),
-    ],
+    [("a fresh request", "leave"), ("continue", "merge")],
 )
 def test_commits_that_others_pushed_stay_when_the_run_continues(
     scenario: Continuing, first: str, how: str
