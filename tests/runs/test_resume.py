@@ -149,6 +149,8 @@ def test_a_run_killed_before_its_first_event_starts_under_the_same_id(
 def test_a_rebuilt_change_that_differs_is_reported(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
+    """Whole runs, because the second has to follow the stored request of the first: to publish
+    nothing."""
     model_endpoint.script(bash("echo evening; sed -i 's/a - b/a + b/' calc.py"), finish())
     done = command_line.call_resolve(checkout, "--no-publish")
     log = done.output / "events.jsonl"
@@ -170,6 +172,7 @@ def test_a_rebuilt_change_that_differs_is_reported(
     assert git(checkout, "branch", "--list", "agent/*") == "", "the run was not to publish"
 
 
+@pytest.mark.nightly
 def test_a_log_that_can_not_be_continued_says_why(
     command_line: CommandLine, cut_off: Ended, checkout: Path, tmp_path: Path
 ) -> None:
