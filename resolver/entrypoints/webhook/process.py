@@ -171,7 +171,6 @@ def open_process(
     machine = open_host(environment)
     _start_log(settings, machine, url)
     blobs = _open_blobs(settings, url, environment)
-    # A server must be ready soon even if GitHub is not: each run that needs the login asks again.
     options = {**options, **app_login(settings, machine, is_brief=True)}
     settings = load_settings(options, environment)
     redact = partial(_redact_always, machine.tokens.issued_tokens)
