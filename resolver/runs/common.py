@@ -152,8 +152,8 @@ def app_login(settings: Settings, host: RunHost, *, is_brief: bool = False) -> d
     """Return the login that the settings' App writes as, in the form of a settings dictionary; {}
     without an App.
 
-    is_brief: during an outage of GitHub, ask only twice. A server has to be ready soon, and its runs
-        ask again.
+    is_brief: during an outage of GitHub, ask only twice. A server has to be ready soon, and its
+        runs ask again.
     Raises ForgeError if GitHub does not accept the App's key, and UsageError if only one of its id
     and key is set.
     """
