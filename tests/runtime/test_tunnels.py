@@ -320,9 +320,6 @@ HOSTILE = {
     "credit that nobody owes": OPEN + frame("tunnel_credit", tunnel=1, count=1),
     "endless credit": OPEN + frame("tunnel_credit", tunnel=1, count=10**12),
     "negative credit": OPEN + frame("tunnel_credit", tunnel=1, count=-5),
-    "a flood of opens": b"".join(
-        frame("tunnel_open", tunnel=n, host="slow.test", port=1) for n in range(1, 200)
-    ),
     "an answer that is also a notice":
         b'{"jsonrpc":"2.0","id":1,"method":"tunnel_end","params":{"tunnel":1}}\n',
     "a method that is none": frame("tunnel_destroy", tunnel=1),
@@ -344,7 +341,8 @@ def test_a_hostile_frame_ends_the_sandbox_with_a_clear_error(sent: bytes) -> Non
     with inside(EgressPolicy(policy.allowed, 10**6, resolve)) as box:
         with suppress(OSError):  # the host may hang up in the middle
             box.raw(sent)
-        assert box.lost().startswith("the sandbox was lost: ")
+        lost = box.lost()
+        assert lost.startswith("the sandbox was lost: ") and "did not answer" not in lost
         release.set()
 
 
