@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -77,16 +78,21 @@ SHARED = {
 """Values that are not made for one template, so that not all fields are read."""
 
 
+@cache
+def tree_of(name: str) -> nodes.Template:
+    """Return the parsed template. Many include the same ones."""
+    return Environment().parse((template_folder() / name).read_text())
+
+
 def parsed(name: str) -> Iterator[nodes.Template]:
     """Yield the template and all templates that it includes."""
-    environment = Environment()
     pending, seen = [name], set()
     while pending:
         current = pending.pop()
         if current in seen:
             continue
         seen.add(current)
-        tree = environment.parse((template_folder() / current).read_text())
+        tree = tree_of(current)
         yield tree
         for include in tree.find_all((nodes.Include, nodes.FromImport)):
             assert isinstance(include.template, nodes.Const), f"{current} includes a computed name"
@@ -104,6 +110,7 @@ def assigned_names(tree: nodes.Template) -> set[str]:
     }
 
 
+@cache
 def read_names(name: str) -> set[str]:
     """Return the names that a template and the templates that it includes take from a context."""
     trees = list(parsed(name))
@@ -111,6 +118,7 @@ def read_names(name: str) -> set[str]:
     return set().union(*map(find_undeclared_variables, trees)) - assigned
 
 
+@cache
 def read_attributes(name: str) -> set[str]:
     """Return all attributes that a template and the templates that it includes read."""
     attributes: set[str] = set()

@@ -55,8 +55,9 @@ class Thread:
         return START
 
 
-def waiting(thread: Thread, policy: str = "high", wait: float = 0.3) -> Confirmation:
-    return Confirmation(policy=policy, on_high="wait", wait=wait, notify=thread.tell)  # type: ignore[arg-type]
+def waiting(thread: Thread, policy: str = "high") -> Confirmation:
+    # All answers are there when it begins to wait.
+    return Confirmation(policy=policy, on_high="wait", wait=0.01, notify=thread.tell)  # type: ignore[arg-type]
 
 
 def run(script: Sequence[ActionBase], *answers: list[Request], policy: str = "high") -> Scenario:
@@ -286,7 +287,7 @@ def test_an_action_too_long_with_visible_characters_is_refused() -> None:
 def test_waiting_does_not_count_as_run_time() -> None:
     scenario = Scenario(seconds=1.0)
     thread = Thread(scenario)
-    scenario.go(DummyAgent([a.CmdRun(command=DANGER)]), confirmation=waiting(thread, wait=0.05))
+    scenario.go(DummyAgent([a.CmdRun(command=DANGER)]), confirmation=waiting(thread))
     before = scenario.state.seconds
     assert scenario.state.elapsed(START + timedelta(days=2)) == before
 
@@ -389,7 +390,7 @@ def browsing(earlier: Sequence[Event], *requests: Request) -> Scenario:
     for request in requests:
         scenario.control.send(request)
     script = [] if earlier else [a.BrowseURL(url="http://169.254.169.254/")]
-    scenario.go(DummyAgent([*script, FINISH]), confirmation=waiting(Thread(scenario), wait=0.05))
+    scenario.go(DummyAgent([*script, FINISH]), confirmation=waiting(Thread(scenario)))
     return scenario
 
 
