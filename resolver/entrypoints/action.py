@@ -5,7 +5,6 @@ Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workf
 """
 
 import hashlib
-import json
 import logging
 import os
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.comments.report import Report
 from resolver.github.events.parse import DispatchSource
+from resolver.github.events.payloads import parse_payload
 from resolver.github.events.permission import IgnoredEvent, MalformedEvent
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Publication, Trigger, TriggerKind
@@ -267,11 +267,13 @@ def read_event(environment: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
             "run this in a GitHub Actions job, or use `resolver resolve OWNER/NAME#N`",
         )
     try:
-        payload = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        payload = parse_payload(Path(path).read_bytes())
+    except (OSError, ValueError) as error:  # ValueError: the path contains a NUL
         raise UsageError(f"the event {path} can't be read: {error}", "check the workflow") from None
-    if not isinstance(payload, dict):
-        raise UsageError(f"the event {path} is not a JSON object", "check the workflow")
+    if payload is None:
+        raise UsageError(
+            f"the event {path} is not a JSON object, or is nested too deeply", "check the workflow"
+        )
     return name, payload
 
 

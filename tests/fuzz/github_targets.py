@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 import nh3
 
-from resolver.entrypoints.webhook.webhook import parse_payload
 from resolver.github.comments.comment_text import comment_body
 from resolver.github.comments.markers import (
     DASHBOARD,
@@ -40,6 +39,7 @@ from resolver.github.events.parse import (
     asks_for_sweep,
     needs_own_login,
 )
+from resolver.github.events.payloads import parse_payload
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.quota_ledger import read_ledger, serialize_ledger
 from resolver.github.text.comment_markdown import is_closed, safe_markdown, shorten_markdown

@@ -19,6 +19,7 @@ from resolver.events.base import Source
 from resolver.events.observations import CmdOutput
 from resolver.events.stores import JsonlStore
 from resolver.events.stream import EventStream
+from resolver.github.events.payloads import parse_payload
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.storage.database import parse_database_url
@@ -206,7 +207,9 @@ def test_a_payload_changed_anywhere_is_ignored_or_can_be_stored(
     payload = changed(example, ("comment", "body"), "@agent please")
     for _ in range(data.draw(st.integers(1, 3))):
         payload = changed(payload, data.draw(st.sampled_from(places(payload)[1:])), data.draw(ODD))
-    found = trigger_for_target(Settings(), "issue_comment", payload)
+    arrived = parse_payload(json.dumps(payload).encode())
+    assert arrived is not None
+    found = trigger_for_target(Settings(), "issue_comment", arrived)
     if isinstance(found, Trigger):
         assert Trigger.model_validate_json(found.model_dump_json()) == found
         assert run_id(found.key, found.at)

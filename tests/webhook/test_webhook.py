@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from resolver.entrypoints.webhook.webhook import (
     MAX_BODY,
     create_webhook_app,
-    parse_payload,
     webhook_signature,
 )
 from resolver.errors import ResolverError
+from resolver.github.events.payloads import parse_payload
 from resolver.storage.database import DatabaseError
 
 SECRET = "webhook-canary-2f8e6d4c1b0a9758"

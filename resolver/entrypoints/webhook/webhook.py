@@ -6,7 +6,6 @@ Source: https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-de
 import asyncio
 import hashlib
 import hmac
-import json
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -28,6 +27,7 @@ from resolver.entrypoints.webhook.openapi import (
     publish_openapi_document,
 )
 from resolver.errors import ResolverError
+from resolver.github.events.payloads import parse_payload
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -182,28 +182,6 @@ async def _receive_delivery(
 def is_identified(delivery: str, event: str) -> bool:
     """Return True if a delivery's id and its event name have the form of GitHub's."""
     return bool(_EVENT.fullmatch(event) and _DELIVERY.fullmatch(delivery))
-
-
-def parse_payload(body: bytes) -> dict[str, Any] | None:
-    """Return the payload; None if the body is not a JSON object or is nested too deeply.
-
-    Characters that can't be stored are replaced by U+FFFD.
-    """
-    try:
-        payload = json.loads(body)
-        if _UNSTORABLE.search(body):
-            text = _NUL.sub("\\1\ufffd", json.dumps(payload, ensure_ascii=False))
-            payload = json.loads(_SURROGATE.sub("\ufffd", text))
-    except (ValueError, RecursionError):
-        return None
-    return payload if isinstance(payload, dict) else None
-
-
-# JSON may hold half of a surrogate pair, which UTF-8 can't, and NUL, which PostgreSQL can't.
-# https://www.rfc-editor.org/rfc/rfc8259#section-8.2
-_UNSTORABLE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
-_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")  # an even number of backslashes before it
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 async def _signed_body(request: Request, secret: str, seconds: float) -> bytes:

@@ -1,10 +1,12 @@
-"""Models of the fields of GitHub's webhook payloads that Resolver reads.
+"""Reads GitHub's webhook payloads: the JSON, and models of the fields that Resolver uses.
 
 Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads (`issue_comment`, `issues`,
 `pull_request`, `pull_request_review`, `pull_request_review_comment`). The models of check events
 are in `checks.py`, those of dispatches in `parse.py`.
 """
 
+import json
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -12,6 +14,27 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from resolver.models.base import DeferredModel
 from resolver.models.run import Snapshot
+
+# JSON may hold half of a surrogate pair, which UTF-8 can't, and NUL, which PostgreSQL can't.
+# https://www.rfc-editor.org/rfc/rfc8259#section-8.2
+_UNSTORABLE = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")  # an even number of backslashes before it
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def parse_payload(body: bytes) -> dict[str, Any] | None:
+    """Return the payload; None if the body is not a JSON object or is nested too deeply.
+
+    Characters that can't be stored are replaced by U+FFFD.
+    """
+    try:
+        payload = json.loads(body)
+        if _UNSTORABLE.search(body):
+            text = _NUL.sub("\\1\ufffd", json.dumps(payload, ensure_ascii=False))
+            payload = json.loads(_SURROGATE.sub("\ufffd", text))
+    except (ValueError, RecursionError):
+        return None
+    return payload if isinstance(payload, dict) else None
 
 
 def _utc(moment: datetime) -> datetime:
