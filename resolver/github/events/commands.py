@@ -22,8 +22,10 @@ from resolver.models.base import FrozenModel
 from resolver.models.run import Command, Extension
 
 _NUMBERED_PLACEHOLDER = re.compile("\ue000([0-9]+)\ue001")
-_FORGED_PLACEHOLDER = re.compile("[\ue000\ue001]|&#(?:x0*e00[01]|0*5734[45]);", re.I)
-"""The delimiters of a number in a comment, also as character references, which Markdown resolves.
+_FORGED_PLACEHOLDER = re.compile(
+    "[\ue000\ue001\ufffc]|&#(?:x0*(?:e00[01]|fffc)|0*(?:5734[45]|65532));", re.I
+)
+"""The placeholders' characters in a comment, also as references, which Markdown resolves.
 
 The references are those of https://spec.commonmark.org/0.31.2/#numeric-character-references.
 """

@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver.github.events.commands import find_instruction
@@ -182,7 +182,11 @@ PIECES = [
 ]
 
 
-@given(st.characters(exclude_characters="-_/@.'’[`\\<&#~*!\ue000\ue001", codec="utf-8"))
+@given(st.characters(exclude_characters="-_/@.'’[`\\<&#~*!", codec="utf-8"))
+@example("\ufffc")  # dictation and pasted pictures leave it in a text
+@example("\ue000")
+@example("&#xFFFC;")
+@example("&#65532;")
 def test_characters_outside_of_logins_end_a_mention(sign: str) -> None:
     if re.fullmatch("[A-Za-z0-9]", sign):
         assert find_instruction(f"Hi {sign}@agent fix", "@agent") is None
