@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver.github.text.hidden_text import strip_hidden
@@ -97,6 +97,10 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+@example("![](![]()")
+@example("![]![]()")
+@example("![x]![x](u) ![x]\n\n[x]: u")
+@example("![x](![x](u) ![x](u)")
 def test_no_picture_is_left_in_any_text(text: str) -> None:
     cleaned = strip_hidden(text).text
     links = PictureLinks()
@@ -113,7 +117,15 @@ def _pictures(text: str) -> int:
 @pytest.mark.deep
 @pytest.mark.parametrize(
     "hostile",
-    ["![" * 5_000, "![a](" * 5_000, "<img " * 10_000, '<img src="' * 6_000, "![a](u)" * 5_000],
+    [
+        "![" * 5_000,
+        "![a](" * 5_000,
+        "<img " * 10_000,
+        '<img src="' * 6_000,
+        "![a](u)" * 5_000,
+        "![a](u (t))" * 5_000,
+        "![a](" * 5_000 + "![a](u)",
+    ],
 )
 def test_a_hostile_text_is_processed_quickly(hostile: str) -> None:
     started = time.monotonic()

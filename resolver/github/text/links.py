@@ -9,10 +9,12 @@ https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-f
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from markdown_it.common.utils import normalizeReference
 
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import markdown_parser
@@ -23,6 +25,9 @@ MAX_NUMBERED_PICTURES = 20
 
 MAX_ALT_CHARACTERS = 150
 """Maximum length of an alternative text, in characters."""
+
+_MAX_UNLIKELY = 20
+"""Number of places that are hardly a picture after which no better one is looked for."""
 
 _IMG = re.compile(
     r"""<img(?=[\s/])(?:[^<>"']|"[^"]{0,2000}"|'[^']{0,2000}'){0,2000}>""", re.IGNORECASE
@@ -143,7 +148,10 @@ def _read_image_tag(tag: str) -> tuple[str, str]:
 def _markdown_pictures(text: str, code: list[Region]) -> Iterator[_Picture]:
     starts = [0, *(match.end() for match in re.finditer("\n", text)), len(text) + 1]
     cursor = 0
-    for token in markdown_parser().parse(text):
+    environment: dict[str, Any] = {}
+    tokens = markdown_parser().parse(text, environment)
+    references = environment.get("references", {})
+    for token in tokens:
         if token.map is None:
             continue
         first = starts[token.map[0]]
@@ -151,26 +159,42 @@ def _markdown_pictures(text: str, code: list[Region]) -> Iterator[_Picture]:
         for child in token.children or []:
             if child.type != "image":
                 continue
-            span = _find_image_span(text, child.content, max(cursor, first), last, code)
+            place = max(cursor, first)
+            span = _find_image_span(text, child.content, place, last, code, references)
             if span is None:
                 continue
             start, end = span
-            target = _TARGET.match(text, end) or _LABEL.match(text, end)
+            target = _target_of(text, end)
             cursor = target.end() if target else end
             yield _Picture(start, cursor, str(child.attrs.get("src", "")), child.content)
 
 
+def _target_of(text: str, position: int) -> re.Match[str] | None:
+    """Return the address or the label that begins at `position`."""
+    return _TARGET.match(text, position) or _LABEL.match(text, position)
+
+
 def _find_image_span(
-    text: str, alt: str, start: int, end: int, code: list[Region]
+    text: str, alt: str, start: int, end: int, code: list[Region], references: Collection[str]
 ) -> Region | None:
-    """Return the offsets of `![alt]` between two offsets, or None."""
+    """Return the offsets of `![alt]` between two offsets, or None.
+
+    references: the labels that the text defines.
+
+    What has neither an address nor a label after it, and is no label itself, is hardly a picture:
+    it is only taken if there is no other.
+    """
+    unlikely: list[Region] = []
     position = text.find("![", start, end)
-    while position != -1:
+    while position != -1 and len(unlikely) < _MAX_UNLIKELY:
         alt_end = None if _is_in(code, position) else _end_of_alt(text, alt, position + 2)
         if alt_end is not None and text[alt_end : alt_end + 1] == "]":
-            return position, alt_end + 1
+            span = position, alt_end + 1
+            if _target_of(text, span[1]) or normalizeReference(alt) in references:
+                return span
+            unlikely.append(span)
         position = text.find("![", position + 1, end)
-    return None
+    return unlikely[0] if unlikely else None
 
 
 def _end_of_alt(text: str, alt: str, position: int) -> int | None:
