@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver.github.comments.pull_request_template import (
@@ -373,6 +373,7 @@ TEXTS = st.lists(WORDS, max_size=40).map("".join)
 
 
 @given(TEXTS, TEXTS)
+@example("```\n- [ ] <!-- ", "What")
 def test_any_text_for_any_template_ticks_nothing_and_notifies_nobody(
     template: str, answer: str
 ) -> None:

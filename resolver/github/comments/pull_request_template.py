@@ -276,9 +276,11 @@ def _checkbox_lines(body: str, facts: frozenset[CheckboxStatement]) -> str:
 
     These are its checkboxes with their continuation lines and the line with a colon that introduces
     them, and its tables that have a column for ticks. All other text is dropped: it consists of
-    instructions, examples, or statements that nobody has verified.
+    instructions, examples, or statements that nobody has verified. What looks like a box in a code
+    block is an example too, and could open a comment outside of it.
     """
-    blocks = [_tick_boxes(block, facts) for block in re.split(r"\n[ \t]*\n", body.strip("\n"))]
+    text = "\n".join(unit for unit in _split_units(body) if not _FENCE.match(unit)).strip("\n")
+    blocks = [_tick_boxes(block, facts) for block in re.split(r"\n[ \t]*\n", text)]
     kept_blocks: list[str] = []
     for index, block in enumerate(blocks):
         following = blocks[index + 1] if index + 1 < len(blocks) else ""
