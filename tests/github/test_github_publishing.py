@@ -174,6 +174,16 @@ def test_a_run_that_died_before_its_comment_is_found_without_one(
     assert found.comment_url is None
 
 
+def test_a_final_comment_that_knows_nothing_of_the_pull_request_is_to_be_written_again(
+    github: GitHubServer, issue: Issue
+) -> None:
+    forge_for(github).open_pull_request(report_on(issue), BRANCH)
+    assert forge_for(github).comment(report_on(issue))
+    found = forge_for(github).find_publication(trigger_on(issue))
+    assert found is not None and found.pull_request is not None
+    assert found.comment_url is None
+
+
 def test_a_run_without_change_is_not_repeated_but_a_failed_one_may_be(
     github: GitHubServer, issue: Issue
 ) -> None:
