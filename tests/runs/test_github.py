@@ -354,5 +354,5 @@ def test_a_broken_event_is_a_clear_error(scenario: Scenario, tmp_path: Path) -> 
     path.write_text("{")
     done = scenario.line.call("action", GITHUB_EVENT_NAME="issues", GITHUB_EVENT_PATH=str(path))
     assert done.exit_code == 2
-    assert "can't be read" in done.stderr
+    assert "is not a JSON object" in done.stderr
     assert "Traceback" not in done.stderr
