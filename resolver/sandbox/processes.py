@@ -210,6 +210,8 @@ class Family:
         Each is waited for by its own pid: waitid(2) for any child reports the first dead one again
         and again, and that may be one whose owner has yet to wait for it and read its exit code.
         """
+        if not _has_dead_child():  # its owner was faster: no need to look through all processes
+            return
         server = os.getpid()
         own_session = os.getsid(0)  # also that of a child that `starting` has just forked
         with self._lock:
@@ -219,6 +221,14 @@ class Family:
                 if pid not in self._started_pids:
                     with suppress(ChildProcessError):
                         os.waitpid(pid, os.WNOHANG)
+
+
+def _has_dead_child() -> bool:
+    """Return True if a child has ended that nobody has waited for, and leave it so."""
+    try:
+        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # there is no child
+        return False
 
 
 def _ignore_signal(_number: int, _frame: object) -> None:
