@@ -83,7 +83,7 @@ class RetrySettings(StructuredSetting):
 
     @property
     def policy(self) -> RetryPolicy:
-        """The retry policy of writes to GitHub."""
+        """The retry policy of writes to GitHub, pushes, and the publishing of a finished run."""
         return RetryPolicy(self.github_writes, first_wait_seconds=self.first_wait)
 
 

@@ -170,6 +170,7 @@ class _RunningBrowser:
         self.chromium = Chromium(
             family, program, bash, folder, environment, lambda *event: self.tabs.on_event(*event)
         )
+        # No event comes before `open` asks for them, so the tabs are there for the first one.
         self.tabs = Tabs(self.chromium.tools.send, root)
 
     def open(self) -> None:

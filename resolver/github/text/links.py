@@ -184,13 +184,13 @@ def _find_image_span(
     What has neither an address nor a label after it, and is no label itself, is hardly a picture:
     it is only taken if there is no other.
     """
-    unlikely: list[Region] = []
+    is_label, unlikely = normalizeReference(alt) in references, list[Region]()
     position = text.find("![", start, end)
     while position != -1 and len(unlikely) < _MAX_UNLIKELY:
         alt_end = None if _is_in(code, position) else _end_of_alt(text, alt, position + 2)
         if alt_end is not None and text[alt_end : alt_end + 1] == "]":
             span = position, alt_end + 1
-            if _target_of(text, span[1]) or normalizeReference(alt) in references:
+            if is_label or _target_of(text, span[1]):
                 return span
             unlikely.append(span)
         position = text.find("![", position + 1, end)
