@@ -47,7 +47,7 @@ Cause = Literal[
 ]  # fmt: skip
 """The cause of an error, when it is one that a person can do something about; "" otherwise."""
 
-SetupFailure = Literal["setup_failed", "setup_timeout", "shared_files"]
+SetupFailureReason = Literal["setup_failed", "setup_timeout", "shared_files"]
 """Why the set-up did not succeed: it failed, it took too long, or it was not run, because what it
 installs would reach the sandboxes of other commits."""
 
@@ -189,11 +189,11 @@ class SetupFailed(SandboxError):
         why: Why it failed.
     """
 
-    def __init__(self, paths: tuple[str, ...], output: str, why: SetupFailure) -> None:
+    def __init__(self, paths: tuple[str, ...], output: str, why: SetupFailureReason) -> None:
         super().__init__("the set-up failed with the change", "see the end of the set-up's output")
         self.paths = paths
         self.output = output
-        self.why: SetupFailure = why
+        self.why: SetupFailureReason = why
 
 
 class ServiceUnavailable(SandboxError):

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from resolver.errors import SetupFailure
+from resolver.errors import SetupFailureReason
 from resolver.models.base import FrozenModel, LoggedModel
 
 CaseStatus = Literal["passed", "failed", "error", "skipped"]
@@ -254,7 +254,7 @@ class UnpreparedEnvironment(LoggedModel):
     """
 
     paths: tuple[str, ...] = Field(description="Changed files that alter the environment.")
-    cause: Literal["no_setup", "image", "setup_unreadable", SetupFailure] = Field(
+    cause: Literal["no_setup", "image", "setup_unreadable", SetupFailureReason] = Field(
         description="What prevents it."
     )
     detail: str = Field(default="", description="The message, or the end of the set-up's output.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from resolver.config.settings import Settings
-from resolver.errors import SandboxError, ServiceUnavailable, SetupFailed, SetupFailure
+from resolver.errors import SandboxError, ServiceUnavailable, SetupFailed, SetupFailureReason
 from resolver.events.lifecycle import Egress
 from resolver.events.state import State
 from resolver.events.stores import MemoryStore
@@ -160,7 +160,9 @@ class CheckSandboxes:
                         raise SetupFailed(altered, "", "shared_files")
                     made = set_up(chosen.environment, runtime, stream, state, commit, seconds)
                     if altered and not made.ok:
-                        why: SetupFailure = "setup_timeout" if made.timed_out else "setup_failed"
+                        why: SetupFailureReason = (
+                            "setup_timeout" if made.timed_out else "setup_failed"
+                        )
                         raise SetupFailed(altered, made.output, why)
 
                 yield SandboxExecutor(runtime, prepare)
