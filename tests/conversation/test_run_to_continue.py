@@ -65,6 +65,8 @@ def test_on_a_pull_request_the_newest_work_of_both_conversations_is_continued(
 ) -> None:
     conversations.add(ISSUE, "run-1")
     assert conversations.found(Command.CONTINUE) == (ISSUE, "run-1")
+    trigger, _ = find_run_to_continue(on_pull(Command.CONTINUE), "run-9", conversations.store)
+    assert trigger == on_pull(Command.CONTINUE)
     conversations.add(PULL, "run-2")
     assert conversations.found(Command.CONTINUE) == (PULL, "run-2")
     conversations.add(ISSUE, "run-3")
@@ -86,6 +88,19 @@ def test_a_review_of_the_pull_request_is_no_work_to_continue(
     conversations.add(ISSUE, "run-1")
     conversations.add(PULL, "run-2", answer)
     assert conversations.found(Command.CONTINUE) == (ISSUE, "run-1")
+
+
+def test_on_the_issue_a_kept_change_is_published_after_a_question_and_once(
+    conversations: Conversations,
+) -> None:
+    publish = reports.trigger(number=ISSUE, command=Command.PUBLISH)
+    assert find_run_to_continue(publish, "run-9", conversations.store) == (publish, None)
+    conversations.add(ISSUE, "run-1", has_change=True)
+    conversations.add(ISSUE, "run-2", Command.QUESTION)
+    _, earlier = find_run_to_continue(publish, "run-9", conversations.store)
+    assert earlier is not None and earlier.run == "run-1"
+    conversations.add(ISSUE, "run-3", branch="agent/12-x")
+    assert find_run_to_continue(publish, "run-9", conversations.store)[1] is None, "it is published"
 
 
 def test_a_kept_change_of_the_pull_request_is_published_after_a_question_on_the_issue(

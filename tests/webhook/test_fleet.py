@@ -2,9 +2,10 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.parts.waiting import until
 from tests.webhook.serving import Forge, HeldPlans, Server, WorkerProcess, plan_of_a_fix
 
 LEASE_SECONDS = "4"
+P = TypeVar("P", Server, WorkerProcess)
 
 
 class Scenario:
@@ -47,15 +49,10 @@ class Scenario:
         self.servers.append(server)
         return server
 
-    def executor_of(self, issue: Issue) -> Server:
-        """The one server that has started a run of the issue."""
+    def executor_of(self, issue: Issue, among: Sequence[P]) -> P:
+        """The one of these processes that has started a run of the issue."""
         start = f" starts for octo/calc#{issue.number}, "
-        [found] = [server for server in self.servers if start in server.log]
-        return found
-
-    def worker_of(self, issue: Issue) -> WorkerProcess:
-        """The one worker that has executed a request of the issue."""
-        [found] = [worker for worker in self.workers if f"octo/calc#{issue.number}," in worker.log]
+        [found] = [process for process in among if start in process.log]
         return found
 
     def ask(self, plan: str, delivery: str = "") -> Issue:
@@ -113,12 +110,12 @@ def test_a_suspended_worker_writes_nothing_more_and_those_that_die_are_replaced(
     assert scenario.is_done(first)
 
     second = scenario.ask("second")
-    scenario.worker_of(second).end(signal.SIGKILL)
+    scenario.executor_of(second, scenario.workers).end(signal.SIGKILL)
     scenario.add_worker()
     until(lambda: scenario.is_done(second))
 
     third = scenario.ask("third")
-    assert scenario.worker_of(third).end(signal.SIGTERM) == 0
+    assert scenario.executor_of(third, scenario.workers).end(signal.SIGTERM) == 0
     [comment] = scenario.forge.own_comments(third)
     assert "its run pauses" in comment.body
     until(lambda: scenario.is_done(third))
@@ -145,7 +142,7 @@ def test_two_servers_store_a_delivery_once_and_stop_a_run_that_the_other_one_exe
     with ThreadPoolExecutor(2) as senders:
         assert list(senders.map(deliver, servers)) == [(202, "stored")] * 2
     until(lambda: scenario.plans.times("stopped"))
-    executing = scenario.executor_of(stopped)
+    executing = scenario.executor_of(stopped, servers)
     [other] = set(servers) - {executing}
     stop = scenario.forge.github.add_comment(stopped, "@agent stop", "mona")
     stop_delivery = scenario.forge.github.event_issue_comment(stop)
@@ -160,7 +157,7 @@ def test_two_servers_store_a_delivery_once_and_stop_a_run_that_the_other_one_exe
 
     cancelled = scenario.ask("cancelled", delivery="cancelled")
     assert run(["admin", "cancel", "cancelled"], scenario.server.environment) == 0
-    executing = scenario.executor_of(cancelled)
+    executing = scenario.executor_of(cancelled, servers)
     until(lambda: "the operator stops the run of octo/calc" in executing.log)
     scenario.plans.released.set()
     until(lambda: scenario.forge.final_comments(cancelled))
