@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from resolver.agents.definitions import Definitions
 from resolver.config.settings import Settings, load_settings
 from resolver.events.lifecycle import Resumed
 from resolver.events.run_log import RunLog
-from resolver.git.workspace import Workspace
 from resolver.github.local_forge import LocalForge
-from resolver.models.repository import Conventions
 from resolver.runs.common import command_line_trigger, open_host
 from resolver.runs.output import Output
 from resolver.runs.pipeline import _limit_overrides, run_pipeline
@@ -21,26 +18,15 @@ from resolver.runs.prepare import _within_budget
 from resolver.runs.reporting import build_report, max_extended_limits
 from resolver.runs.resuming.resume import change_limits
 from resolver.runs.stages import AcceptedRun, PreparedRun, RunRequest, StageValues
-from resolver.runs.wiring.knowledge import Knowledge
-from tests.github import reports
-from tests.runs.plain_values import run_log, run_request
+from tests.runs.plain_values import prepared_run, run_log, run_request
 from tests.trace import sample
 
 
-def prepared_run(folder: Path, left: float) -> PreparedRun:
+def run_with(left: float, folder: Path) -> PreparedRun:
     """Return a run that may cost 2 US dollars, with `left` of the operator's budget."""
     request = replace(run_request(folder), budget=lambda _: left)
-    return PreparedRun(
-        request=request,
-        settings=load_settings({"max_budget": 2.0}, {}),
-        task=reports.task(request.trigger),
-        workspace=Workspace(folder / "clone.git", "https://x/y.git", "a" * 40, "main"),
-        base_committed_at=None,
-        conventions=Conventions(),
-        agents=Definitions(),
-        knowledge=Knowledge(),
-        max_cost=float("inf"),
-    )
+    settings = load_settings({"max_budget": 2.0}, {})
+    return prepared_run(request, settings=settings, max_cost=float("inf"))
 
 
 @pytest.fixture
@@ -57,7 +43,7 @@ def log(tmp_path: Path) -> Iterator[RunLog]:
 def test_the_budget_is_cut_to_the_least_that_is_left_and_the_run_says_so(
     tmp_path: Path, left: float, quota_left: float
 ) -> None:
-    prepared = prepared_run(tmp_path, left)
+    prepared = run_with(left, tmp_path)
     cut = _within_budget(prepared, AcceptedRun(quota_left=quota_left), None)
     assert (cut.settings.max_budget, cut.max_cost) == (0.35, 0.35)
     report = build_report(StageValues(cut.request, cut.settings).with_value(cut))
@@ -66,12 +52,12 @@ def test_the_budget_is_cut_to_the_least_that_is_left_and_the_run_says_so(
 
 
 def test_a_budget_that_is_less_than_what_is_left_stays(tmp_path: Path) -> None:
-    kept = _within_budget(prepared_run(tmp_path, 3.0), AcceptedRun(), None)
+    kept = _within_budget(run_with(3.0, tmp_path), AcceptedRun(), None)
     assert (kept.settings.max_budget, kept.max_cost, kept.warnings) == (2.0, 3.0, ())
 
 
 def test_what_is_left_comes_on_top_of_what_the_log_has_cost(tmp_path: Path, log: RunLog) -> None:
-    cut = _within_budget(prepared_run(tmp_path, 0.25), AcceptedRun(), log)
+    cut = _within_budget(run_with(0.25, tmp_path), AcceptedRun(), log)
     assert cut.max_cost == pytest.approx(0.55)
     assert max_extended_limits(cut).max_budget == pytest.approx(0.55), "no comment grants more"
     change_limits(log, _limit_overrides(cut, log))
