@@ -102,6 +102,9 @@ class Pump:
             self._pending.clear()
             self._message = None
             self._terminator = terminator
+            # The reading thread may not have run since the last output was written.
+            for source in self._outputs:
+                self._drain(source)
             self._last_output = time.monotonic()
             return self._spool.total > 0
 
