@@ -1,6 +1,6 @@
 """The shell examples of the pages, executed: those that need no network, no server and no hours.
 
-All run one after the other in one prepared folder, a clone of a repository on the simulated GitHub.
+All run page by page in one prepared folder, a clone of a repository on the simulated GitHub.
 It has what the pages call by a placeholder, under that name: the checkout `PATH`, the run `DIR`.
 A block that can't be executed here says why in a comment before it (see `snippets`).
 """
@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from tests.codebase.snippets import (
     shell_examples,
     shell_lines,
 )
-from tests.parts.github import GitHubServer
+from tests.parts.github import GitHubServer, github_server
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import (
     GIT_ENVIRONMENT,
@@ -70,13 +71,13 @@ def answer(body: dict[str, Any]) -> Answer:
 class Workplace:
     """The folder in which the examples are executed, and the GitHub that they reach."""
 
-    def __init__(self, github: GitHubServer, endpoint: ModelEndpoint, line: CommandLine) -> None:
-        self.folder = line.folder / "workplace"
-        self.environment = {**line.environment, **GIT_ENVIRONMENT}
+    def __init__(self, folder: Path, github: GitHubServer, endpoint: ModelEndpoint) -> None:
+        self.folder = folder / "workplace"
+        self.environment = {**CommandLine(folder, endpoint).environment, **GIT_ENVIRONMENT}
         self._populate_github(github)
         self.environment |= {
             "PATH": f"{RESOLVER.parent}:{self.environment['PATH']}",
-            "HOME": str(line.folder / "home"),
+            "HOME": str(folder / "home"),
             "GITHUB_TOKEN": self.token,
             "GITHUB_API_URL": github.api_url,
             "GITHUB_SERVER_URL": github.server_url,
@@ -85,7 +86,7 @@ class Workplace:
             "GITHUB_ACTION_REPOSITORY": "octo/resolver",
             "GITHUB_ACTION_REF": "v0.1.0",
         }
-        (line.folder / "home").mkdir()
+        (folder / "home").mkdir()
         endpoint.answer_with(answer)
         self._clone(github)
         self._populate_folder()
@@ -116,9 +117,10 @@ class Workplace:
         (self.folder / ".venv/bin").mkdir(parents=True)
         (self.folder / ".venv/bin/resolver").symlink_to(RESOLVER)
         ServerDatabase(parse_database_url(f"sqlite:///{self.folder}/resolver.db")).close()
-        # Of the folder DIR and the demo's, the pages say how to read them.
+        # Of the folder DIR, the demo's and the quota ledger, the pages say how to read them.
         assert not self.execute("resolver demo")
         assert not self.execute("resolver resolve PATH --issue issue.md --no-publish --output DIR")
+        assert not self.execute(f"resolver resolve {REPOSITORY}#{self.issue.number}")
         shutil.copytree(self.folder / "DIR", self.folder / "LOG")
         for name in ("events.jsonl", "outcome.json"):
             shutil.copy(self.folder / "DIR" / name, self.folder)
@@ -148,11 +150,12 @@ class Workplace:
         return re.sub(r"(GITHUB_\w+_URL)=https://github\.example\.org\S*", r"\1", text)
 
 
-@pytest.fixture
-def workplace(
-    github: GitHubServer, model_endpoint: ModelEndpoint, command_line: CommandLine
-) -> Iterator[Workplace]:
-    yield Workplace(github, model_endpoint, command_line)
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
+    folder = tmp_path_factory.mktemp("examples")
+    with github_server(folder / "github") as github, ModelEndpoint() as endpoint:
+        yield Workplace(folder, github, endpoint)
+        github.validate_everything()
 
 
 def commands(example: Example) -> set[str]:
@@ -167,28 +170,34 @@ def missing_programs(example: Example) -> set[str]:
     return {tool for tool in used if shutil.which(tool) is None}
 
 
-@pytest.mark.timeout(600)  # nine runs, on a machine that may be busy
-def test_the_shell_examples_run(workplace: Workplace) -> None:
-    """One test, because the runs that pages publish, show and continue are those of others.
+@cache
+def executable_examples() -> dict[str, list[Example]]:
+    """The examples to execute, by page. One whose commands an earlier example has is left out."""
+    found: dict[str, list[Example]] = {}
+    known: set[str] = set()
+    for page in PAGES:
+        for example in shell_examples(page):
+            if not example.mark and not commands(example) <= known:
+                known |= commands(example)
+                found.setdefault(str(page.relative_to(ROOT)), []).append(example)
+    return found
 
-    So is the ledger that `guards.md` reads: the run of `egress.md` writes it.
-    """
-    wrong = []
-    executed: set[str] = set()
+
+@pytest.mark.xdist_group("examples")
+@pytest.mark.parametrize("page", executable_examples())
+def test_the_shell_examples_run(workplace: Workplace, page: str) -> None:
     missing: set[str] = set()
-    for example in (example for page in PAGES for example in shell_examples(page)):
-        if example.mark or commands(example) <= executed:
-            continue
+    for example in executable_examples()[page]:
         if lacking := missing_programs(example):
             missing |= lacking
-            continue
-        executed |= commands(example)
-        if fault := workplace.execute(workplace.script_of(example)):
-            wrong.append(f"{example.place}: {fault}\n{example.text}")
-    assert len(executed) > 20
-    assert not wrong, "\n".join(wrong)
+        elif fault := workplace.execute(workplace.script_of(example)):
+            pytest.fail(f"{example.place}: {fault}\n{example.text}")
     if missing:
         pytest.skip(f"not installed: {', '.join(sorted(missing))}")
+
+
+def test_most_pages_have_examples_that_run() -> None:
+    assert len(executable_examples()) > 20
 
 
 def test_a_block_that_is_executed_elsewhere_names_the_test() -> None:

@@ -91,9 +91,7 @@ def scenario(
         made.close()
 
 
-def test_a_suspended_worker_writes_nothing_more_and_those_that_die_are_replaced(
-    scenario: Scenario,
-) -> None:
+def test_a_suspended_worker_writes_nothing_more(scenario: Scenario) -> None:
     scenario.server.start("--concurrency", "0")
     # a process of its own, which can be suspended and can replace its program
     suspended = scenario.add_worker(INSTALLED_RESOLVER)
@@ -108,18 +106,26 @@ def test_a_suspended_worker_writes_nothing_more_and_those_that_die_are_replaced(
     assert "could not renew its lease" in suspended.log
     assert suspended.files() == written
     assert scenario.is_done(first)
+    assert len(scenario.forge.branches(first.repository)) == 1
+    for worker in scenario.workers:
+        assert "Traceback" not in worker.log, worker.log
 
-    second = scenario.ask("second")
-    scenario.executor_of(second, scenario.workers).end(signal.SIGKILL)
+
+def test_workers_that_die_or_end_are_replaced(scenario: Scenario) -> None:
+    scenario.server.start("--concurrency", "0")
     scenario.add_worker()
-    until(lambda: scenario.is_done(second))
+    first = scenario.ask("first")
+    scenario.executor_of(first, scenario.workers).end(signal.SIGKILL)
+    scenario.add_worker()
+    until(lambda: scenario.is_done(first))
 
-    third = scenario.ask("third")
-    assert scenario.executor_of(third, scenario.workers).end(signal.SIGTERM) == 0
-    [comment] = scenario.forge.own_comments(third)
+    scenario.add_worker()
+    second = scenario.ask("second")
+    assert scenario.executor_of(second, scenario.workers).end(signal.SIGTERM) == 0
+    [comment] = scenario.forge.own_comments(second)
     assert "its run pauses" in comment.body
-    until(lambda: scenario.is_done(third))
-    assert len(scenario.forge.branches(third.repository)) == 3
+    until(lambda: scenario.is_done(second))
+    assert len(scenario.forge.branches(second.repository)) == 2
     for worker in scenario.workers:
         assert "Traceback" not in worker.log, worker.log
 

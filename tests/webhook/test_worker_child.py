@@ -89,59 +89,90 @@ class SupervisingProgram(SupervisingServer):
 
 
 class Scenario:
-    """A server with its own database, and a repository with one issue.
-
-    On SQLite its processes are real ones. On PostgreSQL only the database is another.
-    """
+    """A server with its own database, and a repository with one issue that takes long."""
 
     def __init__(
-        self, folder: Path, url: str, github: GitHubServer, endpoint: ModelEndpoint
+        self,
+        server: type[SupervisingServer],
+        folder: Path,
+        url: str,
+        forge: Forge,
+        plans: HeldPlans,
     ) -> None:
-        self.forge, self.plans = Forge(github), HeldPlans(endpoint, held=2)
-        self.repository = self.forge.repository("octo/calc")
-        self.server = (
-            SupervisingServer(folder, self.forge, endpoint, RESOLVER_DATABASE_URL=url)
-            if url
-            else SupervisingProgram(folder, self.forge, endpoint)
-        )
+        self.forge, self.plans = forge, plans
+        database = {"RESOLVER_DATABASE_URL": url} if url else {}
+        self.server = server(folder, forge, plans.endpoint, **database)
+        repository = forge.repository("octo/calc")
+        self.issue = forge.issue(repository, "stuck")
+
+    def ask(self) -> None:
+        """Start the server and a run, and wait until the run waits for its model."""
+        self.plans.add("stuck", bash("sleep 4713.5", timeout=2), *plan_of_a_fix())
+        self.server.start("--metrics-port", "0")
+        assert self.server.deliver(self.forge.mention(self.issue)) == (202, "stored")
+        until(lambda: len(self.plans.times("stuck")) == 1)
+        until(lambda: self.server.worker_state() == "running")
+
+    def resumed(self) -> int:
+        """How often the run was continued, once it is done."""
+        until(lambda: self.forge.done_once(self.issue))
+        until(lambda: list(self.server.runs.glob("*/outcome.json")))
+        [log] = [list(read_log(path)) for path in self.server.runs.glob("*/events.jsonl")]
+        return sum(isinstance(event, Resumed) for event in log)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def scenario(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    github: GitHubServer,
-    model_endpoint: ModelEndpoint,
-) -> Iterator[Scenario]:
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of an empty database; "" is the server's own, a file."""
     if request.param == "sqlite":
-        made = Scenario(tmp_path, "", github, model_endpoint)
-        yield made
-        made.server.close()
+        yield ""
         return
     postgres: Postgres = request.getfixturevalue("postgres")
     with postgres.new_database() as url:
-        address = url.render_as_string(hide_password=False)
-        made = Scenario(tmp_path, address, github, model_endpoint)
-        yield made
-        made.server.close()
+        yield url.render_as_string(hide_password=False)
 
 
-def test_a_run_goes_on_when_its_process_is_killed_and_pauses_once_when_the_server_ends(
-    scenario: Scenario,
-) -> None:
+@pytest.fixture
+def scenario(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    database: str,
+    github: GitHubServer,
+    model_endpoint: ModelEndpoint,
+) -> Iterator[Scenario]:
+    server: type[SupervisingServer] = getattr(request, "param", SupervisingServer)
+    made = Scenario(server, tmp_path, database, Forge(github), HeldPlans(model_endpoint, held=2))
+    yield made
+    made.server.close()
+
+
+def test_a_run_goes_on_when_its_process_is_killed(scenario: Scenario) -> None:
     server, plans = scenario.server, scenario.plans
-    plans.add("stuck", bash("sleep 4713.5", timeout=2), *plan_of_a_fix())
-    server.start("--metrics-port", "0")
-    issue = scenario.forge.issue(scenario.repository, "stuck")
-    assert server.deliver(scenario.forge.mention(issue)) == (202, "stored")
-    until(lambda: len(plans.times("stuck")) == 1)
-    until(lambda: server.worker_state() == "running")
+    scenario.ask()
     [killed] = server.children()
     os.kill(killed, signal.SIGKILL)
     until(lambda: "the process of the runs ended (signal 9)" in server.log)
     until(lambda: [pid for pid in server.children() if pid != killed])
     until(lambda: len(plans.times("stuck")) > 1)
     assert server.worker_state() == "running"
+    plans.released.set()
+    assert scenario.resumed() == 1
+
+    [child] = server.children()
+    server.end(signal.SIGKILL)
+    until(lambda: not is_runs_process(child), 10)
+    assert "Traceback" not in server.log, server.log
+
+
+@pytest.mark.parametrize(
+    ("scenario", "database"),
+    [(SupervisingProgram, "sqlite"), (SupervisingServer, "postgresql")],
+    indirect=True,
+)
+def test_a_run_pauses_once_when_the_server_ends(scenario: Scenario) -> None:
+    """On SQLite, the processes that end are real ones; on PostgreSQL they are forks."""
+    server, plans = scenario.server, scenario.plans
+    scenario.ask()
     if isinstance(server, SupervisingProgram):
         assert not {"litellm", "openai", "docker"} & server.modules()
         assert server.metrics()["worker_process_resident_memory_bytes"] > 10_000_000
@@ -155,23 +186,15 @@ def test_a_run_goes_on_when_its_process_is_killed_and_pauses_once_when_the_serve
     until(lambda: not is_runs_process(child), 5)
     plans.released.set()
     assert server.log.count("stopped by SIGINT") == 1
-    [comment] = scenario.forge.own_comments(issue)
+    [comment] = scenario.forge.own_comments(scenario.issue)
     assert comment.body.count("its run pauses") == 1
 
     server.start("--metrics-port", "0")
-    until(lambda: scenario.forge.done_once(issue))
-    until(lambda: list(server.runs.glob("*/outcome.json")))
-    [log] = [list(read_log(path)) for path in server.runs.glob("*/events.jsonl")]
-    assert sum(isinstance(event, Resumed) for event in log) == 2
+    assert scenario.resumed() == 1
     counted = until(lambda: metrics_with_a_run(server))
     assert counted["runs_total finished"] == counted["pull_request_seconds_count"] == 1
     assert counted["tokens_total output"] > 0
     assert counted["worker_up"] == 1 and counted["worker_restarts_total"] == 0
-
-    [child] = server.children()
-    server.end(signal.SIGKILL)
-    until(lambda: not is_runs_process(child), 10)
-    assert "Traceback" not in server.log, server.log
 
 
 def metrics_with_a_run(server: Server) -> dict[str, float]:
