@@ -311,12 +311,17 @@ class Shell:
     def _late_report(self) -> Event | Literal["lost"]:
         """Return how a command ended whose shell waits for input, or "lost" if it does not say."""
         event = self.pump.wait(LATE_REPORT_SECONDS)
-        if event == "timeout" and self._is_interrupted:
-            # An interactive bash that gets SIGINT discards the line that it is reading. That may
-            # have been the report: bash(1), "SIGNALS".
-            self._is_interrupted = False
-            self._request(f"{SET_STATUS.format(status=INTERRUPTED_STATUS)}\n")
-            event = self.pump.wait(READY_SECONDS)
+        if not self._is_interrupted:
+            return "lost" if event == "timeout" else event
+        # An interactive bash that gets SIGINT discards the line that it is reading. That may have
+        # been the report: bash(1), "SIGNALS". If the signal arrives just before read(2), bash
+        # notices it only in the next line, which is discarded then: so this may happen again.
+        self._is_interrupted = False
+        deadline = time.monotonic() + READY_SECONDS
+        while event == "timeout" and time.monotonic() < deadline:
+            if self._waits_for_input():
+                self._request(f"{SET_STATUS.format(status=INTERRUPTED_STATUS)}\n")
+            event = self.pump.wait(LATE_REPORT_SECONDS)
         return "lost" if event == "timeout" else event
 
     def _waits_for_input(self) -> bool:
