@@ -29,6 +29,7 @@ from resolver.git.tree import (
     resolve_symlink,
 )
 from resolver.git.workspace import Workspace
+from resolver.models.path_globs import compile_path_pattern, matches_path
 from resolver.models.run import FileChange, Patch
 from resolver.security.formats import find_credentials
 
@@ -254,39 +255,20 @@ class _Glob:
     """
 
     def __init__(self, text: str) -> None:
-        names = [_folded(name) for name in text.strip("/").split("/")]
-        self._names = [None if name == "**" else _compile_name(name) for name in names]
-        """The pattern of each name; None for `**`, which stands for any number of names."""
-        self._head = list(takewhile(lambda pattern: pattern is not None, self._names))
+        # Brackets are part of a name here, as in `[id].tsx`.
+        names = (_folded(name).replace("[", "[[]") for name in text.strip("/").split("/"))
+        self._pattern = compile_path_pattern(tuple(names))
+        self._head = list(takewhile(lambda pattern: pattern is not None, self._pattern))
 
     def matches(self, path: bytes) -> bool:
         """Return True if the glob matches `path`."""
-        positions = self._after_wildcards({0})
-        for name in _folded(_text(path)).split("/"):
-            positions = self._after_wildcards(
-                {
-                    position if pattern is None else position + 1
-                    for position in positions
-                    if position < len(self._names)
-                    and ((pattern := self._names[position]) is None or pattern.fullmatch(name))
-                }
-            )
-        return len(self._names) in positions
-
-    def _after_wildcards(self, positions: set[int]) -> set[int]:
-        """Return the positions with those that follow a `**`, which may stand for no name."""
-        reached = set(positions)
-        for position in positions:
-            while position < len(self._names) and self._names[position] is None:
-                position += 1
-                reached.add(position)
-        return reached
+        return matches_path(self._pattern, _folded(_text(path)).split("/"))
 
     def is_below(self, path: bytes) -> bool:
         """Return True if a match of the glob could be below `path`, if `path` were a folder."""
         names = _folded(_text(path)).split("/")
         return len(names) <= len(self._head) and all(
-            pattern is not None and pattern.fullmatch(name)
+            pattern is not None and pattern.match(name)
             for pattern, name in zip(self._head, names, strict=False)
         )
 
@@ -297,21 +279,6 @@ class _Glob:
         """
         is_link = bool({SYMLINK, GITLINK} & {change.old_mode, change.new_mode})
         return self.matches(change.path) or (is_link and self.is_below(change.path))
-
-
-def _compile_name(name: str) -> re.Pattern[str]:
-    """Return the pattern of a name without `/`.
-
-    What is between two stars is looked for once, at its first place: another place could only leave
-    less for the rest. An atomic group keeps the regular expression from trying them all.
-    """
-    first, *parts = [
-        "".join("." if char == "?" else re.escape(char) for char in part)
-        for part in re.split(r"\*+", name)
-    ]
-    middle = "".join(f"(?>.*?{part})" for part in parts[:-1])
-    last = f".*{parts[-1]}" if parts else ""
-    return re.compile(f"{first}{middle}{last}", re.DOTALL)
 
 
 def _folded(text: str) -> str:

@@ -1,11 +1,9 @@
 """Selects the checks that matter for a change, by the globs in their `paths`."""
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
+from resolver.models.path_globs import ANY_NAMES, compile_path_pattern, matches_path
 from resolver.models.verification import ProjectCheck
-
-_ANY_FOLDERS = "**"
 
 
 def relevant_checks(
@@ -27,18 +25,5 @@ def matches_glob(path: str, glob: str) -> bool:
     glob that names a folder (`src/`) matches everything in it. The time is proportional to the
     product of the numbers of folders.
     """
-    parts = path.split("/")
-    wanted = (f"{glob}{_ANY_FOLDERS}" if glob.endswith("/") else glob).split("/")
-    # reached[n]: the globs so far match the first n parts of the path.
-    reached = [True, *(False for _ in parts)]
-    for pattern in wanted:
-        if pattern == _ANY_FOLDERS:
-            first = reached.index(True) if True in reached else len(reached)
-            reached = [number >= first for number in range(len(reached))]
-        else:
-            matched = (
-                before and fnmatchcase(part, pattern)
-                for before, part in zip(reached, parts, strict=False)
-            )
-            reached = [False, *matched]
-    return reached[-1]
+    wanted = f"{glob}{ANY_NAMES}" if glob.endswith("/") else glob
+    return matches_path(compile_path_pattern(tuple(wanted.split("/"))), path.split("/"))

@@ -23,6 +23,8 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 
+from resolver.models.path_globs import ANY_NAMES, PathPattern, compile_path_pattern, matches_path
+
 MAX_LINE_LENGTH: Final = 400
 """Maximum characters of a line that are examined: the patterns below may backtrack."""
 
@@ -98,6 +100,8 @@ def _parser() -> MarkdownIt:
 
 MAX_ALTERNATIVES = 64
 
+_CHARACTER_SET: Final = re.compile(r"\[(?:([!^]?)([^\[\]]+)\])?")
+
 
 def covers(glob: str, path: str) -> bool:
     """Return True if the glob matches the path (from the repository's root, no leading slash).
@@ -108,31 +112,11 @@ def covers(glob: str, path: str) -> bool:
     to the product of both lengths.
     """
     names = path.split("/")
-    return any(_matches_names(pattern, names) for pattern in _glob_patterns(glob))
-
-
-_Pattern = tuple[re.Pattern[str] | None, ...]
-"""A regular expression for each name of a path; None stands for any number of names."""
-
-
-def _matches_names(pattern: _Pattern, names: list[str]) -> bool:
-    # `reached` has the numbers of names that the pattern up to here can match: all alternatives
-    # are followed at once, so that several `**` need no backtracking
-    reached = {0}
-    for name_pattern in pattern:
-        if name_pattern is None:
-            reached = set(range(min(reached), len(names) + 1))
-        else:
-            reached = {
-                n + 1 for n in reached if n < len(names) and name_pattern.fullmatch(names[n])
-            }
-        if not reached:
-            return False
-    return len(names) in reached
+    return any(matches_path(pattern, names) for pattern in _glob_patterns(glob))
 
 
 @cache
-def _glob_patterns(glob: str) -> tuple[_Pattern, ...]:
+def _glob_patterns(glob: str) -> tuple[PathPattern, ...]:
     return tuple(_glob_pattern(expanded) for expanded in _alternatives(glob.strip()))
 
 
@@ -153,48 +137,34 @@ def _alternatives(glob: str) -> list[str]:
     return expanded
 
 
-def _glob_pattern(glob: str) -> _Pattern:
+def _glob_pattern(glob: str) -> PathPattern:
     glob = glob.removeprefix("./")
     glob += "**" if glob.endswith("/") else ""
     glob = glob.removeprefix("/") if "/" in glob else f"**/{glob}"
     parts = re.sub(r"(^|/)\*\*+(?=[^/*])", r"\1**/*", glob).split("/")
     if set(parts[-1]) == {"*"} and len(parts[-1]) > 1:
         parts[-1:] = ["**", "*"]
-    return tuple(None if re.fullmatch(r"\*\*+", part) else _name_pattern(part) for part in parts)
+    return compile_path_pattern(
+        tuple(ANY_NAMES if re.fullmatch(r"\*\*+", part) else _as_fnmatch(part) for part in parts)
+    )
 
 
-def _name_pattern(glob: str) -> re.Pattern[str]:
-    """Compile the pattern of one name.
+def _as_fnmatch(name: str) -> str:
+    """Return the glob of one name as `fnmatch` reads it.
 
-    Each `*` but the last one matches as little as possible, in an atomic group that is never
-    re-entered: if what follows it does not fit there, it fits nowhere else either. The match
-    therefore needs no backtracking.
+    `fnmatch` negates a set by `!` only, and a range in reverse order (`z-a`) matches nothing there.
+    Here its characters stand for themselves.
     """
-    chunks = [""]
-    for part in re.findall(r"\*+|\?|\[[^\[\]]+\]|[^*?\[]+|\[", glob):
-        if part.startswith("*"):
-            chunks.append("")
-        elif part == "?":
-            chunks[-1] += "."
-        elif part.startswith("[") and len(part) > 1:
-            chunks[-1] += _character_class(part[1:-1])
-        else:
-            chunks[-1] += re.escape(part)
-    first_chunk, *middle = chunks
-    last_chunk = f".*{middle.pop()}" if middle else ""
-    middle_pattern = "".join(f"(?>.*?{chunk})" for chunk in middle)
-    return re.compile(f"{first_chunk}{middle_pattern}{last_chunk}", re.DOTALL)
+    return _CHARACTER_SET.sub(_fnmatch_set, name)
 
 
-def _character_class(characters: str) -> str:
-    negated = characters[0] in "!^" and len(characters) > 1
-    members = re.sub(r"[\\^\]\[&~|]", r"\\\g<0>", characters[1:] if negated else characters)
-    members = members.replace("--", r"-\-")  # Python reserves `--` in a set for set difference
-    try:
-        re.compile(f"[{members}]")
-    except re.error:  # a range in reverse order, such as `z-a`
-        members = re.escape(characters)
-    return f"[{'^' if negated else ''}{members}]"
+def _fnmatch_set(match: re.Match[str]) -> str:
+    negation, characters = match.groups()
+    if characters is None:
+        return "[[]"  # a bracket that begins no set
+    if any(first > last for first, last in re.findall("(.)-(.)", characters, re.DOTALL)):
+        characters = f"{characters.replace('-', '')}-"
+    return f"[{'!' if negation else ''}{characters}]"
 
 
 MAX_TEXT_LENGTH = 300_000
