@@ -6,8 +6,7 @@ from typing import Protocol
 from resolver.events.actions import Finish
 from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import SystemPrompt
-from resolver.events.log import Event
-from resolver.events.state import State
+from resolver.events.state import LogFollower, State
 
 
 class Agent(Protocol):
@@ -38,9 +37,8 @@ class DummyAgent:
 
     def __init__(self, script: Sequence[ActionBase] = ()) -> None:
         self._script = tuple(script)
-        self._events: list[Event] = []
+        self._log = LogFollower()
         self._steps_taken = 0
-        self._event_count = 0
 
     def system_prompt(self) -> SystemPrompt:
         """Return a system prompt that says that there is no model."""
@@ -48,13 +46,12 @@ class DummyAgent:
 
     def step(self, state: State) -> ActionBase:
         """Return the next action of the script, `Finish` after the last one."""
-        if state.events is not self._events or len(state.events) < self._event_count:
-            self._events, self._steps_taken, self._event_count = state.events, 0, 0
-        new_events = state.events[self._event_count :]
+        new_events, is_start = self._log.read(state)
+        if is_start:
+            self._steps_taken = 0
         self._steps_taken += sum(
             isinstance(event, ActionBase) and event.source is Source.AGENT for event in new_events
         )
-        self._event_count = len(state.events)
         if self._steps_taken < len(self._script):
             return self._script[self._steps_taken]
         return Finish(message="The script is over.", task_completed=False)

@@ -20,7 +20,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, ObservationBase, Source
 from resolver.events.log import Event
-from resolver.events.state import State
+from resolver.events.state import LogFollower, State
 from resolver.models.run import RunState
 
 _VARYING_TEXT = re.compile(
@@ -108,8 +108,7 @@ class StuckDetector:
     """Detects repetitions at the end of one log."""
 
     def __init__(self) -> None:
-        self._event_count = 0
-        self._last_event: Event | None = None
+        self._log = LogFollower()
         self._clear()
 
     def find_repetition(self, state: State) -> str | None:
@@ -117,16 +116,11 @@ class StuckDetector:
 
         The description quotes the repeated actions.
         """
-        events = state.events
-        if self._event_count > len(events) or (
-            self._event_count and events[self._event_count - 1] is not self._last_event
-        ):
-            self._event_count = 0
+        new_events, is_start = self._log.read(state)
+        if is_start:
             self._clear()
-        for event in events[self._event_count :]:
+        for event in new_events:
             self._process(event)
-        self._event_count = len(events)
-        self._last_event = events[-1] if events else None
         return self._find_repetition() if self._after_warning else None
 
     @property

@@ -254,3 +254,22 @@ class State:
                 self._add_touched_file(event.path)
             case _:
                 pass
+
+
+class LogFollower:
+    """Follows the log of an agent over many states: finds the events that are new in each."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._last: Event | None = None
+
+    def read(self, state: State) -> tuple[list[Event], bool]:
+        """Return the new events, and True if they are the first ones of a log.
+
+        They are if nothing was read before, or the state does not continue what was read: nothing
+        that is known from earlier calls applies then.
+        """
+        events, count = state.events, self._count
+        is_start = not count or len(events) < count or events[count - 1] is not self._last
+        self._count, self._last = len(events), events[-1] if events else None
+        return events[0 if is_start else count :], is_start

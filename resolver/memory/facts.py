@@ -14,7 +14,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event, parse_logged_event
-from resolver.events.state import State
+from resolver.events.state import LogFollower, State
 from resolver.models.run import PlanItem
 from resolver.models.truncate import truncate_middle
 
@@ -226,12 +226,11 @@ class Facts:
 
     def __init__(self, parent: "Facts | None" = None) -> None:
         self._parent = parent
+        self._log = LogFollower()
         self._clear()
 
     def _clear(self) -> None:
         parent = self._parent
-        self._event_count = 0
-        self._last_event: Event | None = None
         self._pending_actions: dict[int, ActionBase] = {}
         self._approval_texts: dict[int, str] = {}
         self._nested: dict[int, Facts] = {}
@@ -264,15 +263,11 @@ class Facts:
 
         Starts over if the state does not continue the one of the last call.
         """
-        events = state.events
-        if self._event_count > len(events) or (
-            self._event_count and events[self._event_count - 1] is not self._last_event
-        ):
+        new_events, is_start = self._log.read(state)
+        if is_start:
             self._clear()
-        for event in events[self._event_count :]:
+        for event in new_events:
             self.process(event)
-        self._event_count = len(events)
-        self._last_event = events[-1] if events else None
 
     def process(self, event: Event) -> None:
         """Process one event, the next of the log."""

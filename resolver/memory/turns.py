@@ -15,7 +15,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event
-from resolver.events.state import State
+from resolver.events.state import LogFollower, State
 from resolver.memory.facts import command_outcome
 from resolver.models.issue_context import Picture
 from resolver.models.truncate import marker_for, truncate_middle
@@ -67,26 +67,21 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._event_count = 0
-        self._last_event: Event | None = None
+        self._log = LogFollower()
         self._clear()
 
     def update(self, state: State) -> bool:
         """Process new events.
 
-        Return True if something that was already processed has changed: there was a condensation,
-        or the state is not a continuation of the last one.
+        Return True if nothing that was derived from the turns before applies any more: there was a
+        condensation, or this is the first state or not a continuation of the last one.
         """
-        changed = False
-        if self._event_count and not self._is_continued_by(state):
-            self._event_count = 0
+        new_events, has_changed = self._log.read(state)
+        if has_changed:
             self._clear()
-            changed = True
-        for event in state.events[self._event_count :]:
-            changed = self._process(event) or changed
-        self._event_count = len(state.events)
-        self._last_event = state.events[-1] if state.events else None
-        return changed
+        for event in new_events:
+            has_changed = self._process(event) or has_changed
+        return has_changed
 
     def _clear(self) -> None:
         self.turns: list[Turn] = [Turn()]
@@ -103,12 +98,6 @@ class History:
     def pictures_of(self, note: Note) -> tuple[Picture, ...]:
         """Return the images of the task if the note is the task, otherwise nothing."""
         return self.task_pictures if note.id == self._task_message_id else ()
-
-    def _is_continued_by(self, state: State) -> bool:
-        return (
-            len(state.events) >= self._event_count
-            and state.events[self._event_count - 1] is self._last_event
-        )
 
     def _process(self, event: Event) -> bool:
         current = self.turns[-1]

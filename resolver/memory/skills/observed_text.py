@@ -12,7 +12,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import Source
 from resolver.events.log import Event
-from resolver.events.state import State
+from resolver.events.state import LogFollower, State
 from resolver.models.run import Task, Trigger, TriggerKind
 
 MAX_COMMAND_LENGTH = 20_000
@@ -47,8 +47,7 @@ class ObservedText:
         self._files = files
         self._folders = {folder for path in files for folder in _folders_of(path)}
         self._roots = tuple(root.rstrip("/") for root in roots if root.rstrip("/"))
-        self._event_count = 0
-        self._last_event: Event | None = None
+        self._log = LogFollower()
         self._clear()
 
     def update(self, state: State) -> bool:
@@ -56,22 +55,14 @@ class ObservedText:
 
         Return True if this is the first state or not a continuation of the last one.
         """
-        events = state.events
-        is_new = (
-            not self._event_count
-            or len(events) < self._event_count
-            or events[self._event_count - 1] is not self._last_event
-        )
-        if is_new:
-            self._event_count = 0
+        new_events, is_start = self._log.read(state)
+        if is_start:
             self._clear()
         for values in (self.requests, self.mentions, self.touched, self.changed):
             values.clear()
-        for event in events[self._event_count :]:
+        for event in new_events:
             self._process(event)
-        self._event_count = len(events)
-        self._last_event = events[-1] if events else None
-        return is_new
+        return is_start
 
     @property
     def works_on_code(self) -> bool:
