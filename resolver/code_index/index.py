@@ -28,7 +28,7 @@ from resolver.events import actions as a
 from resolver.events.base import ActionBase, ObservationBase
 from resolver.events.observations import CodeResult, ErrorObservation
 from resolver.git.git import HostGit
-from resolver.git.tree import GITLINK, SYMLINK, read_blobs, read_sizes, read_tree
+from resolver.git.tree import GITLINK, SYMLINK, decode_path, read_blobs, read_sizes, read_tree
 from resolver.models.truncate import truncate_middle
 
 logger = logging.getLogger("resolver.code_index")
@@ -372,7 +372,7 @@ def _list_files(git: HostGit, commit: str, bounds: IndexBounds) -> _Listing:
     blobs: dict[str, str] = {}
     unprintable = submodules = 0
     for entry in read_tree(git, commit):
-        path = entry.path.decode("utf-8", "surrogateescape")
+        path = decode_path(entry.path)
         if entry.mode == GITLINK:
             submodules += 1
         elif entry.mode != SYMLINK and path.isprintable():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from resolver.evaluation.qualification import UnusableReason
 from resolver.evaluation.repositories import has_commit
 from resolver.git.git import HostGit
-from resolver.git.tree import read_blobs, read_changes, read_sizes
+from resolver.git.tree import decode_path, read_blobs, read_changes, read_sizes
 from resolver.verification.project_files import is_test_file
 
 MAX_SEARCHED_COMMITS = 20_000
@@ -119,9 +119,9 @@ def read_fix_files(git: HostGit, fix: PastFix) -> FixFiles:
     """Return the files of a fix. Raises WorkspaceError if its commits are missing."""
     changes = read_changes(git, fix.base, fix.commit)
     tests = {
-        c.path.decode("utf-8", "surrogateescape"): c.new_id
+        decode_path(c.path): c.new_id
         for c in changes
-        if c.new_blob and is_test_file(c.path.decode("utf-8", "surrogateescape"))
+        if c.new_blob and is_test_file(decode_path(c.path))
     }
     sizes = read_sizes(git, set(tests.values()))
     if sum(sizes.values()) > MAX_TEST_BYTES:
@@ -129,7 +129,7 @@ def read_fix_files(git: HostGit, fix: PastFix) -> FixFiles:
     contents = dict(read_blobs(git, set(tests.values())))
     return FixFiles(
         tests={path: contents[blob] for path, blob in tests.items() if path.isprintable()},
-        changed=tuple(c.path.decode("utf-8", "surrogateescape") for c in changes),
+        changed=tuple(decode_path(c.path) for c in changes),
     )
 
 

@@ -20,7 +20,7 @@ from resolver.evaluation.attempt import (
     read_repository_settings,
     score_commit,
 )
-from resolver.evaluation.repositories import apply_patch, open_task_repository
+from resolver.evaluation.repositories import open_task_repository
 from resolver.evaluation.scoring import TaskScore
 from resolver.evaluation.task_format import INSTRUCTION_FILE, EvaluationTask
 from resolver.evaluation.trajectories import RecordedTrajectory
@@ -28,6 +28,7 @@ from resolver.events.actions import SandboxAction
 from resolver.events.base import ObservationBase
 from resolver.events.run_log import RunLog
 from resolver.events.stream import utc_now
+from resolver.git.overlay import apply_patch
 from resolver.git.tree import read_changes
 from resolver.git.workspace import Workspace
 from resolver.github.local_forge import local_trigger, read_issue_file

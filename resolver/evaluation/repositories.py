@@ -3,8 +3,7 @@
 They are bare repositories in which git works on objects only. Nothing is checked out on the host.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +16,8 @@ from resolver.evaluation.task_format import (
     task_path,
 )
 from resolver.git.git import HostGit, create_bare_repository, fetch_arguments
+from resolver.git.overlay import write_blob, write_tree
+from resolver.git.tree import TreeEntry, read_tree
 from resolver.git.workspace import Workspace
 
 BRANCH = "main"
@@ -70,71 +71,24 @@ def write_base_bundle(source: Workspace, commit: str, target: Path) -> None:
         clone.git.run("bundle", "create", "--quiet", str(target.resolve()), _REF)
 
 
-def write_tree_with(
-    git: HostGit, tree: str, files: Mapping[str, bytes], removed: Collection[str] = ()
-) -> str:
-    """Return the id of `tree` with these files in place of its own, and without the removed ones.
+def write_tree_with(git: HostGit, tree: str, files: Mapping[str, bytes]) -> str:
+    """Return the id of `tree` with these files in place of its own.
 
     A file keeps its mode; a new one is a regular file, executable if it starts with `#!`.
     """
-    known = _modes(git, tree, files)
-    entries = b"".join(
-        b"0 %s\t%s\0" % (b"0" * 40, path.encode("utf-8", "surrogateescape")) for path in removed
-    )
-    for path, content in files.items():
-        blob = git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=content)
+    modes = {e.path: e.mode for e in read_tree(git, tree) if e.mode.startswith("100")}
+    entries = []
+    for name, content in files.items():
+        path = name.encode("utf-8", "surrogateescape")
         default = "100755" if content.startswith(b"#!") else "100644"
-        mode = known.get(path, default)
-        name = path.encode("utf-8", "surrogateescape")
-        entries += b"%s %s\t%s\0" % (mode.encode(), blob.strip(), name)
-    return write_index_tree(git, tree, entries)
-
-
-def write_index_tree(git: HostGit, tree: str, entries: bytes) -> str:
-    """Return the id of `tree` with the entries of an `update-index --index-info`."""
-    with _private_index(git, tree) as index:
-        if entries:
-            git.run(
-                "update-index", "-z", "--add", "--replace", "--index-info",
-                stdin=entries, environment=index,
-            )  # fmt: skip
-        return git.run("write-tree", environment=index).decode().strip()
-
-
-def apply_patch(git: HostGit, tree: str, patch: bytes) -> str:
-    """Return the id of `tree` with a patch applied. Raises WorkspaceError if it does not apply."""
-    with _private_index(git, tree) as index:
-        git.run("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, environment=index)
-        return git.run("write-tree", environment=index).decode().strip()
-
-
-@contextmanager
-def _private_index(git: HostGit, tree: str) -> Iterator[dict[str, str]]:
-    """Yield the variables with which git uses an index of `tree` that nothing else uses.
-
-    Nothing touches a working tree or a ref.
-    """
-    with temporary_directory() as folder:
-        index = {"GIT_INDEX_FILE": str(folder / "index")}
-        git.run("read-tree", tree, environment=index)
-        yield index
+        entries.append(TreeEntry(path, modes.get(path, default), write_blob(git, content)))
+    return write_tree(git, tree, entries)
 
 
 def diff_trees(git: HostGit, base: str, tree: str, paths: Collection[str] = ()) -> bytes:
     """Return the patch that makes `tree` of `base`. paths: only these files; empty for all."""
     args = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv")
     return git.run("diff-tree", "-p", "-r", *args, base, tree, "--", *paths)
-
-
-def _modes(git: HostGit, tree: str, paths: Collection[str]) -> dict[str, str]:
-    """Return the modes of those of the paths that are regular files of the tree."""
-    found = {}
-    for record in git.run("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0"):
-        head, _, name = record.partition(b"\t")
-        path = name.decode("utf-8", "surrogateescape")
-        if path in paths and head.startswith(b"100"):
-            found[path] = head[:6].decode()
-    return found
 
 
 def _commit_folder(git: HostGit, folder: Path) -> None:
@@ -158,12 +112,15 @@ def _commit_folder(git: HostGit, folder: Path) -> None:
     if not files:
         raise UsageError(f"{folder} has no files", "add the files of the repository")
     empty = git.run("mktree", stdin=b"").decode().strip()
-    entries = b""
-    for name, content in files.items():
-        blob = git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=content).strip()
-        mode = b"100755" if name in executable else b"100644"
-        entries += b"%s %s\t%s\0" % (mode, blob, name.encode("utf-8", "surrogateescape"))
-    tree = write_index_tree(git, empty, entries)
+    entries = (
+        TreeEntry(
+            name.encode("utf-8", "surrogateescape"),
+            "100755" if name in executable else "100644",
+            write_blob(git, content),
+        )
+        for name, content in files.items()
+    )
+    tree = write_tree(git, empty, entries)
     commit = git.run("commit-tree", tree, stdin=b"Start of the task\n", environment=_PERSON)
     git.run("update-ref", _REF, commit.decode().strip())
 

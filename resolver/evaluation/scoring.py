@@ -13,9 +13,10 @@ from typing import Literal
 
 from resolver.errors import WorkspaceError
 from resolver.evaluation.qualification import passed_tests
-from resolver.evaluation.repositories import apply_patch, write_index_tree, write_tree_with
+from resolver.evaluation.repositories import write_tree_with
 from resolver.evaluation.task_format import ExpectedTests
-from resolver.git.tree import TreeChange, read_changes
+from resolver.git.overlay import apply_patch, write_tree
+from resolver.git.tree import TreeChange, TreeEntry, decode_path, read_changes
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
 from resolver.models.verification import CheckExecution, ProjectCheck, TamperingFinding
@@ -87,8 +88,13 @@ def build_scored_tree(
     Raises WorkspaceError.
     """
     git, base = workspace.git, workspace.base
-    restored = [c for c in read_changes(git, base, result) if _is_of_tests(c)]
-    code = write_index_tree(git, f"{result}^{{tree}}", b"".join(map(_base_entry, restored)))
+    # The base has no entry for an added file, which removes it.
+    restored = (
+        TreeEntry(c.path, c.old_mode, c.old_id)
+        for c in read_changes(git, base, result)
+        if _is_of_tests(c)
+    )
+    code = write_tree(git, f"{result}^{{tree}}", restored)
     findings = _findings(workspace, code, hidden)
     if findings and solution:
         harmless = {finding.kind for finding in _solution_findings(workspace, hidden, solution)}
@@ -119,15 +125,8 @@ def score_execution(
 
 
 def _is_of_tests(change: TreeChange) -> bool:
-    path = change.path.decode("utf-8", "surrogateescape")
+    path = decode_path(change.path)
     return is_test_file(path) or is_test_configuration(path)
-
-
-def _base_entry(change: TreeChange) -> bytes:
-    """Return the index entry that undoes a change; that of an added file removes it."""
-    if set(change.old_mode) == {"0"}:
-        return b"0 %s\t%s\0" % (b"0" * len(change.new_id), change.path)
-    return b"%s %s\t%s\0" % (change.old_mode.encode(), change.old_id.encode(), change.path)
 
 
 def _findings(

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, ValidationError
 
 from resolver.errors import UsageError, WorkspaceError
-from resolver.evaluation.repositories import apply_patch, require_commit
+from resolver.evaluation.repositories import require_commit
 from resolver.evaluation.task_files import write_history_task
 from resolver.evaluation.task_format import (
     ExpectedTests,
@@ -22,7 +22,8 @@ from resolver.evaluation.task_format import (
     TaskIdentity,
     TaskMetadata,
 )
-from resolver.git.tree import read_blobs, read_changes
+from resolver.git.overlay import apply_patch
+from resolver.git.tree import decode_path, read_blobs, read_changes
 from resolver.git.workspace import Workspace
 from resolver.models.base import DeferredModel
 
@@ -91,7 +92,7 @@ def import_instance(
     with_tests = apply_patch(git, base, _as_patch(instance.test_patch))
     changes = [c for c in read_changes(git, base, with_tests) if c.new_blob]
     contents = dict(read_blobs(git, [c.new_id for c in changes]))
-    hidden = {c.path.decode("utf-8", "surrogateescape"): contents[c.new_id] for c in changes}
+    hidden = {decode_path(c.path): contents[c.new_id] for c in changes}
     if not hidden:
         raise WorkspaceError(
             f"the test_patch of {instance.instance_id} adds or changes no file",

@@ -21,6 +21,7 @@ from resolver.git.tree import (
     GITLINK,
     SYMLINK,
     TreeChange,
+    decode_path,
     escaping_symlinks,
     growth,
     quote,
@@ -262,11 +263,11 @@ class _Glob:
 
     def matches(self, path: bytes) -> bool:
         """Return True if the glob matches `path`."""
-        return matches_path(self._pattern, _folded(_text(path)).split("/"))
+        return matches_path(self._pattern, _folded(decode_path(path)).split("/"))
 
     def is_below(self, path: bytes) -> bool:
         """Return True if a match of the glob could be below `path`, if `path` were a folder."""
-        names = _folded(_text(path)).split("/")
+        names = _folded(decode_path(path)).split("/")
         return len(names) <= len(self._head) and all(
             pattern is not None and pattern.match(name)
             for pattern, name in zip(self._head, names, strict=False)
@@ -287,10 +288,6 @@ def _folded(text: str) -> str:
     Ignored characters are removed, and the rest is normalized (NFC) and case-folded.
     """
     return unicodedata.normalize("NFC", _IGNORED_CHARACTERS.sub("", text)).casefold()
-
-
-def _text(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")
 
 
 def _quote_paths(paths: Iterable[bytes]) -> str:

@@ -21,7 +21,8 @@ from resolver.models.run import FileChange, Patch
 
 SYMLINK = "120000"
 GITLINK = "160000"
-_ABSENT = "000000"
+ABSENT = "000000"
+"""The mode of a path that does not exist."""
 _FOLDER = "040000"
 _BATCH_BYTES = 32 << 20
 """Maximum number of bytes of blobs that are read at once; a larger blob is read by itself."""
@@ -45,7 +46,7 @@ _ESCAPES = {
 class TreeChange:
     """A path that differs between two trees.
 
-    Modes are git's six octal digits, "000000" where the path doesn't exist.
+    Modes are git's six octal digits, ABSENT where the path doesn't exist.
     """
 
     path: bytes
@@ -58,12 +59,12 @@ class TreeChange:
     @property
     def old_blob(self) -> str | None:
         """Object id of the old content. None if there was none, or for a submodule."""
-        return None if self.old_mode in (_ABSENT, GITLINK) else self.old_id
+        return None if self.old_mode in (ABSENT, GITLINK) else self.old_id
 
     @property
     def new_blob(self) -> str | None:
         """Object id of the new content. None if there is none, or for a submodule."""
-        return None if self.new_mode in (_ABSENT, GITLINK) else self.new_id
+        return None if self.new_mode in (ABSENT, GITLINK) else self.new_id
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,11 @@ def _escape(char: str) -> str:
 
 def _octal(data: bytes) -> str:
     return "".join(f"\\{byte:03o}" for byte in data)
+
+
+def decode_path(path: bytes) -> str:
+    """Return `path` as text. Bytes that are not UTF-8 become surrogates, as in `os.fsdecode`."""
+    return path.decode("utf-8", "surrogateescape")
 
 
 def read_changes(git: HostGit, base: str, tree: str) -> tuple[TreeChange, ...]:
@@ -209,8 +215,7 @@ def find_entry(git: HostGit, tree: str, path: bytes) -> TreeEntry | None:
     listing = git.read_cacheable(*_list_arguments(tree))
     if listing is None:
         # Without -r, git reads only the folders on the way to the path.
-        name = path.decode("utf-8", "surrogateescape")
-        listing = git.read_objects("ls-tree", "-z", "--full-tree", tree, "--", name)
+        listing = git.read_objects("ls-tree", "-z", "--full-tree", tree, "--", decode_path(path))
     end = -1
     # The end of another path that contains a tab may look like the whole path, so each place that
     # matches is compared.
@@ -366,9 +371,7 @@ def _without_ignored(git: HostGit, entries: dict[bytes, TreeEntry]) -> dict[byte
     text = dict(read_blobs(git, [ignored.id]))[ignored.id].decode(errors="replace")
     matcher: Any = PatternMatcher(_patterns(text))
     return {
-        path: entry
-        for path, entry in entries.items()
-        if not matcher.matches(path.decode("utf-8", "surrogateescape"))
+        path: entry for path, entry in entries.items() if not matcher.matches(decode_path(path))
     }
 
 
@@ -378,7 +381,7 @@ def _patterns(text: str) -> list[str]:
 
 
 def _tar_member(path: bytes, mode: str, content: bytes) -> bytes:
-    info = tarfile.TarInfo(path.decode("utf-8", "surrogateescape"))
+    info = tarfile.TarInfo(decode_path(path))
     info.mode = 0o755 if mode == "100755" else 0o644
     if mode == SYMLINK:
         info.type, info.linkname = tarfile.SYMTYPE, content.decode("utf-8", "surrogateescape")

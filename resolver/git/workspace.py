@@ -32,6 +32,7 @@ from resolver.git.tree import (
     GITLINK,
     SYMLINK,
     context_tar,
+    decode_path,
     find_entry,
     read_blobs,
     read_patch,
@@ -271,7 +272,7 @@ class Workspace:
         """Return the paths of the files at the default branch, without symlinks and submodules."""
         entries = read_tree(self.git, self.trusted.base)
         regular = (e for e in entries if e.mode not in {SYMLINK, GITLINK})
-        return tuple(e.path.decode("utf-8", "surrogateescape") for e in regular)
+        return tuple(decode_path(e.path) for e in regular)
 
     def lines_of(self, path: str) -> int | None:
         """Return the number of lines of a file of the base.

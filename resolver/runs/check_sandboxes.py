@@ -18,7 +18,7 @@ from resolver.events.state import State
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.git.bundle import git_dir_tar
-from resolver.git.tree import read_changes
+from resolver.git.tree import decode_path, read_changes
 from resolver.git.workspace import Workspace
 from resolver.models.verification import CheckExecution, ProjectCheck, UnpreparedEnvironment
 from resolver.runs.wiring.sandbox import RunHost, open_environment, open_runtime, runtime_kind
@@ -192,7 +192,7 @@ class CheckSandboxes:
         found = environment_of_change(
             environment,
             self._settings.image,
-            [change.path.decode("utf-8", "surrogateescape") for change in changes],
+            [decode_path(change.path) for change in changes],
             workspace.read,
             lambda path: workspace.read(path, commit),
         )

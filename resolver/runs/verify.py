@@ -19,9 +19,9 @@ from resolver.errors import RunStopped
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.events.run_log import RunLog
 from resolver.git.git import HostGit
-from resolver.git.overlay import overlay_tree
+from resolver.git.overlay import overlay_tree, write_blob
 from resolver.git.push import Identity, write_commit
-from resolver.git.tree import read_blobs, read_changes, read_renames, read_sizes
+from resolver.git.tree import decode_path, read_blobs, read_changes, read_renames, read_sizes
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
 from resolver.models.verification import DISABLED, Verification
@@ -68,7 +68,9 @@ def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
     """Write the trees and commits to the host's clone. Nothing is checked out on the host."""
     git, base = workspace.git, workspace.base
     renames = read_renames(git, base, patch.tree).items()
-    renamed = {_path(old): _path(new) for old, new in renames if is_test_file(_path(old))}
+    renamed = {
+        decode_path(old): decode_path(new) for old, new in renames if is_test_file(decode_path(old))
+    }
     # A runner may refuse two files of one name, so that a moved one must not stay where it was.
     moved = [old for old, new in renamed.items() if is_test_file(new)]
     inline = write_inline_tests(git, base, patch.tree)
@@ -83,7 +85,7 @@ def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
     }
     commits["base"] = base
     changes = read_changes(git, base, patch.tree)
-    paths = {_path(c.path): c.status for c in changes}
+    paths = {decode_path(c.path): c.status for c in changes}
     deleted = (path for path, status in paths.items() if status == "deleted")
     return ChangeTrees(
         trees=trees,
@@ -101,7 +103,9 @@ def write_inline_tests(git: HostGit, base: str, tree: str) -> dict[str, str]:
     Return the ids of the blobs by path.
     """
     changed = [c for c in read_changes(git, base, tree) if c.old_blob and c.new_blob]
-    sources = [c for c in changed if c.path.endswith(b".rs") and not is_test_file(_path(c.path))]
+    sources = [
+        c for c in changed if c.path.endswith(b".rs") and not is_test_file(decode_path(c.path))
+    ]
     blobs = {blob for c in sources for blob in (c.old_id, c.new_id)}
     sizes = read_sizes(git, blobs)
     contents = dict(read_blobs(git, [blob for blob in blobs if sizes[blob] <= MAX_TEXT_BYTES]))
@@ -111,16 +115,11 @@ def write_inline_tests(git: HostGit, base: str, tree: str) -> dict[str, str]:
         old, new = texts.get(c.old_id), texts.get(c.new_id)
         if old is None or new is None:
             continue
-        made = with_inline_tests(_path(c.path), old, new)
+        made = with_inline_tests(decode_path(c.path), old, new)
         if made is not None:
             content = made.encode("utf-8", "surrogateescape")
-            written = git.run("hash-object", "-w", "--stdin", stdin=content)
-            found[_path(c.path)] = written.decode().strip()
+            found[decode_path(c.path)] = write_blob(git, content)
     return found
-
-
-def _path(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")
 
 
 def changed_texts(workspace: Workspace, patch: Patch) -> list[tuple[str, str | None, str | None]]:
@@ -135,7 +134,7 @@ def changed_texts(workspace: Workspace, patch: Patch) -> list[tuple[str, str | N
         # A text that is too long to be read is shown as one that nobody can judge.
         return None if blob is None else texts.get(blob, "\0" * MAX_TEXT_BYTES)
 
-    return [(_path(c.path), text(c.old_blob), text(c.new_blob)) for c in changes]
+    return [(decode_path(c.path), text(c.old_blob), text(c.new_blob)) for c in changes]
 
 
 class ChangeVerifier:

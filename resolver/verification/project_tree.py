@@ -12,7 +12,7 @@ from posixpath import basename, dirname
 from typing import Any
 
 from resolver.git.git import HostGit
-from resolver.git.tree import GITLINK, SYMLINK, read_blobs, read_sizes, read_tree
+from resolver.git.tree import GITLINK, SYMLINK, decode_path, read_blobs, read_sizes, read_tree
 
 MAX_FILE = 500_000
 """Maximum number of bytes of a file that is read; a larger file counts as empty."""
@@ -46,7 +46,7 @@ class ProjectTree:
     def from_commit(cls, git: HostGit, commit: str) -> "ProjectTree":
         """Return the tree of a commit, or of a tree object, in the host's clone."""
         blobs = {
-            entry.path.decode("utf-8", "surrogateescape"): entry.id
+            decode_path(entry.path): entry.id
             for entry in read_tree(git, commit)
             if entry.mode not in {SYMLINK, GITLINK}
         }

@@ -9,9 +9,10 @@ import pytest
 
 from resolver.cli.main import run
 from resolver.evaluation.recording import find_differing_paths, find_task
-from resolver.evaluation.repositories import apply_patch, open_task_repository
+from resolver.evaluation.repositories import open_task_repository
 from resolver.evaluation.task_format import SOLUTION_PATCH, read_suite
 from resolver.evaluation.trajectories import RecordedTrajectory
+from resolver.git.overlay import apply_patch
 
 SUITE = {task.id: task for task in read_suite(Path(__file__).parents[2] / "suite")}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.evaluation.repositories import apply_patch, open_task_repository
+from resolver.evaluation.repositories import open_task_repository
 from resolver.evaluation.scoring import build_scored_tree, score_execution
 from resolver.evaluation.task_format import (
     BUNDLED,
@@ -19,6 +19,7 @@ from resolver.evaluation.task_format import (
     find_suite,
     read_suite,
 )
+from resolver.git.overlay import apply_patch
 from resolver.git.workspace import Workspace
 from resolver.models.verification import CheckExecution
 from resolver.verification.reports import read_reports
