@@ -16,9 +16,13 @@ from resolver.memory.condensers.rules import (
     Pipeline,
     RecentEvents,
 )
-from resolver.memory.condensers.summaries import FreeTextNoteWriter, SummaryClient
+from resolver.memory.condensers.summaries import (
+    FreeTextNoteWriter,
+    StructuredNoteWriter,
+    SummaryClient,
+)
 from resolver.memory.condensers.view import AgentLog, Condenser, SizeBound
-from resolver.memory.condensers.with_model import LLMAttention, LLMSummarizing, StructuredSummary
+from resolver.memory.condensers.with_model import LLMAttention
 
 
 @dataclass(frozen=True)
@@ -46,14 +50,14 @@ CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
     "browser": lambda _, **parameters: BrowserOutputs(**parameters),
     "amortized": lambda _, **parameters: AmortizedForgetting(**parameters),
     "window": lambda parts, **parameters: ConversationWindow(parts.bound, **parameters),
-    "summarizing": lambda parts, **parameters: LLMSummarizing(
-        parts.bound, parts.open_client(), **parameters
+    "summarizing": lambda parts, **parameters: ConversationWindow(
+        parts.bound, writer=FreeTextNoteWriter(parts.open_client()), **parameters
     ),
     "attention": lambda parts, **parameters: LLMAttention(
         parts.bound, parts.open_client(), **parameters
     ),
-    "structured": lambda parts, **parameters: StructuredSummary(
-        parts.bound, parts.open_client(), **parameters
+    "structured": lambda parts, **parameters: ConversationWindow(
+        parts.bound, writer=StructuredNoteWriter(parts.open_client()), **parameters
     ),
     "importance": _importance,
 }

@@ -5,6 +5,7 @@ outcome and keep all actions and messages. What was forgotten is summarized from
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from resolver.config.templates import render
 from resolver.events import actions as a
@@ -112,21 +113,23 @@ class NoOp:
         return None
 
 
+@dataclass(frozen=True)
 class RecentEvents:
     """Forgets all turns except the first `keep_first` and the last `keep_last`. It waits until
     another `keep_last` turns have been added, so that the prompt cache stays valid in between."""
 
-    def __init__(self, keep_first: int = 1, keep_last: int = 30) -> None:
-        self._keep_first = keep_first
-        self._keep_last = max(1, keep_last)
+    keep_first: int = 1
+    keep_last: int = 30
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if len(view.turns) < self._keep_first + 2 * self._keep_last:
+        keep_last = max(1, self.keep_last)
+        if len(view.turns) < self.keep_first + 2 * keep_last:
             return None
-        return forget(view, view.turns[self._keep_first : -self._keep_last])
+        return forget(view, view.turns[self.keep_first : -keep_last])
 
 
+@dataclass(frozen=True)
 class AmortizedForgetting:
     """Lets the number of turns grow to `max_turns`, then forgets the oldest ones after the first
     `keep_first` until half of `max_turns` are left.
@@ -135,18 +138,20 @@ class AmortizedForgetting:
     constant, however long the run is.
     """
 
-    def __init__(self, max_turns: int = 120, keep_first: int = 2) -> None:
-        self._max_turns = max(2, max_turns)
-        self._keep_first = min(keep_first, self._max_turns // 2 - 1)
+    max_turns: int = 120
+    keep_first: int = 2
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if len(view.turns) <= self._max_turns:
+        max_turns = max(2, self.max_turns)
+        if len(view.turns) <= max_turns:
             return None
-        kept_last = self._max_turns // 2 - self._keep_first
-        return forget(view, view.turns[self._keep_first : len(view.turns) - kept_last])
+        keep_first = min(self.keep_first, max_turns // 2 - 1)
+        kept_last = max_turns // 2 - keep_first
+        return forget(view, view.turns[keep_first : len(view.turns) - kept_last])
 
 
+@dataclass(frozen=True)
 class ObservationMasking:
     """Masks the results of all turns except the last `keep_last`.
 
@@ -154,26 +159,25 @@ class ObservationMasking:
     stays valid.
     """
 
-    def __init__(self, keep_last: int = 20, at_once: int = 20) -> None:
-        self._keep_last = max(1, keep_last)
-        self._min_count = at_once
+    keep_last: int = 20
+    at_once: int = 20
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        return mask(maskable(view, view.turns[: -self._keep_last]), self._min_count)
+        return mask(maskable(view, view.turns[: -max(1, self.keep_last)]), self.at_once)
 
 
+@dataclass(frozen=True)
 class BrowserOutputs:
     """Masks all browser pages except the last `keep_last`, at least `at_once` of them at a time."""
 
-    def __init__(self, keep_last: int = 2, at_once: int = 4) -> None:
-        self._keep_last = keep_last
-        self._min_count = at_once
+    keep_last: int = 2
+    at_once: int = 4
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
         pages = maskable(view, view.turns, lambda x: isinstance(x, BrowserOutput))
-        return mask(pages[: max(0, len(pages) - self._keep_last)], self._min_count)
+        return mask(pages[: max(0, len(pages) - self.keep_last)], self.at_once)
 
 
 def maskable(
@@ -200,6 +204,7 @@ def mask(observations: list[ObservationBase], min_count: int = 1) -> Condensatio
     return Condensation(forgotten=(), masked=ids)
 
 
+@dataclass(frozen=True)
 class ConversationWindow:
     """Forgets the oldest turns of the middle, always whole turns, until half of the bound is left.
 
@@ -208,31 +213,27 @@ class ConversationWindow:
         messages are always kept, but the results of the last turn are masked if nothing else can
         be left out.
     only_asked: act only if the model reports that the context is full, and ignore the bound.
+    writer: adds notes of a model to the summary; None for no such notes.
     """
 
-    def __init__(
-        self,
-        bound: SizeBound,
-        keep_first: int = 2,
-        keep_last: int = 12,
-        only_asked: bool = False,
-    ) -> None:
-        self._bound = bound
-        self._keep_first = keep_first
-        self._keep_last = keep_last
-        self._only_if_requested = only_asked
+    bound: SizeBound
+    keep_first: int = 2
+    keep_last: int = 12
+    only_asked: bool = False
+    writer: NoteWriter | None = None
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if not view.is_requested and (self._only_if_requested or not self._bound.is_exceeded(view)):
+        if not view.is_requested and (self.only_asked or not self.bound.is_exceeded(view)):
             return None
-        target = self._bound.target(view)
+        target = self.bound.target(view)
         turns = select_turns(
-            view, middle_turns(view, self._keep_first, self._keep_last, target), target
+            view, middle_turns(view, self.keep_first, self.keep_last, target), target
         )
-        if turns:
-            return forget(view, turns, facts_limit=max_facts_length(target))
-        return mask(maskable(view, view.turns)) if view.is_requested else None
+        if not turns:
+            return mask(maskable(view, view.turns)) if view.is_requested else None
+        notes = self.writer.write(view, turns) if self.writer else ""
+        return forget(view, turns, facts_limit=max_facts_length(target), notes=notes)
 
 
 class Pipeline:
@@ -268,6 +269,7 @@ ORDINARY, FAILED, CHANGED = range(3)
 something."""
 
 
+@dataclass(frozen=True)
 class Importance:
     """Keeps the turns that matter most to the work.
 
@@ -284,40 +286,29 @@ class Importance:
     writer: writes additional notes with a model; None for no such notes.
     """
 
-    def __init__(
-        self,
-        bound: SizeBound,
-        writer: NoteWriter | None = None,
-        keep_first: int = 2,
-        keep_last: int = 12,
-    ) -> None:
-        self._bound = bound
-        self._writer = writer
-        self._keep_first = keep_first
-        self._keep_last = keep_last
+    bound: SizeBound
+    writer: NoteWriter | None = None
+    keep_first: int = 2
+    keep_last: int = 12
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if not self._bound.is_exceeded(view):
+        if not self.bound.is_exceeded(view):
             return None
-        target = self._bound.target(view)
+        target = self.bound.target(view)
         masked = self._mask_ordinary(view, target)
         masked_view = view.after(masked) if masked else view
         if masked_view.size <= target and masked:
             return masked
         candidates = by_importance(
-            middle_turns(masked_view, self._keep_first, self._keep_last, target)
+            middle_turns(masked_view, self.keep_first, self.keep_last, target)
         )
         turns = select_turns(masked_view, candidates, target)
         if not turns:
             return masked
-        notes = self._writer.write(view, turns) if self._writer else ""
+        notes = self.writer.write(view, turns) if self.writer else ""
         condensation = forget(masked_view, turns, facts_limit=max_facts_length(target), notes=notes)
-        if masked is None or condensation is None:
-            return condensation
-        forgotten = set(condensation.forgotten)
-        still_masked = tuple(id for id in masked.masked if id not in forgotten)
-        return condensation.model_copy(update={"masked": still_masked})
+        return _combine(masked, condensation) if masked and condensation else condensation
 
     def _mask_ordinary(self, view: CondenserView, target: int) -> Condensation | None:
         """Mask as many results as needed, oldest first, of turns ranked below `CHANGED`.
@@ -326,7 +317,7 @@ class Importance:
         """
         turns = [
             turn
-            for turn in turns_before_last(view, self._keep_last, target)
+            for turn in turns_before_last(view, self.keep_last, target)
             if importance(turn) < CHANGED
         ]
         chosen: list[ObservationBase] = []

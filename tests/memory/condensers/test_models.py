@@ -10,7 +10,13 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation, ServiceReplied
 from resolver.memory.condensers.registry import LogCondenser
-from resolver.memory.condensers.with_model import LLMAttention, LLMSummarizing, StructuredSummary
+from resolver.memory.condensers.rules import ConversationWindow
+from resolver.memory.condensers.summaries import (
+    FreeTextNoteWriter,
+    StructuredNoteWriter,
+    SummaryClient,
+)
+from resolver.memory.condensers.with_model import LLMAttention
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion
 from tests.memory.condensers.scenarios import (
@@ -24,6 +30,14 @@ from tests.memory.condensers.scenarios import (
 )
 from tests.memory.logs import Log, task
 from tests.memory.test_conversation import assert_pairs_are_complete
+
+
+def summarizing(client: SummaryClient) -> ConversationWindow:
+    return ConversationWindow(SMALL, writer=FreeTextNoteWriter(client))
+
+
+def structured(client: SummaryClient) -> ConversationWindow:
+    return ConversationWindow(SMALL, writer=StructuredNoteWriter(client))
 
 
 def left(log: Log) -> list[int]:
@@ -40,7 +54,7 @@ def more(log: Log, turns: int) -> None:
 def test_the_middle_is_summarized_by_the_model_and_labeled() -> None:
     log = filled(40)
     model = Noting("- The tests are in t/.")
-    condensation = condense(log, LLMSummarizing(SMALL, asker(log, model)))
+    condensation = condense(log, summarizing(asker(log, model)))
     assert condensation is not None and condensation.notes == "- The tests are in t/."
     question = model.asked[0]
     assert "fix it" in question and "Action: run 5" not in question.replace("cmd_run", "")
@@ -54,7 +68,7 @@ def test_the_middle_is_summarized_by_the_model_and_labeled() -> None:
 def test_the_next_notes_are_based_on_the_previous_ones() -> None:
     log = filled(40)
     model = Noting("FIRST NOTES", "SECOND NOTES")
-    condenser = LLMSummarizing(SMALL, asker(log, model))
+    condenser = summarizing(asker(log, model))
     condense(log, condenser)
     more(log, 20)
     condense(log, condenser)
@@ -70,7 +84,7 @@ def test_without_a_models_reply_the_earlier_notes_stay(
 ) -> None:
     log = filled(40)
     model = Noting("EARLIER NOTES", failure)
-    condenser = LLMSummarizing(SMALL, asker(log, model))
+    condenser = summarizing(asker(log, model))
     condense(log, condenser)
     more(log, 20)
     condensation = condense(log, condenser)
@@ -85,14 +99,14 @@ def test_a_reply_that_came_before_the_process_was_killed_is_used() -> None:
     log.add(ServiceReplied(service="condenser", completion=Completion(model="n", text="KEPT")))
     log.add(o.AgentStateChanged(state="running"))
     model = Noting()
-    condensation = condense(log, LLMSummarizing(SMALL, asker(log, model)))
+    condensation = condense(log, summarizing(asker(log, model)))
     assert condensation is not None and condensation.notes == "KEPT"
     assert not model.asked
 
 
 def test_a_reply_that_was_used_is_not_used_again() -> None:
     log = filled(40)
-    condenser = LogCondenser(LLMSummarizing(SMALL, asker(log, Noting("ONE", "TWO"))))
+    condenser = LogCondenser(summarizing(asker(log, Noting("ONE", "TWO"))))
     for notes in ("ONE", "TWO"):
         condensation = condenser.condense(log.state)
         assert condensation is not None and condensation.notes == notes
@@ -124,7 +138,7 @@ def test_structured_notes_are_requested_by_a_tool_call() -> None:
     log = filled(40)
     fields = {"findings": ["src/a.py:7 sums"], "next_steps": ["write a test"], "unknown": 1}
     model = Noting({"arguments": json.dumps(fields)})
-    condensation = condense(log, StructuredSummary(SMALL, asker(log, model)))
+    condensation = condense(log, structured(asker(log, model)))
     assert condensation is not None
     assert condensation.notes == "Findings:\n- src/a.py:7 sums\n\nNext steps:\n- write a test"
     ((tool,),) = [tools for tools in model.tools if tools]
@@ -135,7 +149,7 @@ def test_structured_notes_are_requested_by_a_tool_call() -> None:
 def test_structured_notes_without_tools_are_json() -> None:
     log = filled(40)
     model = Noting('Here:\n```json\n{"cause": ["off by one"]}\n```', tools=False)
-    condensation = condense(log, StructuredSummary(SMALL, asker(log, model)))
+    condensation = condense(log, structured(asker(log, model)))
     assert condensation is not None and condensation.notes == "Cause:\n- off by one"
     assert model.tools == [None]
     assert "Write one JSON object" in model.asked[0]
@@ -151,7 +165,7 @@ def test_structured_notes_without_tools_are_json() -> None:
 )  # fmt: skip
 def test_structured_notes_without_form_are_left_out(reply: str) -> None:
     log = filled(40)
-    condensation = condense(log, StructuredSummary(SMALL, asker(log, Noting(reply))))
+    condensation = condense(log, structured(asker(log, Noting(reply))))
     assert condensation is not None and condensation.notes == ""
     ((about, message),) = warnings(log)
     assert about == "condenser_reply" and "only the log" in message
@@ -163,7 +177,7 @@ def test_text_for_the_model_and_the_agent_is_enclosed_in_markers() -> None:
     log.turn(a.Think(content=hostile), o.Null(), text=hostile)
     more(log, 30)
     model = Noting("notes")
-    condense(log, LLMSummarizing(SMALL, asker(log, model)))
+    condense(log, summarizing(asker(log, model)))
     contents = [m["content"] for m in ConversationMemory().messages(log.state)]
     (condensed,) = [c for c in contents if c and "grew too long" in c]
     for text in (model.asked[0], condensed):
@@ -179,14 +193,14 @@ def test_long_notes_and_long_requests_are_limited() -> None:
         result = o.CmdOutput(content="x" * 30_000, exit_code=0)
         log.turn(a.CmdRun(command="c" * 9_000), result, text=f"{number} " + "w" * 9_000)
     model = Noting("n" * 100_000)
-    condensation = condense(log, LLMSummarizing(SMALL, asker(log, model)))
+    condensation = condense(log, summarizing(asker(log, model)))
     assert condensation is not None and len(condensation.notes) < 6_500
     assert len(model.asked[0]) < 220_000
 
 
 def test_condensations_of_one_log_carry_facts_on() -> None:
     log = filled(40)
-    condenser = LLMSummarizing(SMALL, asker(log, Noting("NOTES")))
+    condenser = summarizing(asker(log, Noting("NOTES")))
     condense(log, condenser)
     log.turn(a.Think(content="later"), o.Null())
     log.add(Condensation(forgotten=(), masked=(5,)))
