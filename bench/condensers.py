@@ -316,7 +316,7 @@ def measure(name: str, steps: int, bound: int, counter: Counter) -> dict[str, ob
 
         stream.subscribe("telemetry", watch)
         recorded = RecordedModel(model, lambda reply: _record(stream, reply))
-        agent = CodeActAgent(recorded, ConversationMemory("tools"), "tools")
+        agent = CodeActAgent(recorded, "tools")
 
         def condensers(its: EventStream) -> LogCondenser:
             return LogCondenser(

@@ -34,7 +34,7 @@ from resolver.llm.library import litellm
 from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import Importance
 from resolver.memory.condensers.view import SizeBound
-from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.memory.conversation import Dialect
 from resolver.models.run import Completion, RequestedToolCall, RunLimits
 
 SIZES = (200, 200, 500, 500, 1_000, 1_000, 2_000, 4_000, 8_000, 32_000)
@@ -102,7 +102,7 @@ def sent_by_a_run(steps: int, dialect: Dialect) -> tuple[list[list[str]], list[i
 
         stream.subscribe("telemetry", note)
         recorded = RecordedModel(model, lambda reply: _record(stream, reply))
-        agent = CodeActAgent(recorded, ConversationMemory(dialect), dialect)
+        agent = CodeActAgent(recorded, dialect)
         condensing = LogCondenser(Importance(SizeBound()))
         controller = AgentController(agent, stream, state, Sandbox(), lambda _: condensing, utc_now)
         stream.add(agent.system_prompt())

@@ -31,7 +31,6 @@ from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import Importance
 from resolver.memory.condensers.view import SizeBound
-from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion, RequestedToolCall, RunLimits
 from resolver.security.redaction import Redactor
 
@@ -90,7 +89,7 @@ def run(steps: int, folder: Path) -> tuple[list[Pair], int, int]:
         stream.add(ModelReplied(completion=completion))
 
     model = RecordedModel(ScriptedModel(steps), record)
-    agent = CodeActAgent(model, ConversationMemory("tools"), "tools")
+    agent = CodeActAgent(model, "tools")
     sandbox = FreeSandbox()
     condensing = LogCondenser(Importance(SizeBound()))
     controller = AgentController(agent, stream, state, sandbox, lambda _: condensing, utc_now)

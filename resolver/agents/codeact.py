@@ -89,7 +89,6 @@ class CodeActAgent:
     model: expected to have recorded each reply in the state by the time `complete` returns
     (`resolver.llm.base.RecordedModel`). If a reply is not recorded, only its first action is used,
     with `reply=None`.
-    memory: creates the messages; its dialect must be `dialect`.
     available: tools in addition to those of the sandbox.
     """
 
@@ -98,19 +97,20 @@ class CodeActAgent:
     """True if the result of the agent is its final message and no change is published."""
 
     def __init__(
-        self,
-        model: Model,
-        memory: ConversationMemory,
-        dialect: Dialect,
-        available: AvailableTools = NO_OPTIONAL_TOOLS,
+        self, model: Model, dialect: Dialect, available: AvailableTools = NO_OPTIONAL_TOOLS
     ) -> None:
         self._model = model
-        self._memory = memory
+        self._accepts_images = self.accepts_images(model)
+        self._memory = ConversationMemory(dialect, sees_images=self._accepts_images)
         self._dialect = dialect
         self._tools = available_tools(available.requirements)
         self._colleagues = available.colleagues
         self._mcp = available.mcp
         self._thread_labels = available.thread_labels
+
+    def accepts_images(self, model: Model) -> bool:
+        """Return True if images are shown to the agent."""
+        return model.supports_vision
 
     def system_prompt(self) -> SystemPrompt:
         """Return the general rules and, in the tag dialect, the tools as text."""
@@ -187,8 +187,7 @@ class DefinedAgent(CodeActAgent):
     def __init__(
         self, definition: AgentDefinition, model: Model, dialect: Dialect, available: AvailableTools
     ) -> None:
-        memory = ConversationMemory(dialect, sees_images=model.supports_vision)
-        super().__init__(model, memory, dialect, available)
+        super().__init__(model, dialect, available)
         self.name = definition.name
         self.is_read_only = definition.read_only
         self._definition = definition

@@ -4,12 +4,12 @@ They answer questions about the code, review a change, use a browser, or locate 
 to change. Changes that they make in the sandbox are discarded.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.agents.definitions import AvailableTools
+from resolver.agents.definitions import NO_OPTIONAL_TOOLS, AvailableTools
 from resolver.agents.tags import write_examples
 from resolver.agents.tools.calls import refuse_unavailable
 from resolver.agents.tools.registry import TOOLS
@@ -19,7 +19,7 @@ from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.base import Model
-from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.memory.conversation import Dialect
 from resolver.models.run import CodePlace
 
 
@@ -47,23 +47,22 @@ class AnsweringAgent(CodeActAgent):
     tools: all tools of the agent.
     examples: actions that the template shows as tags, by name.
     takes_screenshots: the agent looks at screenshots of pages, if its model accepts images.
+    answers_threads: its final message has an answer for each review thread that it is asked about.
     """
 
     is_read_only = True
     takes_screenshots: ClassVar[bool] = False
+    answers_threads: ClassVar[bool] = False
     template: ClassVar[str]
     tools: ClassVar[tuple[str, ...]]
     examples: ClassVar[Mapping[str, ActionBase]]
 
-    def __init__(self, model: Model, dialect: Dialect, threads: tuple[str, ...] = ()) -> None:
-        self._accepts_images = self.accepts_images(model)
-        memory = ConversationMemory(dialect, sees_images=self._accepts_images)
-        super().__init__(model, memory, dialect, AvailableTools(thread_labels=threads))
+    def __init__(
+        self, model: Model, dialect: Dialect, available: AvailableTools = NO_OPTIONAL_TOOLS
+    ) -> None:
+        labels = available.thread_labels if self.answers_threads else ()
+        super().__init__(model, dialect, AvailableTools(thread_labels=labels))
         self._tools = self.tools
-
-    def accepts_images(self, model: Model) -> bool:
-        """Return True if images are shown to the agent."""
-        return model.supports_vision
 
     def system_prompt(self) -> SystemPrompt:
         """Return the agent's own system prompt, with its tools as text in the tag dialect."""
@@ -97,6 +96,7 @@ class ReadOnlyAgent(AnsweringAgent):
     name = READ_ONLY
     template = "agent/readonly.md.j2"
     tools = READONLY_TOOLS
+    answers_threads = True
     examples = _READONLY_EXAMPLES
 
 
@@ -200,9 +200,6 @@ class LocAgent(AnsweringAgent):
     """Reports a list of places, each checked against the base commit.
 
     Its edits are discarded, and calls of tools other than its own are refused with a reason.
-
-    count_lines: returns the number of lines of a file at the base commit, None if there is no such
-    file.
     """
 
     name = "LocAgent"
@@ -210,11 +207,9 @@ class LocAgent(AnsweringAgent):
     tools = LOC_TOOLS
     examples = _LOC_EXAMPLES
 
-    def __init__(
-        self, model: Model, dialect: Dialect, count_lines: Callable[[str], int | None]
-    ) -> None:
-        super().__init__(model, dialect)
-        self._count_lines = count_lines
+    def __init__(self, model: Model, dialect: Dialect, available: AvailableTools) -> None:
+        super().__init__(model, dialect, available)
+        self._count_lines = available.count_lines
 
     def step(self, state: State) -> ActionBase:
         """Return the next action.

@@ -26,7 +26,7 @@ from resolver.agents.tools.calls import suggest_name
 from resolver.agents.tools.registry import DelegateAgent
 from resolver.errors import UsageError
 from resolver.llm.base import Model
-from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.memory.conversation import Dialect
 
 CODE_ACT = "CodeActAgent"
 
@@ -62,7 +62,10 @@ def make_agent(
     dialect: Literal["auto", "tools", "tags"],
     available: AvailableTools = NO_OPTIONAL_TOOLS,
 ) -> Agent:
-    """Return the agent with that name. Raises UsageError that lists the known agents.
+    """Return the agent with that name.
+
+    Raises UsageError that lists the known agents, or names what the agent needs and the run has
+    not.
 
     dialect: "auto" means native tool calls if the model supports them.
     """
@@ -73,7 +76,10 @@ def make_agent(
     if definition is not None:
         return DefinedAgent(definition, model, selected_dialect, available)
     require_agent(name, available.definitions)
-    return AGENTS[name].make(model, selected_dialect, available)
+    agent = AGENTS[name]
+    if agent.needs and not getattr(available, agent.needs):
+        raise UsageError(*_MISSING_PARTS[agent.needs])
+    return agent.make(model, selected_dialect, available)
 
 
 def require_agent(name: str, definitions: tuple[AgentDefinition, ...]) -> None:
@@ -138,66 +144,34 @@ def choose_dialect(model: Model, requested: Literal["auto", "tools", "tags"]) ->
     return requested
 
 
-def _code_act(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:
-    memory = ConversationMemory(dialect, sees_images=model.supports_vision)
-    return CodeActAgent(model, memory, dialect, available)
-
-
-def _browsing(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:
-    _need_browser(available)
-    return BrowsingAgent(model, dialect)
-
-
-def _visual(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:
-    _need_browser(available)
-    return VisualBrowsingAgent(model, dialect)
-
-
-def _need_browser(available: AvailableTools) -> None:
-    if not available.browser:
-        raise UsageError(
-            "the sandbox has no browser, so a browsing agent could do nothing",
-            "use an image with chromium (see docs/how-to/browser.md), or another agent",
-        )
-
-
-def _read_only(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:
-    return ReadOnlyAgent(model, dialect, available.thread_labels)
-
-
-def _reviewer(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:  # noqa: ARG001
-    return ReviewerAgent(model, dialect)
-
-
-def _loc(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:
-    if not available.index:
-        raise UsageError("this run has no index of the code", "use another agent")
-    return LocAgent(model, dialect, available.count_lines)
-
-
-def _dummy(model: Model, dialect: Dialect, available: AvailableTools) -> Agent:  # noqa: ARG001
-    return DummyAgent()
-
+_MISSING_PARTS = {
+    "browser": (
+        "the sandbox has no browser, so a browsing agent could do nothing",
+        "use an image with chromium (see docs/how-to/browser.md), or another agent",
+    ),
+    "index": ("this run has no index of the code", "use another agent"),
+}
+"""Error and next step for each part that an agent needs (`BuiltInAgent.needs`)."""
 
 AGENTS: dict[str, BuiltInAgent] = {
     CODE_ACT: BuiltInAgent(
-        _code_act, "reads, runs, edits and tests code", "for an independent part of the work"
+        CodeActAgent, "reads, runs, edits and tests code", "for an independent part of the work"
     ),
     READ_ONLY: BuiltInAgent(
-        _read_only,
+        ReadOnlyAgent,
         "answers a question about the code",
         "its edits are refused",
         is_read_only=True,
     ),
     REVIEWER: BuiltInAgent(
-        _reviewer,
+        ReviewerAgent,
         "reviews a change critically and reports what is wrong with it, by file and line",
         "say which change, as `git diff` shows it",
         is_callable=False,  # people start it with the word "review" on a pull request
         is_read_only=True,
     ),
     "LocAgent": BuiltInAgent(
-        _loc,
+        LocAgent,
         "finds the places that have to change; reports paths, lines and why",
         "by an index of the repository as it was when the work began: worth it where grep would "
         "find too much",
@@ -205,16 +179,16 @@ AGENTS: dict[str, BuiltInAgent] = {
         needs="index",
     ),
     "BrowsingAgent": BuiltInAgent(
-        _browsing,
+        BrowsingAgent,
         "uses web pages by their accessibility tree, and reports what it saw",
         is_read_only=True,
         needs="browser",
     ),
     "VisualBrowsingAgent": BuiltInAgent(
-        _visual,
+        VisualBrowsingAgent,
         "the same with pictures of the pages, for how they look",
         is_read_only=True,
         needs="browser",
     ),
-    "DummyAgent": BuiltInAgent(_dummy),
+    "DummyAgent": BuiltInAgent(lambda *_: DummyAgent()),
 }

@@ -7,7 +7,6 @@ from resolver.agents.tools.calls import parse_tool_call
 from resolver.agents.tools.registry import available_tools, tool_specs
 from resolver.events.actions import BrowseInteractive, Invalid
 from resolver.llm.replay import ReplayModel
-from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import RequestedToolCall
 from resolver.sandbox.browser_code import FORMS
 
@@ -35,9 +34,7 @@ def test_the_browser_tool_is_offered_only_if_there_is_a_browser() -> None:
         ["delegates"]
     )
     for may in (True, False):
-        agent = CodeActAgent(
-            ReplayModel([]), ConversationMemory("tags"), "tags", AvailableTools(browser=may)
-        )
+        agent = CodeActAgent(ReplayModel([]), "tags", AvailableTools(browser=may))
         prompt = agent.system_prompt()
         assert ("execute_browse" in prompt.tools) is may
         assert ("<execute_browse>" in prompt.content) is may

@@ -19,7 +19,7 @@ from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
-from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.memory.conversation import Dialect
 from resolver.models.run import CodePlace, Completion, RequestedToolCall
 
 
@@ -59,7 +59,7 @@ class Run:
         recorded = RecordedModel(
             self.model, lambda c: self.stream.add(ModelReplied(completion=c)) and None
         )
-        return CodeActAgent(recorded, ConversationMemory(dialect), dialect)
+        return CodeActAgent(recorded, dialect)
 
     def step(self, agent: CodeActAgent) -> ActionBase:
         action = self.stream.add(agent.step(self.state))
@@ -113,7 +113,7 @@ def test_a_reply_recorded_before_a_crash_is_not_requested_again() -> None:
 
 def test_a_reply_that_was_not_recorded_gives_its_first_action() -> None:
     state = State.fold([TASK.model_copy(update={"id": 0})])
-    agent = CodeActAgent(ReplayModel([bash("a", "b")]), ConversationMemory(), "tools")
+    agent = CodeActAgent(ReplayModel([bash("a", "b")]), "tools")
     action = agent.step(state)
     assert isinstance(action, a.CmdRun)
     assert (action.command, action.reply) == ("a", None)

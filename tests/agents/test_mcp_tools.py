@@ -22,7 +22,7 @@ from resolver.events import actions as a
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
-from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.memory.conversation import Dialect
 from resolver.models.run import Completion, McpTool, RequestedToolCall
 
 SEARCH = McpTool(
@@ -51,9 +51,7 @@ def same(found: Any, wanted: a.McpCall) -> bool:
 
 
 def agent(dialect: Dialect, *tools: McpTool) -> CodeActAgent:
-    return CodeActAgent(
-        ReplayModel([]), ConversationMemory(dialect), dialect, AvailableTools(mcp=tools)
-    )
+    return CodeActAgent(ReplayModel([]), dialect, AvailableTools(mcp=tools))
 
 
 def test_a_native_call_becomes_the_action() -> None:

@@ -33,7 +33,6 @@ from resolver.llm.base import RecordedModel
 from resolver.llm.replay import ReplayModel
 from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import NoOp
-from resolver.memory.conversation import ConversationMemory
 from resolver.memory.skills.recaller import Recaller
 from resolver.models.run import Completion, Outcome, RequestedToolCall, RunLimits, RunState
 
@@ -139,9 +138,7 @@ class Scenario:
         """Execute the run; without `agent`, with a CodeActAgent on the replies."""
         if agent is None:
             model = self.model_on(self.stream)
-            agent = CodeActAgent(
-                model, ConversationMemory(), "tools", AvailableTools(delegates=True)
-            )
+            agent = CodeActAgent(model, "tools", AvailableTools(delegates=True))
         opening = (agent.system_prompt(), a.Message(content="fix it", source=Source.USER))
         if self.state.run_state is RunState.LOADING:
             missing = [e for e in opening if type(e) not in {type(x) for x in self.store}]
