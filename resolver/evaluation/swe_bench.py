@@ -25,7 +25,7 @@ from resolver.evaluation.task_format import (
 from resolver.git.overlay import apply_patch
 from resolver.git.tree import decode_path, read_blobs, read_changes
 from resolver.git.workspace import Workspace
-from resolver.models.base import DeferredModel
+from resolver.models.base import DeferredModel, describe_first_error
 
 MAX_LINE_BYTES = 50_000_000
 
@@ -68,7 +68,7 @@ def parse_instances(text: str, name: str) -> Iterator[SweBenchInstance]:
         try:
             yield SweBenchInstance.model_validate(json.loads(line))
         except ValidationError as error:
-            what = f"{name}, line {number}: {_describe(error)}"
+            what = f"{name}, line {number}: {describe_first_error(error)}"
         except (ValueError, RecursionError) as error:
             what = f"{name}, line {number} is not JSON: {error}"
         else:
@@ -131,14 +131,9 @@ def _task_config(instance: SweBenchInstance, hidden: tuple[str, ...], command: s
         )
     except ValidationError as error:
         raise UsageError(
-            f"the task {instance.instance_id} can't be imported: {_describe(error)}",
+            f"the task {instance.instance_id} can't be imported: {describe_first_error(error)}",
             "leave the task out",
         ) from None
-
-
-def _describe(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
 
 
 def _as_patch(text: str) -> bytes:

@@ -30,7 +30,7 @@ from pydantic import (
 
 from resolver.config.image_reference import parse_registry_reference
 from resolver.errors import UsageError
-from resolver.models.base import DeferredModel
+from resolver.models.base import DeferredModel, describe_first_error
 from resolver.models.verification import ProjectCheck, ReportFormat
 
 CONFIG_FILE = "task.toml"
@@ -242,9 +242,7 @@ def parse_task_config(text: str, name: str = CONFIG_FILE) -> TaskConfig:
     try:
         return TaskConfig.model_validate(tomllib.loads(text))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        what = f"{name}: {place}: {first['msg']}"
+        what = f"{name}: {describe_first_error(error)}"
     except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
         what = f"{name} is not TOML: {error}"
     raise UsageError(what, "see https://www.harborframework.com/docs/tasks for the format")
@@ -276,8 +274,7 @@ def parse_expected_tests(text: str, name: str = EXPECTED_FILE) -> ExpectedTests:
     try:
         return ExpectedTests.model_validate(json.loads(text))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        what = f"{name}: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+        what = f"{name}: {describe_first_error(error)}"
     except (ValueError, RecursionError) as error:
         what = f"{name} is not JSON: {error}"
     raise UsageError(what, "write `fail_to_pass` and `pass_to_pass` as lists of test names")

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from resolver.errors import ModelError, ReplayExhausted, UsageError
 from resolver.llm.base import ChatMessage, ToolSpec
-from resolver.models.base import DeferredModel
+from resolver.models.base import DeferredModel, describe_first_error
 from resolver.models.run import Completion, RequestedToolCall
 
 
@@ -111,9 +111,7 @@ def scripted_models(path: Path, name: str, service: str) -> dict[str, ReplayMode
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", "check the path") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        location = ".".join(str(part) for part in first["loc"])
-        raise _invalid_script(path, f"{location}: {first['msg']}") from error
+        raise _invalid_script(path, describe_first_error(error)) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise _invalid_script(path, " ".join(str(error).split())) from error
     return {

@@ -2,10 +2,16 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 JsonObject = dict[str, Any]
 """A parsed JSON object."""
+
+
+def describe_first_error(error: ValidationError) -> str:
+    """Return the place and the message of the first error, such as `agent.timeout: Input ...`."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
 
 
 class DeferredModel(BaseModel):

@@ -33,7 +33,7 @@ from typing import IO, Any, Final, Protocol, TypedDict, TypeVar, cast, get_type_
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from resolver.errors import SandboxError, SandboxLost
-from resolver.models.base import DeferredModel
+from resolver.models.base import DeferredModel, describe_first_error
 from resolver.runtime.base import Channel
 from resolver.sandbox import wire
 from resolver.sandbox.wire import FairLock
@@ -169,9 +169,7 @@ class WireClient:
                 _model_of(result_type).model_validate(answer["result"], strict=True).model_dump()
             )
         except ValidationError as error:
-            first = error.errors()[0]
-            location = ".".join(str(part) for part in first["loc"])
-            self._end(f"the answer to `{method}` is malformed: {location}: {first['msg']}")
+            self._end(f"the answer to `{method}` is malformed: {describe_first_error(error)}")
             raise self._loss_error() from error
         for name, value in checked.items():
             if isinstance(value, str) and len(value) > MAX_FIELD:

@@ -39,6 +39,7 @@ from resolver.github.events.permission import (
 from resolver.github.events.reviews import trigger_from_review
 from resolver.github.events.starting_events import ListeningPolicy, find_starting_event
 from resolver.github.text.markdown import shorten_text
+from resolver.models.base import describe_first_error
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 
 DISPATCH_EVENTS = frozenset({"workflow_dispatch", "repository_dispatch"})
@@ -257,9 +258,7 @@ def parse_github_event(
     try:
         return _read(name, payload, policy, arrival)
     except ValidationError as error:
-        first_error = error.errors()[0]
-        location = ".".join(str(part) for part in first_error["loc"])
-        reason = f"the {name} payload is invalid: {location}: {first_error['msg']}"
+        reason = f"the {name} payload is invalid: {describe_first_error(error)}"
         return MalformedEvent(reason) if name in DISPATCH_EVENTS else IgnoredEvent(reason)
 
 

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from resolver.config.bounded_yaml import read_yaml
 from resolver.errors import UsageError
-from resolver.models.base import DeferredModel
+from resolver.models.base import DeferredModel, describe_first_error
 
 FILES = (".devcontainer/devcontainer.json", ".devcontainer.json")
 
@@ -97,9 +97,7 @@ def _parse(path: str, data: bytes) -> DevContainer:
     try:
         file = _DevContainerFile.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        location = ".".join(str(part) for part in first["loc"])
-        raise _invalid_file(path, f"{location}: {first['msg']}") from error
+        raise _invalid_file(path, describe_first_error(error)) from error
     build = file.build or _Build(dockerfile=file.docker_file, context=file.context)
     folder = dirname(path)
     commands = (file.on_create, file.update_content, file.post_create)

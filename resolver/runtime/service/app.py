@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resolver.errors import Refused, SandboxError, UsageError
+from resolver.models.base import describe_first_error
 from resolver.runtime.remote.protocol import (
     BYTES,
     JSON,
@@ -253,9 +254,7 @@ async def _error_response(request: Request, error: Exception) -> Response:  # no
     if isinstance(error, SandboxError | Refused | UsageError):
         failure = RemoteFailure(what=error.what, next_step=error.next_step)
     elif isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        location = ".".join(str(part) for part in first["loc"])
-        failure = RemoteFailure(what=f"the request is wrong: {location}: {first['msg']}")
+        failure = RemoteFailure(what=f"the request is wrong: {describe_first_error(error)}")
     elif isinstance(error, UnknownError):
         failure = error.reason
     else:
