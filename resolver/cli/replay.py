@@ -12,7 +12,6 @@ from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
-from resolver.controller.control import Control
 from resolver.controller.recovery import Difference
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied, RunStarted, roots_of
@@ -26,7 +25,6 @@ from resolver.github.forge import Forge
 from resolver.github.local_forge import LocalForge, local_trigger
 from resolver.models.run import Continuation, Trigger
 from resolver.models.truncate import truncate_middle
-from resolver.runs import execute
 from resolver.runs.common import (
     command_line_trigger,
     default_output,
@@ -38,6 +36,7 @@ from resolver.runs.common import (
     run_id,
     stop_on_signals,
 )
+from resolver.runs.execute import open_sandbox
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.reporting import print_result
@@ -169,23 +168,12 @@ def replay_log(
             commit=log.opening.base,
             credential=_credential(log.source, settings, host),
         )
-        execution = execute.ExecutionRequest(
-            run,
-            log.opening.task,
-            settings,
-            (),
-            host,
-            folder,
-            utc_now,
-            Control(),
-            settings.max_extended_limits,
-        )
         kind = runtime_kind(settings, host)
         with RunLog(folder / "events.jsonl", redactor, utc_now) as replay_run_log:
             stream = replay_run_log.stream
             if progress is not None:
                 stream.subscribe("progress", progress)
-            with execute.open_sandbox(execution, kind, workspace, replay_run_log) as sandbox:
+            with open_sandbox(run, settings, host, kind, workspace, replay_run_log) as sandbox:
                 roots, runtime = roots_of(log.events), sandbox.runtime
 
                 def report(_: RecordedAction, difference: Difference) -> None:

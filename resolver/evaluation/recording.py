@@ -11,7 +11,6 @@ from typing import Literal
 
 from resolver.config.settings import Settings
 from resolver.config.temporary_directory import temporary_directory
-from resolver.controller.control import Control
 from resolver.controller.controller import Executor
 from resolver.errors import WorkspaceError
 from resolver.evaluation.attempt import (
@@ -22,7 +21,7 @@ from resolver.evaluation.attempt import (
 )
 from resolver.evaluation.repositories import open_task_repository
 from resolver.evaluation.scoring import TaskScore
-from resolver.evaluation.task_format import INSTRUCTION_FILE, EvaluationTask
+from resolver.evaluation.task_format import EvaluationTask
 from resolver.evaluation.trajectories import RecordedTrajectory
 from resolver.events.actions import SandboxAction
 from resolver.events.base import ObservationBase
@@ -31,10 +30,9 @@ from resolver.events.stream import utc_now
 from resolver.git.overlay import apply_patch
 from resolver.git.tree import read_changes
 from resolver.git.workspace import Workspace
-from resolver.github.local_forge import local_trigger, read_issue_file
 from resolver.models.run import Patch
-from resolver.runs import execute
 from resolver.runs.common import run_id
+from resolver.runs.execute import open_sandbox, take_change
 from resolver.runs.resuming.rebuild import Reexecution, RelocatedExecutor, reexecute
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 
@@ -111,32 +109,18 @@ def _execute(
     repository: Workspace,
 ) -> tuple[Reexecution, Patch]:
     """Execute the commands in a fresh sandbox, and take the change out as git objects."""
-    now = utc_now()
-    trigger = local_trigger(repository.folder, run=task.id, login="evaluation", at=now)
-    run = run_id(f"replay:{task.id}", now)
-    with temporary_directory() as folder:
-        request = execute.ExecutionRequest(
-            run,
-            read_issue_file(task.folder / INSTRUCTION_FILE, trigger, repository.branch),
-            settings,
-            (),
-            host,
-            folder,
-            utc_now,
-            Control(),
-            settings.max_extended_limits,
-        )
-        redactor = host.redactor(settings)
-        with (
-            RunLog(folder / "events.jsonl", redactor, utc_now) as log,
-            execute.open_sandbox(request, runtime_kind(settings, host), repository, log) as sandbox,
-        ):
-            runtime = sandbox.runtime
-            roots = (*trajectory.roots, runtime.root)
-            inner = TrimmingExecutor(runtime) if trajectory.is_trimmed else runtime
-            executor = RelocatedExecutor(inner, trajectory.roots, runtime.root)
-            execution = reexecute(trajectory.events, executor, roots, include_views=True)
-            patch, _ = execute.take_change(request, repository, runtime, log)
+    run, kind = run_id(f"replay:{task.id}", utc_now()), runtime_kind(settings, host)
+    with (
+        temporary_directory() as folder,
+        RunLog(folder / "events.jsonl", host.redactor(settings), utc_now) as log,
+        open_sandbox(run, settings, host, kind, repository, log) as sandbox,
+    ):
+        runtime = sandbox.runtime
+        roots = (*trajectory.roots, runtime.root)
+        inner = TrimmingExecutor(runtime) if trajectory.is_trimmed else runtime
+        executor = RelocatedExecutor(inner, trajectory.roots, runtime.root)
+        execution = reexecute(trajectory.events, executor, roots, include_views=True)
+        patch, _ = take_change(settings, folder, repository, runtime, log)
     return execution, patch
 
 

@@ -193,7 +193,9 @@ def _execute_in_sandbox(
     opening = log.opening or _log_start(request, workspace, kind, log)
     agent_model = find_agent_model(opening.agent, request.agents)
     check_run_model(request.settings, opening.agent, agent_model, request.host.environment, log)
-    with open_sandbox(request, kind, workspace, log) as sandbox:
+    with open_sandbox(
+        request.run, request.settings, request.host, kind, workspace, log, request.on_output
+    ) as sandbox:
         runtime = sandbox.runtime
         request.control.interrupt_with(runtime.interrupt)
         # Replay by re-execution: the sandbox of a killed run is gone, and there is no snapshot of
@@ -234,10 +236,13 @@ def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     # A stop may leave a command running, which would change files while they are exported.
     if outcome.state is RunState.STOPPED:
         runtime.interrupt()
-    patch, change = take_change(request, parts.workspace, runtime, log)
+    take = partial(
+        take_change, request.settings, request.export_folder, parts.workspace, runtime, log
+    )
+    patch, change = take()
     # Notes are written into the sandbox only once the change is known, so it is exported again.
     if _add_proposed_notes(request, outcome, patch, parts.workspace, runtime, log):
-        patch, change = take_change(request, parts.workspace, runtime, log)
+        patch, change = take()
     return outcome, patch, change
 
 
@@ -288,28 +293,29 @@ def _log_start(
 
 @contextmanager
 def open_sandbox(
-    request: ExecutionRequest, kind: str, workspace: Workspace, log: RunLog
+    run: str,
+    settings: Settings,
+    host: RunHost,
+    kind: str,
+    workspace: Workspace,
+    log: RunLog,
+    on_output: OnOutput | None = None,
 ) -> Iterator[OpenedSandbox]:
     """Yield a sandbox with the workspace's base checked out and the project's environment set up.
 
     It is removed when the context is left.
+
+    kind: see `runtime_kind`. log: gets the events of the set-up. on_output: see `Runtime`.
     """
     started = time.monotonic()
-    environment = open_environment(request.settings, kind, workspace, request.host)
-    sandbox = open_runtime(
-        request.settings,
-        kind,
-        request.run,
-        request.host,
-        environment.image,
-        on_output=request.on_output,
-    )
+    environment = open_environment(settings, kind, workspace, host)
+    sandbox = open_runtime(settings, kind, run, host, environment.image, on_output=on_output)
     with record_connections(log.stream, sandbox.take_connections), sandbox as runtime:
         log.stage("sandbox", runtime.isolation, time.monotonic() - started)
         started = time.monotonic()
         runtime.checkout(workspace.git_dir_tar, workspace.base, workspace.branch)
         log.stage(ROOT_STAGE, runtime.root, time.monotonic() - started)
-        seconds = request.settings.timeout_seconds.setup
+        seconds = settings.timeout_seconds.setup
         environment_setup = set_up(
             environment, runtime, log.stream, log.state, workspace.base, seconds
         )
@@ -500,16 +506,16 @@ def _add_proposed_notes(
 
 
 def take_change(
-    request: ExecutionRequest, workspace: Workspace, runtime: Runtime, log: RunLog
+    settings: Settings, folder: Path, workspace: Workspace, runtime: Runtime, log: RunLog
 ) -> tuple[Patch, ExportedChange]:
-    """Export the change as git objects and check it. This is done for every outcome of the
-    agent."""
+    """Export the change as git objects to the folder and check it. This is done for every outcome
+    of the agent."""
     started = time.monotonic()
-    limit = BUNDLE_FACTOR * request.settings.max_patch.bytes
+    limit = BUNDLE_FACTOR * settings.max_patch.bytes
     change = runtime.export_change(workspace.base, limit)
     bundle = None
     if change["bundle"] is not None:
-        bundle = request.export_folder / f"{change['tree']}.bundle"
+        bundle = folder / f"{change['tree']}.bundle"
         bundle.unlink(missing_ok=True)
         runtime.fetch(change["bundle"], bundle, limit)
     # The bundle comes out of the sandbox and is not trusted: `receive` checks its objects and
