@@ -11,20 +11,18 @@ import queue
 import re
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pydantic import ConfigDict, ValidationError
 
 from resolver.config.model_settings import ServiceSettings
-from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.controller.control import Control
 from resolver.controller.limits import find_reached_limit
 from resolver.errors import LimitReached, ModelError, ResolverError
 from resolver.events.lifecycle import CritiqueCompleted
 from resolver.events.run_log import RunLog
 from resolver.events.stores import MemoryStore
-from resolver.events.stream import Clock, EventStream
+from resolver.events.stream import EventStream
 from resolver.github.text.markdown import (
     shorten_text,
 )
@@ -35,6 +33,7 @@ from resolver.models.pull_request import ThreadRequest
 from resolver.models.run import Comment, Patch, Task
 from resolver.models.truncate import marker_for, shorten_thread, truncate_middle
 from resolver.models.verification import Verification
+from resolver.runs.stages import PreparedRun
 from resolver.runs.wiring.models import CRITIC, open_models, recording_of
 from resolver.security.invisible_text import with_invisible_shown
 
@@ -82,19 +81,13 @@ class CritiqueRequest:
     """The request for an opinion on a change.
 
     verification: what the project's checks show; None if they were not executed.
-    redact: removes the run's secrets from a text.
-    raise_if_stopped: raises RunStopped if a person has stopped the run, which `control` tells while
-        the model is asked.
+    raise_if_stopped: raises RunStopped if a person has stopped the run, which the run's `control`
+        tells while the model is asked.
     """
 
-    run: str
-    settings: Settings
-    task: Task
+    prepared: PreparedRun
     patch: Patch
     verification: Verification | None
-    redact: Callable[[str], str]
-    now: Clock
-    control: Control = field(default_factory=Control)
     raise_if_stopped: Callable[[], None] = lambda: None
 
 
@@ -126,7 +119,7 @@ def _ask_until_stopped(request: CritiqueRequest, log: RunLog) -> CritiqueComplet
         finally:
             has_ended.put(True)
 
-    request.control.interrupt_with(lambda: has_ended.put(False))
+    request.prepared.request.control.interrupt_with(lambda: has_ended.put(False))
     threading.Thread(target=work, name="critique", daemon=True).start()
     while not has_ended.get():
         request.raise_if_stopped()
@@ -139,28 +132,28 @@ def _ask_until_stopped(request: CritiqueRequest, log: RunLog) -> CritiqueComplet
 
 def _ask(request: CritiqueRequest, log: RunLog, stream: EventStream) -> CritiqueCompleted:
     """Return the model's opinion, or why there is none. stream: for the events of its call."""
-    tree = request.patch.tree
+    prepared, patch, tree = request.prepared, request.patch, request.patch.tree
     try:
-        reached = find_reached_limit(log.state, request.now())
+        reached = find_reached_limit(log.state, prepared.request.now())
         if reached in {"budget", "time"}:
             raise LimitReached(reached, f"the run's {reached} is used up")
-        text = request.redact(critique_prompt(request.task, request.patch, request.verification))
-        critique = ask_critic(_open_critic(request, log, stream), text, request.patch)
+        prompt = critique_prompt(prepared.task, patch, request.verification)
+        critic = _open_critic(prepared, log, stream)
+        critique = ask_critic(critic, prepared.redactor.redact_text(prompt), patch)
     except ResolverError as error:
-        logger.warning("no opinion on the change of run %s: %s", request.run, error.what)
+        logger.warning("no opinion on the change of run %s: %s", prepared.request.run, error.what)
         return CritiqueCompleted(tree=tree, failure=error.what)
     return CritiqueCompleted(tree=tree, critique=critique)
 
 
-def _open_critic(request: CritiqueRequest, log: RunLog, stream: EventStream) -> Model:
+def _open_critic(prepared: PreparedRun, log: RunLog, stream: EventStream) -> Model:
     """Return the model of the service, with DEFAULTS below what the operator has set for it."""
-    settings = request.settings
+    settings, run, redact = prepared.settings, prepared.request.run, prepared.redactor.redact_text
     given = {k: v for k, v in settings.services.get(CRITIC, ServiceSettings()) if v is not None}
     services = {**settings.services, CRITIC: DEFAULTS.model_copy(update=given)}
     settings = settings.model_copy(update={"services": services})
     recording = recording_of(settings)
-    model_on = open_models(settings, recording, log.state, request.run, request.redact)
-    return model_on(stream, CRITIC)
+    return open_models(settings, recording, log.state, run, redact)(stream, CRITIC)
 
 
 def ask_critic(model: Model, prompt: str, patch: Patch) -> Critique:

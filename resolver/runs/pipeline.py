@@ -279,15 +279,7 @@ def _critique(
     if not prepared.settings.critique or executed.patch.is_empty or executed.files_with_secrets:
         return
     request = critique_stage.CritiqueRequest(
-        run=prepared.request.run,
-        settings=prepared.settings,
-        task=prepared.task,
-        patch=executed.patch,
-        verification=verification,
-        redact=prepared.redactor.redact_text,
-        now=prepared.request.now,
-        control=prepared.request.control,
-        raise_if_stopped=verifier().raise_if_stopped,
+        prepared, executed.patch, verification, verifier().raise_if_stopped
     )
     critique = critique_stage.critique_change(request, log)
     spent = {"cost": log.state.cost, "tokens": log.state.tokens}

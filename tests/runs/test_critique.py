@@ -33,7 +33,7 @@ from resolver.runs.critique import (
 )
 from tests.github.reports import patch, task, trigger, verification
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
-from tests.runs.plain_values import run_log
+from tests.runs.plain_values import prepared_run, run_log, run_request
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 YES = '{"addresses_issue": "yes", "reason": "It adds the check.", "unrelated": []}'
@@ -50,16 +50,10 @@ def log(tmp_path: Path) -> Iterator[RunLog]:
         yield opened
 
 
-def request(settings: Settings) -> CritiqueRequest:
-    return CritiqueRequest(
-        run="r",
-        settings=settings,
-        task=task(trigger()),
-        patch=patch("a.py"),
-        verification=verification(),
-        redact=lambda text: text,
-        now=lambda: WHEN,
-    )
+def request(folder: Path, settings: Settings) -> CritiqueRequest:
+    asked = replace(run_request(folder), now=lambda: WHEN)
+    prepared = prepared_run(asked, settings=settings)
+    return CritiqueRequest(prepared, patch("a.py"), verification())
 
 
 def settings_for(endpoint: ModelEndpoint, **environment: str) -> Settings:
@@ -140,12 +134,12 @@ def test_the_prompt_is_bounded_and_nothing_in_it_ends_its_block() -> None:
 
 
 def test_one_call_of_the_service_is_paid_and_recorded(
-    log: RunLog, model_endpoint: ModelEndpoint
+    log: RunLog, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     model_endpoint.script(reply(YES))
     prices = "input_cost_per_token: 0.00001, output_cost_per_token: 0.00001"
     services = f"{{critic: {{model: openai/small, {prices}}}}}"
-    wanted = request(settings_for(model_endpoint, RESOLVER_SERVICES=services))
+    wanted = request(tmp_path, settings_for(model_endpoint, RESOLVER_SERVICES=services))
     found = critique_change(wanted, log)
     assert found is not None and found.model == "openai/small" and found.cost is not None
     assert log.state.priced == found.cost and log.state.services["critic"].calls == 1
@@ -155,15 +149,17 @@ def test_one_call_of_the_service_is_paid_and_recorded(
     assert len(model_endpoint.requests) == 1
 
 
-def test_a_failing_provider_ends_nothing(log: RunLog, model_endpoint: ModelEndpoint) -> None:
+def test_a_failing_provider_ends_nothing(
+    log: RunLog, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
     model_endpoint.script(error(400), error(400))
-    assert critique_change(request(settings_for(model_endpoint)), log) is None
+    assert critique_change(request(tmp_path, settings_for(model_endpoint)), log) is None
     [event] = [e for e in log.state.events if isinstance(e, CritiqueCompleted)]
     assert event.critique is None and event.failure
 
 
 def test_a_stop_ends_the_run_while_the_model_is_asked(
-    log: RunLog, model_endpoint: ModelEndpoint
+    log: RunLog, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     control, answered = Control(), threading.Event()
 
@@ -177,9 +173,11 @@ def test_a_stop_ends_the_run_while_the_model_is_asked(
         return reply(YES)
 
     model_endpoint.answer_with(stop_then_wait)
+    wanted = request(tmp_path, settings_for(model_endpoint, RESOLVER_MODEL_OPTIONS="{}"))
+    asked = replace(wanted.prepared.request, control=control)
     wanted = replace(
-        request(settings_for(model_endpoint, RESOLVER_MODEL_OPTIONS="{}")),
-        control=control,
+        wanted,
+        prepared=replace(wanted.prepared, request=asked),
         raise_if_stopped=raise_if_stopped,
     )
     try:
@@ -191,16 +189,20 @@ def test_a_stop_ends_the_run_while_the_model_is_asked(
         answered.set()
 
 
-def test_a_wrong_setting_ends_nothing(log: RunLog, model_endpoint: ModelEndpoint) -> None:
+def test_a_wrong_setting_ends_nothing(
+    log: RunLog, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
     wrong = settings_for(model_endpoint, RESOLVER_MODEL_RULES="service:critc=m")
-    assert critique_change(request(wrong), log) is None
+    assert critique_change(request(tmp_path, wrong), log) is None
     assert not model_endpoint.requests
 
 
-def test_without_budget_nobody_is_asked(log: RunLog, model_endpoint: ModelEndpoint) -> None:
+def test_without_budget_nobody_is_asked(
+    log: RunLog, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
     paid = Completion(model="m", text="", cost=1.0)
     log.stream.add(ServiceReplied(service="condenser", completion=paid))
-    assert critique_change(request(settings_for(model_endpoint)), log) is None
+    assert critique_change(request(tmp_path, settings_for(model_endpoint)), log) is None
     [event] = [e for e in log.state.events if isinstance(e, CritiqueCompleted)]
     assert "budget is used up" in event.failure and not model_endpoint.requests
 
