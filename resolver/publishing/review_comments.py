@@ -37,15 +37,7 @@ def review_comment_handler(
 
 def to_remark(event: a.ReviewComment) -> Remark:
     """Return the comment as the model of a review's comment."""
-    return Remark(
-        path=event.path,
-        line=event.line,
-        start_line=event.start_line,
-        side=event.side,
-        body=event.body,
-        suggestion=event.suggestion,
-        severity=event.severity,
-    )
+    return Remark.model_validate(event, from_attributes=True)
 
 
 def match_diff_side(remark: Remark, files: Sequence[DiffFile]) -> Remark:

@@ -10,7 +10,7 @@ import os
 import shutil
 import stat
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ from resolver.models.run import (
     Tokens,
     Trigger,
 )
-from resolver.models.verification import VerificationEvidence
+from resolver.models.verification import UNFINISHED, Verification, VerificationEvidence
 from resolver.storage.run_store import BUNDLE, CHANGE, EVENTS, OUTCOME
 
 if TYPE_CHECKING:
@@ -161,22 +161,22 @@ def build_outcome_file(
     run: str,
     trigger: Trigger,
     model: str,
-    base: str | None,
-    outcome: Outcome | None,
-    patch: Patch | None,
-    publication: Publication,
-    earlier: Publication,
-    evidence: VerificationEvidence,
-    failure: RunFailure | None,
     exit_code: int,
-    divergences: Sequence[ReplayDiverged],
+    outcome: Outcome | None,
+    failure: RunFailure | None,
     log_state: State | None,
+    base: str | None = None,
+    patch: Patch | None = None,
+    publication: Publication | None = None,
+    earlier: Publication | None = None,
+    verification: Verification | None = None,
     critique: Critique | None = None,
     traceparent: str = "",
 ) -> OutcomeFile:
     """Return the content of outcome.json. earlier: what was already public of the work that the run
     continued. log_state: state of the log, with the cost of each model and service. traceparent:
     ids of the run's trace."""
+    log_state, publication = log_state or State(), publication or Publication()
     state, reason = _state_and_reason(outcome, failure, publication)
     reported = outcome or Outcome(state=state, cost=0.0)
     return OutcomeFile(
@@ -199,40 +199,26 @@ def build_outcome_file(
         comment_url=publication.comment_url,
         review=publication.review,
         repeated=publication.repeated,
-        earlier=_earlier_publication(earlier),
+        earlier=EarlierPublication.model_validate(earlier or Publication(), from_attributes=True),
         iterations=reported.iterations,
         cost=reported.cost,
         tokens=reported.tokens,
-        models=_model_costs(log_state.metrics if log_state else {}),
-        services=_model_costs(log_state.services if log_state else {}),
+        models=_model_costs(log_state.metrics),
+        services=_model_costs(log_state.services),
         seconds=reported.seconds,
         task_completed=reported.task_completed,
         message=reported.message,
         places=tuple(reported.places),
         files=tuple(patch.files) if patch else (),
-        evidence=evidence,
+        evidence=(verification or UNFINISHED).evidence(),
         critique=critique,
-        divergences=tuple(_difference(event) for event in divergences),
+        divergences=tuple(map(_difference, log_state.divergences)),
         traceparent=traceparent or None,
     )
 
 
-def _earlier_publication(earlier: Publication) -> EarlierPublication:
-    return EarlierPublication(
-        branch=earlier.branch,
-        commit=earlier.commit,
-        tree=earlier.tree,
-        pull_request=earlier.pull_request,
-    )
-
-
 def _difference(event: ReplayDiverged) -> RecordedDifference:
-    return RecordedDifference(
-        recorded_id=event.recorded_id,
-        field=event.field,
-        recorded=event.recorded,
-        found=event.found,
-    )
+    return RecordedDifference.model_validate(event, from_attributes=True)
 
 
 def _model_costs(metrics: Mapping[str, ModelMetrics]) -> dict[str, ModelCosts]:

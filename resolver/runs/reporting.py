@@ -40,7 +40,6 @@ from resolver.models.run import (
     RunState,
     UnverifiedReason,
 )
-from resolver.models.verification import UNFINISHED
 from resolver.runs.output import OutcomeFile, build_outcome_file
 from resolver.runs.stages import ExecutedRun, PreparedRun, RunResult, StageValues
 from resolver.runs.wiring.agents import denied_models
@@ -254,7 +253,6 @@ def outcome_file_of(
 ) -> OutcomeFile:
     """Return the content of outcome.json."""
     request, log = values.current_request, values.log
-    earlier = request.continuation.publication if request.continuation else Publication()
     return build_outcome_file(
         run=request.run,
         trigger=request.trigger,
@@ -263,12 +261,11 @@ def outcome_file_of(
         outcome=values.outcome,
         patch=values.patch,
         publication=publication,
-        earlier=earlier,
-        evidence=(values.verification or UNFINISHED).evidence(),
+        earlier=request.continuation.publication if request.continuation else None,
+        verification=values.verification,
         critique=values.critique,
         failure=failure,
         exit_code=exit_code,
-        divergences=log.state.divergences if log else [],
         log_state=log.state if log else None,
         traceparent=request.traceparent,
     )

@@ -32,7 +32,6 @@ from resolver.events.log import Event
 from resolver.github.comments.report import Report
 from resolver.github.forge import Forge
 from resolver.models.run import Completion, Publication, Tokens, Trigger
-from resolver.models.verification import UNFINISHED
 from resolver.runs.conversation.watch import background_poll
 from resolver.runs.output import build_outcome_file
 from resolver.runs.stages import AnnouncedRun, RunRequest, RunResult
@@ -74,16 +73,11 @@ def result_of(
         run="run-1",
         trigger=trigger,
         model="m",
-        base=None,
-        outcome=reports.outcome(),
-        patch=None,
-        publication=publication,
-        earlier=Publication(),
-        evidence=UNFINISHED.evidence(),
-        failure=None,
         exit_code=0,
-        divergences=[],
+        outcome=reports.outcome(),
+        failure=None,
         log_state=None,
+        publication=publication,
     )
     report = Report(trigger=trigger, run="run-1", model="m")
     return RunResult(request, report, outcome_file, publication, 0, log=log_of(*events))

@@ -44,8 +44,7 @@ from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import Publication, Trigger
-from resolver.models.verification import UNFINISHED
+from resolver.models.run import Trigger
 from resolver.runs.common import github_forge, open_host, run_id
 from resolver.runs.conversation.command_handler import (
     applies_to_run,
@@ -102,16 +101,11 @@ def _outcome(output: Output, report: Report) -> OutcomeFile:
         run=report.run,
         trigger=report.trigger,
         model=report.model,
-        base=None,
-        outcome=derive_outcome(state) if state else None,
-        patch=None,
-        publication=Publication(),
-        earlier=continuation.publication if continuation else Publication(),
-        evidence=UNFINISHED.evidence(),
-        failure=report.failure,
         exit_code=1,
-        divergences=[],
+        outcome=derive_outcome(state) if state else None,
+        failure=report.failure,
         log_state=state,
+        earlier=continuation.publication if continuation else None,
     )
 
 
