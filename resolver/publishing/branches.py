@@ -9,9 +9,8 @@ https://docs.github.com/en/authentication/managing-commit-signature-verification
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from resolver.config.templates import render
 from resolver.errors import BranchTaken, ForgeError, PushRefused, ResolverError
@@ -135,19 +134,6 @@ def push_to_branch(
     return PushedCommit(commit)
 
 
-@dataclass(frozen=True)
-class AppliedChange:
-    """The commit of the branch that contains the change.
-
-    status: "unchanged" if there was nothing to push, because somebody else has made the same change
-        or nothing has changed. Then it is not a commit of this run.
-    """
-
-    commit: str
-    status: Literal["pushed", "unchanged"]
-    notices: tuple[str, ...] = ()
-
-
 def advance_branch(
     builder: CommitBuilder,
     start: str,
@@ -155,10 +141,11 @@ def advance_branch(
     read_tip: Callable[[], str],
     build: Callable[[str], str | None],
     push: Callable[[str, str], PushedCommit | None],
-) -> AppliedChange | None:
+) -> PushedCommit | None:
     """Build a commit on the tip of a branch and push it; return None if none can be built.
 
-    In that case, the branch is left unchanged.
+    In that case, the branch is left unchanged. If there is nothing to push, because somebody else
+    has made the same change or nothing has changed, the result is the tip, with `is_unchanged`.
 
     start: a commit of the branch. If there is a commit of this run after it, an interrupted attempt
         has pushed that, and it is the result.
@@ -178,14 +165,14 @@ def advance_branch(
     for _ in range(MAX_ATTEMPTS):
         tip = read_tip()
         if own_commit := builder.find_own_commit(start, tip):
-            return AppliedChange(own_commit, "pushed")
+            return PushedCommit(own_commit)
         new_commit = build(tip)
         if new_commit is None:
             return None
         if new_commit == tip:
-            return AppliedChange(tip, "unchanged")
+            return PushedCommit(tip, is_unchanged=True)
         if pushed := push(new_commit, tip):
-            return AppliedChange(pushed.id, "pushed", pushed.notices)
+            return pushed
     raise ForgeError(
         f"{branch} received new pushes again and again",
         "try again when there is less activity on the branch",

@@ -115,11 +115,13 @@ class PushedCommit:
 
     notices: what the reader of the pull request should know about the push.
     is_new_branch: True if the push created the branch, and no earlier attempt of the run.
+    is_unchanged: True if nothing was pushed. Then it is not a commit of this run.
     """
 
     id: str
     notices: tuple[str, ...] = ()
     is_new_branch: bool = False
+    is_unchanged: bool = False
 
 
 PUBLIC_HOST = "github.com"

@@ -235,11 +235,11 @@ def _push_to_branch(
     applied = advance_branch(builder, change.parent, branch, read_tip, build, push)
     if applied is None:
         raise BranchUnavailable("moved")
-    if applied.status == "unchanged":
-        unchanged = {"how": "unchanged", "commit": applied.commit, "comment_url": None}
+    if applied.is_unchanged:
+        unchanged = {"how": "unchanged", "commit": applied.id, "comment_url": None}
         publication = earlier.model_copy(update=unchanged)
     else:
-        publication = Publication(branch=branch, commit=applied.commit, how="added")
+        publication = Publication(branch=branch, commit=applied.id, how="added")
     return PushedChange(publication, builder.request.task.base_branch, applied.notices)
 
 

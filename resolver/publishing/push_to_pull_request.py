@@ -169,8 +169,8 @@ def advance_pull_request(
         raise BranchUnavailable(
             f"somebody pushed to {branch} during the run, and {_CONFLICTS_WITH_CHANGE}"
         )
-    how = method if applied.status == "pushed" else "unchanged"
-    return PushedChange(published_change(builder, applied.commit, how), notices=applied.notices)
+    how = "unchanged" if applied.is_unchanged else method
+    return PushedChange(published_change(builder, applied.id, how), notices=applied.notices)
 
 
 def get_pull_request(builder: CommitBuilder) -> PullRequestContext:

@@ -8,7 +8,7 @@ was not about are not touched.
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from resolver.agents.readonly import REVIEWER
@@ -52,18 +52,6 @@ ReadLines = Callable[[str], list[str] | None]
 """Returns the lines of a file at the pinned head, None if there is no such text file."""
 
 
-@dataclass(frozen=True)
-class ReviewBounds:
-    """Limits of a review.
-
-    max_comments: maximum number of comments.
-    verdicts: verdicts that may be given in addition to `comment`.
-    """
-
-    max_comments: int = MAX_COMMENTS
-    verdicts: tuple[str, ...] = ()
-
-
 def review_remarks(events: Iterable[Event]) -> list[Remark]:
     """Return the comments that the agent made for its last review, in order.
 
@@ -90,25 +78,26 @@ def place_remarks(
     pull: PullRequestContext,
     verdict: str,
     own_login: str,
-    bounds: ReviewBounds,
     read_lines: ReadLines,
+    allowed_verdicts: Collection[str] = (),
+    max_comments: int = MAX_COMMENTS,
 ) -> Review:
     """Return the review with these comments.
 
     verdict: the agent's; `comment` is used if it is not allowed.
     own_login: Resolver's login. Comments that repeat one of its open threads are left out.
+    allowed_verdicts: verdicts that may be given in addition to `comment`.
     """
     open_threads = [t for t in pull.threads if not t.is_resolved and not t.is_outdated]
     located = [match_diff_side(remark, pull.files) for remark in remarks]
     new = [r for r in located if not any(_repeats_thread(r, t, own_login) for t in open_threads)]
     by_importance = sorted(new, key=lambda remark: _IMPORTANCE[remark.severity])
     chosen = [
-        _without_noop_suggestion(remark, read_lines)
-        for remark in by_importance[: bounds.max_comments]
+        _without_noop_suggestion(remark, read_lines) for remark in by_importance[:max_comments]
     ]
     return Review(
         commit=pull.head,
-        verdict=ReviewVerdict(verdict) if verdict in bounds.verdicts else ReviewVerdict.COMMENT,
+        verdict=ReviewVerdict(verdict) if verdict in allowed_verdicts else ReviewVerdict.COMMENT,
         inline_comments=tuple(r for r in chosen if fits_in_diff(r, pull.files)),
         body_comments=tuple(r for r in chosen if not fits_in_diff(r, pull.files)),
         repeated=len(remarks) - len(new),
@@ -178,8 +167,8 @@ def build_review(
         pull,
         finish.verdict if finish else "",
         own_login,
-        ReviewBounds(verdicts=settings.review_verdicts),
         lambda path: _read_lines(workspace, path),
+        settings.review_verdicts,
     )
     review = _with_code_links(review, code_linker(report.trigger, settings, workspace))
     number, host = report.trigger.number, report.forge_host

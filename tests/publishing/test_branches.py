@@ -14,7 +14,6 @@ from resolver.github.local_forge import LocalForge
 from resolver.models.repository import PublishedCommit
 from resolver.publishing.branches import (
     MAX_ATTEMPTS,
-    AppliedChange,
     advance_branch,
     push_signed_commits,
 )
@@ -112,7 +111,7 @@ def test_the_result_on_another_commit_is_judged_again(moving: Moving) -> None:
 
 def advanced(
     moving: Moving, tips: list[str], push: Callable[[str, str], PushedCommit | None]
-) -> AppliedChange | None:
+) -> PushedCommit | None:
     """Advance a branch that holds each of the tips in turn, and then the last one."""
     return advance_branch(
         moving.builder,
@@ -131,22 +130,22 @@ def test_a_commit_is_built_anew_on_a_branch_that_was_moved_in_between(moving: Mo
         return PushedCommit(commit) if tip == late else None
 
     done = advanced(moving, [moving.start, late], push)
-    assert done is not None and done.status == "pushed"
-    assert moving.git("rev-parse", f"{done.commit}^") == late
+    assert done is not None and not done.is_unchanged
+    assert moving.git("rev-parse", f"{done.id}^") == late
 
 
 def test_the_commit_of_somebody_else_is_not_pushed_as_ours(moving: Moving) -> None:
     late = moving.pushed("calc.py", f"first\n{LINES}")
     pushes: list[str] = []
     done = advanced(moving, [late], lambda commit, tip: pushes.append(commit))
-    assert done == AppliedChange(late, "unchanged") and pushes == []
+    assert done == PushedCommit(late, is_unchanged=True) and pushes == []
 
 
 def test_the_commit_of_an_interrupted_attempt_is_the_result(moving: Moving) -> None:
     own = moving.builder.commit(moving.change.tree, moving.start)
     pushes: list[str] = []
     done = advanced(moving, [own], lambda commit, tip: pushes.append(commit))
-    assert done == AppliedChange(own, "pushed") and pushes == []
+    assert done == PushedCommit(own) and pushes == []
 
 
 def test_a_branch_that_can_not_take_the_change_is_not_pushed_to(moving: Moving) -> None:

@@ -17,7 +17,6 @@ from resolver.models.pull_request import (
     ReviewVerdict,
 )
 from resolver.publishing.review import (
-    ReviewBounds,
     place_remarks,
     review_remarks,
 )
@@ -34,7 +33,6 @@ FILE = DiffFile(
         DiffHunk(old_start=40, old_lines=3, new_start=41, new_lines=3),
     ),
 )
-BOUNDS = ReviewBounds(max_comments=25)
 
 
 def pull(*threads: ReviewThread) -> PullRequestContext:
@@ -56,10 +54,10 @@ def review(
     *made: Remark,
     of: PullRequestContext | None = None,
     verdict: str = "",
-    bounds: ReviewBounds = BOUNDS,
+    **limits: Any,
 ) -> Any:
     lines = [f"line {n}" for n in range(1, 60)]
-    return place_remarks(list(made), of or pull(), verdict, "bot", bounds, lambda path: lines)
+    return place_remarks(list(made), of or pull(), verdict, "bot", lambda path: lines, **limits)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ def test_what_an_open_conversation_says_is_left_out(said: ReviewThread, repeated
 
 def test_the_most_important_come_first_and_the_rest_is_counted() -> None:
     made = (remark(5, severity="low"), remark(6), remark(7, severity="high"))
-    found = review(*made, bounds=ReviewBounds(max_comments=2))
+    found = review(*made, max_comments=2)
     assert [r.line for r in found.inline_comments] == [7, 6]
     assert found.left_out == 1
 
@@ -184,7 +182,7 @@ def test_a_suggestion_that_changes_nothing_is_taken_out() -> None:
 def test_a_verdict_counts_only_where_it_is_allowed(
     said: str, allowed: tuple[str, ...], verdict: ReviewVerdict
 ) -> None:
-    assert review(verdict=said, bounds=ReviewBounds(25, allowed)).verdict is verdict
+    assert review(verdict=said, allowed_verdicts=allowed).verdict is verdict
 
 
 def test_names_that_people_gave_hide_nothing_either() -> None:
