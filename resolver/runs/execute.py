@@ -11,13 +11,12 @@ from pathlib import Path
 
 from resolver import __version__
 from resolver.agents.base import Agent
-from resolver.agents.definitions import AgentDefinition, AvailableTools
+from resolver.agents.definitions import AvailableTools
 from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import find_agent_model, has_fixed_task, is_answering_agent
 from resolver.agents.task_prompt import render_task
 from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
-from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.limits import derive_outcome, find_reached_limit
 from resolver.controller.recovery import MAX_REPORTED, Difference, ReplayCheck
@@ -29,10 +28,8 @@ from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog, reply_in
 from resolver.events.state import State
-from resolver.events.stream import Clock
 from resolver.git.policy import is_protected
 from resolver.git.workspace import Workspace
-from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
     ExportedChange,
@@ -40,10 +37,10 @@ from resolver.models.run import (
     Patch,
     RunLimits,
     RunState,
-    Task,
 )
 from resolver.publishing.review_comments import review_comment_handler
 from resolver.runs.resuming.rebuild import RecordedAction, RelocatedExecutor, reexecute
+from resolver.runs.stages import PreparedRun
 from resolver.runs.wiring.agents import (
     ApprovalRequester,
     McpSession,
@@ -53,7 +50,7 @@ from resolver.runs.wiring.agents import (
     open_delegates,
     open_mcp,
 )
-from resolver.runs.wiring.knowledge import NOTES_FILE, Knowledge, propose_notes
+from resolver.runs.wiring.knowledge import NOTES_FILE, propose_notes
 from resolver.runs.wiring.models import check_run_model, model_name, open_models
 from resolver.runs.wiring.sandbox import (
     RunHost,
@@ -82,35 +79,21 @@ class ExecutionRequest:
     """Input of the execute stage.
 
     recording: events of the log that is replayed; empty for a live model.
-    control: queue of people's requests to the running run.
-    max_limits: totals up to which such requests can extend the limits.
-    agents: the agents that the repository defines.
-    knowledge: skills, instructions and notes for the agents, in addition to the task.
+    max_limits: totals up to which people's requests to the running run can extend the limits.
     approval_requester: how a person is asked to approve an action.
     change: the change that an earlier attempt exported; with it the work is done.
     feedback: called with a finished change; returns the message with which the change goes back to
         the agent for correction, "" if the work is done.
-    conventions: how the repository writes pull requests and commits.
-    traceparent: ids of the run's trace; "" if no spans are exported.
     on_output: receives the output of a command while it runs; see `Runtime`.
     """
 
-    run: str
-    task: Task
-    settings: Settings
+    prepared: PreparedRun
     recording: Sequence[Event]
-    host: RunHost
     export_folder: Path
-    now: Clock
-    control: Control
     max_limits: RunLimits
-    agents: tuple[AgentDefinition, ...] = ()
-    knowledge: Knowledge = field(default_factory=Knowledge)
     approval_requester: ApprovalRequester = field(default_factory=ApprovalRequester)
     change: ExportedChange | None = None
     feedback: Callable[[Patch], str] = lambda _: ""
-    conventions: Conventions = field(default_factory=Conventions)
-    traceparent: str = ""
     on_output: OnOutput | None = None
 
 
@@ -140,7 +123,6 @@ class _AgentParts:
 
     request: ExecutionRequest
     opening: RunStarted
-    workspace: Workspace
     executor: Executor
     runtime: Runtime
     log: RunLog
@@ -148,7 +130,7 @@ class _AgentParts:
     index: CodeIndex
 
 
-def execute(request: ExecutionRequest, workspace: Workspace, log: RunLog) -> ExecutionResult:
+def execute(request: ExecutionRequest, log: RunLog) -> ExecutionResult:
     """Run the agent on a checkout of the workspace's base. The sandbox is removed on return.
 
     If the log has events already, the run is resumed: the actions in the log are first executed
@@ -158,58 +140,60 @@ def execute(request: ExecutionRequest, workspace: Workspace, log: RunLog) -> Exe
     A sandbox that ends or hangs before the work is done is replaced in the same way, up to
     MAX_REBUILDS times.
     """
+    prepared, run_request = request.prepared, request.prepared.request
     if request.change is not None:
-        patch = workspace.receive(request.change.bundle, request.change.commit, request.change.tree)
+        patch = prepared.workspace.receive(
+            request.change.bundle, request.change.commit, request.change.tree
+        )
         return ExecutionResult(
             derive_outcome(log.state), patch, tuple(log.state.commands), request.change
         )
-    kind = runtime_kind(request.settings, request.host)
+    kind = runtime_kind(prepared.settings, run_request.host)
     for rebuilds in range(MAX_REBUILDS):
         try:
-            return _execute_in_sandbox(request, kind, workspace, log)
+            return _execute_in_sandbox(request, kind, log)
         except SandboxLost as error:
             logger.warning(
                 "run %s: %s; it is rebuilt (%d of at most %d times)",
-                request.run,
+                run_request.run,
                 error.what,
                 rebuilds + 1,
                 MAX_REBUILDS,
             )
             # A stop that arrives before the next sandbox is there must not reach for the last one.
-            request.control.interrupt_with(_interrupt_nothing)
-    return _execute_in_sandbox(request, kind, workspace, log)
+            run_request.control.interrupt_with(_interrupt_nothing)
+    return _execute_in_sandbox(request, kind, log)
 
 
 def _interrupt_nothing() -> None:
     """Do nothing, because no sandbox exists at the moment."""
 
 
-def _execute_in_sandbox(
-    request: ExecutionRequest, kind: str, workspace: Workspace, log: RunLog
-) -> ExecutionResult:
+def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> ExecutionResult:
     """Run the agent in a new sandbox, after the actions that the log already has. Raises
     SandboxLost if the sandbox ends or hangs before the work is done."""
+    prepared, run_request = request.prepared, request.prepared.request
+    settings, workspace, host = prepared.settings, prepared.workspace, run_request.host
     logged_events = tuple(log.state.events)
-    opening = log.opening or _log_start(request, workspace, kind, log)
-    agent_model = find_agent_model(opening.agent, request.agents)
-    check_run_model(request.settings, opening.agent, agent_model, request.host.environment, log)
+    opening = log.opening or _log_start(prepared, kind, log)
+    agent_model = find_agent_model(opening.agent, prepared.agents.agents)
+    check_run_model(settings, opening.agent, agent_model, host.environment, log)
     with open_sandbox(
-        request.run, request.settings, request.host, kind, workspace, log, request.on_output
+        run_request.run, settings, host, kind, workspace, log, request.on_output
     ) as sandbox:
         runtime = sandbox.runtime
-        request.control.interrupt_with(runtime.interrupt)
+        run_request.control.interrupt_with(runtime.interrupt)
         # Replay by re-execution: the sandbox of a killed run is gone, and there is no snapshot of
         # it. Its state is a function of the base commit and of the logged actions, so executing
         # them again in order in a fresh checkout restores it. The controller then continues at the
         # end of the log.
         executor = rebuild(logged_events, runtime, log) if logged_events else runtime
-        redact = request.host.redactor(request.settings).redact_text
-        environment = request.host.environment
+        redact, recording = prepared.redactor.redact_text, request.recording
         with (
-            open_mcp(request.settings, environment, request.recording, runtime, log, redact) as mcp,
+            open_mcp(settings, host.environment, recording, runtime, log, redact) as mcp,
             CodeIndex(workspace.git, workspace.base) as index,
         ):
-            parts = _AgentParts(request, opening, workspace, executor, runtime, log, mcp, index)
+            parts = _AgentParts(request, opening, executor, runtime, log, mcp, index)
             outcome, patch, change = _work_once(parts)
             while feedback := _find_feedback(request, outcome, patch, log):
                 log.stream.add(Message(content=feedback, source=Source.USER))
@@ -231,17 +215,18 @@ _ENDED_ON_PURPOSE = frozenset({RunState.FINISHED, RunState.STOPPED, RunState.REJ
 def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     """Run the agent until it ends, and take its change out."""
     request, log, runtime = parts.request, parts.log, parts.runtime
-    request.control.interrupt_with(partial(_interrupt, parts.mcp, parts.index, runtime))
+    prepared = request.prepared
+    prepared.request.control.interrupt_with(partial(_interrupt, parts.mcp, parts.index, runtime))
     outcome = _run_agent(parts)
     # A stop may leave a command running, which would change files while they are exported.
     if outcome.state is RunState.STOPPED:
         runtime.interrupt()
     take = partial(
-        take_change, request.settings, request.export_folder, parts.workspace, runtime, log
+        take_change, prepared.settings, request.export_folder, prepared.workspace, runtime, log
     )
     patch, change = take()
     # Notes are written into the sandbox only once the change is known, so it is exported again.
-    if _add_proposed_notes(request, outcome, patch, parts.workspace, runtime, log):
+    if _add_proposed_notes(prepared, outcome, patch, runtime, log):
         patch, change = take()
     return outcome, patch, change
 
@@ -250,7 +235,8 @@ def _find_feedback(request: ExecutionRequest, outcome: Outcome, patch: Patch, lo
     """Return the message that sends the change back to the agent; "" if the work is done."""
     if outcome.state is not RunState.FINISHED or patch.is_empty:
         return ""
-    if find_reached_limit(log.state, request.now()) is not None or not _can_reply(request, log):
+    reached = find_reached_limit(log.state, request.prepared.request.now())
+    if reached is not None or not _can_reply(request, log):
         return ""
     return request.feedback(patch)
 
@@ -269,24 +255,22 @@ def _with_totals(outcome: Outcome, newest: Outcome) -> Outcome:
     return outcome.model_copy(update={name: getattr(newest, name) for name in totals})
 
 
-def _log_start(
-    request: ExecutionRequest, workspace: Workspace, kind: str, log: RunLog
-) -> RunStarted:
+def _log_start(prepared: PreparedRun, kind: str, log: RunLog) -> RunStarted:
     """Log the first event, which holds everything that a later resume needs to know."""
+    settings, agents = prepared.settings, prepared.agents.agents
     return log.stream.add(
         RunStarted(
-            run=request.run,
+            run=prepared.request.run,
             version=__version__,
-            task=request.task,
-            base=workspace.base,
-            agent=request.settings.agent,
-            model=find_agent_model(request.settings.agent, request.agents)
-            or model_name(request.settings),
+            task=prepared.task,
+            base=prepared.workspace.base,
+            agent=settings.agent,
+            model=find_agent_model(settings.agent, agents) or model_name(settings),
             runtime=kind,
-            limits=request.settings.limits,
-            condenser=request.settings.condenser.stages,
-            condenser_max_tokens=request.settings.condenser.max_tokens,
-            traceparent=request.traceparent,
+            limits=settings.limits,
+            condenser=settings.condenser.stages,
+            condenser_max_tokens=settings.condenser.max_tokens,
+            traceparent=prepared.request.traceparent,
         )
     )
 
@@ -363,7 +347,7 @@ def _run_agent(parts: _AgentParts) -> Outcome:
     if not any(isinstance(e, SystemPrompt) for e in log.state.events):
         log.stream.add(agent.system_prompt())
     if not any(isinstance(e, Message) and e.source is Source.USER for e in log.state.events):
-        prompt = _render_task_prompt(request, settings, parts.workspace, root, log.state)
+        prompt = _render_task_prompt(request.prepared, settings, root, log.state)
         log.stream.add(Message(content=prompt, source=Source.USER))
     return controller.run()
 
@@ -376,20 +360,21 @@ def _open_controller(
     recording: what the models answer from, before they are asked.
     """
     request, log, runtime = parts.request, parts.log, parts.runtime
-    redactor = request.host.redactor(settings)
-    open_model = open_models(settings, recording, log.state, request.run, redactor.redact_text)
+    prepared, run_request = request.prepared, request.prepared.request
+    redact = prepared.redactor.redact_text
+    open_model = open_models(settings, recording, log.state, run_request.run, redact)
     available_tools = AvailableTools(
         delegates=True,
         browser=runtime.browser,
         index=True,
         mcp=parts.mcp.tools,
-        definitions=request.agents,
-        count_lines=parts.workspace.lines_of,
+        definitions=prepared.agents.agents,
+        count_lines=prepared.workspace.lines_of,
         recall=True,
         remember=settings.notes != "off",
-        thread_labels=_separately_answered_threads(request, settings),
+        thread_labels=_separately_answered_threads(prepared, settings),
     )
-    agent_model = find_agent_model(settings.agent, request.agents)
+    agent_model = find_agent_model(settings.agent, prepared.agents.agents)
     model = open_model(log.stream, agent=settings.agent, model=agent_model)
     agent = open_agent(settings, model, available_tools)
     return agent, AgentController(
@@ -398,20 +383,20 @@ def _open_controller(
         state=log.state,
         executor=parts.executor,
         condensers=open_condensers(settings, open_model, request.recording),
-        now=request.now,
-        control=request.control,
+        now=run_request.now,
+        control=run_request.control,
         max_limits=request.max_limits,
         delegates=open_delegates(settings, open_model, available_tools),
         host_handlers={
             **parts.mcp.handlers,
             **index_action_handlers(parts.index),
-            **request.knowledge.handlers(log.state),
-            ReviewComment: review_comment_handler(parts.workspace.pull),
+            **prepared.knowledge.handlers(log.state),
+            ReviewComment: review_comment_handler(prepared.workspace.pull),
         },
         confirmation=open_confirmation(
             settings, runtime.root, open_model, request.approval_requester
         ),
-        recaller=request.knowledge.recaller(
+        recaller=prepared.knowledge.recaller(
             (*roots_of(log.state.events), runtime.root),
             log.stream,
             request.recording,
@@ -419,34 +404,34 @@ def _open_controller(
     )
 
 
-def _separately_answered_threads(request: ExecutionRequest, settings: Settings) -> tuple[str, ...]:
+def _separately_answered_threads(prepared: PreparedRun, settings: Settings) -> tuple[str, ...]:
     """Return the labels of the review threads that the agent answers one by one.
 
     A question that was asked in a single thread is answered by the agent's final message.
     """
-    if len(request.task.asked) == 1 and is_answering_agent(settings.agent, request.agents):
+    asked = prepared.task.asked
+    if len(asked) == 1 and is_answering_agent(settings.agent, prepared.agents.agents):
         return ()
-    return tuple(thread.label for thread in request.task.asked)
+    return tuple(thread.label for thread in asked)
 
 
-def _render_task_prompt(
-    request: ExecutionRequest, settings: Settings, workspace: Workspace, root: str, state: State
-) -> str:
+def _render_task_prompt(prepared: PreparedRun, settings: Settings, root: str, state: State) -> str:
     """Return the prompt with the task."""
+    workspace, conventions = prepared.workspace, prepared.conventions
     prompt = next((e for e in state.events if isinstance(e, SystemPrompt)), None)
     return render_task(
-        request.task,
+        prepared.task,
         workspace.base,
         root,
         settings.allow_list.described,
-        expects_answer=is_answering_agent(settings.agent, request.agents),
+        expects_answer=is_answering_agent(settings.agent, prepared.agents.agents),
         expects_review=settings.agent == REVIEWER,
         has_fixed_task=has_fixed_task(settings.agent),
         diff=workspace.pull_diff(with_invisible_shown),
         dialect=prompt.dialect if prompt else "tools",
-        takes_answers=bool(_separately_answered_threads(request, settings)),
-        subjects=[with_invisible_shown(subject) for subject in request.conventions.subjects],
-        template=with_invisible_shown(request.conventions.template),
+        takes_answers=bool(_separately_answered_threads(prepared, settings)),
+        subjects=[with_invisible_shown(subject) for subject in conventions.subjects],
+        template=with_invisible_shown(conventions.template),
     )
 
 
@@ -458,12 +443,13 @@ def _restore_start(
     The settings have the agent and the dialect that the log was started with. The recording is
     without the replies that the log already contains.
     """
+    settings = request.prepared.settings
     prompt = next((e for e in state.events if isinstance(e, SystemPrompt)), None)
     logged_replies = Counter(
         reply[0] for event in state.events if (reply := reply_in(event)) is not None
     )
     if prompt is None:
-        return request.settings.model_copy(update={"agent": opening.agent}), request.recording
+        return settings.model_copy(update={"agent": opening.agent}), request.recording
     started_with = {"agent": opening.agent, "dialect": prompt.dialect}
     remaining: list[Event] = []
     for event in request.recording:
@@ -472,7 +458,7 @@ def _restore_start(
             logged_replies[reply[0]] -= 1
         else:
             remaining.append(event)
-    return request.settings.model_copy(update=started_with), remaining
+    return settings.model_copy(update=started_with), remaining
 
 
 def _interrupt(mcp: McpSession, index: CodeIndex, runtime: Runtime) -> None:
@@ -483,12 +469,7 @@ def _interrupt(mcp: McpSession, index: CodeIndex, runtime: Runtime) -> None:
 
 
 def _add_proposed_notes(
-    request: ExecutionRequest,
-    outcome: Outcome,
-    patch: Patch,
-    workspace: Workspace,
-    runtime: Runtime,
-    log: RunLog,
+    prepared: PreparedRun, outcome: Outcome, patch: Patch, runtime: Runtime, log: RunLog
 ) -> bool:
     """Return True if the run's notes were added to the changed files.
 
@@ -496,12 +477,12 @@ def _add_proposed_notes(
     """
     notes = notes_of(log.state.events)
     has_finished_change = outcome.state is RunState.FINISHED and not patch.is_empty
-    settings = request.settings
+    settings = prepared.settings
     if settings.notes != "propose" or not notes or not has_finished_change:
         return False
     if is_protected(NOTES_FILE, settings.protected_paths):
         return False
-    current_content = workspace.read(NOTES_FILE)
+    current_content = prepared.workspace.read(NOTES_FILE)
     return bool(propose_notes(notes, current_content, runtime, log.stream))
 
 

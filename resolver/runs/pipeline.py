@@ -306,7 +306,7 @@ def _execute(
     if exported_change is None:
         request.output.withdraw_change()
     execution = _execution_request(values, prepared, forge, folder, verifier, exported_change)
-    result = execute_stage.execute(execution, workspace, log)
+    result = execute_stage.execute(execution, log)
     outcome, exported_patch = result.outcome, result.patch
     if is_answer := is_answer_run(values):
         outcome = _with_links(prepared, review.append_remarks(outcome, log))
@@ -339,25 +339,15 @@ def _execution_request(
     exported_change: ExportedChange | None,
 ) -> execute_stage.ExecutionRequest:
     """Return what the execute stage needs. `exported_change` makes it start no sandbox."""
-    request, settings = prepared.request, prepared.settings
     return execute_stage.ExecutionRequest(
-        run=request.run,
-        task=prepared.task,
-        settings=settings,
-        recording=recording_of(settings),
-        host=request.host,
+        prepared=prepared,
+        recording=recording_of(prepared.settings),
         export_folder=folder,
-        now=request.now,
-        control=request.control,
         max_limits=max_extended_limits(prepared),
-        agents=prepared.agents.agents,
-        knowledge=prepared.knowledge,
         approval_requester=approval_requester(values, forge),
         change=exported_change,
         feedback=lambda patch: "" if is_answer_run(values) else verifier().feedback(patch),
-        conventions=prepared.conventions,
-        traceparent=request.traceparent,
-        on_output=live_output(request.progress, prepared.redactor),
+        on_output=live_output(prepared.request.progress, prepared.redactor),
     )
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import Settings
-from resolver.controller.control import Control
 from resolver.events.actions import FileEdit, FileRead, FileWrite, Remember, SandboxAction
 from resolver.events.base import ObservationBase
 from resolver.events.observations import (
@@ -17,8 +16,8 @@ from resolver.events.observations import (
 )
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
-from resolver.models.run import FileChange, Outcome, Patch, RunLimits, RunState
-from resolver.runs.execute import ExecutionRequest, _add_proposed_notes
+from resolver.models.run import FileChange, Outcome, Patch, RunState
+from resolver.runs.execute import _add_proposed_notes
 from resolver.runs.reporting import execution_warnings
 from resolver.runs.wiring.knowledge import (
     END_MARKER,
@@ -26,7 +25,6 @@ from resolver.runs.wiring.knowledge import (
     propose_notes,
     render_instruction_changes,
 )
-from resolver.runs.wiring.sandbox import RunHost
 from resolver.sandbox.editor import Editor
 from resolver.sandbox.wire import ActionFailed
 from tests.github import reports
@@ -101,22 +99,12 @@ class EmptyWorkspace:
 
 def is_note_added(folder: Path, settings: Settings, outcome: Outcome, patch: Patch) -> bool:
     """Return True if a note became a part of the change; require that its file says so."""
-    request = ExecutionRequest(
-        run="run-1",
-        task=reports.task(reports.trigger()),
-        settings=settings,
-        recording=(),
-        host=RunHost(environment={}, cache=folder / "cache"),
-        export_folder=folder,
-        now=lambda: reports.WHEN,
-        control=Control(),
-        max_limits=RunLimits(),
-    )
     executor: Any = EditorOnly(folder)
     workspace: Any = EmptyWorkspace()
+    prepared = prepared_run(run_request(folder), workspace, settings=settings)
     with run_log(folder / "events.jsonl") as log:
         log.stream.add(Remember(note="Use tabs."))
-        added = _add_proposed_notes(request, outcome, patch, workspace, executor, log)
+        added = _add_proposed_notes(prepared, outcome, patch, executor, log)
     assert executor.file.exists() is added
     return added
 

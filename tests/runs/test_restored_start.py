@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+from resolver.agents.definitions import Definitions
 from resolver.config.settings import load_settings
 from resolver.events.lifecycle import ModelReplied, ServiceReplied, SystemPrompt
 from resolver.events.log import Event
@@ -30,7 +31,8 @@ RECORDING: tuple[Event, ...] = (
 def restored(*events: Event) -> tuple[Any, list[str]]:
     """Return the settings that the log continues with, and the kinds of what is left to replay."""
     settings = load_settings({"agent": "CodeActAgent", "dialect": "tools"}, {})
-    request: Any = SimpleNamespace(settings=settings, recording=RECORDING)
+    prepared = SimpleNamespace(settings=settings)
+    request: Any = SimpleNamespace(prepared=prepared, recording=RECORDING)
     state = State()
     for event in events:
         state.apply(event)
@@ -54,8 +56,9 @@ def test_a_resumed_log_keeps_agent_and_dialect_and_skips_the_replies_that_it_has
 def test_the_first_message_has_the_template_and_the_subjects_that_the_run_has_read() -> None:
     conventions = Conventions(subjects=("fix(calc): a",), template="## What\n\nDescribe it.\n")
     settings = load_settings({}, {})
-    task = OPENING.task
-    request: Any = SimpleNamespace(task=task, conventions=conventions, agents=())
-    workspace: Any = SimpleNamespace(base="a" * 40, pull_diff=lambda _: "")
-    prompt = _render_task_prompt(request, settings, workspace, "/workspace", State())
+    workspace = SimpleNamespace(base="a" * 40, pull_diff=lambda _: "")
+    prepared: Any = SimpleNamespace(
+        task=OPENING.task, conventions=conventions, agents=Definitions(), workspace=workspace
+    )
+    prompt = _render_task_prompt(prepared, settings, "/workspace", State())
     assert "## What\n\nDescribe it." in prompt and "fix(calc): a" in prompt

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from resolver.config.settings import Settings
-from resolver.controller.control import Control
 from resolver.events.actions import Finish, ReviewComment
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
@@ -24,7 +23,7 @@ from resolver.models.pull_request import (
     ThreadReply,
     ThreadRequest,
 )
-from resolver.runs.execute import ExecutionRequest, _separately_answered_threads
+from resolver.runs.execute import _separately_answered_threads
 from resolver.runs.pipeline import _answer_threads, _publish_review
 from tests.github import reports
 from tests.runs.plain_values import (
@@ -104,18 +103,9 @@ def test_only_a_question_in_a_single_thread_is_answered_by_the_final_message(
     tmp_path: Path, agent: str, asked: int, labels: tuple[str, ...]
 ) -> None:
     request, settings = run_request(tmp_path), Settings(agent=agent)
-    execution = ExecutionRequest(
-        run=request.run,
-        task=reports.task(request.trigger, asked=THREADS[:asked]),
-        settings=settings,
-        recording=(),
-        host=request.host,
-        export_folder=tmp_path,
-        now=request.now,
-        control=Control(),
-        max_limits=settings.limits,
-    )
-    assert _separately_answered_threads(execution, settings) == labels
+    task = reports.task(request.trigger, asked=THREADS[:asked])
+    prepared = prepared_run(request, settings=settings, task=task)
+    assert _separately_answered_threads(prepared, settings) == labels
 
 
 @pytest.mark.parametrize("publish", [True, False])
