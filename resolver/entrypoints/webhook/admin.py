@@ -11,28 +11,25 @@ from typing import Any
 from sqlalchemy import (
     URL,
     Connection,
-    column,
     func,
     insert,
     select,
-    table,
     update,
 )
 
-from resolver.entrypoints.webhook.folder_sweep import OPEN_STATES, RUN, run_of_request
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestState
+from resolver.entrypoints.webhook.executors import EXECUTORS
+from resolver.entrypoints.webhook.folder_sweep import RUN, run_of_request
+from resolver.entrypoints.webhook.request_queue import (
+    OPEN_STATES,
+    NewRequest,
+    RequestKind,
+    RequestState,
+)
 from resolver.entrypoints.webhook.request_table import REQUESTS, row_of_request
 from resolver.errors import UsageError
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.storage.database import ServerDatabase
 from resolver.storage.schema import stored_revision
-
-_EXECUTORS = table(
-    "resolver_executors",
-    *map(column, ("id", "kind", "host", "version", "slots", "draining")),
-    *map(column, ("started_at", "lease_until")),
-)
-_CLAIMS = table("resolver_requests", *map(column, ("executor", "kind", "state")))
 
 OPERATOR = "the operator of the server"
 """Stands for a login where an operator stops a run. No account of GitHub has spaces in its name."""
@@ -160,16 +157,16 @@ class ServerAdministration:
 
     def executors(self) -> list[StoredExecutor]:
         """Return the processes that execute requests, the longest-running first."""
-        columns = _EXECUTORS.c
+        columns = EXECUTORS.c
         with self._database.reading() as connection:
             active = (
                 select(func.count())
-                .select_from(_CLAIMS)
-                .where(_CLAIMS.c.executor == columns.id, _CLAIMS.c.kind == RequestKind.RUN)
-                .where(_CLAIMS.c.state == RequestState.WORKING)
+                .select_from(REQUESTS)
+                .where(REQUESTS.c.executor == columns.id, REQUESTS.c.kind == RequestKind.RUN)
+                .where(REQUESTS.c.state == RequestState.WORKING)
                 .scalar_subquery()
             )
-            query = select(_EXECUTORS, active.label("runs")).order_by(columns.started_at)
+            query = select(EXECUTORS, active.label("runs")).order_by(columns.started_at)
             return [
                 StoredExecutor(
                     row.id,
@@ -190,9 +187,9 @@ class ServerAdministration:
 
         Its active runs continue. id: "" for all executors. Raises UsageError if there is none.
         """
-        change = update(_EXECUTORS).values(draining=draining)
+        change = update(EXECUTORS).values(draining=draining)
         if id:
-            change = change.where(_EXECUTORS.c.id == id)
+            change = change.where(EXECUTORS.c.id == id)
         with self._database.writing() as connection:
             count = connection.execute(change).rowcount
         if not count:

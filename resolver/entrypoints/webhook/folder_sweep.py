@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from sqlalchemy import URL, Column, Connection, Float, MetaData, String, Table, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from resolver.entrypoints.webhook.request_queue import RequestState
+from resolver.entrypoints.webhook.request_queue import OPEN_STATES
 from resolver.entrypoints.webhook.request_table import REQUESTS
 from resolver.errors import ResolverError
 from resolver.models.repository import owner_of
@@ -40,8 +40,6 @@ PURGES = Table(
 )
 """What was purged. repository: in lower case, `owner/name`, or `owner/` for all of an owner; "" for
 all. before: end of the newest run that was purged (seconds since 1970)."""
-
-OPEN_STATES = tuple(state for state in RequestState if state is not RequestState.DONE)
 
 RUN = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
 

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 from resolver.entrypoints.webhook.openapi import HealthAnswer, ReadyAnswer, UnreadyAnswer
-from resolver.entrypoints.webhook.request_queue import RequestQueue
+from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 
@@ -39,7 +39,7 @@ class ReadinessCheck:
     the child process that executes the runs; None if there is none.
     """
 
-    queue: RequestQueue
+    queue: SqlRequestQueue
     folder: Path
     now: Clock = utc_now
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free

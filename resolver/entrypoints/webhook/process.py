@@ -41,11 +41,7 @@ from resolver.entrypoints.webhook.owner_settings import read_owner_settings
 from resolver.entrypoints.webhook.owners_file import OwnersFile
 from resolver.entrypoints.webhook.pause_notices import post_pause_notices
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
-from resolver.entrypoints.webhook.request_queue import (
-    RequestQueue,
-    RequestsAhead,
-    StartedRequest,
-)
+from resolver.entrypoints.webhook.request_queue import RequestsAhead, StartedRequest
 from resolver.entrypoints.webhook.request_runner import RequestRunner, measure_progress
 from resolver.entrypoints.webhook.run_indexer import RunIndexer
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
@@ -101,7 +97,7 @@ class ExecutorProcess:
     machine: RunHost
     database: ServerDatabase
     folder: DataFolder
-    queue: RequestQueue
+    queue: SqlRequestQueue
     executor: RegisteredExecutor
     worker: Worker
     runs: RequestRunner
@@ -251,7 +247,7 @@ def _open_runs(
 
 def _register(
     executor: RegisteredExecutor,
-    queue: RequestQueue,
+    queue: SqlRequestQueue,
     folder: DataFolder,
     progress: Callable[..., int],
     has_child: bool,
@@ -383,7 +379,7 @@ def _open_archive(
 
 
 def _open_metrics(
-    queue: RequestQueue,
+    queue: SqlRequestQueue,
     address: tuple[str, int] | None,
     child: WorkerSupervisor | None,
     forward: Forward | None,

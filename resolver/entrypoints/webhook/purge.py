@@ -21,7 +21,6 @@ from sqlalchemy import (
 )
 
 from resolver.entrypoints.webhook.folder_sweep import (
-    OPEN_STATES,
     RUN,
     open_runs,
     purged_folders,
@@ -30,7 +29,7 @@ from resolver.entrypoints.webhook.folder_sweep import (
 )
 from resolver.entrypoints.webhook.missed_deliveries import POLLS
 from resolver.entrypoints.webhook.outcomes import OUTCOMES
-from resolver.entrypoints.webhook.request_queue import RequestState
+from resolver.entrypoints.webhook.request_queue import OPEN_STATES, RequestState
 from resolver.entrypoints.webhook.request_table import REQUESTS
 from resolver.errors import UsageError
 from resolver.models.repository import owner_of

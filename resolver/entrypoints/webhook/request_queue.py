@@ -1,4 +1,4 @@
-"""The interface of the request queue and its values.
+"""The values of the request queue, which is in `sql_request_queue`.
 
 Requests are ordered by their priority and by one sequence, the position in the queue. They decide
 which request is next and which ones are ahead of a person's request in the queue notice.
@@ -10,11 +10,10 @@ a change that violates the policy, would occur again, so it ends the request and
 conversation.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
-from typing import Protocol
 
 from resolver.models.run import Trigger, TriggerKind
 
@@ -78,6 +77,10 @@ def priority_of(trigger: Trigger) -> RequestPriority:
         or trigger.key.startswith(PROGRAM_DISPATCH)
     )
     return RequestPriority.AUTOMATIC if is_automatic else RequestPriority.PERSON
+
+
+OPEN_STATES = tuple(state for state in RequestState if state is not RequestState.DONE)
+"""The states of a request that is not done."""
 
 
 @dataclass(frozen=True)
@@ -164,97 +167,6 @@ class Backlog:
 MeasureProgress = Callable[[Trigger], int]
 """Returns the progress of a request's run according to its log: a number that grows with each
 result."""
-
-
-class RequestQueue(Protocol):
-    """A durable queue. Thread-safe.
-
-    Every method raises DatabaseError if the database can't be used. The cost of a call does not
-    depend on how many requests wait.
-    """
-
-    def add(self, request: NewRequest) -> bool:
-        """Store the request, durably when this returns. Return False if its id is known."""
-        ...
-
-    def claim(self, kind: RequestKind, limit: int, now: datetime) -> list[QueuedRequest]:
-        """Claim the next requests, so that at most `limit` of the kind are claimed at a time by
-        this executor.
-
-        At most one run of each repository is claimed, by all executors together, and at most the
-        allowed number of one account. A command is only
-        claimed by the executor of its repository's active run, if there is one.
-        """
-        ...
-
-    def start(self, id: str, claim: int) -> StartedRequest | None:
-        """Record that the work starts. Return None if the claim was revoked."""
-        ...
-
-    def finish(self, id: str, claim: int) -> None:
-        """Record that the request is done."""
-        ...
-
-    def defer(self, id: str, claim: int, until: datetime, outage: datetime | None = None) -> None:
-        """Let the request wait until then, to be claimed again. outage: the current time if an
-        outage is the reason."""
-        ...
-
-    def recover(
-        self, stopped: bool, progress: MeasureProgress, now: datetime, predecessor: str = ""
-    ) -> None:
-        """Revoke the claims of executors that have no lease any more.
-
-        predecessor: id of the executor that had this process's data folder before, which is dead
-        even if its lease has not ended.
-        stopped: True if it was asked to end. Otherwise it crashed, possibly because of a run that
-        was active then.
-        """
-        ...
-
-    def release(self) -> None:
-        """Return all requests that this executor has claimed to the queue, and remove the executor,
-        because the process ends."""
-        ...
-
-    def requests_ahead(self, request: QueuedRequest) -> RequestsAhead:
-        """Return what comes before a waiting run in its repository."""
-        ...
-
-    def unannounced(self, limit: int) -> list[QueuedRequest]:
-        """Return the first waiting runs whose conversations have not been notified that they
-        wait."""
-        ...
-
-    def begin_notice(self, request: QueuedRequest, seconds: float) -> bool:
-        """Reserve the notice that a run waits for this executor, for that time. Return False if the
-        run does not wait any more, or another executor writes the notice."""
-        ...
-
-    def is_being_announced(self, id: str) -> bool:
-        """Return True while an executor may be writing that the run waits."""
-        ...
-
-    def mark_announced(self, requests: Collection[QueuedRequest]) -> None:
-        """Record that the conversations were notified or need no notification."""
-        ...
-
-    def unfinished_runs(self, repository: str, subject: int | None) -> list[Trigger]:
-        """Return the triggers of the waiting and active runs of one issue or pull request."""
-        ...
-
-    def repositories(self) -> list[str]:
-        """Return the repositories that have requests, in lower case; at most MAX_LISTED."""
-        ...
-
-    def backlog(self) -> Backlog:
-        """Return what is in the queue. For probes: this is the one method whose cost grows with the
-        number of waiting requests, by reading an index."""
-        ...
-
-    def check(self) -> None:
-        """Raise DatabaseError unless the queue can be used."""
-        ...
 
 
 FIRST_RETRY_WAIT = timedelta(seconds=30)

@@ -68,7 +68,7 @@ class RequestWorkflows:
         dbos.DBOS(config=config)
 
         # The work is a DBOS step, so that its completion is recorded. Recovery of an interrupted
-        # workflow is harmless: `RequestQueue.start` returns None for a claim that was revoked.
+        # workflow is harmless: `SqlRequestQueue.start` returns None for a claim that was revoked.
         # `None` disables DBOS's own limit of recoveries, since the queue counts crashes itself.
         @dbos.DBOS.step(name="process")
         def processed(id: str, claim: int) -> None:

@@ -33,8 +33,8 @@ from resolver.entrypoints.webhook.outcomes import (
 )
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.process import ExecutorProcess, open_process
-from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.site import Site, open_users
+from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.entrypoints.webhook.webhook import HandleDelivery, create_webhook_app
 from resolver.entrypoints.webhook.worker import Worker
@@ -185,7 +185,7 @@ def _read_outcomes(
 
 
 def _delivery_sources(
-    settings: Settings, machine: RunHost, queue: RequestQueue
+    settings: Settings, machine: RunHost, queue: SqlRequestQueue
 ) -> Iterator[HookDeliveries]:
     """Yield the webhooks that deliver to this server.
 

@@ -35,6 +35,7 @@ from resolver.entrypoints.webhook.request_queue import (
     ISOLATED_AFTER,
     MAX_LISTED,
     MAX_RETRY_WAIT,
+    OPEN_STATES,
     Backlog,
     MeasureProgress,
     NewRequest,
@@ -66,7 +67,10 @@ MAX_NOTICE_SECONDS = 60.0
 
 
 class SqlRequestQueue:
-    """Implements `RequestQueue` with a table.
+    """A durable queue: a table. Thread-safe.
+
+    Every method raises DatabaseError if the database can't be used. The cost of a call does not
+    depend on how many requests wait.
 
     url: as returned by `database.parse_database_url`. executor: id of the registered executor that
     claims requests; "" if there is only one, which is not registered. active_limit: maximum number
@@ -80,11 +84,17 @@ class SqlRequestQueue:
         self._inserter = BatchInserter(self._database, REQUESTS, REQUESTS.c.id)
 
     def add(self, request: NewRequest) -> bool:
-        """Implement `RequestQueue.add`."""
+        """Store the request, durably when this returns. Return False if its id is known."""
         return self._inserter.insert(row_of_request(request))
 
     def claim(self, kind: RequestKind, limit: int, now: datetime) -> list[QueuedRequest]:
-        """Implement `RequestQueue.claim`."""
+        """Claim the next requests, so that at most `limit` of the kind are claimed at a time by
+        this executor.
+
+        At most one run of each repository is claimed, by all executors together, and at most the
+        allowed number of one account. A command is only claimed by the executor of its repository's
+        active run, if there is one.
+        """
         table = REQUESTS.c
         own_claims = select(table.crashes).where(
             table.state == RequestState.WORKING,
@@ -133,7 +143,7 @@ class SqlRequestQueue:
             return [_request_of_row(row, row.claim + 1) for row in chosen]
 
     def start(self, id: str, claim: int) -> StartedRequest | None:
-        """Implement `RequestQueue.start`."""
+        """Record that the work starts. Return None if the claim was revoked."""
         table = REQUESTS.c
         with self._database.writing() as connection:
             row = connection.execute(
@@ -159,16 +169,14 @@ class SqlRequestQueue:
         )
 
     def finish(self, id: str, claim: int) -> None:
-        """Implement `RequestQueue.finish`."""
+        """Record that the request is done."""
+        done = {"state": RequestState.DONE, "trigger": "", "finished_at": time.time()}
         with self._database.writing() as connection:
-            connection.execute(
-                _update_of_claim(id, claim).values(
-                    state=RequestState.DONE, trigger="", finished_at=time.time()
-                )
-            )
+            connection.execute(_update_of_claim(id, claim).values(done))
 
     def defer(self, id: str, claim: int, until: datetime, outage: datetime | None = None) -> None:
-        """Implement `RequestQueue.defer`."""
+        """Let the request wait until then, to be claimed again. outage: the current time if an
+        outage is the reason."""
         table = REQUESTS.c
         values: dict[str, Any] = {
             "state": RequestState.DEFERRED,
@@ -183,7 +191,12 @@ class SqlRequestQueue:
     def recover(
         self, stopped: bool, progress: MeasureProgress, now: datetime, predecessor: str = ""
     ) -> None:
-        """Implement `RequestQueue.recover`.
+        """Revoke the claims of executors that have no lease any more.
+
+        predecessor: id of the executor that had this process's data folder before, which is dead
+        even if its lease has not ended.
+        stopped: True if it was asked to end. Otherwise it crashed, possibly because of a run that
+        was active then.
 
         A crash counts against a run without progress since its start. If several were active in
         the process, any may have caused it; after `ISOLATED_AFTER` crashes a run has one to itself.
@@ -203,7 +216,8 @@ class SqlRequestQueue:
                 _revoke_claims(connection, claims, None if was_stopped else progress, now)
 
     def release(self) -> None:
-        """Implement `RequestQueue.release`."""
+        """Return all requests that this executor has claimed to the queue, and remove the executor,
+        because the process ends."""
         table = REQUESTS.c
         with self._database.writing() as connection:
             lock_others_out(connection, CLAIM_LOCK)
@@ -215,26 +229,16 @@ class SqlRequestQueue:
             remove_executor(connection, self._executor)
 
     def requests_ahead(self, request: QueuedRequest) -> RequestsAhead:
-        """Implement `RequestQueue.requests_ahead`. Several events of one request count once."""
+        """Return what comes before a waiting run in its repository. Several events of one request
+        count once."""
         with self._database.reading() as connection:
             ahead = _read_requests_ahead(connection, request)
-            return replace(ahead, active_limit=self._limit_reached(connection, request))
-
-    def _limit_reached(self, connection: Connection, request: QueuedRequest) -> int:
-        """Return the limit of active runs if the account that asked has as many, else 0."""
-        if not self._active_limit:
-            return 0
-        table = REQUESTS.c
-        active = select(func.count()).where(
-            table.state == RequestState.WORKING,
-            table.kind == RequestKind.RUN,
-            table.actor == request.trigger.actor.login.lower(),
-        )
-        count = connection.scalar(active) or 0
-        return self._active_limit if count >= self._active_limit else 0
+            reached = _limit_reached(connection, request, self._active_limit)
+            return replace(ahead, active_limit=reached)
 
     def unannounced(self, limit: int) -> list[QueuedRequest]:
-        """Implement `RequestQueue.unannounced`."""
+        """Return the first waiting runs whose conversations have not been notified that they
+        wait."""
         table = REQUESTS.c
         query = (
             select(REQUESTS)
@@ -248,7 +252,8 @@ class SqlRequestQueue:
             return [_request_of_row(row, row.claim) for row in connection.execute(query).all()]
 
     def begin_notice(self, request: QueuedRequest, seconds: float) -> bool:
-        """Implement `RequestQueue.begin_notice`."""
+        """Reserve the notice that a run waits for this executor, for that time. Return False if the
+        run does not wait any more, or another executor writes the notice."""
         table = REQUESTS.c
         with self._database.writing() as connection:
             now = database_time(connection)
@@ -261,14 +266,14 @@ class SqlRequestQueue:
             return connection.execute(begun).rowcount == 1
 
     def is_being_announced(self, id: str) -> bool:
-        """Implement `RequestQueue.is_being_announced`."""
+        """Return True while an executor may be writing that the run waits."""
         table = REQUESTS.c
         with self._database.reading() as connection:
             is_reserved = _is_reserved(table.notice_until, database_time(connection))
             return bool(connection.scalar(select(is_reserved).where(table.id == id)))
 
     def mark_announced(self, requests: Collection[QueuedRequest]) -> None:
-        """Implement `RequestQueue.mark_announced`."""
+        """Record that the conversations were notified or need no notification."""
         positions = [request.position for request in requests]
         with self._database.writing() as connection:
             connection.execute(
@@ -278,15 +283,12 @@ class SqlRequestQueue:
             )
 
     def unfinished_runs(self, repository: str, subject: int | None) -> list[Trigger]:
-        """Implement `RequestQueue.unfinished_runs`."""
+        """Return the triggers of the waiting and active runs of one issue or pull request."""
         table = REQUESTS.c
         query = (
             select(REQUESTS)
             .where(table.repository == repository.lower(), table.subject == subject)
-            .where(
-                table.state.in_([state for state in RequestState if state is not RequestState.DONE])
-            )
-            .where(table.kind == RequestKind.RUN)
+            .where(table.state.in_(OPEN_STATES), table.kind == RequestKind.RUN)
             .order_by(table.position)
             .limit(MAX_LISTED)
         )
@@ -294,17 +296,18 @@ class SqlRequestQueue:
             return [_trigger_of(row) for row in connection.execute(query).all()]
 
     def repositories(self) -> list[str]:
-        """Implement `RequestQueue.repositories`."""
+        """Return the repositories that have requests, in lower case; at most MAX_LISTED."""
         with self._database.reading() as connection:
             return list(connection.scalars(ALL_REPOSITORIES, {"limit": MAX_LISTED}))
 
     def backlog(self) -> Backlog:
-        """Implement `RequestQueue.backlog`."""
+        """Return what is in the queue. For probes: this is the one method whose cost grows with the
+        number of waiting requests, by reading an index."""
         with self._database.reading() as connection:
             return _read_backlog(connection)
 
     def check(self) -> None:
-        """Implement `RequestQueue.check`."""
+        """Raise DatabaseError unless the queue can be used."""
         self._database.check(REQUESTS)
 
     def close(self) -> None:
@@ -348,11 +351,24 @@ def _read_requests_ahead(connection: Connection, request: QueuedRequest) -> Requ
     return RequestsAhead(tuple(numbers), len({row.key for row in rows}))
 
 
+def _limit_reached(connection: Connection, request: QueuedRequest, active_limit: int) -> int:
+    """Return the limit of active runs if the account that asked has as many, else 0."""
+    if not active_limit:
+        return 0
+    table = REQUESTS.c
+    active = select(func.count()).where(
+        table.state == RequestState.WORKING,
+        table.kind == RequestKind.RUN,
+        table.actor == request.trigger.actor.login.lower(),
+    )
+    count = connection.scalar(active) or 0
+    return active_limit if count >= active_limit else 0
+
+
 def _read_backlog(connection: Connection) -> Backlog:
     table = REQUESTS.c
-    open_states = [state for state in RequestState if state is not RequestState.DONE]
     counts = (
-        select(table.state, func.count()).where(table.state.in_(open_states)).group_by(table.state)
+        select(table.state, func.count()).where(table.state.in_(OPEN_STATES)).group_by(table.state)
     )
     first = (
         select(table.trigger)

@@ -26,12 +26,12 @@ from resolver.entrypoints.webhook.request_queue import (
     NewRequest,
     QueuedRequest,
     RequestKind,
-    RequestQueue,
     RequestsAhead,
     StartedRequest,
     next_retry_wait,
 )
 from resolver.entrypoints.webhook.request_workflows import RequestWorkflows
+from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.known_failures import OUTAGES
@@ -128,7 +128,7 @@ class Worker:
     def __init__(
         self,
         url: URL,
-        queue: RequestQueue,
+        queue: SqlRequestQueue,
         handlers: RequestHandlers,
         executor: RegisteredExecutor,
         concurrency: int = 2,
@@ -330,7 +330,7 @@ def next_pause(pause: float, is_in_vain: bool) -> float:
 
 def hand_over(
     executor: RegisteredExecutor,
-    queue: RequestQueue,
+    queue: SqlRequestQueue,
     active: Collection[Trigger],
     post_pause_notices: PostPauseNotices,
 ) -> None:
@@ -345,7 +345,7 @@ def hand_over(
     queue.release()
 
 
-def _unfinished(queue: RequestQueue, trigger: Trigger) -> Collection[Trigger]:
+def _unfinished(queue: SqlRequestQueue, trigger: Trigger) -> Collection[Trigger]:
     return queue.unfinished_runs(trigger.repository, trigger.subject)
 
 
