@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,8 +24,8 @@ from resolver.events.stream import utc_now
 from resolver.models.repository import owner_of
 from resolver.runs.common import open_host
 from resolver.storage.blob_store import open_blob_store
-from resolver.storage.costs import SpendingLedger, SpendingTotal, is_cost_recorded
-from resolver.storage.database import parse_database_url
+from resolver.storage.costs import SpendingLedger, SpendingTotal
+from resolver.storage.database import ServerDatabase, existing_database, parse_database_url
 from resolver.storage.note_table import NoteTable
 from resolver.trace.plain import for_terminal
 
@@ -169,19 +169,15 @@ def purge_command(
     if "/" in owner:
         raise UsageError("--owner is the login of an account", "write it like --owner LOGIN")
     settings = load_settings({}, environment)
-    _require_database(settings)
     retention = None if repository else _retention(settings, environment, older_than, owner)
-    url = parse_database_url(settings.server.database_url, to_write=False)
-    blobs = open_blob_store(settings.server.blob_store, url, environment)
-    purge = ServerPurge(url, Path(settings.server.data_dir), blobs, dry_run)
-    try:
+    with existing_database(settings.server.database_url) as database:
+        blobs = open_blob_store(settings.server.blob_store, database.url, environment)
+        purge = ServerPurge(database, Path(settings.server.data_dir), blobs, dry_run)
         purged = (
             purge.purge_by_retention(retention, utc_now())
             if retention
             else purge.purge_repository(repository, utc_now())
         )
-    finally:
-        purge.close()
     _show("run/admin_purge.txt.j2", as_json, asdict(purged) | {"dry_run": dry_run})
     return 0
 
@@ -222,13 +218,10 @@ def notes_command(
 ) -> int:
     """Show or remove the notes that runs have stored about a repository."""
     settings = load_settings({}, environment)
-    _require_database(settings)
-    table = NoteTable(parse_database_url(settings.server.database_url, to_write=False))
-    try:
+    with existing_database(settings.server.database_url) as database:
+        table = NoteTable(database)
         notes = table.read(repository).text.splitlines()
         removed = table.remove(repository) if remove else 0
-    finally:
-        table.close()
     _show("run/admin_notes.txt.j2", as_json, {"notes": notes, "removed": removed})
     return 0
 
@@ -264,15 +257,12 @@ def quotas_command(environment: Mapping[str, str], /, repository: str, as_json: 
     `resolver costs` shows the other months.
     """
     settings = load_settings({}, environment)
-    url = parse_database_url(settings.server.database_url, to_write=False)
-    _require_database(settings)
     owners = read_owner_settings(settings.server.owners_file).load_all({}, environment)
-    ledger, now = SpendingLedger(url), utc_now()
-    try:
+    now = utc_now()
+    with existing_database(settings.server.database_url) as database:
+        ledger = SpendingLedger(database)
         totals = ledger.totals(now, month=f"{now:%Y-%m}")
         today = ledger.cost_of_day(now)
-    finally:
-        ledger.close()
 
     def quotas_of(name: str) -> CostQuotas:
         return choose_settings(settings, owners, name).cost_quotas
@@ -323,11 +313,9 @@ def migrate_command(environment: Mapping[str, str], /) -> int:
     The server does this at its start. Make a backup first: a migration can't be undone.
     """
     settings = load_settings({}, environment)
-    admin = ServerAdministration(parse_database_url(settings.server.database_url))
-    try:
-        text = render("run/admin_migrate.txt.j2", revision=admin.revision())
-    finally:
-        admin.close()
+    with closing(ServerDatabase(parse_database_url(settings.server.database_url))) as database:
+        revision = ServerAdministration(database).revision()
+    text = render("run/admin_migrate.txt.j2", revision=revision)
     click.echo(for_terminal(text), nl=False)
     return 0
 
@@ -343,21 +331,8 @@ def _set_draining(
 @contextmanager
 def _administration(settings: Settings) -> Iterator[ServerAdministration]:
     """Open the server's database. Raises UsageError if it does not exist."""
-    _require_database(settings)
-    admin = ServerAdministration(parse_database_url(settings.server.database_url, to_write=False))
-    try:
-        yield admin
-    finally:
-        admin.close()
-
-
-def _require_database(settings: Settings) -> None:
-    url = parse_database_url(settings.server.database_url, to_write=False)
-    if not is_cost_recorded(url):
-        raise UsageError(
-            f"there is no database {url.database}",
-            "set RESOLVER_DATABASE_URL to the server's, or run this in the server's folder",
-        )
+    with existing_database(settings.server.database_url) as database:
+        yield ServerAdministration(database)
 
 
 def _show(template: str, as_json: bool, content: Any) -> None:

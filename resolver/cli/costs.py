@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -11,8 +11,8 @@ from resolver.config.settings import load_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
-from resolver.storage.costs import SpendingLedger, SpendingTotal, is_cost_recorded
-from resolver.storage.database import parse_database_url
+from resolver.storage.costs import SpendingLedger, SpendingTotal
+from resolver.storage.database import existing_database
 from resolver.trace.plain import for_terminal
 
 
@@ -32,27 +32,14 @@ def command(environment: Mapping[str, str], /, repository: str, month: str, as_j
     if month and not re.fullmatch(r"\d{4}-\d{2}", month):
         raise UsageError(f"{month!r} is not a month", "write it like 2026-11")
     settings = load_settings({}, environment)
-    totals = _totals(settings.server.database_url, repository, month)
+    with existing_database(settings.server.database_url) as database:
+        totals = SpendingLedger(database).totals(utc_now(), repository, month)
     if as_json:
         click.echo(json.dumps([_row(total) for total in totals], indent=2))
         return 0
     limit = settings.cost_quotas.repository_month
     click.echo(for_terminal(render("run/costs.txt.j2", totals=totals, bound=limit)), nl=False)
     return 0
-
-
-def _totals(database_url: str, repository: str, month: str) -> Sequence[SpendingTotal]:
-    url = parse_database_url(database_url, to_write=False)
-    if not is_cost_recorded(url):
-        raise UsageError(
-            f"there is no database {url.database}",
-            "set RESOLVER_DATABASE_URL to the server's, or run this in the server's folder",
-        )
-    ledger = SpendingLedger(url)
-    try:
-        return ledger.totals(utc_now(), repository, month)
-    finally:
-        ledger.close()
 
 
 def _row(total: SpendingTotal) -> dict[str, Any]:

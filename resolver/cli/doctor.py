@@ -4,6 +4,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -178,17 +179,11 @@ def _probe_model(config: ModelConfig) -> str:
 
 
 def _check_remote(settings: Settings) -> str:
-    access = remote_access(settings)
-    try:
+    with closing(remote_access(settings)) as access:
         limits = access.limits()
-    finally:
-        access.close()
     return f"{limits.runtime}, {limits.running} of {limits.sandboxes} sandboxes are in use"
 
 
 def _engine_version(environment: Any) -> str:
-    client = connect_engine(environment)
-    try:
+    with closing(connect_engine(environment)) as client:
         return str(client.version()["Version"])
-    finally:
-        client.close()

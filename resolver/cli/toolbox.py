@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
 
 import click
 
@@ -34,12 +35,9 @@ def build(environment: Mapping[str, str], /, engine: bool, **options: object) ->
     click.echo(f"{archive} ({size:.0f} MB, {time.monotonic() - start_time:.1f} s)")
     if engine:
         start_time = time.monotonic()
-        client = connect_engine(environment)
-        try:
+        with closing(connect_engine(environment)) as client:
             image = load_settings(options, environment).image
             image_settings(client, image)
             fill_volume(client, toolbox, image)
-        finally:
-            client.close()
         click.echo(f"volume {volume_name(toolbox)} ({time.monotonic() - start_time:.1f} s)")
     return 0

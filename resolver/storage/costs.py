@@ -8,7 +8,6 @@ exceed a limit together. Days and months are those in UTC in which the run start
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
@@ -252,11 +251,6 @@ class SpendingLedger:
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
-
-
-def is_cost_recorded(url: URL) -> bool:
-    """Return True if the database exists. A missing SQLite file is not created by this."""
-    return url.get_backend_name() != "sqlite" or Path(str(url.database)).is_file()
 
 
 def _lock(connection: Connection) -> None:

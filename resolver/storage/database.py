@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -185,6 +185,22 @@ def open_database(database: URL | ServerDatabase) -> ServerDatabase:
     share one. Raises what `ServerDatabase` raises.
     """
     return database if isinstance(database, ServerDatabase) else ServerDatabase(database)
+
+
+@contextmanager
+def existing_database(address: str) -> Iterator[ServerDatabase]:
+    """Open the database of a server for the block. A missing SQLite file is not created.
+
+    address: as in the settings. Raises UsageError if the database does not exist or can't be used.
+    """
+    url = parse_database_url(address, to_write=False)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
+        raise UsageError(
+            f"there is no database {url.database}",
+            "set RESOLVER_DATABASE_URL to the server's, or run this in the server's folder",
+        )
+    with closing(ServerDatabase(url)) as database:
+        yield database
 
 
 def call_persistently(

@@ -6,7 +6,7 @@ a run, or a run in a database.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +123,7 @@ class Database:
 
 def read_run(url: str, run: str) -> Iterator[Event]:
     """Yield all events of a run in a database. Raises LogError, also if there is no such run."""
-    database = Database(url)
-    try:
+    with closing(Database(url)) as database:
         runs = database.runs(MAX_LISTED_RUNS)
         is_empty = True
         if runs:
@@ -139,8 +138,6 @@ def read_run(url: str, run: str) -> Iterator[Event]:
                 f"{database.name} has no events of a run {run!r}",
                 f"name another one: {existing_runs}",
             )
-    finally:
-        database.close()
 
 
 def _parse_url(url: str) -> URL:

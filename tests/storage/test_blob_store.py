@@ -4,6 +4,7 @@ import logging
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -113,9 +114,9 @@ def test_a_purge_removes_the_objects_of_old_runs(
     blobs.put(f"{RUN}/without-a-row", b"left by a process that lost its claim")
     now = datetime(2026, 3, 2, tzinfo=UTC)
     for dry_run in (True, False):
-        purge = ServerPurge(url, tmp_path / "runs", blobs, dry_run)
-        purged = purge.purge_old(timedelta(days=30), now)
-        purge.close()
+        with closing(ServerDatabase(url)) as database:
+            purge = ServerPurge(database, tmp_path / "runs", blobs, dry_run)
+            purged = purge.purge_old(timedelta(days=30), now)
         assert (purged.objects, purged.rows["resolver_run_files"]) == (2, 1)
     assert (count(blobs), count(blobs, OTHER_RUN)) == (0, 1)
 

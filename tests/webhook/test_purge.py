@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -66,13 +67,13 @@ def test_a_purge_removes_the_rows_of_old_runs_and_then_of_the_repository(
     histories.record_run(similar, OLD[:-1] + "0")
 
     def purge(repository: str = "") -> dict[str, int]:
-        made = ServerPurge(url, tmp_path / "runs", None, dry_run=False)
-        purged = (
-            made.purge_repository(repository, NOW)
-            if repository
-            else made.purge_old(timedelta(days=30), NOW)
-        )
-        made.close()
+        with closing(ServerDatabase(url)) as database:
+            made = ServerPurge(database, tmp_path / "runs", None, dry_run=False)
+            purged = (
+                made.purge_repository(repository, NOW)
+                if repository
+                else made.purge_old(timedelta(days=30), NOW)
+            )
         return {name.removeprefix("resolver_"): rows for name, rows in purged.rows.items() if rows}
 
     stored = {"events": 1, "archived_runs": 1, "run_files": 1, "run_chunks": 1}
@@ -105,6 +106,7 @@ def write_folder(parent: Path, repository: str, run: str) -> None:
 
 def test_a_purge_for_an_owner_leaves_the_runs_of_all_others(url: URL, tmp_path: Path) -> None:
     """Also those of owners whose names begin alike, and of repositories with the owner's name."""
+    database = ServerDatabase(url)
     archive, histories = RunArchive(url), IssueHistories(url)
     own, machine, other_machine = ("Octo_1/calc", "octo_1/other"), tmp_path / "a", tmp_path / "b"
     runs, expected = set(), set()
@@ -119,7 +121,7 @@ def test_a_purge_for_an_owner_leaves_the_runs_of_all_others(url: URL, tmp_path: 
                 write_folder(folder, name, run)
             if month == 1 and name in own:
                 expected.add(run)
-    made = ServerPurge(url, machine, None, dry_run=False)
+    made = ServerPurge(database, machine, None, dry_run=False)
     purged = made.purge_old(timedelta(days=30), NOW, "OCTO_1")
     counts = purged.rows["resolver_archived_runs"], purged.rows["resolver_issue_history"]
     assert (purged.folders, *counts) == (2, 2, 2)
@@ -128,7 +130,7 @@ def test_a_purge_for_an_owner_leaves_the_runs_of_all_others(url: URL, tmp_path: 
     for folder in (machine, other_machine):
         assert {path.name for path in folder.iterdir()} == runs - expected
     assert made.purge_old(timedelta(days=30), NOW).folders == 3, "those of all others"
-    for store in (archive, histories, made):
+    for store in (archive, histories, database):
         store.close()
 
 
@@ -142,8 +144,7 @@ def test_all_runs_of_a_repository_are_purged_however_many(tmp_path: Path) -> Non
         rows = [{"run": run, "reserved": 0.0, "until": 0.0} | spent for run in runs]
         connection.execute(insert(SPENDING), rows)
         connection.execute(insert(RUNS), [{"run": run} | written for run in runs])
-    made = ServerPurge(url, tmp_path / "runs", None, dry_run=False)
+    made = ServerPurge(database, tmp_path / "runs", None, dry_run=False)
     purged = made.purge_repository(TRIGGER.repository, NOW)
     assert purged.rows["resolver_archived_runs"] == len(runs)
-    made.close()
     database.close()

@@ -8,14 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import (
-    URL,
-    Connection,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Connection, func, insert, select, update
 
 from resolver.entrypoints.webhook.executors import EXECUTORS
 from resolver.entrypoints.webhook.folder_sweep import RUN, run_of_request
@@ -75,13 +68,10 @@ class StoredExecutor:
 
 
 class ServerAdministration:
-    """Reads and changes the queue and the stored runs. Methods raise DatabaseError.
+    """Reads and changes the queue and the stored runs. Methods raise DatabaseError."""
 
-    url: as returned by `database.parse_database_url`. Raises UsageError if it can't be used.
-    """
-
-    def __init__(self, url: URL) -> None:
-        self._database = ServerDatabase(url)
+    def __init__(self, database: ServerDatabase) -> None:
+        self._database = database
 
     def revision(self) -> str:
         """Return the revision of the database, which is the newest one."""
@@ -198,10 +188,6 @@ class ServerAdministration:
                 "see `resolver admin executors`; a process registers itself when it starts",
             )
         return count
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._database.close()
 
 
 _NEXT_STEPS = {

@@ -8,7 +8,7 @@ import logging
 import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -118,13 +118,10 @@ class FolderSweep:
 
         Raises DatabaseError, UsageError if the database can't be used, and OSError.
         """
-        database = ServerDatabase(self._url)  # no connection is held between two sweeps
-        try:
-            with database.reading() as connection:
-                rows = connection.execute(select(PURGES.c.repository, PURGES.c.before)).all()
-                kept = open_runs(connection) if rows else frozenset()
-        finally:
-            database.close()
+        # No connection is held between two sweeps.
+        with closing(ServerDatabase(self._url)) as database, database.reading() as connection:
+            rows = connection.execute(select(PURGES.c.repository, PURGES.c.before)).all()
+            kept = open_runs(connection) if rows else frozenset()
         purges = {row.repository: row.before for row in rows}
         paths = list(purged_folders(self._folder, purges, kept)) if purges else []
         remove_folders(paths)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
-    URL,
     ColumnElement,
     Connection,
     Table,
@@ -104,14 +103,15 @@ class ServerPurge:
     Everything in the database is one transaction, so it can be done while servers and workers run.
     The folders of other machines are removed by their own processes (see `folder_sweep`).
 
-    url: as returned by `database.parse_database_url`. folder: the data folder of this machine.
-    blobs: the object store, if the server has one. dry_run: True to count only. Methods raise
-    DatabaseError if the database or the object store can't be used; objects that are left then are
-    removed by the next purge.
+    folder: the data folder of this machine. blobs: the object store, if the server has one.
+    dry_run: True to count only. Methods raise DatabaseError if the database or the object store
+    can't be used; objects that are left then are removed by the next purge.
     """
 
-    def __init__(self, url: URL, folder: Path, blobs: BlobStore | None, dry_run: bool) -> None:
-        self._database = ServerDatabase(url)
+    def __init__(
+        self, database: ServerDatabase, folder: Path, blobs: BlobStore | None, dry_run: bool
+    ) -> None:
+        self._database = database
         self._folder, self._blobs, self._dry_run = folder, blobs, dry_run
 
     def purge_old(self, age: timedelta, now: datetime, owner: str = "") -> PurgedData:
@@ -172,10 +172,6 @@ class ServerPurge:
             counts = self._remove_rows(connection, _rows_of_repository(key, runs))
             self._record(connection, key, now)
         return self._remove_files({key: now.timestamp()}, kept, runs.__contains__, counts)
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._database.close()
 
     def _transaction(self) -> AbstractContextManager[Connection]:
         return self._database.reading() if self._dry_run else self._database.writing()
