@@ -16,9 +16,8 @@ from resolver.github.client.access import check_repository
 from resolver.outcomes.classify import OBSERVATION_WINDOW
 from resolver.outcomes.report import outcome_report
 from resolver.outcomes.summary import outcomes_as_json, summarize_outcomes
-from resolver.runs.common import filtered_log, github_forge, open_host, run_id
-from resolver.runs.pull_request_outcomes import OUTCOME_PERIOD, open_outcome_reader
-from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
+from resolver.runs.common import filtered_log, github_forge, open_host
+from resolver.runs.pull_request_outcomes import OUTCOME_PERIOD, refresh_outcomes
 from resolver.trace.plain import for_terminal
 
 
@@ -63,13 +62,9 @@ def command(
     start = since.replace(tzinfo=UTC) if since else now - OUTCOME_PERIOD
     with filtered_log(settings, host):
         forge = github_forge(settings, repository, host)
-        reader = open_outcome_reader(settings, repository, host, forge)
-        outcomes = reader.read(start, now)
-        ledger = reader.record(outcomes) if save else None
-        if ledger is not None and settings.dashboard:
-            run = run_id(f"outcomes of {repository}", now)
-            board = Dashboard(forge.dashboards(), reader.ledger_ref, run, settings.mention)
-            update_dashboard(board, ledger)
+        outcomes = refresh_outcomes(
+            settings, repository, host, forge, now, since=start, records=save
+        )
     if as_json:
         summary = summarize_outcomes(outcomes)
         click.echo(json.dumps(outcomes_as_json(repository, outcomes, summary), indent=2))

@@ -28,11 +28,9 @@ from resolver.runs.common import (
     github_forge,
     open_host,
     require_model,
-    run_id,
     stop_on_signals,
 )
-from resolver.runs.pull_request_outcomes import open_outcome_reader, refresh_outcomes
-from resolver.runs.quotas.dashboard import Dashboard
+from resolver.runs.pull_request_outcomes import refresh_outcomes
 from resolver.runs.reporting import print_result
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.trace.plain import for_terminal
@@ -103,12 +101,8 @@ def _refresh_outcomes(
     settings: Settings, repository: str, host: RunHost, forge: GitHubForge
 ) -> None:
     """Record the outcomes of Resolver's pull requests. An error is logged as a warning."""
-    now = utc_now()
     try:
-        reader = open_outcome_reader(settings, repository, host, forge)
-        run, board = run_id(f"outcomes of {repository}", now), forge.dashboards()
-        dashboard = Dashboard(board, reader.ledger_ref, run, settings.mention)
-        refresh_outcomes(reader, dashboard if settings.dashboard else None, now)
+        refresh_outcomes(settings, repository, host, forge, utc_now())
     except ResolverError as error:
         logger.warning("the outcomes of pull requests could not be read: %s", error.what)
 

@@ -19,6 +19,7 @@ from resolver.github.github_forge import GitHubForge
 from resolver.models.outcome import PullRequestFacts, PullRequestOutcome, Replacement
 from resolver.outcomes.classify import choose_replacement, classify_outcome, is_final
 from resolver.outcomes.merged_lines import MergedLines
+from resolver.runs.common import run_id
 from resolver.runs.quotas.dashboard import Dashboard, update_dashboard
 from resolver.runs.quotas.pull_request_entries import (
     add_outcomes_to_ledger,
@@ -116,7 +117,7 @@ class OutcomeReader:
             return None
 
 
-def open_outcome_reader(
+def _open_reader(
     settings: Settings, repository: str, host: RunHost, forge: GitHubForge
 ) -> OutcomeReader:
     """Return the reader of the outcomes of a repository. forge: its client.
@@ -140,14 +141,27 @@ def open_outcome_reader(
 
 
 def refresh_outcomes(
-    reader: OutcomeReader, dashboard: Dashboard | None, now: datetime
+    settings: Settings,
+    repository: str,
+    host: RunHost,
+    forge: GitHubForge,
+    now: datetime,
+    *,
+    since: datetime | None = None,
+    records: bool = True,
 ) -> tuple[PullRequestOutcome, ...]:
-    """Find out, record and return the outcomes. dashboard: shows them; None if there is none.
+    """Find out, record and return the outcomes of a repository's pull requests, newest first. They
+    are shown on its dashboard, if the settings want one.
 
-    Raises ForgeError and WorkspaceError if they can't be found out.
+    since: of the pull requests that were opened since then; by default, of `OUTCOME_PERIOD`.
+    records: False to only return them. Raises ForgeError and WorkspaceError if they can't be found
+    out, and UsageError if there is no token.
     """
-    outcomes = reader.read(now - OUTCOME_PERIOD, now)
-    ledger = reader.record(outcomes)
-    if dashboard is not None and ledger is not None:
-        update_dashboard(dashboard, ledger)
+    reader = _open_reader(settings, repository, host, forge)
+    outcomes = reader.read(since or now - OUTCOME_PERIOD, now)
+    ledger = reader.record(outcomes) if records else None
+    if ledger is not None and settings.dashboard:
+        run = run_id(f"outcomes of {repository}", now)
+        board = Dashboard(forge.dashboards(), reader.ledger_ref, run, settings.mention)
+        update_dashboard(board, ledger)
     return outcomes

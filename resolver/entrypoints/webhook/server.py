@@ -51,11 +51,9 @@ from resolver.runs.common import (
     github_forge,
     own_login,
     require_model,
-    run_id,
     trigger_for_target,
 )
-from resolver.runs.pull_request_outcomes import open_outcome_reader, refresh_outcomes
-from resolver.runs.quotas.dashboard import Dashboard
+from resolver.runs.pull_request_outcomes import refresh_outcomes
 from resolver.runs.wiring.sandbox import RunHost, access_of
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -177,11 +175,7 @@ def _read_outcomes(
     WorkspaceError."""
     settings = settings_for(repository)
     forge = github_forge(settings, repository, machine)
-    reader = open_outcome_reader(settings, repository, machine, forge)
-    now = utc_now()
-    run = run_id(f"outcomes of {repository}", now)
-    dashboard = Dashboard(forge.dashboards(), reader.ledger_ref, run, settings.mention)
-    return refresh_outcomes(reader, dashboard if settings.dashboard else None, now)
+    return refresh_outcomes(settings, repository, machine, forge, utc_now())
 
 
 def _delivery_sources(
