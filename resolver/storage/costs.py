@@ -22,10 +22,8 @@ from sqlalchemy import (
     Table,
     case,
     func,
-    insert,
     select,
     text,
-    update,
 )
 
 from resolver.config.retries import RetryPolicy
@@ -36,6 +34,7 @@ from resolver.storage.database import (
     ServerDatabase,
     call_persistently,
     open_database,
+    upsert,
 )
 
 SPENDING = Table(
@@ -166,11 +165,9 @@ class SpendingLedger:
         now: datetime,
         hours: float,
     ) -> float:
-        day = f"{now:%Y-%m-%d}"
         is_other_run = SPENDING.c.run != run
         with self._database.writing() as connection:
             _lock(connection)
-            existing_day = connection.scalar(select(SPENDING.c.day).where(SPENDING.c.run == run))
             usages = [
                 _read_usage(connection, now, quota, is_other_run)
                 for quota in _quotas(repository, bounds, now)
@@ -181,11 +178,10 @@ class SpendingLedger:
                 raise _over_budget_error(tightest)
             values = {
                 "repository": repository,
-                "day": existing_day or day,
                 "reserved": min(amount, available),
                 "until": (now + timedelta(hours=hours)).timestamp(),
             }
-            _write(connection, run, existing_day is not None, values)
+            _write(connection, run, now, values)
         return available
 
     def record_cost(
@@ -204,11 +200,10 @@ class SpendingLedger:
         def attempt() -> None:
             with self._database.writing() as connection:
                 _lock(connection)
-                existing_day = connection.scalar(select(SPENDING.c.day).where(is_of_run))
-                if existing_day is None and not cost and not unpriced:
+                is_known = connection.scalar(select(SPENDING.c.run).where(is_of_run)) is not None
+                if not (is_known or cost or unpriced):
                     return  # it was refused before it started
-                day = {"day": f"{now:%Y-%m-%d}"}
-                _write(connection, run, existing_day is not None, day | values)
+                _write(connection, run, now, values)
 
         call_persistently(attempt, self._retries, "costs")
 
@@ -273,13 +268,10 @@ def _read_usage(
     return _QuotaUsage(quota, cost or 0.0, total_reserved or 0.0, unpriced or 0)
 
 
-def _write(connection: Connection, run: str, exists: bool, values: dict[str, Any]) -> None:
-    if exists:
-        changes = {name: value for name, value in values.items() if name != "day"}
-        connection.execute(update(SPENDING).where(SPENDING.c.run == run).values(changes))
-    else:
-        row = {"run": run, "cost": 0.0, "unpriced": 0} | values
-        connection.execute(insert(SPENDING), row)
+def _write(connection: Connection, run: str, now: datetime, values: dict[str, Any]) -> None:
+    """Store the values of a run. Its day is that on which it was first stored."""
+    new = {"run": run, "day": f"{now:%Y-%m-%d}", "cost": 0.0, "unpriced": 0}
+    upsert(connection, SPENDING, new | values, values)
 
 
 def _quotas(repository: str, bounds: SpendingBounds, now: datetime) -> Iterator[_Quota]:

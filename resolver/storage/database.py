@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -112,8 +112,7 @@ class ServerDatabase:
 
     def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
         """Return an INSERT of the database's dialect, which can have a clause ON CONFLICT."""
-        is_sqlite = self.url.get_backend_name() == "sqlite"
-        return sqlite.insert(table) if is_sqlite else postgresql.insert(table)
+        return _insert_of_dialect(self.url.get_backend_name(), table)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -185,6 +184,27 @@ def open_database(database: URL | ServerDatabase) -> ServerDatabase:
     share one. Raises what `ServerDatabase` raises.
     """
     return database if isinstance(database, ServerDatabase) else ServerDatabase(database)
+
+
+def upsert(
+    connection: Connection, table: Table, row: Mapping[str, Any], changes: Mapping[str, Any]
+) -> None:
+    """Insert a row. If the table has one with its primary key, make the changes, if there are any,
+    to that one.
+
+    This is one statement, so that two processes that store the same row at once both succeed.
+    """
+    insertion = _insert_of_dialect(connection.dialect.name, table).values(row)
+    keys = list(table.primary_key)
+    connection.execute(
+        insertion.on_conflict_do_update(index_elements=keys, set_=changes)
+        if changes
+        else insertion.on_conflict_do_nothing(index_elements=keys)
+    )
+
+
+def _insert_of_dialect(name: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    return sqlite.insert(table) if name == "sqlite" else postgresql.insert(table)
 
 
 @contextmanager

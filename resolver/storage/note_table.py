@@ -27,6 +27,7 @@ from resolver.storage.database import (
     ServerDatabase,
     call_persistently,
     open_database,
+    upsert,
 )
 from resolver.storage.notes import (
     StoredNote,
@@ -68,7 +69,6 @@ class NoteTable:
         retries: RetryPolicy = DATABASE_RETRIES,
     ) -> None:
         self._database = open_database(database)
-        self._insertion = self._database.insert(NOTES).on_conflict_do_nothing()
         self._require_valid, self._retries = require_valid, retries
 
     def read(self, repository: str) -> NoteReader:
@@ -127,7 +127,7 @@ class NoteTable:
         """
         key = repository.lower()
         with self._database.writing() as connection:
-            connection.execute(self._insertion, {"repository": key, "notes": "[]"})
+            upsert(connection, NOTES, {"repository": key, "notes": "[]"}, {})
             stored = _stored(connection, repository)
             if by_time:
                 merged, new = merge_notes((), sorted([*stored, *notes], key=lambda note: note.at))

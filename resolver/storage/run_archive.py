@@ -35,7 +35,7 @@ from sqlalchemy import (
 from resolver.errors import LeaseLost, LogError
 from resolver.events.stream import Clock, utc_now
 from resolver.storage.blob_store import BlobStore, BlobStoreError, blob_key
-from resolver.storage.database import DatabaseError, ServerDatabase, open_database
+from resolver.storage.database import DatabaseError, ServerDatabase, open_database, upsert
 from resolver.storage.event_table import ARCHIVE_TABLES, EVENTS, PAGE_ROWS
 
 logger = logging.getLogger("resolver.storage")
@@ -161,8 +161,7 @@ class RunArchive:
         row = {"run": run, "request": claim.request, "claim": claim.claim}
         empty = {"events": 0, "digest": "", "changes": 0}
         with self._database.writing() as connection:
-            insertion = self._database.insert(RUNS).on_conflict_do_nothing()
-            connection.execute(insertion, row | empty)
+            upsert(connection, RUNS, row | empty, {})
             stored = connection.execute(_run_query(run).with_for_update()).one()
             if _claim_of(stored) > claim:
                 raise _taken_over(run)

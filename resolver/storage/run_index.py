@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import (
     URL,
     Column,
-    Connection,
     Float,
     Integer,
     MetaData,
@@ -20,14 +19,12 @@ from sqlalchemy import (
     Table,
     Text,
     func,
-    insert,
     select,
-    update,
 )
 from sqlalchemy.sql import ColumnElement
 
 from resolver.models.run import RunState
-from resolver.storage.database import ServerDatabase, open_database
+from resolver.storage.database import ServerDatabase, open_database, upsert
 
 RUNS = Table(
     "resolver_runs",
@@ -142,7 +139,7 @@ class RunIndex:
         """Write the row of a run. new: values of a row that does not exist yet. changes: values
         that are set in any case."""
         with self._database.writing() as connection:
-            _put(connection, run, new, changes)
+            upsert(connection, RUNS, {"run": run, **_EMPTY, **new, **changes}, changes)
 
     def get(self, run: str) -> IndexedRun | None:
         """Return the row of a run; None if there is none."""
@@ -199,17 +196,6 @@ class RunIndex:
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
-
-
-def _put(
-    connection: Connection, run: str, new: Mapping[str, Any], changes: Mapping[str, Any]
-) -> None:
-    key = RUNS.c.run == run
-    is_known = connection.scalar(select(RUNS.c.run).where(key)) is not None
-    if not is_known:
-        connection.execute(insert(RUNS).values({"run": run, **_EMPTY, **new, **changes}))
-    elif changes:
-        connection.execute(update(RUNS).where(key).values(dict(changes)))
 
 
 _EMPTY: Mapping[str, Any] = {

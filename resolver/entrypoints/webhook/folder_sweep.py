@@ -13,8 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pydantic_core import from_json
-from sqlalchemy import URL, Column, Connection, Float, MetaData, String, Table, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import URL, Column, Connection, Float, MetaData, String, Table, case, select
 
 from resolver.entrypoints.webhook.request_queue import OPEN_STATES
 from resolver.entrypoints.webhook.request_table import REQUESTS
@@ -24,7 +23,7 @@ from resolver.models.run import Trigger
 from resolver.runs.common import run_id
 from resolver.runs.output import REQUEST
 from resolver.runtime.disk import remove_tree
-from resolver.storage.database import ServerDatabase
+from resolver.storage.database import ServerDatabase, upsert
 from resolver.storage.run_store import OUTCOME
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -63,11 +62,9 @@ def record_purge(connection: Connection, repository: str, before: datetime) -> N
 
     repository: as in `PURGES`.
     """
-    insert = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    row = {"repository": repository, "before": before.timestamp()}
-    connection.execute(insert(PURGES).on_conflict_do_nothing(), row)
-    is_older = (PURGES.c.repository == repository, PURGES.c.before < row["before"])
-    connection.execute(update(PURGES).where(*is_older).values(before=row["before"]))
+    time, stored = before.timestamp(), PURGES.c.before
+    newest = case((stored < time, time), else_=stored)
+    upsert(connection, PURGES, {"repository": repository, "before": time}, {"before": newest})
 
 
 def purged_folders(

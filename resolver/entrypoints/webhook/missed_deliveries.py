@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from sqlalchemy import URL, Column, Float, MetaData, String, Table, delete, insert, select
+from sqlalchemy import URL, Column, Float, MetaData, String, Table, select
 
 from resolver.entrypoints.webhook.webhook import HandleDelivery, is_identified
 from resolver.errors import ForgeError, ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.github.client.hook_deliveries import PAGE_SIZE, HookDelivery
 from resolver.models.known_failures import OUTAGES
-from resolver.storage.database import ServerDatabase, open_database
+from resolver.storage.database import ServerDatabase, open_database, upsert
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -147,9 +147,9 @@ class MissedDeliveries:
             return datetime.fromtimestamp(connection.scalar(until) or 0.0, UTC)
 
     def _store_poll(self, source: DeliverySource, until: datetime) -> None:
+        values = {"until": until.timestamp()}
         with self._database.writing() as connection:
-            connection.execute(delete(POLLS).where(POLLS.c.webhook == source.path))
-            connection.execute(insert(POLLS).values(webhook=source.path, until=until.timestamp()))
+            upsert(connection, POLLS, {"webhook": source.path, **values}, values)
 
     def close(self) -> None:
         """Close all connections."""

@@ -21,7 +21,6 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    insert,
     select,
     update,
 )
@@ -31,7 +30,7 @@ from resolver.events.stream import Clock, utc_now
 from resolver.git.push import PREFIX
 from resolver.models.known_failures import OUTAGES
 from resolver.models.outcome import PullRequestOutcome
-from resolver.storage.database import ServerDatabase, open_database
+from resolver.storage.database import ServerDatabase, open_database, upsert
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -145,10 +144,8 @@ class OutcomeStore:
 
 
 def _put(connection: Connection, repository: str, values: dict[str, Any]) -> None:
-    key = OUTCOMES.c.repository == repository.lower()
-    if connection.execute(update(OUTCOMES).where(key).values(values)).rowcount == 0:
-        row = {"repository": repository.lower(), "outcomes": "[]", "due": 0.0} | values
-        connection.execute(insert(OUTCOMES).values(row))
+    new = {"repository": repository.lower(), "outcomes": "[]"}
+    upsert(connection, OUTCOMES, new | values, values)
 
 
 class OutcomeRefresher:
