@@ -10,14 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
 
 from sqlalchemy import URL, Column, Float, MetaData, String, Table, select
 
 from resolver.entrypoints.webhook.webhook import HandleDelivery, is_identified
 from resolver.errors import ForgeError, ResolverError
 from resolver.events.stream import Clock, utc_now
-from resolver.github.client.hook_deliveries import PAGE_SIZE, HookDelivery
+from resolver.github.client.hook_deliveries import PAGE_SIZE, HookDeliveries, HookDelivery
 from resolver.models.known_failures import OUTAGES
 from resolver.storage.database import ServerDatabase, open_database, upsert
 
@@ -44,24 +43,7 @@ POLLS = Table(
 """Time up to which the deliveries of each webhook have been processed (seconds since 1970)."""
 
 
-class DeliverySource(Protocol):
-    """The deliveries of one webhook, as read by `HookDeliveries`."""
-
-    @property
-    def path(self) -> str:
-        """The path that identifies the webhook."""
-        ...
-
-    def attempts(self, since: datetime, max_pages: int) -> Iterable[HookDelivery]:
-        """Return the attempts since that time, newest first. Raises ForgeError."""
-        ...
-
-    def payload(self, attempt: HookDelivery) -> dict[str, Any]:
-        """Return the payload of the delivery. Raises ForgeError."""
-        ...
-
-
-FindSources = Callable[[], Iterable[DeliverySource]]
+FindSources = Callable[[], Iterable[HookDeliveries]]
 """Returns the webhooks that deliver to this server. Raises ForgeError."""
 
 
@@ -113,7 +95,7 @@ class MissedDeliveries:
         """
         return sum(self._poll_source(source) for source in self._sources())
 
-    def _poll_source(self, source: DeliverySource) -> int:
+    def _poll_source(self, source: HookDeliveries) -> int:
         now = self._now()
         since = max(self._processed_until(source) - OVERLAP, now - MAX_AGE)
         attempts = list(source.attempts(since, MAX_PAGES))
@@ -127,7 +109,7 @@ class MissedDeliveries:
         self._store_poll(source, now)
         return len(missed)
 
-    def _process_attempt(self, source: DeliverySource, attempt: HookDelivery) -> None:
+    def _process_attempt(self, source: HookDeliveries, attempt: HookDelivery) -> None:
         if not is_identified(attempt.guid, attempt.event):
             return
         try:
@@ -141,12 +123,12 @@ class MissedDeliveries:
         result = self._handle_delivery(attempt.guid, attempt.event, payload)
         logger.info("missed delivery %s (%s): %s", attempt.guid, attempt.event, result)
 
-    def _processed_until(self, source: DeliverySource) -> datetime:
+    def _processed_until(self, source: HookDeliveries) -> datetime:
         until = select(POLLS.c.until).where(POLLS.c.webhook == source.path)
         with self._database.reading() as connection:
             return datetime.fromtimestamp(connection.scalar(until) or 0.0, UTC)
 
-    def _store_poll(self, source: DeliverySource, until: datetime) -> None:
+    def _store_poll(self, source: HookDeliveries, until: datetime) -> None:
         values = {"until": until.timestamp()}
         with self._database.writing() as connection:
             upsert(connection, POLLS, {"webhook": source.path, **values}, values)
