@@ -58,6 +58,19 @@ def check_finding(
     return DoctorFinding(answer is not None, f"{what}: {answer or 'no'}", required=required)
 
 
+def or_error(
+    what: str, findings: Iterator[DoctorFinding], required: bool = True
+) -> Iterator[DoctorFinding]:
+    """Yield the findings. If a ResolverError ends them, the last one says why they end.
+
+    what: what they are about. required: of that last one.
+    """
+    try:
+        yield from findings
+    except ResolverError as error:
+        yield DoctorFinding(False, f"{what}: {error.what}", error.next_step, required)
+
+
 EXAMPLE_BRANCH = "agent/issue-1-doctor"
 """Example of the branches that Resolver pushes."""
 
@@ -107,12 +120,12 @@ _RULES: Mapping[str, tuple[str, str, bool]] = {
 
 def check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
     """Check the GitHub App: its key, permissions, events and webhook."""
-    try:
-        app = host.tokens.app(settings)
-        page = app.page()
-    except ResolverError as error:
-        yield DoctorFinding(False, f"GitHub App: {error.what}", error.next_step)
-        return
+    return or_error("GitHub App", _check_app(settings, host))
+
+
+def _check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
+    app = host.tokens.app(settings)
+    page = app.page()
     yield DoctorFinding(True, f"GitHub App: {page.login} (id {page.id})")
     location = "on the App's page: Permissions & events; then its installations have to accept that"
     yield from _check_permissions("the App asks for", page.permissions, location)
@@ -123,17 +136,11 @@ def check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
         f"for `resolver serve`, subscribe to them {location}",
         required=False,
     )
-    yield from _check_webhook(app)
+    yield from or_error("webhook of the App", _check_webhook(app), required=False)
 
 
 def _check_webhook(app: AppAccess) -> Iterator[DoctorFinding]:
-    try:
-        hook = app.webhook()
-    except ResolverError as error:
-        yield DoctorFinding(
-            False, f"webhook of the App: {error.what}", error.next_step, required=False
-        )
-        return
+    hook = app.webhook()
     problems = [
         problem
         for is_present, problem in (
@@ -176,23 +183,25 @@ def check_repository_for(
     settings: Settings, host: RunHost, repository: str
 ) -> Iterator[DoctorFinding]:
     """Check everything about one repository that a run depends on."""
-    try:
-        source = host.tokens.source(settings, repository)
-        assert source is not None
-        forge = github_forge(settings, repository, host)
-        login = forge.whoami()
-        access = RepositoryAccess(access_of(settings, source), repository)
-        page = access.page
-    except ResolverError as error:
-        yield DoctorFinding(False, f"{repository}: {error.what}", error.next_step)
-        return
+    return or_error(repository, _check_repository(settings, host, repository))
+
+
+def _check_repository(
+    settings: Settings, host: RunHost, repository: str
+) -> Iterator[DoctorFinding]:
+    source = host.tokens.source(settings, repository)
+    assert source is not None
+    forge = github_forge(settings, repository, host)
+    login = forge.whoami()
+    access = RepositoryAccess(access_of(settings, source), repository)
+    page = access.page
     yield DoctorFinding(True, f"account: {login}")
     if page.get("archived"):
         yield DoctorFinding(False, f"{repository} is archived", "unarchive it: it is read-only")
-    yield from _check_rights(settings, host, access, repository)
+    yield from or_error("installation", _check_rights(settings, host, access, repository))
     yield _check_settings_file(access)
-    yield from _check_rules(access, settings)
-    yield from _check_ci(access, login)
+    yield from or_error("rules", _check_rules(access, settings), required=False)
+    yield from or_error("workflows", _check_ci(access, login), required=False)
 
 
 def _check_rights(
@@ -200,11 +209,7 @@ def _check_rights(
 ) -> Iterator[DoctorFinding]:
     """Check what the token may do, in the way that is possible for a token of its kind."""
     if settings.has_app:
-        try:
-            permissions = host.tokens.app(settings).installation(repository).permissions
-        except ResolverError as error:
-            yield DoctorFinding(False, f"installation: {error.what}", error.next_step)
-            return
+        permissions = host.tokens.app(settings).installation(repository).permissions
         location = "by agreeing to the App's new permissions under Settings, GitHub Apps, Configure"
         yield from _check_permissions(
             f"the installation on {repository} has", permissions, location
@@ -244,11 +249,7 @@ def _check_settings_file(access: RepositoryAccess) -> DoctorFinding:
 
 
 def _check_rules(access: RepositoryAccess, settings: Settings) -> Iterator[DoctorFinding]:
-    try:
-        rules = access.rules(EXAMPLE_BRANCH)
-    except ResolverError as error:
-        yield DoctorFinding(False, f"rules: {error.what}", error.next_step, required=False)
-        return
+    rules = access.rules(EXAMPLE_BRANCH)
     if settings.signed_commits:
         rules -= {"required_signatures"}
     blocking = sorted(rules & set(_RULES))
@@ -261,11 +262,7 @@ def _check_rules(access: RepositoryAccess, settings: Settings) -> Iterator[Docto
 
 def _check_ci(access: RepositoryAccess, login: str) -> Iterator[DoctorFinding]:
     """Check that CI runs on what the agent pushes, and check the jobs that run the agent."""
-    try:
-        workflows = access.workflows()
-    except ResolverError as error:
-        yield DoctorFinding(False, f"workflows: {error.what}", error.next_step, required=False)
-        return
+    workflows = access.workflows()
     checks = [w.path for w in workflows if w.checks_changes]
     agents = [(w, job) for w in workflows for job in w.agents]
     if login == ACTIONS_LOGIN:
