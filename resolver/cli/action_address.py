@@ -98,19 +98,19 @@ def _checked_out_from(package: Path) -> str | None:
     checkout = package.parent
     if not (checkout / ".git").exists():
         return None  # a virtual environment in the checkout of another project
-    remote = REMOTE.fullmatch(_git(checkout, "remote", "get-url", "origin"))
+    remote = REMOTE.fullmatch(git_output(checkout, "remote", "get-url", "origin"))
     # A commit that was not pushed can't be used by a workflow.
-    branch = _git(checkout, "rev-parse", "--verify", "--quiet", "refs/remotes/origin/HEAD")
-    commit = _git(checkout, "merge-base", "HEAD", branch) if branch else ""
+    branch = git_output(checkout, "rev-parse", "--verify", "--quiet", "refs/remotes/origin/HEAD")
+    commit = git_output(checkout, "merge-base", "HEAD", branch) if branch else ""
     return f"{remote[2]}@{commit}" if remote and commit else None
 
 
-def _git(checkout: Path, *arguments: str) -> str:
-    """Return the output of git, "" if it fails."""
+def git_output(checkout: Path, *arguments: str) -> str:
+    """Return the output of git, "" if it fails. Raises UsageError if there is no git."""
     try:
         result = subprocess.run(
             ["git", "-C", str(checkout), *arguments], capture_output=True, text=True, check=False
         )
     except FileNotFoundError:
-        return ""
+        raise UsageError("git is not installed", "install it: apt-get install git") from None
     return result.stdout.strip() if result.returncode == 0 else ""

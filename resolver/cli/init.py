@@ -1,7 +1,6 @@
 """`resolver init`: inspects a repository and writes its workflow and settings file."""
 
 import os
-import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -10,7 +9,7 @@ from pathlib import Path
 import click
 import yaml
 
-from resolver.cli.action_address import REMOTE, action_address
+from resolver.cli.action_address import REMOTE, action_address, git_output
 from resolver.cli.agent_workflow import (
     DEFAULT_TEST_WORKFLOW,
     EVALUATION_WORKFLOW,
@@ -275,35 +274,26 @@ def _write(root: Path, files: dict[str, str], force: bool) -> Iterator[tuple[str
 
 
 def _checkout(path: Path) -> Checkout:
-    root = _git(path, "rev-parse", "--show-toplevel")
+    root = git_output(path, "rev-parse", "--show-toplevel")
     if not root:
         raise UsageError(f"{path} is not in a git repository", "give the path of a checkout")
-    head = _git(path, "symbolic-ref", "--short", "refs/remotes/origin/HEAD").removeprefix("origin/")
-    branch = head or _git(path, "symbolic-ref", "--short", "HEAD") or "the default branch"
-    remote = REMOTE.fullmatch(_git(path, "remote", "get-url", "origin"))
+    head = git_output(path, "symbolic-ref", "--short", "refs/remotes/origin/HEAD").removeprefix(
+        "origin/"
+    )
+    branch = head or git_output(path, "symbolic-ref", "--short", "HEAD") or "the default branch"
+    remote = REMOTE.fullmatch(git_output(path, "remote", "get-url", "origin"))
     return Checkout(Path(root), branch, f"https://{remote[1]}/{remote[2]}" if remote else "")
 
 
 def _list_paths(root: Path) -> list[str]:
     """Return the paths of the files that git tracks or would add."""
-    output = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    output = git_output(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return [path for path in output.split("\0") if path]
 
 
 def _exists(paths: Collection[str], path: str) -> bool:
     """Return True if git has a file or a folder at this path."""
     return path in {".", *paths} or any(known_path.startswith(f"{path}/") for known_path in paths)
-
-
-def _git(path: Path, *arguments: str) -> str:
-    """Return the output of git, "" if it fails."""
-    try:
-        result = subprocess.run(
-            ["git", "-C", str(path), *arguments], capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError:
-        raise UsageError("git is not installed", "install it: apt-get install git") from None
-    return result.stdout.strip() if result.returncode == 0 else ""
 
 
 def _reader(root: Path) -> Read:
