@@ -11,11 +11,9 @@ import json
 import logging
 import secrets
 import socket
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from threading import Lock
 
 import uvicorn
 from anyio.to_thread import run_sync
@@ -30,6 +28,7 @@ from resolver.entrypoints.http_server import (
     log_to_stderr,
     server_settings,
 )
+from resolver.entrypoints.webhook.bounded_cache import BoundedCache
 from resolver.entrypoints.webhook.error_pages import add_error_pages
 from resolver.entrypoints.webhook.health import add_health
 from resolver.entrypoints.webhook.missed_deliveries import POLL_INTERVAL_SECONDS
@@ -85,8 +84,7 @@ class AppSetup:
         self.github = github.rstrip("/")
         self._address, self._hook = address, hook
         self._convert, self._store = convert, store
-        self._states: OrderedDict[str, None] = OrderedDict()
-        self._lock = Lock()
+        self._states = BoundedCache[str, bool](MAX_STATES)
 
     @property
     def link(self) -> str:
@@ -101,10 +99,7 @@ class AppSetup:
         """Return the page with the button. Raises UsageError if `owner` is no account's name."""
         page = app_registration_page(self.github, owner)
         state = secrets.token_urlsafe(32)
-        with self._lock:
-            self._states[state] = None
-            while len(self._states) > MAX_STATES:
-                self._states.popitem(last=False)
+        self._states.put(state, True)
         manifest = build_app_manifest(APP_NAME, self._hook)
         manifest["redirect_url"] = f"{self._address}/app/created"
         return render(
@@ -122,14 +117,11 @@ class AppSetup:
 
         Returns None if the state is unknown or was used. Raises ResolverError.
         """
-        with self._lock:
-            if state not in self._states:
-                return None
-            del self._states[state]
+        if not self._states.pop(state):
+            return None
         credentials = self._convert(code)
         self._store(credentials)
-        with self._lock:
-            self._states.clear()
+        self._states.clear()
         return f"{self.github}/apps/{credentials.slug}/installations/new"
 
 

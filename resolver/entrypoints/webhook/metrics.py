@@ -6,7 +6,6 @@ port of the webhook is open to the internet.
 """
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -22,6 +21,7 @@ from prometheus_client import (
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from resolver.entrypoints.webhook.bounded_cache import BoundedCache
 from resolver.entrypoints.webhook.request_queue import Backlog
 from resolver.errors import UsageError
 from resolver.events.lifecycle import Resumed, RunStarted, StageCompleted
@@ -103,8 +103,7 @@ class ServerMetrics:
         forward: Callable[[Observation], None] | None = None,
     ) -> None:
         self._now, self._forward = now, forward
-        self._lock = threading.Lock()
-        self._answered: dict[str, None] = {}
+        self._answered = BoundedCache[str, bool](MAX_REMEMBERED)
         self.registry = registry = CollectorRegistry()
         registry.register(_QueueCollector(backlog, now))
         ProcessCollector(registry=registry)
@@ -180,7 +179,8 @@ class ServerMetrics:
 
     def record(self, observation: Observation) -> None:
         """Count an observation of a run, of this process or of its child."""
-        if observation.idempotency_key and not self._is_first(observation.idempotency_key):
+        key = observation.idempotency_key
+        if key and not self._answered.put(key, True):
             return
         metric = self._observed[observation.metric]
         if observation.label:
@@ -191,15 +191,6 @@ class ServerMetrics:
             metric.inc(observation.value)
         if self._forward is not None:
             self._forward(observation)
-
-    def _is_first(self, key: str) -> bool:
-        with self._lock:
-            if key in self._answered:
-                return False
-            self._answered[key] = None
-            while len(self._answered) > MAX_REMEMBERED:
-                del self._answered[next(iter(self._answered))]
-            return True
 
     def observe_comment(self, trigger: Trigger) -> None:
         """Record that the request is answered in its conversation. Only the first answer counts."""

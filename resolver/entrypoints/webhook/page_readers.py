@@ -2,13 +2,12 @@
 
 import hashlib
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from resolver.entrypoints.webhook.bounded_cache import BoundedCache
 from resolver.entrypoints.webhook.github_oauth import GitHubUsers, Level
 from resolver.entrypoints.webhook.page_sessions import PageSession
 from resolver.errors import ForgeError
@@ -42,8 +41,7 @@ class ReaderAccess:
 
     def __init__(self, users: GitHubUsers, now: Clock = utc_now) -> None:
         self._users, self._now = users, now
-        self._cache: OrderedDict[tuple[str, str], _CachedAnswer] = OrderedDict()
-        self._lock = threading.Lock()
+        self._cache = BoundedCache[tuple[str, str], _CachedAnswer](MAX_CACHED_ANSWERS)
 
     def repositories(self, session: PageSession) -> frozenset[str]:
         """Return the repositories, in lower case, whose runs the person may see in lists."""
@@ -63,16 +61,11 @@ class ReaderAccess:
         # The token itself is not kept.
         key = hashlib.sha256(session.token.encode()).hexdigest(), about
         now = self._now()
-        with self._lock:
-            cached = self._cache.get(key)
+        cached = self._cache.get(key)
         if cached is not None and now < cached.until:
             return cached.value  # type: ignore[return-value]
         value = self._ask(ask)
-        with self._lock:
-            self._cache[key] = _CachedAnswer(value, now + CACHE_DURATION)
-            self._cache.move_to_end(key)
-            while len(self._cache) > MAX_CACHED_ANSWERS:
-                self._cache.popitem(last=False)
+        self._cache.put(key, _CachedAnswer(value, now + CACHE_DURATION))
         return value
 
     @staticmethod

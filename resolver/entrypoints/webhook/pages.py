@@ -8,11 +8,9 @@ with GitHub, those who can read the repository need no key.
 """
 
 import hmac
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Annotated
 
 from anyio import CapacityLimiter
@@ -22,6 +20,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 
 from resolver.config.templates import render
+from resolver.entrypoints.webhook.bounded_cache import BoundedCache
 from resolver.entrypoints.webhook.github_oauth import Level
 from resolver.entrypoints.webhook.live_runs import FOLLOW_SECONDS, LiveRuns
 from resolver.entrypoints.webhook.log_window import LogWindow
@@ -99,8 +98,7 @@ class Pages:
         # Without a login, only the operator's link opens the list.
         self._list_url = "" if login is None else f"{login.public_url}/"
         self.live = LiveRuns(folders, follow_seconds)
-        self._cache: OrderedDict[str, tuple[_Stamp, str]] = OrderedDict()
-        self._lock = Lock()
+        self._cache = BoundedCache[str, tuple[_Stamp, str]](MAX_CACHED_PAGES)
 
     def is_page_key(self, run: str, key: str) -> bool:
         """Return True if `run` has the form of a run's id and `key` is the key to its page."""
@@ -154,16 +152,11 @@ class Pages:
         controls = None if stamp.ended else self._controls(run, reader)
         if controls is not None or sent:
             return self._render(folder / EVENTS, stamp, controls, sent)
-        with self._lock:
-            cached = self._cache.get(run)
+        cached = self._cache.get(run)
         if cached is not None and cached[0] == stamp:
             return cached[1]
         html = self._render(folder / EVENTS, stamp)
-        with self._lock:
-            self._cache[run] = (stamp, html)
-            self._cache.move_to_end(run)
-            while len(self._cache) > MAX_CACHED_PAGES:
-                self._cache.popitem(last=False)
+        self._cache.put(run, (stamp, html))
         return html
 
     def _controls(self, run: str, reader: RunReader) -> RunControls | None:

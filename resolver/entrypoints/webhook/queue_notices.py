@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
+from resolver.entrypoints.webhook.bounded_cache import BoundedCache
 from resolver.entrypoints.webhook.request_queue import MAX_LISTED, RequestsAhead
 from resolver.errors import Refused, ResolverError
 from resolver.github.comments.progress import RunProgress
@@ -36,15 +37,13 @@ class QueueNotices:
     def __init__(self, on_posted: Callable[[Trigger], None] = lambda _: None) -> None:
         self._on_posted = on_posted
         self._changed = threading.Condition()
-        self._started: dict[str, None] = {}
+        self._started = BoundedCache[str, bool](MAX_REMEMBERED)
         self._in_progress: set[str] = set()
 
     def mark_started(self, trigger: Trigger) -> None:
         """Record that the run starts. Waits until no notice for it is being written."""
         with self._changed:
-            self._started[trigger.key] = None
-            while len(self._started) > MAX_REMEMBERED:
-                del self._started[next(iter(self._started))]
+            self._started.put(trigger.key, True)
             self._changed.wait_for(lambda: trigger.key not in self._in_progress)
 
     def post(
@@ -64,7 +63,7 @@ class QueueNotices:
             return
         with self._changed:
             self._changed.wait_for(lambda: trigger.key not in self._in_progress)
-            if trigger.key in self._started:
+            if self._started.get(trigger.key):
                 return
             self._in_progress.add(trigger.key)
         try:

@@ -11,12 +11,12 @@ import logging
 import os
 import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from resolver.entrypoints.webhook.bounded_cache import BoundedCache
 from resolver.entrypoints.webhook.run_recorder import RunRecorder
 from resolver.errors import LogError, ResolverError
 from resolver.events.log import complete_lines
@@ -58,9 +58,8 @@ class ArchivedRunFolders:
     def __init__(self, archive: RunArchive, folder: Path) -> None:
         self._archive, self._folder = archive, folder
         self._locks = tuple(threading.Lock() for _ in range(LOCKS))
-        self._memory_lock = threading.Lock()
         self._active: set[str] = set()
-        self._restored: OrderedDict[str, tuple[ArchivedState, int]] = OrderedDict()
+        self._restored = BoundedCache[str, tuple[ArchivedState, int]](MAX_REMEMBERED_RUNS)
 
     def folder_of(self, run: str) -> Path | None:
         """Implement `RunFolders.folder_of`. Errors are logged."""
@@ -110,8 +109,7 @@ class ArchivedRunFolders:
             finally:
                 recorder.try_to_save_files()
         finally:
-            with self._memory_lock:
-                self._restored.pop(run, None)
+            self._restored.pop(run)
             self._active.discard(run)
 
     def _lock_of(self, run: str) -> threading.Lock:
@@ -128,11 +126,7 @@ class ArchivedRunFolders:
         restore_log(self._archive, run, state.log, folder)
         if state.changes and (known is None or known[0].changes != state.changes):
             restore_files(self._archive, run, folder)
-        with self._memory_lock:
-            self._restored[run] = (state, _size_of(folder / EVENTS))
-            self._restored.move_to_end(run)
-            while len(self._restored) > MAX_REMEMBERED_RUNS:
-                self._restored.popitem(last=False)
+        self._restored.put(run, (state, _size_of(folder / EVENTS)))
 
 
 def restore_log(archive: RunArchive, run: str, stored: LogPosition, folder: Path) -> None:
