@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url
 from sqlalchemy import event as hooks
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.schema import Table
 
 from resolver.config.retries import RetryPolicy
@@ -164,8 +164,7 @@ class ServerDatabase:
         try:
             yield
         except SQLAlchemyError as error:
-            reason = str(error.orig if isinstance(error, DBAPIError) else error)
-            raise self._error((reason.strip().splitlines() or ["no reason is given"])[0]) from error
+            raise self._error(first_line(error)) from error
 
     def _error(self, reason: str) -> DatabaseError:
         name = self.url.render_as_string(hide_password=True)
@@ -175,6 +174,12 @@ class ServerDatabase:
         if reason in _DAMAGES:
             next_step = "restore the file from a backup, or move it away to start with an empty one"
         return DatabaseError(f"the database {name} can't be used: {reason}", next_step)
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message: for one of SQLAlchemy, of the driver's."""
+    message = str(getattr(error, "orig", None) or error).strip()
+    return message.splitlines()[0] if message else "no reason is given"
 
 
 def open_database(database: URL | ServerDatabase) -> ServerDatabase:

@@ -5,8 +5,8 @@ A server with PostgreSQL stores each event there besides the run's file
 a run, or a run in a database.
 """
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,12 @@ from sqlalchemy import (
     make_url,
     select,
 )
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.types import UserDefinedType
 
 from resolver.errors import LogError
 from resolver.events.log import Event, check_lines, read_log
+from resolver.storage.database import first_line
 
 
 class JsonText(UserDefinedType[str]):
@@ -70,74 +71,70 @@ MAX_LISTED_RUNS = 10
 """Number of runs that an error message lists."""
 
 
-class Database:
-    """A database with events, for reading. All its errors are raised as LogError."""
+Transaction = Callable[[], AbstractContextManager[Connection]]
+"""Opens a transaction for a block."""
 
-    def __init__(self, url: str) -> None:
-        parsed = _parse_url(url)
-        self.name = parsed.render_as_string(hide_password=True)
-        self._engine = create_engine(parsed)
 
-    @contextmanager
-    def connect(self) -> Iterator[Connection]:
-        """Open a transaction."""
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except SQLAlchemyError as error:
-            reason = str(error.orig if isinstance(error, DBAPIError) else error)
-            raise LogError(
-                f"{self.name}: {reason.strip().splitlines()[0]}",
-                "check that the database is there and that it can be reached",
-            ) from error
+def read_lines(
+    transaction: Transaction, run: str, start: int = 0, end: int | None = None
+) -> Iterator[str]:
+    """Yield the lines of the events of a run from number `start` to before `end`.
 
-    def events(self, run: str) -> Iterator[Event]:
-        """Return all events of a run, checking that their numbers have no gap."""
-        return check_lines(f"{self.name}#{run}", "row", self._lines(run))
-
-    def runs(self, limit: int) -> list[str]:
-        """Return the keys of the runs, `limit` at most."""
-        with self.connect() as connection:
-            if not inspect(connection).has_table(EVENTS.name):
-                return []
-            return list(connection.scalars(select(EVENTS.c.run).distinct().limit(limit)))
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._engine.dispose()
-
-    def _lines(self, run: str) -> Iterator[str]:
-        page = select(EVENTS.c.id, EVENTS.c.data).order_by(EVENTS.c.id).limit(PAGE_ROWS)
-        last_id = None
-        while True:
-            query = page.where(EVENTS.c.run == run)
-            if last_id is not None:
-                query = query.where(EVENTS.c.id > last_id)
-            with self.connect() as connection:
-                rows = connection.execute(query).all()
-            if not rows:
-                return
-            last_id = rows[-1].id
-            yield from (row.data for row in rows)
+    A transaction is open for `PAGE_ROWS` of them, and not while the caller has them.
+    """
+    table = EVENTS.c
+    query = select(table.id, table.data).where(table.run == run)
+    if end is not None:
+        query = query.where(table.id < end)
+    has_more = True
+    while has_more:
+        page = query.where(table.id >= start).order_by(table.id).limit(PAGE_ROWS)
+        with transaction() as connection:
+            rows = connection.execute(page).all()
+        yield from (row.data for row in rows)
+        has_more = len(rows) == PAGE_ROWS
+        start = rows[-1].id + 1 if rows else start
 
 
 def read_run(url: str, run: str) -> Iterator[Event]:
     """Yield all events of a run in a database. Raises LogError, also if there is no such run."""
-    with closing(Database(url)) as database:
-        runs = database.runs(MAX_LISTED_RUNS)
-        is_empty = True
-        if runs:
-            for event in database.events(run):
-                is_empty = False
-                yield event
-        if is_empty:
+    parsed = _parse_url(url)
+    name, engine = parsed.render_as_string(hide_password=True), create_engine(parsed)
+
+    @contextmanager
+    def transaction() -> Iterator[Connection]:
+        try:
+            with engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise LogError(
+                f"{name}: {first_line(error)}",
+                "check that the database is there and that it can be reached",
+            ) from error
+
+    try:
+        with transaction() as connection:
+            runs = _list_runs(connection)
+        events = check_lines(f"{name}#{run}", "row", read_lines(transaction, run))
+        first = next(events, None) if runs else None
+        if first is None:
             existing_runs = (
                 f"it has the runs {', '.join(runs)}" if runs else "it has no events at all"
             )
             raise LogError(
-                f"{database.name} has no events of a run {run!r}",
-                f"name another one: {existing_runs}",
+                f"{name} has no events of a run {run!r}", f"name another one: {existing_runs}"
             )
+        yield first
+        yield from events
+    finally:
+        engine.dispose()
+
+
+def _list_runs(connection: Connection) -> list[str]:
+    """Return the keys of the runs, `MAX_LISTED_RUNS` at most."""
+    if not inspect(connection).has_table(EVENTS.name):
+        return []
+    return list(connection.scalars(select(EVENTS.c.run).distinct().limit(MAX_LISTED_RUNS)))
 
 
 def _parse_url(url: str) -> URL:

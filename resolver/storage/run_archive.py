@@ -36,7 +36,7 @@ from resolver.errors import LeaseLost, LogError
 from resolver.events.stream import Clock, utc_now
 from resolver.storage.blob_store import BlobStore, BlobStoreError, blob_key
 from resolver.storage.database import DatabaseError, ServerDatabase, open_database, upsert
-from resolver.storage.event_table import ARCHIVE_TABLES, EVENTS, PAGE_ROWS
+from resolver.storage.event_table import ARCHIVE_TABLES, EVENTS, read_lines
 
 logger = logging.getLogger("resolver.storage")
 
@@ -214,17 +214,8 @@ class RunArchive:
             connection.execute(delete(EVENTS).where(EVENTS.c.run == run))
 
     def lines(self, run: str, start: int, end: int) -> Iterator[bytes]:
-        """Yield the lines of the events from number `start` to before `end`, without newlines."""
-        table = EVENTS.c
-        query = select(table.id, table.data).where(table.run == run, table.id < end)
-        while start < end:
-            page = query.where(table.id >= start).order_by(table.id).limit(PAGE_ROWS)
-            with self._database.reading() as connection:
-                rows = connection.execute(page).all()
-            yield from (row.data.encode() for row in rows)
-            if not rows:
-                return
-            start = rows[-1].id + 1
+        """Return the lines of the events from number `start` to before `end`, without newlines."""
+        return map(str.encode, read_lines(self._database.reading, run, start, end))
 
     def put_file(self, run: str, claim: RunClaim, name: str, data: bytes) -> None:
         """Store a file of the run; an earlier one of that name is replaced."""

@@ -16,7 +16,7 @@ from resolver.config.startup import lazy_module
 from resolver.entrypoints.webhook.dbos_log import DbosLogFilter
 from resolver.entrypoints.webhook.request_queue import RequestKind
 from resolver.errors import UsageError
-from resolver.storage.database import DatabaseError
+from resolver.storage.database import DatabaseError, first_line
 
 if TYPE_CHECKING:
     import dbos
@@ -89,9 +89,8 @@ class RequestWorkflows:
             for name in EARLIER_QUEUES:
                 dbos.DBOS.register_queue(name, polling_interval_sec=EARLIER_POLL_SECONDS)
         except (SQLAlchemyError, dbos.error.DBOSException, OSError) as error:
-            reason = str(getattr(error, "orig", None) or error).strip().split("\n", 1)[0]
             raise UsageError(
-                f"the database {self._url} can't be used: {reason}",
+                f"the database {self._url} can't be used: {first_line(error)}",
                 "check RESOLVER_DATABASE_URL, and that the database runs",
             ) from error
         logging.getLogger("dbos").setLevel(logging.WARNING)
