@@ -186,7 +186,7 @@ def test_an_active_run_gets_a_stop_as_by_a_comment(admin: Admin, tmp_path: Path)
     active, histories, control = ActiveRuns(), IssueHistories(admin.url), Control()
     active.register(asked.trigger, control)
     runs = RequestRunner(admin.environment, {}, tmp_path, histories, active)
-    assert CommentCommands(runs, active, histories).execute(command.trigger, lambda _: ()) is None
+    assert CommentCommands(runs).execute(command.trigger, lambda _: ()) is None
     assert control.take() == Stop(by=OPERATOR)
     # a run that is between two attempts finds the stop when it is resumed
     assert histories.stop_after(asked.trigger) == OPERATOR

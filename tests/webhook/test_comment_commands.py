@@ -33,7 +33,7 @@ from tests.webhook.serving import Forge
 class Scenario:
     """An issue with a request of mona's, and what executes the commands in later comments.
 
-    Implements `CommandContext`. applies: whether the last run left something for a command.
+    Stands in for the `RequestRunner`. applies: whether the last run left something for a command.
     """
 
     def __init__(self, github: GitHubServer, folder: Path) -> None:
@@ -47,8 +47,9 @@ class Scenario:
             "GITHUB_GRAPHQL_URL": github.graphql_url,
             "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
         }
-        histories = IssueHistories(parse_database_url(f"sqlite:///{folder}/resolver.db"))
-        self.commands = CommentCommands(self, ActiveRuns(), histories)
+        self.histories = IssueHistories(parse_database_url(f"sqlite:///{folder}/resolver.db"))
+        self.active_runs = ActiveRuns()
+        self.commands = CommentCommands(self)
         self.request = self.trigger_of(self.comment("@agent please fix this"))
 
     def settings(self, repository: str = "") -> Settings:
@@ -77,7 +78,7 @@ class Scenario:
     def start(self, trigger: Trigger | None = None) -> Control:
         """Let the run of a request, that of the issue by default, be in progress."""
         control = Control()
-        self.commands.active_runs.register(trigger or self.request, control)
+        self.active_runs.register(trigger or self.request, control)
         return control
 
     def answers(self) -> list[str]:
@@ -150,7 +151,7 @@ def test_a_stranger_reaches_no_run_and_a_request_of_her_own_changes_nothing(
         assert scenario.execute(comment, [scenario.request, own]) is None
         assert not reactions(comment)
     assert not taken(control)
-    assert scenario.commands.histories.stop_after(scenario.request) is None
+    assert scenario.histories.stop_after(scenario.request) is None
     assert all("write access" in answer for answer in scenario.answers()) and scenario.answers()
 
 
@@ -158,7 +159,7 @@ def test_a_run_that_waits_is_stopped_before_it_starts(scenario: Scenario) -> Non
     stop = scenario.comment("@agent stop")
     assert scenario.execute(stop, [scenario.request]) is None
     assert reactions(stop) == ["+1"] and not scenario.answers()
-    assert scenario.commands.histories.stop_after(scenario.request) == "mona"
+    assert scenario.histories.stop_after(scenario.request) == "mona"
 
 
 def test_a_stop_without_a_run_is_answered_once(scenario: Scenario) -> None:
@@ -205,7 +206,7 @@ def test_a_pull_request_counts_as_the_conversation_of_its_issue(scenario: Scenar
     github = scenario.forge.github
     github.commit("octo/calc", "agent/1-x", {"calc.py": "x = 1\n"})
     pull = github.create_pull("octo/calc", "agent/1-x", "Add x", "")
-    scenario.commands.histories.record_pull_request(scenario.request, pull.number)
+    scenario.histories.record_pull_request(scenario.request, pull.number)
     asked = scenario.execute(scenario.comment("@agent continue: there is more", on=pull))
     assert asked is not None and (asked.number, asked.issue) == (pull.number, scenario.issue.number)
     control = scenario.start(asked)

@@ -4,10 +4,8 @@ active run, a command is stored, becomes a run of its own, or is answered."""
 import logging
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Protocol
 
-from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.active_runs import ActiveRuns
+from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.worker import FindUnfinishedRuns
 from resolver.errors import ForgeError, Refused, WorkspaceError
 from resolver.github.github_forge import GitHubForge
@@ -20,35 +18,15 @@ from resolver.runs.conversation.commands import (
     ledger_for_trigger,
     locate_dispatch,
 )
-from resolver.runs.wiring.sandbox import RunHost
-from resolver.storage.issue_history import IssueHistories
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 
-class CommandContext(Protocol):
-    """Provides what the execution of a command needs."""
-
-    def settings(self, repository: str = "") -> Settings:
-        """Return the current settings for a repository."""
-        ...
-
-    def host(self) -> RunHost:
-        """Return the description of this machine, with tokens for one request."""
-        ...
-
-    def applies_to_run(self, trigger: Trigger) -> bool:
-        """Return True if the conversation's last run left something for the command to act on."""
-        ...
-
-
 @dataclass(frozen=True)
 class CommentCommands:
-    """Executes stored commands. Thread-safe."""
+    """Executes stored commands. Thread-safe. runs: has the active and earlier runs."""
 
-    context: CommandContext
-    active_runs: ActiveRuns
-    histories: IssueHistories
+    runs: RequestRunner
 
     def execute(self, trigger: Trigger, find_unfinished: FindUnfinishedRuns) -> Trigger | None:
         """Execute the command. Return the trigger of a new run if it asks for one.
@@ -68,16 +46,16 @@ class CommentCommands:
         if trigger.kind is TriggerKind.OPERATOR:
             self._stop_for_operator(trigger)
             return None
-        settings, host = self.context.settings(trigger.repository), self.context.host()
+        settings, host = self.runs.settings(trigger.repository), self.runs.host()
         forge = github_forge(settings, trigger.repository, host)
         located = locate_dispatch(trigger, forge, settings)
         trigger = located if isinstance(located, Trigger) else trigger
-        issue = self.histories.issue_of(trigger.repository, trigger.number or 0)
+        issue = self.runs.histories.issue_of(trigger.repository, trigger.number or 0)
         command = issue_of_command(trigger, forge, issue)
         handler = CommandHandler(
             forge, settings, lambda: ledger_for_trigger(command, settings, host)
         )
-        targets = _RunsOfServer(self, forge, find_unfinished(command))
+        targets = _RunsOfServer(self.runs, forge, find_unfinished(command))
         handled = handler.handle(command, run_id(command.key, command.at), targets)
         label = f"{command.command.value} on {command.repository}#{command.number}"
         logger.info("%s: %s", label, handled.message if handled else "starts a run")
@@ -87,8 +65,8 @@ class CommentCommands:
         """Stop the conversation's run. Only `resolver admin` stores such a command, so that nobody
         has to be authorized."""
         # Stored first, for a run that is between two attempts.
-        self.histories.record_stop(trigger)
-        was_sent = self.active_runs.send(trigger)
+        self.runs.histories.record_stop(trigger)
+        was_sent = self.runs.active_runs.send(trigger)
         where = f"{trigger.repository}#{trigger.number}"
         result = "has received it" if was_sent else "is not active, and ends when it is resumed"
         logger.info("the operator stops the run of %s, which %s", where, result)
@@ -98,7 +76,7 @@ class CommentCommands:
 class _RunsOfServer:
     """The server's active and waiting runs. unfinished: the triggers of the runs that wait."""
 
-    commands: CommentCommands
+    runs: RequestRunner
     forge: GitHubForge
     unfinished: Collection[Trigger]
 
@@ -108,7 +86,7 @@ class _RunsOfServer:
         If another person asked for one of them, that trigger is returned: a stop applies to all of
         these runs, so having asked for one of them is not enough to stop them all.
         """
-        active = self.commands.active_runs.find_older_run(trigger)
+        active = self.runs.active_runs.find_older_run(trigger)
         waiting = [run for run in self.unfinished if _precedes(run, trigger)]
         older = [*([active] if active else []), *waiting]
         requester = trigger.actor.login.casefold()
@@ -129,10 +107,10 @@ class _RunsOfServer:
         if is_stop:
             # Stored before the active run is looked up, so that a run that starts at this moment
             # finds it.
-            self.commands.histories.record_stop(trigger)
+            self.runs.histories.record_stop(trigger)
         if trigger.command is Command.PUBLISH:
             return False
-        was_sent = self.commands.active_runs.send(trigger)
+        was_sent = self.runs.active_runs.send(trigger)
         stops_waiting = is_stop and any(_precedes(run, trigger) for run in self.unfinished)
         if was_sent or stops_waiting:
             self.forge.confirm(trigger)
@@ -140,7 +118,7 @@ class _RunsOfServer:
 
     def applies_to_run(self, trigger: Trigger) -> bool:
         """Return True if the conversation's last run left something for the command to act on."""
-        return self.commands.context.applies_to_run(trigger)
+        return self.runs.applies_to_run(trigger)
 
 
 def _precedes(run: Trigger, command: Trigger) -> bool:

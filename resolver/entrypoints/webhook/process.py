@@ -397,7 +397,7 @@ def _handlers(
     runs: RequestRunner, indexer: RunIndexer, retry: timedelta, progress: Callable[..., int]
 ) -> RequestHandlers:
     """Return the functions that the worker calls for its requests."""
-    commands = CommentCommands(runs, runs.active_runs, runs.histories)
+    commands = CommentCommands(runs)
 
     def execute_run(started: StartedRequest) -> RequestResult:
         trigger = started.request.trigger
