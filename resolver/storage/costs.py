@@ -151,38 +151,28 @@ class SpendingLedger:
         hours: after which the reservation expires if the run never ends. Raises OverBudget.
         """
 
+        repository, is_other_run = repository.lower(), SPENDING.c.run != run
+
         def attempt() -> float:
-            return self._reserve(run, repository.lower(), amount, bounds, now, hours)
+            with self._database.writing() as connection:
+                _lock(connection)
+                usages = [
+                    _read_usage(connection, now, quota, is_other_run)
+                    for quota in _quotas(repository, bounds, now)
+                ]
+                tightest = min(usages, key=lambda usage: usage.left, default=None)
+                available = float("inf") if tightest is None else tightest.left
+                if tightest is not None and available < MIN_BUDGET:
+                    raise _over_budget_error(tightest)
+                values = {
+                    "repository": repository,
+                    "reserved": min(amount, available),
+                    "until": (now + timedelta(hours=hours)).timestamp(),
+                }
+                _write(connection, run, now, values)
+            return available
 
         return call_persistently(attempt, self._retries, "costs")
-
-    def _reserve(
-        self,
-        run: str,
-        repository: str,
-        amount: float,
-        bounds: SpendingBounds,
-        now: datetime,
-        hours: float,
-    ) -> float:
-        is_other_run = SPENDING.c.run != run
-        with self._database.writing() as connection:
-            _lock(connection)
-            usages = [
-                _read_usage(connection, now, quota, is_other_run)
-                for quota in _quotas(repository, bounds, now)
-            ]
-            tightest = min(usages, key=lambda usage: usage.left, default=None)
-            available = float("inf") if tightest is None else tightest.left
-            if tightest is not None and available < MIN_BUDGET:
-                raise _over_budget_error(tightest)
-            values = {
-                "repository": repository,
-                "reserved": min(amount, available),
-                "until": (now + timedelta(hours=hours)).timestamp(),
-            }
-            _write(connection, run, now, values)
-        return available
 
     def record_cost(
         self, run: str, repository: str, cost: float, unpriced: int, now: datetime
