@@ -1,8 +1,8 @@
 """Writes the rows of the index of runs while runs start, pass their stages and end."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,9 +48,18 @@ class RunIndexer:
         """Return `execute`, with the start, the stages and the end of each run recorded."""
 
         def recorded(request: RunRequest, forge: Forge) -> RunResult:
-            stages = _StageWriter(self, request.observe)
+            earlier: StageValues | None = None
+
+            def observe(values: StageValues) -> None:
+                nonlocal earlier
+                request.observe(values)
+                reached = values.reached_since(earlier) if earlier is not None else ("accepted",)
+                earlier = values
+                if reached:
+                    self._record_stage(values, reached[-1])
+
             self._write(request.run, request.trigger, self._started())
-            result = execute(replace(request, observe=stages.observe), forge)
+            result = execute(replace(request, observe=observe), forge)
             self._write(request.run, request.trigger, self._ended(result))
             return result
 
@@ -77,7 +86,7 @@ class RunIndexer:
 
         return recorded
 
-    def record_stage(self, values: StageValues, stage: str) -> None:
+    def _record_stage(self, values: StageValues, stage: str) -> None:
         """Record what is known of the run after a stage."""
         task = values.task
         changes: dict[str, Any] = {"stage": stage, "model": values.current_settings.model}
@@ -127,25 +136,6 @@ class RunIndexer:
             self.index.put(run, _new_row(trigger, self._now()), changes)
         except DatabaseError as error:
             logger.warning("the index of runs can't be written: %s", error.what)
-
-
-@dataclass
-class _StageWriter:
-    """Records each stage of one run once. before: is called with the same values first."""
-
-    indexer: RunIndexer
-    before: Callable[[StageValues], None]
-    earlier: StageValues | None = None
-
-    def observe(self, values: StageValues) -> None:
-        """Record the stages that were reached. See `RunRequest.observe`."""
-        self.before(values)
-        reached: Sequence[str] = ("accepted",)
-        if self.earlier is not None:
-            reached = values.reached_since(self.earlier)
-        self.earlier = values
-        if reached:
-            self.indexer.record_stage(values, reached[-1])
 
 
 def _usage(log: RunLog | None, run: str) -> dict[str, Any]:
