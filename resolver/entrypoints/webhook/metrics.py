@@ -110,49 +110,43 @@ class ServerMetrics:
         self._deliveries = Counter(
             "resolver_deliveries", "Deliveries of webhooks.", ["result"], registry=registry
         )
-        self._runs = Counter(
-            "resolver_runs", "Attempts of runs that ended.", ["outcome"], registry=registry
-        )
-        self._tokens = Counter(
-            "resolver_tokens", "Tokens of models.", ["direction"], registry=registry
-        )
-        self._cost = Counter(
-            "resolver_cost_dollars",
-            "Cost of replies with a known price, in US dollars.",
-            registry=registry,
-        )
-        self._first_comment = Histogram(
-            "resolver_first_comment_seconds",
-            "Time from a request to the first comment about it.",
-            buckets=COMMENT_BUCKETS,
-            registry=registry,
-        )
-        self._pull_request = Histogram(
-            "resolver_pull_request_seconds",
-            "Time from a request to its new pull request.",
-            buckets=PULL_REQUEST_BUCKETS,
-            registry=registry,
-        )
-        self._sandbox = Histogram(
-            "resolver_sandbox_start_seconds",
-            "Time to start the sandbox of an agent.",
-            buckets=SANDBOX_BUCKETS,
-            registry=registry,
-        )
         self._observed: dict[str, Counter | Histogram] = {
-            "runs": self._runs,
-            "tokens": self._tokens,
-            "cost": self._cost,
-            "first_comment": self._first_comment,
-            "pull_request": self._pull_request,
-            "sandbox": self._sandbox,
+            "runs": Counter(
+                "resolver_runs", "Attempts of runs that ended.", ["outcome"], registry=registry
+            ),
+            "tokens": Counter(
+                "resolver_tokens", "Tokens of models.", ["direction"], registry=registry
+            ),
+            "cost": Counter(
+                "resolver_cost_dollars",
+                "Cost of replies with a known price, in US dollars.",
+                registry=registry,
+            ),
+            "first_comment": Histogram(
+                "resolver_first_comment_seconds",
+                "Time from a request to the first comment about it.",
+                buckets=COMMENT_BUCKETS,
+                registry=registry,
+            ),
+            "pull_request": Histogram(
+                "resolver_pull_request_seconds",
+                "Time from a request to its new pull request.",
+                buckets=PULL_REQUEST_BUCKETS,
+                registry=registry,
+            ),
+            "sandbox": Histogram(
+                "resolver_sandbox_start_seconds",
+                "Time to start the sandbox of an agent.",
+                buckets=SANDBOX_BUCKETS,
+                registry=registry,
+            ),
         }
         for result in DELIVERY_RESULTS:
             self._deliveries.labels(result)
         for state in set(RunState) - UNFINISHED_STATES:
-            self._runs.labels(state.value)
+            self._observed["runs"].labels(state.value)
         for direction in TOKEN_DIRECTIONS:
-            self._tokens.labels(direction)
+            self._observed["tokens"].labels(direction)
 
     def instrument(self, execute: Pipeline) -> Pipeline:
         """Return `execute`, with its runs counted."""
