@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 
 from resolver.config.retries import RetryPolicy
+from resolver.config.run_settings import CostQuotas
 from resolver.errors import OverBudget
 from resolver.models.repository import owner_of
 from resolver.storage.database import (
@@ -54,19 +55,6 @@ ended."""
 
 MIN_BUDGET = 0.01
 """Minimum US dollars to start a run; with less it could not call the model."""
-
-
-@dataclass(frozen=True)
-class SpendingBounds:
-    """Limits in US dollars; None for no limit, named as in the setting `cost_quotas`.
-
-    repository_month: for each repository. owner_month: for all repositories of an owner together.
-    server_day: for all runs together.
-    """
-
-    repository_month: float | None = None
-    owner_month: float | None = None
-    server_day: float | None = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +128,7 @@ class SpendingLedger:
         run: str,
         repository: str,
         amount: float,
-        bounds: SpendingBounds,
+        quotas: CostQuotas,
         now: datetime,
         hours: float,
     ) -> float:
@@ -148,9 +136,9 @@ class SpendingLedger:
         Return everything that is left, without subtracting the run's own earlier cost. A second
         call replaces the first.
 
-        hours: after which the reservation expires if the run never ends. Raises OverBudget.
+        quotas: `repository_month`, `owner_month` and `server_day` apply. hours: after which the
+        reservation expires if the run never ends. Raises OverBudget.
         """
-
         repository, is_other_run = repository.lower(), SPENDING.c.run != run
 
         def attempt() -> float:
@@ -158,7 +146,7 @@ class SpendingLedger:
                 _lock(connection)
                 usages = [
                     _read_usage(connection, now, quota, is_other_run)
-                    for quota in _quotas(repository, bounds, now)
+                    for quota in _quotas(repository, quotas, now)
                 ]
                 tightest = min(usages, key=lambda usage: usage.left, default=None)
                 available = float("inf") if tightest is None else tightest.left
@@ -264,34 +252,34 @@ def _write(connection: Connection, run: str, now: datetime, values: dict[str, An
     upsert(connection, SPENDING, new | values, values)
 
 
-def _quotas(repository: str, bounds: SpendingBounds, now: datetime) -> Iterator[_Quota]:
+def _quotas(repository: str, quotas: CostQuotas, now: datetime) -> Iterator[_Quota]:
     """Yield the quotas that limit a run of the repository."""
     table = SPENDING.c
     in_month = table.day.like(f"{now:%Y-%m}-%")
     next_month = (now.replace(day=1) + timedelta(days=32)).strftime("%Y-%m-01")
-    if bounds.repository_month is not None:
+    if quotas.repository_month is not None:
         yield _Quota(
             "repository_month",
-            bounds.repository_month,
+            quotas.repository_month,
             f"the runs of {repository} in {now:%Y-%m}",
             "a month",
             next_month,
             (in_month, table.repository == repository),
         )
-    if bounds.owner_month is not None:
+    if quotas.owner_month is not None:
         owner = owner_of(repository)
         yield _Quota(
             "owner_month",
-            bounds.owner_month,
+            quotas.owner_month,
             f"the runs of all repositories of {owner} in {now:%Y-%m}",
             "a month",
             next_month,
             (in_month, table.repository.startswith(f"{owner}/", autoescape=True)),
         )
-    if bounds.server_day is not None:
+    if quotas.server_day is not None:
         yield _Quota(
             "server_day",
-            bounds.server_day,
+            quotas.server_day,
             "today's runs on this server",
             "a day",
             (now + timedelta(days=1)).strftime("%Y-%m-%d"),

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from resolver.cli.main import run
-from resolver.config.run_settings import MIN_RETENTION
+from resolver.config.run_settings import MIN_RETENTION, CostQuotas
 from resolver.controller.control import Control, Stop
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.admin import OPERATOR
@@ -29,7 +29,7 @@ from resolver.entrypoints.webhook.stored_app import store_app
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.runs.output import REQUEST
-from resolver.storage.costs import SpendingBounds, SpendingLedger
+from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import ServerDatabase, parse_database_url
 from resolver.storage.issue_history import IssueHistories
 from resolver.storage.note_table import NoteTable
@@ -384,7 +384,7 @@ def test_a_redelivery_must_find_its_request(admin: Admin) -> None:
 
 def test_the_use_of_quotas_is_shown(admin: Admin) -> None:
     ledger = SpendingLedger(admin.url)
-    ledger.reserve("run", "octo/calc", 2.0, SpendingBounds(), datetime.now(UTC), 1)
+    ledger.reserve("run", "octo/calc", 2.0, CostQuotas(), datetime.now(UTC), 1)
     ledger.close()
     admin.environment["RESOLVER_COST_QUOTAS"] = "{repository_month: 5, server_day: 9}"
     usage = admin.json("quotas")

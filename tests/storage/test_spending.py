@@ -10,14 +10,15 @@ import pytest
 from sqlalchemy import URL, make_url, text
 from sqlalchemy.engine import create_engine
 
+from resolver.config.run_settings import CostQuotas
 from resolver.errors import OverBudget, ResolverError
-from resolver.storage.costs import SpendingBounds, SpendingLedger
+from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import DatabaseError, parse_database_url
 from tests.parts.clock import PassingTime
 from tests.parts.postgres import PASSWORD, Postgres
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-UNBOUND = SpendingBounds()
+UNBOUND = CostQuotas()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -45,7 +46,7 @@ def reserve(
     run: str,
     repository: str = "octo/calc",
     amount: float = 2.0,
-    bounds: SpendingBounds = UNBOUND,
+    bounds: CostQuotas = UNBOUND,
     now: datetime = NOON,
 ) -> float:
     return ledger.reserve(run, repository, amount, bounds, now, hours=2)
@@ -76,14 +77,14 @@ def test_totals_are_by_month_and_repository_without_regard_to_case(ledger: Spend
 
 
 def test_what_is_left_of_the_month_is_the_repositorys_own(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(repository_month=5.0)
+    bounds = CostQuotas(repository_month=5.0)
     ledger.record_cost("a", "octo/calc", 4.0, 0, NOON)
     assert reserve(ledger, "b", bounds=bounds) == 1.0
     assert reserve(ledger, "c", "octo/other", bounds=bounds) == 5.0
 
 
 def test_what_is_left_of_the_day_is_of_all_repositories(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(server_day=5.0)
+    bounds = CostQuotas(server_day=5.0)
     ledger.record_cost("a", "octo/calc", 4.0, 0, NOON)
     assert reserve(ledger, "b", "octo/other", bounds=bounds) == 1.0
     assert reserve(ledger, "c", "octo/other", bounds=bounds, now=NOON + timedelta(days=1)) == 5.0
@@ -92,7 +93,7 @@ def test_what_is_left_of_the_day_is_of_all_repositories(ledger: SpendingLedger) 
 def test_what_is_left_of_an_owners_month_is_of_all_its_repositories(
     ledger: SpendingLedger,
 ) -> None:
-    bounds = SpendingBounds(repository_month=4.5, owner_month=5.0, server_day=20.0)
+    bounds = CostQuotas(repository_month=4.5, owner_month=5.0, server_day=20.0)
     ledger.record_cost("a", "Octo/Calc", 4.0, 0, NOON)
     assert reserve(ledger, "b", "octo/other", amount=0.5, bounds=bounds) == 1.0
     assert reserve(ledger, "c", bounds=bounds) == 0.5, "the repository's own limit holds too"
@@ -110,13 +111,13 @@ def test_what_is_left_of_an_owners_month_is_of_all_its_repositories(
 
 
 def test_an_underscore_in_a_login_stands_for_itself(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(owner_month=5.0)
+    bounds = CostQuotas(owner_month=5.0)
     ledger.record_cost("a", "octoxcorp/calc", 4.0, 0, NOON)
     assert reserve(ledger, "b", "octo_corp/calc", bounds=bounds) == 5.0
 
 
 def test_runs_that_start_together_do_not_exceed_an_owners_month(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(owner_month=5.0)
+    bounds = CostQuotas(owner_month=5.0)
     granted: list[float] = []
 
     def ask(number: int) -> None:
@@ -139,7 +140,7 @@ def test_a_run_past_the_month_is_refused_with_the_total_and_the_day_it_is_free(
 ) -> None:
     ledger.record_cost("a", "octo/calc", 5.0, 2, NOON)
     with pytest.raises(OverBudget) as raised:
-        reserve(ledger, "b", bounds=SpendingBounds(repository_month=5.0))
+        reserve(ledger, "b", bounds=CostQuotas(repository_month=5.0))
     assert raised.value.what == (
         "the runs of octo/calc in 2026-11 have cost $5.00 of the $5.00 that a month may cost; "
         "2 replies of unknown price are not included"
@@ -153,7 +154,7 @@ def test_a_run_past_the_day_is_refused_until_tomorrow(ledger: SpendingLedger) ->
     last = datetime(2026, 12, 31, 23, tzinfo=UTC)
     reserve(ledger, "b", amount=5.0, now=last)
     with pytest.raises(OverBudget) as raised:
-        reserve(ledger, "c", bounds=SpendingBounds(server_day=5.0), now=last)
+        reserve(ledger, "c", bounds=CostQuotas(server_day=5.0), now=last)
     assert "($5.00 more is reserved for runs in progress) of the $5.00" in raised.value.what
     assert (
         "on or after 2027-01-01 (00:00 UTC), or when the runs in progress" in raised.value.next_step
@@ -161,7 +162,7 @@ def test_a_run_past_the_day_is_refused_until_tomorrow(ledger: SpendingLedger) ->
 
 
 def test_money_that_is_set_aside_is_not_given_to_another(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(repository_month=3.0)
+    bounds = CostQuotas(repository_month=3.0)
     assert reserve(ledger, "a", bounds=bounds) == 3.0
     assert reserve(ledger, "b", bounds=bounds) == 1.0
     with pytest.raises(OverBudget):
@@ -171,7 +172,7 @@ def test_money_that_is_set_aside_is_not_given_to_another(ledger: SpendingLedger)
 
 
 def test_a_run_that_is_started_again_finds_its_own_money(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(repository_month=3.0)
+    bounds = CostQuotas(repository_month=3.0)
     reserve(ledger, "a", amount=3.0, bounds=bounds)
     assert reserve(ledger, "a", amount=3.0, bounds=bounds) == 3.0
     ledger.record_cost("a", "octo/calc", 1.0, 0, NOON)
@@ -179,7 +180,7 @@ def test_a_run_that_is_started_again_finds_its_own_money(ledger: SpendingLedger)
 
 
 def test_what_was_set_aside_for_a_killed_run_comes_back(ledger: SpendingLedger) -> None:
-    bounds = SpendingBounds(repository_month=2.0)
+    bounds = CostQuotas(repository_month=2.0)
     reserve(ledger, "killed", bounds=bounds)
     with pytest.raises(OverBudget):
         reserve(ledger, "next", bounds=bounds, now=NOON + timedelta(hours=1))
@@ -189,7 +190,7 @@ def test_what_was_set_aside_for_a_killed_run_comes_back(ledger: SpendingLedger) 
 def test_runs_that_begin_at_once_dont_pass_the_bound_together(
     url: URL, ledger: SpendingLedger
 ) -> None:
-    bounds = SpendingBounds(server_day=10.0)
+    bounds = CostQuotas(server_day=10.0)
     start = threading.Barrier(12)
     granted: list[float] = []
     refused: list[str] = []

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from resolver.config.run_settings import CostQuotas
 from resolver.controller.control import Control
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.page_links import outcome_page_key, page_key
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
-from resolver.storage.costs import SpendingBounds, SpendingLedger
+from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import parse_database_url
 from resolver.storage.issue_history import IssueHistories
 from resolver.storage.note_table import NoteTable
@@ -97,7 +98,7 @@ def test_queue_and_budget_of_one_repository_are_not_those_of_another(tmp_path: P
         assert queue.requests_ahead(queued).count == (queued.trigger.number == 2)
         found = queue.unfinished_runs(queued.trigger.repository, queued.trigger.number)
         assert [trigger.key for trigger in found] == [queued.trigger.key]
-    bounds = SpendingBounds(repository_month=10.0)
+    bounds = CostQuotas(repository_month=10.0)
     ledger.record_cost("a", "octo/calc", 10.0, 0, NOW)
     assert ledger.reserve("b", "octo/calc-1", 5.0, bounds, NOW, hours=2) == 10.0
     assert ledger.reserve("c", "octo-calc/1", 5.0, bounds, NOW, hours=2) == 10.0

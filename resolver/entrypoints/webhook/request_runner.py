@@ -64,7 +64,7 @@ from resolver.runs.resuming.rebuild import recorded_actions
 from resolver.runs.stages import RunRequest, StageValues, unlimited_budget
 from resolver.runs.wiring.sandbox import ForgeTokens, RequireLease, RunHost
 from resolver.security.redaction import IssuedTokens
-from resolver.storage.costs import SpendingBounds, SpendingLedger
+from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import DatabaseError
 from resolver.storage.issue_history import HistoryRunStore, IssueHistories
 from resolver.storage.notes import NoteStore
@@ -330,13 +330,11 @@ class RequestRunner:
         """Reserve budget for the run and return how much is left for it. Raises OverBudget."""
         if self.ledger is None:
             return unlimited_budget(settings)
-        quotas = settings.cost_quotas
-        bounds = SpendingBounds(quotas.repository_month, quotas.owner_month, quotas.server_day)
         return self.ledger.reserve(
             run,
             trigger.repository,
             settings.max_budget,
-            bounds,
+            settings.cost_quotas,
             self.now(),
             settings.longest_run / timedelta(hours=1),
         )
