@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from resolver.config.github_settings import AutomaticRunLimits
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import Refused, ResolverError, RunStopped
@@ -79,14 +80,6 @@ def _cell(text: str, limit: int) -> str:
     return single_line(text.replace("|", "¦"), limit)
 
 
-@dataclass(frozen=True)
-class SweepBounds:
-    """Limits of a sweep. issues: number of runs. total: US dollars for all of them."""
-
-    issues: int
-    total: float
-
-
 @dataclass
 class Sweep:
     """One sweep of `repository`. Not thread-safe.
@@ -104,7 +97,6 @@ class Sweep:
     settings: Settings
     load: Callable[[Mapping[str, Any]], Settings]
     host: RunHost
-    bounds: SweepBounds
     folder: Path
     is_dry_run: bool = False
     progress: Subscriber | None = None
@@ -117,6 +109,11 @@ class Sweep:
     started_runs: int = 0
 
     @property
+    def limits(self) -> AutomaticRunLimits:
+        """The settings with the limits of a sweep."""
+        return self.settings.automatic_run_limits
+
+    @property
     def spent(self) -> float:
         """US dollars spent so far on replies with a known price."""
         return sum(row.cost for row in self.rows)
@@ -124,7 +121,7 @@ class Sweep:
     @property
     def left(self) -> float:
         """US dollars that are left."""
-        return self.bounds.total - self.spent
+        return self.limits.sweep_cost - self.spent
 
     def run(self) -> tuple[SweepRow, ...]:
         """Execute the sweep. Return one row for each issue, oldest issue first.
@@ -162,10 +159,10 @@ class Sweep:
         """Return why no further run is started, "" if one may start."""
         if self.stopping.is_set():
             return "the sweep was stopped"
-        if self.started_runs >= self.bounds.issues:
-            return f"a sweep starts at most {self.bounds.issues} runs (--max-issues)"
-        if self.left < MIN_BUDGET_SHARE * min(self.settings.max_budget, self.bounds.total):
-            return f"${self.spent:.2f} of ${self.bounds.total:.2f} are spent (--max-total)"
+        if self.started_runs >= self.limits.sweep_runs:
+            return f"a sweep starts at most {self.limits.sweep_runs} runs (--max-issues)"
+        if self.left < MIN_BUDGET_SHARE * min(self.settings.max_budget, self.limits.sweep_cost):
+            return f"${self.spent:.2f} of ${self.limits.sweep_cost:.2f} are spent (--max-total)"
         return ""
 
     def _process_issue(self, labeled: LabeledIssues, issue: LabeledIssue) -> None:

@@ -17,7 +17,7 @@ from resolver.entrypoints.action import (
     open_output,
     write_outputs,
 )
-from resolver.entrypoints.sweep import Sweep, SweepBounds, SweepFate, render_sweep
+from resolver.entrypoints.sweep import Sweep, SweepFate, render_sweep
 from resolver.errors import ResolverError
 from resolver.events.stream import Subscriber, utc_now
 from resolver.github.client.access import check_repository
@@ -69,14 +69,12 @@ def run_sweep(
     else:
         folder = output or default_output(environment, f"sweep-{utc_now():%Y%m%d-%H%M%S}")
     with stop_on_signals() as stopping, filtered_log(settings, host):
-        limits = settings.automatic_run_limits
         running_sweep = Sweep(
             repository=repository,
             forge=forge,
             settings=settings,
             load=lambda repository: load_settings(options, environment, repository),
             host=host,
-            bounds=SweepBounds(limits.sweep_runs, limits.sweep_cost),
             folder=folder,
             is_dry_run=dry_run,
             progress=progress,

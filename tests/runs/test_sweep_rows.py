@@ -12,7 +12,6 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.entrypoints.sweep import (
     Sweep,
-    SweepBounds,
     SweepFate,
     SweepRow,
     _fate_of_result,
@@ -99,15 +98,17 @@ class PlainSweep(Sweep):
         self._add_row(SweepRow(issue.number, issue.title, SweepFate.DONE, cost=1.0))
 
 
-def sweep(forge: LabeledForge, folder: Path, **more: Any) -> PlainSweep:
-    settings = load_settings({"max_budget": 1.6}, {})
+def sweep(
+    forge: LabeledForge, folder: Path, runs: int = 10, cost: float = 20.0, **more: Any
+) -> PlainSweep:
+    limits = {"sweep_runs": runs, "sweep_cost": cost}
+    settings = load_settings({"max_budget": 1.6, "automatic_run_limits": limits}, {})
     values: dict[str, Any] = {
         "repository": "octo/calc",
         "forge": forge,
         "settings": settings,
         "load": lambda _: settings,
         "host": run_request(folder).host,
-        "bounds": SweepBounds(issues=10, total=20.0),
         "folder": folder,
         "now": lambda: AT + timedelta(minutes=5),
     }
@@ -126,8 +127,7 @@ def fates(made: PlainSweep) -> list[tuple[int, str, str]]:
 def test_the_oldest_issues_are_started_up_to_the_number_of_runs(
     tmp_path: Path, is_dry_run: bool, started: str
 ) -> None:
-    bounds = SweepBounds(issues=2, total=20.0)
-    made = sweep(forge_with(tmp_path, 3, 5, 8, 9), tmp_path, bounds=bounds, is_dry_run=is_dry_run)
+    made = sweep(forge_with(tmp_path, 3, 5, 8, 9), tmp_path, runs=2, is_dry_run=is_dry_run)
     why = "a sweep starts at most 2 runs (--max-issues)"
     assert fates(made) == [
         (3, started, ""), (5, started, ""), (8, "not started", why), (9, "not started", why),
@@ -135,8 +135,7 @@ def test_the_oldest_issues_are_started_up_to_the_number_of_runs(
 
 
 def test_no_run_is_started_with_too_little_of_the_money(tmp_path: Path) -> None:
-    bounds = SweepBounds(issues=10, total=2.1)
-    made = sweep(forge_with(tmp_path, 1, 2, 3), tmp_path, bounds=bounds)
+    made = sweep(forge_with(tmp_path, 1, 2, 3), tmp_path, cost=2.1)
     assert fates(made)[2] == (3, "not started", "$2.00 of $2.10 are spent (--max-total)")
     text = render_sweep(made, "sweep.txt.j2", "").splitlines()
     assert text[0] == "#1  done  ($1.00)"
@@ -144,8 +143,7 @@ def test_no_run_is_started_with_too_little_of_the_money(tmp_path: Path) -> None:
 
 
 def test_a_tenth_of_a_runs_budget_is_enough_to_start_one(tmp_path: Path) -> None:
-    bounds = SweepBounds(issues=10, total=1.17)
-    made = sweep(forge_with(tmp_path, 1, 2), tmp_path, bounds=bounds)
+    made = sweep(forge_with(tmp_path, 1, 2), tmp_path, cost=1.17)
     assert [fate for _, fate, _ in fates(made)] == ["done", "done"]
 
 
