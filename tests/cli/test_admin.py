@@ -312,7 +312,7 @@ def test_everything_of_a_repository_is_purged_and_nothing_of_another(admin: Admi
         histories.record_run(trigger, stored_run)
         ledger.record_cost(stored_run, trigger.repository, 1.0, 0, NOW)
         notes.add(trigger.repository, ["Use tabs."], stored_run, NOW)
-        outcomes.mark_due(trigger.repository, NOW)
+        outcomes.set_due(trigger.repository, NOW)
     admin.archive(run, other)
     folders = [
         admin.run_folder(run, timedelta(0)),

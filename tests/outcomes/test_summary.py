@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from resolver.config.templates import render
 from resolver.entrypoints.webhook.outcome_pages import render_outcome_page
-from resolver.entrypoints.webhook.outcomes import StoredOutcomes
 from resolver.models.outcome import PullRequestOutcome
 from resolver.outcomes.report import outcome_report
 from resolver.outcomes.summary import KINDS, outcomes_as_json, summarize_outcomes
@@ -77,10 +76,8 @@ def test_names_from_outside_are_escaped_in_a_page() -> None:
     """A title, a label or a link contains HTML: the page of the outcomes shows it as text."""
     hostile = "<script>alert(1)</script>\u202e\x1b[2J"
     page = render_outcome_page(
-        StoredOutcomes(
-            "o/r",
-            (outcome(1, "closed", title=hostile, labels=(hostile,), url="javascript:alert(1)"),),
-        )
+        "o/r",
+        (outcome(1, "closed", title=hostile, labels=(hostile,), url="javascript:alert(1)"),),
     )
     assert "<script" not in page and "javascript:" not in page
     assert "\x1b" not in page and "\u202e" not in page and "&lt;script&gt;" in page

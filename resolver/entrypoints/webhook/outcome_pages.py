@@ -5,6 +5,7 @@ are. With `&format=json` the answer is the same JSON that the command prints.
 """
 
 import hmac
+from collections.abc import Sequence
 from typing import Annotated
 
 from anyio import CapacityLimiter
@@ -20,19 +21,20 @@ from resolver.entrypoints.webhook.openapi import (
     page_response,
     requires,
 )
-from resolver.entrypoints.webhook.outcomes import OutcomeStore, StoredOutcomes
+from resolver.entrypoints.webhook.outcomes import OutcomeStore
 from resolver.entrypoints.webhook.page_headers import page_headers, static_page_policy
 from resolver.entrypoints.webhook.page_links import outcome_page_key
 from resolver.errors import ResolverError
+from resolver.models.outcome import PullRequestOutcome
 from resolver.outcomes.report import outcome_report
 from resolver.outcomes.summary import outcomes_as_json, summarize_outcomes
 
 _STYLE = "trace/outcomes.css.j2"
 
 
-def render_outcome_page(stored: StoredOutcomes) -> str:
+def render_outcome_page(repository: str, outcomes: Sequence[PullRequestOutcome]) -> str:
     """Return the page. It makes no request and runs no script."""
-    report = outcome_report(stored.outcomes, stored.repository)
+    report = outcome_report(outcomes, repository)
     return render("trace/outcomes.html.j2", report=report, style=render(_STYLE))
 
 
@@ -42,14 +44,13 @@ def add_outcome_pages(app: FastAPI, store: OutcomeStore, secret: str) -> None:
     headers = page_headers(static_page_policy(_STYLE, "'none'"))
 
     def answer(repository: str, as_json: bool) -> Response:
-        stored = store.get(repository)
-        if stored is None:
+        outcomes = store.get(repository)
+        if outcomes is None:
             raise HTTPException(404)
         if as_json:
-            summary = summarize_outcomes(stored.outcomes)
-            content = outcomes_as_json(repository, stored.outcomes, summary)
+            content = outcomes_as_json(repository, outcomes, summarize_outcomes(outcomes))
             return JSONResponse(content, headers=headers)
-        return HTMLResponse(render_outcome_page(stored), headers=headers)
+        return HTMLResponse(render_outcome_page(repository, outcomes), headers=headers)
 
     page: Responses = page_response(headers)
     page[200]["content"]["application/json"] = {"schema": {"type": "object"}}

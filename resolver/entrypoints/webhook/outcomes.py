@@ -7,7 +7,6 @@ read from GitHub, and again every day, because later commits show if a merged ch
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +14,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from sqlalchemy import (
     URL,
     Column,
-    Connection,
     Float,
     MetaData,
     String,
@@ -79,14 +77,6 @@ def repository_of_closed_pull_request(
     return repository if is_own and isinstance(repository, str) else ""
 
 
-@dataclass(frozen=True)
-class StoredOutcomes:
-    """The outcomes of a repository, newest first."""
-
-    repository: str
-    outcomes: tuple[PullRequestOutcome, ...]
-
-
 class OutcomeStore:
     """The table of outcomes. Thread-safe.
 
@@ -96,10 +86,9 @@ class OutcomeStore:
     def __init__(self, database: URL | ServerDatabase) -> None:
         self._database = open_database(database)
 
-    def mark_due(self, repository: str, now: datetime) -> None:
-        """Let the outcomes of the repository be read as soon as possible."""
-        with self._database.writing() as connection:
-            _put(connection, repository, {"due": now.timestamp()})
+    def set_due(self, repository: str, due: datetime) -> None:
+        """Set when the outcomes of the repository are to be read again."""
+        self._put(repository, {"due": due.timestamp()})
 
     def due(self, now: datetime) -> list[str]:
         """Return the repositories whose outcomes are to be read, the longest waiting first."""
@@ -119,21 +108,23 @@ class OutcomeStore:
     def put(self, repository: str, outcomes: Sequence[PullRequestOutcome], due: datetime) -> None:
         """Store the outcomes. due: when they are to be read again."""
         text = _LIST.dump_json(tuple(outcomes)).decode()
-        with self._database.writing() as connection:
-            _put(connection, repository, {"due": due.timestamp(), "outcomes": text})
+        self._put(repository, {"due": due.timestamp(), "outcomes": text})
 
-    def postpone(self, repository: str, due: datetime) -> None:
-        """Set when the outcomes are to be read again."""
+    def _put(self, repository: str, values: dict[str, Any]) -> None:
+        new = {"repository": repository.lower(), "outcomes": "[]"}
         with self._database.writing() as connection:
-            _put(connection, repository, {"due": due.timestamp()})
+            upsert(connection, OUTCOMES, new | values, values)
 
-    def get(self, repository: str) -> StoredOutcomes | None:
-        """Return the outcomes of a repository, in any case of letters; None if there are none."""
+    def get(self, repository: str) -> tuple[PullRequestOutcome, ...] | None:
+        """Return the outcomes of a repository, newest first; None if there are none.
+
+        repository: in any case of letters.
+        """
         query = select(OUTCOMES.c.outcomes).where(OUTCOMES.c.repository == repository.lower())
         with self._database.reading() as connection:
             text = connection.scalar(query)
         try:
-            return None if text is None else StoredOutcomes(repository, _LIST.validate_json(text))
+            return None if text is None else _LIST.validate_json(text)
         except ValidationError:
             logger.warning("the stored outcomes of %s can't be read", repository)
             return None
@@ -141,11 +132,6 @@ class OutcomeStore:
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
-
-
-def _put(connection: Connection, repository: str, values: dict[str, Any]) -> None:
-    new = {"repository": repository.lower(), "outcomes": "[]"}
-    upsert(connection, OUTCOMES, new | values, values)
 
 
 class OutcomeRefresher:
@@ -162,7 +148,7 @@ class OutcomeRefresher:
     def schedule(self, repository: str) -> None:
         """Let the outcomes of the repository be read as soon as possible, because a pull request
         was closed. This is durable when it returns."""
-        self._store.mark_due(repository, self._now())
+        self._store.set_due(repository, self._now())
         self._wanted.set()
 
     def _refresh_forever(self) -> None:
@@ -191,7 +177,7 @@ class OutcomeRefresher:
                 # Without access to the repository, it is tried again every day only.
                 is_outage = error.cause in OUTAGES
                 pause = RETRY_INTERVAL if is_outage else REFRESH_INTERVAL
-                self._store.postpone(repository, self._now() + pause)
+                self._store.set_due(repository, self._now() + pause)
             else:
                 self._store.put(repository, outcomes, self._now() + REFRESH_INTERVAL)
         return count
