@@ -19,7 +19,8 @@ from resolver.entrypoints.sweep import (
 )
 from resolver.errors import ForgeError, RunStopped
 from resolver.github.comments.report import RunFailure
-from resolver.github.context.labeled_issues import LabeledIssue, Labeling, LabelingAccount
+from resolver.github.context.labeled_issues import LabeledIssue, Labeling
+from resolver.github.events.payloads import User
 from resolver.github.local_forge import LocalForge
 from resolver.models.run import Publication, RunState, Trigger
 from resolver.runs.conversation.comments import Conclusion, conclude
@@ -30,7 +31,7 @@ from tests.runs.plain_values import PULL, executed_values, run_request
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LABELING = Labeling(
     label="agent",
-    by=LabelingAccount(login="mona", id=9),
+    by=User(login="mona", id=9),
     at=AT,
     edited_at=None,
     is_open=True,

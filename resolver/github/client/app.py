@@ -16,9 +16,9 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess, redact_token
+from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.hook_deliveries import HookDeliveries
 from resolver.github.events.starting_events import starting_actions
-from resolver.models.base import DeferredModel
 
 logger = logging.getLogger("resolver.github")
 
@@ -64,10 +64,8 @@ It is how the secret becomes known to redaction.
 """
 
 
-class AppPage(DeferredModel):
+class AppPage(ApiAnswer):
     """The answer to `GET /app`."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: int
     slug: str
@@ -81,18 +79,14 @@ class AppPage(DeferredModel):
         return f"{self.slug}[bot]"
 
 
-class _Account(DeferredModel):
+class _Account(ApiAnswer):
     """The account that an installation belongs to."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     login: str = ""
 
 
-class AppHook(DeferredModel):
+class AppHook(ApiAnswer):
     """The configuration of the App's webhook. GitHub returns an existing secret as asterisks."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     url: str = ""
     content_type: str = "form"
@@ -100,10 +94,8 @@ class AppHook(DeferredModel):
     secret: str | None = None
 
 
-class Installation(DeferredModel):
+class Installation(ApiAnswer):
     """An installation of the App. `permissions` are those that its owner granted."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: int
     account: _Account
@@ -115,19 +107,17 @@ class Installation(DeferredModel):
 _INSTALLATIONS = TypeAdapter(list[Installation], config=ConfigDict(defer_build=True))
 
 
-class _Repository(DeferredModel):
+class _Repository(ApiAnswer):
     """A repository that a token gives access to."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     full_name: str
 
 
-class _CreatedToken(DeferredModel):
+class _CreatedToken(ApiAnswer):
     # The input contains the token, which no redactor knows yet: keep it out of validation errors.
     """The answer to the creation of an installation token."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     token: str = Field(repr=False)
     expires_at: datetime

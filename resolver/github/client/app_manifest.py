@@ -12,8 +12,8 @@ import requests
 from pydantic import ConfigDict, Field, SecretStr, ValidationError
 
 from resolver.errors import ForgeError, UsageError
+from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.app import EVENTS, PERMISSIONS
-from resolver.models.base import DeferredModel
 
 HOMEPAGE = "https://docs.github.com/apps"
 """The homepage URL, which GitHub requires; the App does not use it."""
@@ -25,10 +25,10 @@ _OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,99})")
 _CODE = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
-class AppCredentials(DeferredModel):
+class AppCredentials(ApiAnswer):
     """The App as GitHub has created it, with its secrets."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     id: int
     slug: str = Field(pattern=r"^[A-Za-z0-9-]{1,100}$")

@@ -10,25 +10,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pydantic import ConfigDict
-
 from resolver.github.client.access import GitHubAccess
-from resolver.models.base import DeferredModel
+from resolver.github.client.answers import ApiAnswer
 
 PAGE_SIZE = 100
 
 _NEXT_PAGE = re.compile(r'[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"')
 
 
-class HookDelivery(DeferredModel):
+class HookDelivery(ApiAnswer):
     """One attempt to deliver an event.
 
     Attributes:
         guid: The value of the header `X-GitHub-Delivery`, the same for every attempt.
         status_code: Status of the answer; 0 when there was none.
     """
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: int
     guid: str
@@ -42,34 +38,26 @@ class HookDelivery(DeferredModel):
         return 200 <= self.status_code < 300
 
 
-class _Request(DeferredModel):
+class _Request(ApiAnswer):
     """The request of a delivery."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     payload: dict[str, Any]
 
 
-class _Delivery(DeferredModel):
+class _Delivery(ApiAnswer):
     """A delivery with its request."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     request: _Request
 
 
-class _HookConfig(DeferredModel):
+class _HookConfig(ApiAnswer):
     """The configuration of a webhook."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     url: str = ""
 
 
-class _Hook(DeferredModel):
+class _Hook(ApiAnswer):
     """A webhook."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: int
     config: _HookConfig = _HookConfig()

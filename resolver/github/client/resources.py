@@ -36,7 +36,7 @@ from requests.utils import parse_header_links
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import MIN_LOGGED_WAIT_SECONDS, GitHubAccess
-from resolver.models.base import DeferredModel
+from resolver.github.client.answers import ApiAnswer
 
 PAGE_SIZE = 100
 """Elements per page, the maximum that GitHub allows."""
@@ -332,7 +332,7 @@ def _get_file(repository: Repository, path: str) -> ContentFile | None:
     return file if isinstance(file, ContentFile) else None
 
 
-class _Run(DeferredModel):
+class _Run(ApiAnswer):
     """A workflow run."""
 
     created_at: AwareDatetime

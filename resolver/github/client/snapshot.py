@@ -14,7 +14,7 @@ from pydantic import Field
 
 from resolver.config.startup import lazy_module
 from resolver.errors import ForgeError
-from resolver.models.base import DeferredModel
+from resolver.github.client.answers import ApiAnswer, CommitOid, Nodes
 
 if TYPE_CHECKING:
     from resolver.github.client import resources
@@ -48,55 +48,37 @@ query($owner: String!, $name: String!, $ref: String!, $path: String!, $below: St
 """
 
 
-class _Blob(DeferredModel):
+class _Blob(ApiAnswer):
     text: str | None = None
     is_truncated: bool = Field(alias="isTruncated", default=True)
 
 
-class _File(DeferredModel):
+class _File(ApiAnswer):
     blob: _Blob | None = Field(alias="object", default=None)
 
 
-class _Parent(DeferredModel):
-    oid: str
+class _Commit(CommitOid):
+    parents: Nodes[CommitOid]
 
 
-class _Parents(DeferredModel):
-    nodes: list[_Parent] = Field(default=[])
-
-
-class _Commit(DeferredModel):
-    oid: str
-    parents: _Parents
-
-
-class _History(DeferredModel):
-    nodes: list[_Commit] = Field(default=[])
-
-
-class _Target(DeferredModel):
-    oid: str
-    history: _History = _History()
+class _Target(CommitOid):
+    history: Nodes[_Commit] = ()
     file: _File | None = None
 
 
-class _Ref(DeferredModel):
+class _Ref(ApiAnswer):
     name: str = ""
     target: _Target
 
 
-class _RefName(DeferredModel):
+class _RefName(ApiAnswer):
     name: str
 
 
-class _Refs(DeferredModel):
-    nodes: list[_RefName]
-
-
-class _Repository(DeferredModel):
+class _Repository(ApiAnswer):
     default: _Ref | None = Field(alias="defaultBranchRef", default=None)
     ref: _Ref | None = None
-    refs: _Refs | None = None
+    refs: Nodes[_RefName] = ()
 
 
 @dataclass(frozen=True)
@@ -177,22 +159,22 @@ def _snapshot_of(data: _Repository, siblings: frozenset[str]) -> RepositorySnaps
     """Return the snapshot that an answer describes. Whatever the repository lacks stays empty."""
     default, ref = data.default, data.ref
     blob = ref.target.file.blob if ref and ref.target.file else None
-    history = default.target.history.nodes if default else []
+    history = default.target.history if default else ()
     is_linear = _is_linear(history)
     return RepositorySnapshot(
         linear_history=tuple(commit.oid for commit in history) if is_linear else (),
-        has_root=is_linear and not history[-1].parents.nodes,
+        has_root=is_linear and not history[-1].parents,
         branch=default.name if default else "",
         tip=default.target.oid if default else "",
         ref_tip=ref.target.oid if ref else "",
         content=blob.text if blob and not blob.is_truncated else None,
-        ref_names=tuple(listed.name for listed in data.refs.nodes) if data.refs else (),
+        ref_names=tuple(listed.name for listed in data.refs),
         siblings=siblings,
     )
 
 
 def _is_linear(history: Sequence[_Commit]) -> bool:
     """Return True if each commit is the only parent of the commit before it."""
-    parents = [[parent.oid for parent in commit.parents.nodes] for commit in history]
+    parents = [[parent.oid for parent in commit.parents] for commit in history]
     expected = [[commit.oid] for commit in history[1:]]
     return bool(history) and parents[:-1] == expected and len(parents[-1]) <= 1

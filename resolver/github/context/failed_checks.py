@@ -16,16 +16,16 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from github.Repository import Repository
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.downloads import Download, DownloadRefusal, download
 from resolver.github.context.visibility import utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import without_pictures
 from resolver.github.text.markdown import shorten_text, visible
-from resolver.models.base import DeferredModel
 from resolver.models.issue_context import Annotation, FailedCheck
 from resolver.models.run import Trigger, TriggerKind
 from resolver.security.formats import find_credentials
@@ -153,25 +153,21 @@ _FAILED_CONCLUSIONS = frozenset({"failure", "timed_out", "action_required", "sta
 _JOB = re.compile(r"/actions/runs/\d+/jobs?/(\d+)")
 
 
-class _Answer(DeferredModel):
-    model_config = ConfigDict(extra="ignore")
-
-
-class _App(_Answer):
+class _App(ApiAnswer):
     slug: str | None = None
 
 
-class _Suite(_Answer):
+class _Suite(ApiAnswer):
     id: int
 
 
-class _Output(_Answer):
+class _Output(ApiAnswer):
     title: str | None = None
     summary: str | None = None
     annotations_count: int = 0
 
 
-class _Run(_Answer):
+class _Run(ApiAnswer):
     id: int
     name: str
     conclusion: str | None = None
@@ -190,7 +186,7 @@ class _Run(_Answer):
         return app, self.name, self.check_suite.id if self.check_suite else 0
 
 
-class _Status(_Answer):
+class _Status(ApiAnswer):
     context: str
     state: str
     description: str | None = None
@@ -198,7 +194,7 @@ class _Status(_Answer):
     created_at: datetime
 
 
-class _Annotation(_Answer):
+class _Annotation(ApiAnswer):
     path: str
     start_line: int
     annotation_level: str | None = None
@@ -206,12 +202,12 @@ class _Annotation(_Answer):
     title: str | None = None
 
 
-class _Step(_Answer):
+class _Step(ApiAnswer):
     name: str
     conclusion: str | None = None
 
 
-class _Job(_Answer):
+class _Job(ApiAnswer):
     steps: list[_Step] = Field(default=[])
 
 

@@ -19,12 +19,12 @@ from pydantic import Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.answers import ApiAnswer, AuthorAccount, Nodes, TitleChange, nodes_of
 from resolver.github.client.resources import query_graphql
 from resolver.github.comments.markers import without_markers
 from resolver.github.context.failed_checks import FailedCheckReader
 from resolver.github.context.pictures import MAX_PICTURES, PictureHosts, PictureReader
-from resolver.github.context.review_threads import ThreadAccount
-from resolver.github.context.visibility import Renames, RenamesAnswer, utc
+from resolver.github.context.visibility import utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, references_in, without_pictures
 from resolver.github.text.markdown import shorten_text
@@ -73,7 +73,7 @@ _ISSUE_FIELDS = """
 """
 
 
-class _RelatedIssue(RenamesAnswer):
+class _RelatedIssue(ApiAnswer):
     kind: str = Field(alias="__typename")
     title: str
     body: str = ""
@@ -82,8 +82,8 @@ class _RelatedIssue(RenamesAnswer):
     closed_at: datetime | None = Field(alias="closedAt", default=None)
     merged_at: datetime | None = Field(alias="mergedAt", default=None)
     association: str = Field(alias="authorAssociation", default="NONE")
-    account: ThreadAccount | None = Field(alias="author", default=None)
-    renamed: Renames = Renames()
+    account: AuthorAccount | None = Field(alias="author", default=None)
+    renamed: Nodes[TitleChange] = ()
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ class RelatedIssueReader:
         relations: dict[int, str] = {}
         mentioned, foreign = self._find_references(texts)
         subject = self._ask(_RELATIONS_QUERY, {"number": self.number}).get("subject") or {}
-        for closer in _nodes(subject, "closers"):
+        for closer in nodes_of(subject.get("closers")):
             if self._is_own(str(closer["repository"]["nameWithOwner"])):
                 relations.setdefault(int(closer["number"]), "closes it")
         for number in mentioned:
             relations.setdefault(number, "mentioned")
-        for event in reversed(_nodes(subject, "naming")):
+        for event in reversed(nodes_of(subject.get("naming"))):
             source = event.get("source") or {}
             if event["isCrossRepository"] or not source.get("number"):
                 continue
@@ -215,7 +215,7 @@ class RelatedIssueReader:
         is_late = self._is_late(issue.edited_at or issue.created_at)
         if is_late:
             left_out.append(f"the text of #{number}, edited after the request")
-        renames = issue.renamed.nodes if not self._is_now else []
+        renames = issue.renamed if not self._is_now else ()
         title = strip_hidden(renames[0].before if renames else issue.title).text
         author = issue.account.name if issue.account else "ghost"
         body = strip_hidden("" if is_late else without_markers(issue.body, author, self.own_login))
@@ -245,10 +245,6 @@ class RelatedIssueReader:
 
     def _is_late(self, moment: datetime) -> bool:
         return not self._is_now and utc(moment) >= self.trigger.at
-
-
-def _nodes(subject: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    return [node for node in (subject.get(name) or {}).get("nodes") or [] if node]
 
 
 @dataclass(frozen=True)

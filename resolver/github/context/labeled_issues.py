@@ -17,11 +17,12 @@ from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.answers import ApiAnswer, AuthorAccount, Nodes, RepositoryName
 from resolver.github.client.resources import Listing, query_graphql
 from resolver.github.comments.find_or_create import comment_of_run
 from resolver.github.comments.markers import find_active_run, parse_pull_request_marker
 from resolver.github.context.visibility import utc
-from resolver.models.base import DeferredModel
+from resolver.github.events.payloads import Label, User
 from resolver.models.run import Trigger
 
 logger = logging.getLogger("resolver.github")
@@ -59,16 +60,6 @@ query($owner: String!, $name: String!, $number: Int!) {
 """
 
 
-class LabelingAccount(DeferredModel):
-    """An account as the API returns it. type: "User", "Bot" or "Organization"."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    login: str
-    id: int
-    type: str = "User"
-
-
 @dataclass(frozen=True)
 class LabeledIssue:
     """An open issue with the label, as the API lists it."""
@@ -95,7 +86,7 @@ class Labeling:
     """
 
     label: str
-    by: LabelingAccount | None
+    by: User | None
     at: datetime
     edited_at: datetime | None
     is_open: bool
@@ -103,61 +94,41 @@ class Labeling:
     pull_request_by: str = ""
 
 
-class _Answer(DeferredModel):
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class _Label(_Answer):
-    name: str
-
-
-class _Issue(_Answer):
+class _Issue(ApiAnswer):
     id: int
     number: int
     title: str
     body: str | None = None
-    user: LabelingAccount | None = None
+    user: User | None = None
     pull_request: dict[str, Any] | None = None
-    labels: tuple[_Label, ...] = ()
+    labels: tuple[Label, ...] = ()
 
 
-class _Event(_Answer):
+class _Event(ApiAnswer):
     id: int
     event: str
-    actor: LabelingAccount | None = None
+    actor: User | None = None
     created_at: AwareDatetime
-    label: _Label | None = None
+    label: Label | None = None
 
 
-class _Login(_Answer):
-    login: str
-
-
-class _RepositoryName(_Answer):
-    name: str = Field(alias="nameWithOwner")
-
-
-class _Closer(_Answer):
+class _Closer(ApiAnswer):
     url: str
     state: str
-    author: _Login | None = None
-    repository: _RepositoryName
+    author: AuthorAccount | None = None
+    repository: RepositoryName
 
 
-class _Closers(_Answer):
-    nodes: list[_Closer | None] = Field(default=[])
-
-
-class _State(_Answer):
+class _State(ApiAnswer):
     state: str
-    closers: _Closers = _Closers()
+    closers: Nodes[_Closer] = ()
     edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
 
 
-class _Pull(_Answer):
+class _Pull(ApiAnswer):
     html_url: str
     body: str | None = None
-    user: LabelingAccount | None = None
+    user: User | None = None
 
 
 _EVENTS = TypeAdapter(list[_Event], config=ConfigDict(defer_build=True))
@@ -262,13 +233,13 @@ class LabeledIssues:
 
     def _closer(self, state: _State) -> _Closer | None:
         """Return an open pull request of this repository that closes the issue, by any author."""
-        own_name = self._repository.full_name.casefold()
-        for closer in state.closers.nodes:
-            if closer and closer.state == "OPEN" and closer.repository.name.casefold() == own_name:
+        own_name = self._repository.full_name
+        for closer in state.closers:
+            if closer.state == "OPEN" and closer.repository.is_same(own_name):
                 return closer
         return None
 
-    def _has_label(self, labels: Iterable[_Label]) -> bool:
+    def _has_label(self, labels: Iterable[Label]) -> bool:
         return any(label.name.casefold() == self._label.casefold() for label in labels)
 
     def _is_about_label(self, event: _Event) -> bool:

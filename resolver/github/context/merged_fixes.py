@@ -1,13 +1,15 @@
 """Lists the merged pull requests of a repository that closed an issue."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.answers import ApiAnswer, CommitOid, Nodes, RepositoryName
 from resolver.github.client.resources import query_graphql
-from resolver.models.base import DeferredModel
 
 PAGE_SIZE_MERGED = 50
 MAX_MERGED_PULLS = 2000
@@ -33,35 +35,26 @@ query($owner: String!, $name: String!, $count: Int!, $after: String) {
 """
 
 
-class MergedFix(DeferredModel):
+@dataclass(frozen=True)
+class MergedFix:
     """A merged pull request. issue: the first issue of its repository that it closed."""
 
-    model_config = ConfigDict(frozen=True)
-
     number: int
-    created_at: AwareDatetime
+    created_at: datetime
     merge_commit: str
     issue: int
 
 
-class _Answer(DeferredModel):
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class _ClosedIssue(_Answer):
+class _ClosedIssue(ApiAnswer):
     number: int
-    repository: dict[str, Any]
+    repository: RepositoryName
 
 
-class _ClosedIssues(_Answer):
-    nodes: tuple[_ClosedIssue | None, ...] = ()
-
-
-class _MergedPull(_Answer):
+class _MergedPull(ApiAnswer):
     number: int
     created_at: AwareDatetime = Field(alias="createdAt")
-    merge_commit: dict[str, Any] | None = Field(default=None, alias="mergeCommit")
-    closed: _ClosedIssues = Field(default=_ClosedIssues(), alias="closingIssuesReferences")
+    merge_commit: CommitOid | None = Field(default=None, alias="mergeCommit")
+    closed: Nodes[_ClosedIssue] = Field(default=(), alias="closingIssuesReferences")
 
 
 def read_merged_fixes(access: GitHubAccess, repository: str) -> Iterator[MergedFix]:
@@ -93,16 +86,11 @@ def parse_merged_fixes(nodes: Sequence[Any], repository: str) -> Iterator[Merged
         if node is None:
             continue
         pull = _MergedPull.model_validate(node)
-        issues = [
-            issue.number
-            for issue in pull.closed.nodes
-            if issue is not None
-            and str(issue.repository.get("nameWithOwner")).lower() == repository.lower()
-        ]
+        issues = [issue.number for issue in pull.closed if issue.repository.is_same(repository)]
         if issues and pull.merge_commit:
             yield MergedFix(
                 number=pull.number,
                 created_at=pull.created_at,
-                merge_commit=str(pull.merge_commit.get("oid")),
+                merge_commit=pull.merge_commit.oid,
                 issue=issues[0],
             )

@@ -13,13 +13,20 @@ from datetime import datetime
 from typing import Any, Literal
 
 from github.Repository import Repository
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.answers import (
+    ApiAnswer,
+    AuthorAccount,
+    CommitOid,
+    Nodes,
+    RepositoryName,
+)
 from resolver.github.client.resources import query_graphql
 from resolver.github.comments.markers import has_run_marker, parse_pull_request_marker
+from resolver.github.events.payloads import Label, User
 from resolver.github.events.quota_ledger import MAX_LABELS_KEPT, normalize_label
-from resolver.models.base import DeferredModel
 from resolver.models.outcome import (
     PullRequestActivity,
     PullRequestFacts,
@@ -87,63 +94,38 @@ class ListedPullRequest:
     issue: int | None
 
 
-class _Answer(DeferredModel):
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class _Account(_Answer):
-    login: str
-    kind: str = Field(alias="__typename", default="User")
-
-
-class _ListedUser(_Answer):
-    login: str
-
-
-class _ListedMerge(_Answer):
+class _ListedMerge(ApiAnswer):
     merged_at: AwareDatetime | None = None
 
 
-class _ListedRow(_Answer):
+class _ListedRow(ApiAnswer):
     number: int
     state: str
     title: str
     html_url: str
     created_at: AwareDatetime
     body: str | None = None
-    user: _ListedUser | None = None
+    user: User | None = None
     pull_request: _ListedMerge | None = None
 
 
-class _Oid(_Answer):
-    oid: str
-
-
-class _Name(_Answer):
+class _Name(ApiAnswer):
     name: str | None = None
     email: str | None = None
 
 
-class _RepositoryName(_Answer):
-    name: str = Field(alias="nameWithOwner")
-
-
-class _Labels(_Answer):
-    nodes: tuple[_Name, ...] = ()
-
-
-class _SubmittedReview(_Answer):
+class _SubmittedReview(ApiAnswer):
     state: str
     at: AwareDatetime | None = Field(alias="submittedAt", default=None)
-    author: _Account | None = None
+    author: AuthorAccount | None = None
 
 
-class _WrittenComment(_Answer):
+class _WrittenComment(ApiAnswer):
     at: AwareDatetime = Field(alias="createdAt")
-    author: _Account | None = None
+    author: AuthorAccount | None = None
 
 
-class _PulledCommit(_Answer):
+class _PulledCommit(ApiAnswer):
     oid: str
     message: str
     at: AwareDatetime = Field(alias="committedDate")
@@ -151,65 +133,49 @@ class _PulledCommit(_Answer):
     committer: _Name | None = None
 
 
-class _CommitNode(_Answer):
+class _CommitNode(ApiAnswer):
     commit: _PulledCommit
 
 
-class _Commits(_Answer):
+class _Commits(ApiAnswer):
     count: int = Field(alias="totalCount", default=0)
-    nodes: tuple[_CommitNode, ...] = ()
+    nodes: Nodes[_CommitNode] = ()
 
 
-class _Reviews(_Answer):
-    nodes: tuple[_SubmittedReview | None, ...] = ()
-
-
-class _Comments(_Answer):
-    nodes: tuple[_WrittenComment | None, ...] = ()
-
-
-class _ClosingIssue(_Answer):
+class _ClosingIssue(ApiAnswer):
     number: int
-    repository: _RepositoryName
-    labels: _Labels | None = None
+    repository: RepositoryName
+    labels: Nodes[Label] = ()
 
 
-class _ClosingIssues(_Answer):
-    nodes: tuple[_ClosingIssue | None, ...] = ()
-
-
-class _PullDetails(_Answer):
+class _PullDetails(ApiAnswer):
     number: int
     state: str
     created_at: AwareDatetime = Field(alias="createdAt")
     closed_at: AwareDatetime | None = Field(alias="closedAt", default=None)
     merged_at: AwareDatetime | None = Field(alias="mergedAt", default=None)
-    author: _Account | None = None
+    author: AuthorAccount | None = None
     branch: str = Field(alias="headRefName")
     head: str = Field(alias="headRefOid")
     base_branch: str = Field(alias="baseRefName")
-    source: _RepositoryName | None = Field(alias="headRepository", default=None)
-    merge_commit: _Oid | None = Field(alias="mergeCommit", default=None)
-    labels: _Labels | None = None
-    reviews: _Reviews | None = None
-    comments: _Comments = _Comments()
+    source: RepositoryName | None = Field(alias="headRepository", default=None)
+    merge_commit: CommitOid | None = Field(alias="mergeCommit", default=None)
+    labels: Nodes[Label] = ()
+    reviews: Nodes[_SubmittedReview] = ()
+    comments: Nodes[_WrittenComment] = ()
     commits: _Commits = _Commits()
-    closing: _ClosingIssues | None = Field(alias="closingIssuesReferences", default=None)
+    closing: Nodes[_ClosingIssue] = Field(alias="closingIssuesReferences", default=())
 
 
-class _MergedCloser(_Answer):
+class _MergedCloser(ApiAnswer):
     number: int
     merged_at: AwareDatetime | None = Field(alias="mergedAt", default=None)
-    author: _Account | None = None
-    repository: _RepositoryName
+    author: AuthorAccount | None = None
+    repository: RepositoryName
 
 
-class _MergedClosers(_Answer):
-    nodes: tuple[_MergedCloser | None, ...] = ()
-
-
-class _ClosedIssue(_Answer):
-    closers: _MergedClosers | None = Field(alias="closedByPullRequestsReferences", default=None)
+class _ClosedIssue(ApiAnswer):
+    closers: Nodes[_MergedCloser] = Field(alias="closedByPullRequestsReferences", default=())
 
 
 @dataclass(frozen=True)
@@ -290,15 +256,12 @@ class OwnPullRequests:
         for start in range(0, len(numbers), PULLS_PER_QUERY):
             batch = numbers[start : start + PULLS_PER_QUERY]
             for number, node in self._query("issue", batch, _CLOSER_FIELDS).items():
-                closers = _ClosedIssue.model_validate(node).closers
                 found[number] = tuple(
                     Replacement(
                         closer.number, self._is_own_account(closer.author), closer.merged_at
                     )
-                    for closer in (closers.nodes if closers else ())
-                    if closer is not None
-                    and closer.merged_at is not None
-                    and self._is_here(closer.repository)
+                    for closer in _ClosedIssue.model_validate(node).closers
+                    if closer.merged_at is not None and self._is_here(closer.repository)
                 )
         return found
 
@@ -329,15 +292,9 @@ class OwnPullRequests:
         self, pull: ListedPullRequest, details: _PullDetails, work: RecordedWork
     ) -> PullRequestFacts:
         commits = [node.commit for node in details.commits.nodes]
-        closing = [
-            issue
-            for issue in (details.closing.nodes if details.closing else ())
-            if issue is not None and self._is_here(issue.repository)
-        ]
+        closing = [issue for issue in details.closing if self._is_here(issue.repository)]
         labels = [details.labels, *(issue.labels for issue in closing)]
-        names = (
-            normalize_label(label.name or "") for group in labels if group for label in group.nodes
-        )
+        names = (normalize_label(label.name) for group in labels for label in group)
         issue = pull.issue or (closing[0].number if closing else None)
         return PullRequestFacts(
             number=pull.number,
@@ -361,12 +318,11 @@ class OwnPullRequests:
     def _activities(
         self, details: _PullDetails, commits: Sequence[_PulledCommit]
     ) -> Iterator[PullRequestActivity]:
-        for review in details.reviews.nodes if details.reviews else ():
-            if review is not None and review.at is not None:
+        for review in details.reviews:
+            if review.at is not None:
                 yield PullRequestActivity(review.at, "review", self._is_person(review.author))
-        for comment in details.comments.nodes:
-            if comment is not None:
-                yield PullRequestActivity(comment.at, "comment", self._is_person(comment.author))
+        for comment in details.comments:
+            yield PullRequestActivity(comment.at, "comment", self._is_person(comment.author))
         for commit in commits:
             yield PullRequestActivity(commit.at, "commit", self._is_commit_by_person(commit))
 
@@ -400,7 +356,7 @@ class OwnPullRequests:
         """The own login as GraphQL shows it: that of a bot has no suffix there."""
         return self.own_login.casefold().removesuffix("[bot]")
 
-    def _is_own_account(self, account: _Account | None) -> bool:
+    def _is_own_account(self, account: AuthorAccount | None) -> bool:
         if account is None:
             return False
         is_bot = self.own_login.casefold().endswith("[bot]")
@@ -409,7 +365,7 @@ class OwnPullRequests:
             and (account.kind == "Bot") == is_bot
         )
 
-    def _is_person(self, account: _Account | None) -> bool:
+    def _is_person(self, account: AuthorAccount | None) -> bool:
         """Return True for a person, also one whose account was deleted."""
         if account is None:
             return True
@@ -420,8 +376,8 @@ class OwnPullRequests:
         is_bot = "[bot]" in f"{author.name} {author.email}"
         return not is_bot and _plain_login(author) != self._login
 
-    def _is_here(self, repository: _RepositoryName) -> bool:
-        return repository.name.casefold() == self.repository.full_name.casefold()
+    def _is_here(self, repository: RepositoryName) -> bool:
+        return repository.is_same(self.repository.full_name)
 
     def _asking(self, operation: str) -> Any:
         name = self.repository.full_name

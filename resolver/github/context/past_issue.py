@@ -4,17 +4,16 @@ The reader of requests (`read_task`) refuses closed issues, and drops a text tha
 Here the issue is closed, and the earlier text is what is wanted: GitHub keeps each version of it.
 """
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.answers import ApiAnswer, Nodes, TitleChange
 from resolver.github.client.resources import query_graphql
-from resolver.github.context.visibility import Renames
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import shorten_text
-from resolver.models.base import DeferredModel
 
 MAX_PAST_TITLE = 256
 MAX_PAST_BODY = 65_536
@@ -35,37 +34,28 @@ query($owner: String!, $name: String!, $number: Int!, $at: DateTime!) {
 """
 
 
-class PastIssue(DeferredModel):
+@dataclass(frozen=True)
+class PastIssue:
     """An issue's text at an earlier time."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     body: str
 
 
-class _Answer(DeferredModel):
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class _Edit(_Answer):
+class _Edit(ApiAnswer):
     """A version of the body. text: the whole body after the edit; None if it was deleted."""
 
     at: AwareDatetime = Field(alias="editedAt")
     text: str | None = Field(default=None, alias="diff")
 
 
-class _Edits(_Answer):
-    nodes: tuple[_Edit | None, ...] = ()
-
-
-class _Issue(_Answer):
+class _Issue(ApiAnswer):
     title: str = ""
     body: str = ""
     created_at: AwareDatetime = Field(alias="createdAt")
     edited_at: AwareDatetime | None = Field(default=None, alias="lastEditedAt")
-    renamed: Renames = Renames()
-    edits: _Edits = Field(default=_Edits(), alias="userContentEdits")
+    renamed: Nodes[TitleChange] = ()
+    edits: Nodes[_Edit] = Field(default=(), alias="userContentEdits")
 
 
 def read_past_issue(
@@ -83,8 +73,7 @@ def read_past_issue(
     body = _body_at(issue, at)
     if body is None or issue.created_at > at:
         return None
-    renames = issue.renamed.nodes
-    title = strip_hidden(renames[0].before if renames else issue.title).text
+    title = strip_hidden(issue.renamed[0].before if issue.renamed else issue.title).text
     return PastIssue(
         title=shorten_text(" ".join(title.split()), MAX_PAST_TITLE),
         body=shorten_text(strip_hidden(body).text.strip(), MAX_PAST_BODY),
@@ -98,5 +87,5 @@ def _body_at(issue: _Issue, at: datetime) -> str | None:
     """
     if issue.edited_at is None or issue.edited_at < at:
         return issue.body
-    earlier: Sequence[_Edit] = [e for e in issue.edits.nodes if e is not None and e.at < at]
+    earlier = [edit for edit in issue.edits if edit.at < at]
     return max(earlier, key=lambda edit: edit.at).text if earlier else None

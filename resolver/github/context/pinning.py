@@ -15,8 +15,8 @@ from github.Repository import Repository
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from resolver.errors import Refused
+from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.resources import links_of
-from resolver.models.base import DeferredModel
 from resolver.models.run import Trigger, TriggerKind
 
 PAGE_SIZE = 100
@@ -45,15 +45,11 @@ class PinnedHead:
     moved: str = ""
 
 
-class _Account(DeferredModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Account(ApiAnswer):
     login: str = ""
 
 
-class _Push(DeferredModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Push(ApiAnswer):
     before: str
     after: str
     timestamp: datetime

@@ -16,10 +16,10 @@ from typing import Any
 from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.Repository import Repository
-from pydantic import ConfigDict
 
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.resources import PAGE_SIZE, Listing, PolledReader
 from resolver.github.comments.markers import is_of_run, run_message_in, without_markers
 from resolver.github.context.issue_context import DEFAULT, ContextLimits, IssueContextReader
@@ -32,10 +32,10 @@ from resolver.github.context.visibility import (
     reason_unseen,
     utc,
 )
+from resolver.github.events.payloads import User
 from resolver.github.text.hidden_text import ALT, CleanedText, strip_hidden
 from resolver.github.text.links import PictureLinks, without_pictures
 from resolver.github.text.markdown import shorten_text
-from resolver.models.base import DeferredModel
 from resolver.models.run import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 from resolver.models.truncate import shorten_thread
 
@@ -485,20 +485,10 @@ class NewComment:
     created_at: datetime
 
 
-class _User(DeferredModel):
-    model_config = ConfigDict(extra="ignore")
-
-    login: str
-    id: int
-    type: str = "User"
-
-
-class _Comment(DeferredModel):
-    model_config = ConfigDict(extra="ignore")
-
+class _Comment(ApiAnswer):
     id: int
     body: str | None = None
-    user: _User | None = None
+    user: User | None = None
     created_at: datetime
 
 

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from resolver.config.startup import lazy_module
-from resolver.models.base import DeferredModel
+from resolver.github.client.answers import ApiAnswer, Nodes
+from resolver.github.events.payloads import Label
 from resolver.models.run import Trigger, TriggerKind
 
 if TYPE_CHECKING:
@@ -84,9 +85,7 @@ class RequestStatus:
     requested_accounts: Sequence[str] = ()
 
 
-class _Text(DeferredModel):
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
+class _Text(ApiAnswer):
     body: str = ""
     edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
 
@@ -94,23 +93,11 @@ class _Text(DeferredModel):
         return RequestText(self.body, self.edited_at)
 
 
-class _LabelName(DeferredModel):
-    name: str
-
-
-class _Labels(DeferredModel):
-    nodes: list[_LabelName | None] = Field(default=[])
-
-
-class _Locks(DeferredModel):
-    nodes: list[object] = Field(default=[])
-
-
 class _Subject(_Text):
     closed: bool
     locked: bool
-    labels: _Labels | None = None
-    locks: _Locks = _Locks()
+    labels: Nodes[Label] = ()
+    locks: Nodes[object] = ()
 
 
 def read_request_status(
@@ -165,10 +152,8 @@ def _read_conversation(access: "GitHubAccess", trigger: Trigger) -> RequestStatu
         return RequestStatus(exists=False)
     return RequestStatus(
         closed=subject.closed,
-        locked=subject.locked and bool(subject.locks.nodes),
-        labels=tuple(label.name for label in subject.labels.nodes if label)
-        if subject.labels
-        else (),
+        locked=subject.locked and bool(subject.locks),
+        labels=tuple(label.name for label in subject.labels),
         issue=subject.text(),
         comment=text,
         has_comment=has_comment,

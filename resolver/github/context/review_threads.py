@@ -11,11 +11,17 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from github.Repository import Repository
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.answers import (
+    ApiAnswer,
+    AuthorAccount,
+    CommitOid,
+    Nodes,
+    RepositoryName,
+)
 from resolver.github.client.resources import query_graphql
-from resolver.models.base import DeferredModel
 from resolver.models.pull_request import Side
 from resolver.models.run import Trigger, TriggerKind
 
@@ -91,29 +97,12 @@ query($owner: String!, $name: String!, $number: Int!) {
 """
 
 
-class _Answer(DeferredModel):
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class ThreadAccount(_Answer):
-    """The account that wrote something."""
-
-    kind: str = Field(alias="__typename", default="User")
-    login: str
-
-    @property
-    def name(self) -> str:
-        """The login as in the REST API, with the suffix `[bot]` that the GraphQL API leaves out."""
-        is_bot = self.kind == "Bot" and not self.login.endswith("[bot]")
-        return f"{self.login}[bot]" if is_bot else self.login
-
-
-class ThreadText(_Answer):
+class ThreadText(ApiAnswer):
     """A comment or review as the API returns it, not yet cleaned."""
 
     # `databaseId` is a 32-bit integer, which is too small for current ids.
     number: int | None = Field(alias="fullDatabaseId", default=None)
-    account: ThreadAccount | None = Field(alias="author", default=None)
+    account: AuthorAccount | None = Field(alias="author", default=None)
     association: str = Field(alias="authorAssociation", default="NONE")
     body: str = ""
     created_at: datetime = Field(alias="createdAt")
@@ -133,7 +122,7 @@ class ThreadText(_Answer):
         return self.account.name if self.account else "ghost"
 
 
-class _ReviewId(_Answer):
+class _ReviewId(ApiAnswer):
     id: int | None = Field(alias="fullDatabaseId", default=None)
 
 
@@ -151,28 +140,20 @@ class ThreadComment(ThreadText):
         return self.published_at or self.created_at
 
 
-class _Commit(_Answer):
-    oid: str
-
-
 class ReviewText(ThreadText):
     """A review. `submitted_at` is None as long as only its author sees it."""
 
     submitted_at: datetime | None = Field(alias="submittedAt", default=None)
     state: str
-    commit: _Commit | None = None
+    commit: CommitOid | None = None
 
 
-class _Comments(_Answer):
+class _Comments(ApiAnswer):
     total: int = Field(alias="totalCount")
     nodes: list[ThreadComment]
 
 
-class _FirstComments(_Answer):
-    nodes: list[ThreadComment]
-
-
-class Thread(_Answer):
+class Thread(ApiAnswer):
     """A review thread as the API returns it, with its first comment and its newest ones."""
 
     id: str
@@ -183,15 +164,15 @@ class Thread(_Answer):
     start_line: int | None = Field(alias="startLine", default=None)
     original_line: int | None = Field(alias="originalLine", default=None)
     side: Side = Field(alias="diffSide", default="RIGHT")
-    begin: _FirstComments
+    begin: Nodes[ThreadComment]
     comments: _Comments
 
     @property
     def shown_comments(self) -> list[ThreadComment]:
         """The comments, oldest first. Those in the middle of a very long thread are missing."""
-        first_ids = {comment.id for comment in self.begin.nodes}
+        first_ids = {comment.id for comment in self.begin}
         return [
-            *self.begin.nodes,
+            *self.begin,
             *(comment for comment in self.comments.nodes if comment.id not in first_ids),
         ]
 
@@ -201,11 +182,7 @@ class Thread(_Answer):
         return self.comments.total > len(self.shown_comments)
 
 
-class _RepositoryName(_Answer):
-    name: str = Field(alias="nameWithOwner")
-
-
-class ClosedIssue(_Answer):
+class ClosedIssue(ApiAnswer):
     """An issue that merging the pull request closes."""
 
     number: int
@@ -213,12 +190,12 @@ class ClosedIssue(_Answer):
     body: str = ""
     created_at: datetime = Field(alias="createdAt")
     edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
-    account: ThreadAccount | None = Field(alias="author", default=None)
+    account: AuthorAccount | None = Field(alias="author", default=None)
     association: str = Field(alias="authorAssociation", default="NONE")
-    repository: _RepositoryName
+    repository: RepositoryName
 
 
-_Item = TypeVar("_Item", bound=_Answer)
+_Item = TypeVar("_Item", bound=ApiAnswer)
 
 
 class ConversationReader:
@@ -263,8 +240,8 @@ class ConversationReader:
         """Return the issues of the same repository that the merge closes."""
         nodes = self._fetch(_CLOSED_ISSUES_QUERY)["closingIssuesReferences"]["nodes"]
         issues = [ClosedIssue.model_validate(node) for node in nodes if node]
-        own_name = self._repository.full_name.casefold()
-        return [issue for issue in issues if issue.repository.name.casefold() == own_name]
+        own_name = self._repository.full_name
+        return [issue for issue in issues if issue.repository.is_same(own_name)]
 
     def _read_both_ends(
         self, query: str, connection: str, model: type[_Item], is_requested: Callable[[_Item], bool]

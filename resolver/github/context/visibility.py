@@ -9,12 +9,12 @@ knows them. Source: https://docs.github.com/en/graphql/reference/interfaces#mini
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.answers import ApiAnswer, Nodes, TitleChange
 from resolver.github.client.resources import query_graphql
-from resolver.models.base import DeferredModel
 from resolver.models.run import Snapshot, Trigger, TriggerKind
 
 WRITTEN, EDITED = "written after", "edited after"
@@ -99,24 +99,6 @@ def describe_minimized(count: int) -> str:
     return f"{count} comment{'' if count == 1 else 's'} hidden as spam, abuse or off-topic"
 
 
-class RenamesAnswer(DeferredModel):
-    """Base class for parts of an answer, which can be created by field name as well as by alias."""
-
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class RenameEvent(RenamesAnswer):
-    """One change of a title. before: the title before it."""
-
-    before: str = Field(alias="previousTitle")
-
-
-class Renames(RenamesAnswer):
-    """The requested title changes, oldest first."""
-
-    nodes: list[RenameEvent] = Field(default=[])
-
-
 _ORIGINAL_TEXT_QUERY = """
 query($owner: String!, $name: String!, $number: Int!, $at: DateTime!) {
   repository(owner: $owner, name: $name) { subject: issueOrPullRequest(number: $number) {
@@ -131,9 +113,9 @@ query($owner: String!, $name: String!, $number: Int!, $at: DateTime!) {
 """
 
 
-class _OriginalText(RenamesAnswer):
+class _OriginalText(ApiAnswer):
     edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
-    renamed: Renames = Renames()
+    renamed: Nodes[TitleChange] = ()
 
 
 def original_text(
@@ -158,11 +140,10 @@ def original_text(
     answer = _OriginalText.model_validate(
         query_graphql(access, _ORIGINAL_TEXT_QUERY, variables)["repository"]["subject"] or {}
     )
-    renames = answer.renamed.nodes
     is_late = answer.edited_at is not None and answer.edited_at >= trigger.at
     return current.model_copy(
         update={
-            "title": renames[0].before if renames else current.title,
+            "title": answer.renamed[0].before if answer.renamed else current.title,
             "body": "" if is_late else current.body,
         }
     )

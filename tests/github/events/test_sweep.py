@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from resolver.github.client.access import GitHubAccess
-from resolver.github.context.labeled_issues import LabeledIssue, Labeling, LabelingAccount
+from resolver.github.context.labeled_issues import LabeledIssue, Labeling
 from resolver.github.events.parse import parse_github_event
+from resolver.github.events.payloads import User
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.events.sweep import labeled_trigger, with_later_time
@@ -19,7 +20,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ISSUE = LabeledIssue(number=3, id=77, title="A fault", body="It is wrong.", author="zoe")
 LABELING = Labeling(
     label="agent",
-    by=LabelingAccount(login="mona", id=9),
+    by=User(login="mona", id=9),
     at=AT,
     edited_at=None,
     is_open=True,
@@ -87,7 +88,7 @@ def test_text_edited_at_or_after_the_labeling_was_not_seen() -> None:
 
 
 def test_labels_added_by_bots_are_not_followed() -> None:
-    bot = replace(LABELING, by=LabelingAccount(login="helper[bot]", id=5, type="Bot"))
+    bot = replace(LABELING, by=User(login="helper[bot]", id=5, type="Bot"))
     assert "isn't a person" in reason(bot)
     assert isinstance(trigger(bot, allowed_users=["helper[bot]"]), Trigger)
     assert "it was made by Resolver itself" in reason(LABELING, bot_login="Mona")
