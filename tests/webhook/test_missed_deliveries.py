@@ -13,7 +13,8 @@ from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.missed_deliveries import FindSources, MissedDeliveries
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.hook_deliveries import PAGE_SIZE, repository_hooks
+from resolver.github.client.hook_deliveries import repository_hooks
+from resolver.github.client.resources import PAGE_SIZE
 from resolver.runs.wiring.sandbox import ForgeTokens
 from resolver.storage.database import DatabaseError, parse_database_url
 from tests.parts.github import GitHubServer

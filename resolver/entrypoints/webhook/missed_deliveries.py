@@ -16,7 +16,8 @@ from sqlalchemy import URL, Column, Float, MetaData, String, Table, select
 from resolver.entrypoints.webhook.webhook import HandleDelivery, is_identified
 from resolver.errors import ForgeError, ResolverError
 from resolver.events.stream import Clock, utc_now
-from resolver.github.client.hook_deliveries import PAGE_SIZE, HookDeliveries, HookDelivery
+from resolver.github.client.hook_deliveries import HookDeliveries, HookDelivery
+from resolver.github.client.resources import PAGE_SIZE
 from resolver.models.known_failures import OUTAGES
 from resolver.storage.database import ServerDatabase, open_database, upsert
 

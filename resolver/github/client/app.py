@@ -18,6 +18,7 @@ from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess, redact_token
 from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.hook_deliveries import HookDeliveries
+from resolver.github.client.resources import PAGE_SIZE, read_pages
 from resolver.github.events.starting_events import starting_actions
 
 logger = logging.getLogger("resolver.github")
@@ -199,19 +200,12 @@ class AppAccess:
 
     def installations(self) -> list[Installation]:
         """Return the installations of the App, at most MAX_INSTALLATIONS. Raises ForgeError."""
-        found: list[Installation] = []
         with self._access.wrap_errors(
             "list the installations of the GitHub App", "the App's own key"
         ):
-            for page in range(1, MAX_INSTALLATIONS // 100 + 1):
-                _, answer = self._requester.requestJsonAndCheck(
-                    "GET", "/app/installations", parameters={"per_page": 100, "page": page}
-                )
-                rows = _INSTALLATIONS.validate_python(answer)
-                found += rows
-                if len(rows) < 100:
-                    break
-        return found
+            max_pages = MAX_INSTALLATIONS // PAGE_SIZE
+            pages = read_pages(self._requester, "/app/installations", {}, max_pages)
+            return [row for page in pages for row in _INSTALLATIONS.validate_python(page)]
 
     def installation(self, repository: str) -> Installation:
         """Return the installation that has access to the repository.

@@ -4,7 +4,6 @@ GitHub keeps deliveries for three days and does not repeat failed ones by itself
 https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,10 +11,7 @@ from typing import Any
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer
-
-PAGE_SIZE = 100
-
-_NEXT_PAGE = re.compile(r'[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"')
+from resolver.github.client.resources import read_pages
 
 
 class HookDelivery(ApiAnswer):
@@ -75,22 +71,12 @@ class HookDeliveries:
 
         At most `max_pages` pages of `PAGE_SIZE` attempts are read.
         """
-        cursor = ""
-        for _ in range(max_pages):
-            query = f"?per_page={PAGE_SIZE}" + (f"&cursor={cursor}" if cursor else "")
-            with self.access.wrap_errors("list the webhook's deliveries", "the webhook: read"):
-                headers, answer = self._requester.requestJsonAndCheck(
-                    "GET", f"{self.path}/deliveries{query}"
-                )
-                page = [HookDelivery.model_validate(row) for row in answer]
-            for attempt in page:
-                if attempt.delivered_at < since:
-                    return
-                yield attempt
-            next_page = _NEXT_PAGE.search(headers.get("link", ""))
-            if next_page is None:
-                return
-            cursor = next_page[1]
+        with self.access.wrap_errors("list the webhook's deliveries", "the webhook: read"):
+            for page in read_pages(self._requester, f"{self.path}/deliveries", {}, max_pages):
+                for attempt in [HookDelivery.model_validate(row) for row in page]:
+                    if attempt.delivered_at < since:
+                        return
+                    yield attempt
 
     def payload(self, attempt: HookDelivery) -> dict[str, Any]:
         """Return the payload of a delivery. Raises ForgeError."""

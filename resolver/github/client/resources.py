@@ -16,6 +16,7 @@ Source for workflow runs: https://docs.github.com/en/rest/actions/workflow-runs#
 
 import json
 import logging
+import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,6 +45,34 @@ PAGE_SIZE = 100
 Element = TypeVar("Element", bound=GithubObject)
 
 
+def read_pages(
+    requester: Requester, url: str, query: Mapping[str, Any], max_pages: int = sys.maxsize
+) -> Iterator[Any]:
+    """Yield the pages of the list at `url` as parsed JSON. A page is requested when it is reached.
+
+    Raises what `GitHubAccess.wrap_errors` converts into a ForgeError.
+
+    Args:
+        requester: PyGithub's requester.
+        url: Address of the list.
+        query: The list's own parameters. Those that are None are left out.
+        max_pages: Maximum number of pages that are read.
+    """
+    next_url, next_query = url, _page_query(query, 0)
+    for _ in range(max_pages):
+        headers, page = requester.requestJsonAndCheck("GET", next_url, next_query)
+        yield page
+        next_url, next_query = links_of(headers).get("next", ""), {}
+        if not next_url:
+            return
+
+
+def _page_query(query: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Return the parameters that request one page of a list, counted from 0."""
+    given = {name: _format_parameter(value) for name, value in query.items() if value is not None}
+    return {**given, "per_page": PAGE_SIZE, **({"page": number + 1} if number else {})}
+
+
 class Listing(Generic[Element]):
     """The list at `url`, with elements of one type. No request is sent before it is iterated.
 
@@ -60,17 +89,12 @@ class Listing(Generic[Element]):
         self._requester = requester
         self._kind = kind
         self._url = url
-        self._query = {
-            name: _format_parameter(value) for name, value in query.items() if value is not None
-        }
+        self._query = query
 
     def __iter__(self) -> Iterator[Element]:
         """Yield the elements in the list's order. A page is requested when it is reached."""
-        url, query = self._url, {**self._query, "per_page": PAGE_SIZE}
-        while url:
-            links, elements = self._get(url, query)
-            yield from elements
-            url, query = links.get("next", ""), {}
+        for rows in read_pages(self._requester, self._url, self._query):
+            yield from self._elements(rows)
 
     def page(self, number: int) -> list[Element]:
         """Return the elements of one page, counted from 0."""
@@ -95,18 +119,16 @@ class Listing(Generic[Element]):
 
     def _get_page(self, number: int) -> tuple[Mapping[str, str], list[Element]]:
         """Return the links and the elements of one page, counted from 0."""
-        page_parameter = {"page": number + 1} if number else {}
-        return self._get(self._url, {**self._query, "per_page": PAGE_SIZE, **page_parameter})
+        query = _page_query(self._query, number)
+        headers, rows = self._requester.requestJsonAndCheck("GET", self._url, query)
+        return links_of(headers), self._elements(rows)
 
-    def _get(self, url: str, query: dict[str, Any]) -> tuple[Mapping[str, str], list[Element]]:
-        """Return the links and the elements of the page at an address."""
-        headers, rows = self._requester.requestJsonAndCheck("GET", url, query or None)
+    def _elements(self, rows: Any) -> list[Element]:
         # PyGithub never requests an element again that is marked as completed: attributes that the
         # list lacks are None.
         is_completable = issubclass(self._kind, CompletableGithubObject)
         attributes: dict[str, Any] = {"completed": True} if is_completable else {}
-        elements = [self._kind(self._requester, headers, row, **attributes) for row in rows or ()]
-        return links_of(headers), elements
+        return [self._kind(self._requester, {}, row, **attributes) for row in rows or ()]
 
 
 class CachedRows(Generic[Element]):

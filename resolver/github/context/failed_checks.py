@@ -22,6 +22,7 @@ from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.downloads import Download, DownloadRefusal, download
+from resolver.github.client.resources import read_pages
 from resolver.github.context.visibility import utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import without_pictures
@@ -390,13 +391,8 @@ class FailedCheckReader:
         return answer
 
     def _pages(self, path: str, **query: Any) -> Iterator[Any]:
-        for number in range(1, _MAX_PAGES + 1):
-            page_query = {**query, "per_page": 100, "page": number}
-            answer = self._get(f"{self.repository.url}{path}", page_query)
-            yield answer
-            rows = answer["check_runs"] if isinstance(answer, dict) else answer
-            if len(rows) < 100:
-                return
+        url = f"{self.repository.url}{path}"
+        return read_pages(self.repository.requester, url, query, _MAX_PAGES)
 
 
 def _report_unreadable(count: int, description: str, left_out: list[str]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from github.Reaction import Reaction
@@ -18,7 +18,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.answers import ApiAnswer, AuthorAccount, Nodes, RepositoryName
-from resolver.github.client.resources import Listing, query_graphql
+from resolver.github.client.resources import PAGE_SIZE, Listing, query_graphql, read_pages
 from resolver.github.comments.find_or_create import comment_of_run
 from resolver.github.comments.markers import find_active_run, parse_pull_request_marker
 from resolver.github.context.visibility import utc
@@ -26,9 +26,6 @@ from resolver.github.events.payloads import Label, User
 from resolver.models.run import Trigger
 
 logger = logging.getLogger("resolver.github")
-
-PAGE_SIZE = 100
-"""Number of items on a page of the API."""
 
 MAX_ISSUES = 1000
 """Maximum number of open issues with the label that are listed, oldest first."""
@@ -260,19 +257,13 @@ class LabeledIssues:
         return {run[0]: url for run, url in runs_and_urls if run is not None}
 
     def _rows(self, path: str, query: dict[str, str], max_rows: int) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a listing, up to `max_rows`.
+        """Return the rows of a listing, up to `max_rows`.
 
         It bypasses PyGithub's objects, which would send another request for each row that is read.
         """
-        for page in range(1, max_rows // PAGE_SIZE + 1):
-            _, rows = self._repository.requester.requestJsonAndCheck(
-                "GET",
-                f"{self._repository.url}/{path}",
-                parameters={**query, "per_page": PAGE_SIZE, "page": page},
-            )
-            yield from rows
-            if len(rows) < PAGE_SIZE:
-                return
+        url = f"{self._repository.url}/{path}"
+        pages = read_pages(self._repository.requester, url, query, max_rows // PAGE_SIZE)
+        return chain.from_iterable(pages)
 
     def _fetch_state(self, number: int) -> dict[str, Any]:
         owner, _, name = self._repository.full_name.partition("/")

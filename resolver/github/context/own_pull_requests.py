@@ -23,7 +23,7 @@ from resolver.github.client.answers import (
     Nodes,
     RepositoryName,
 )
-from resolver.github.client.resources import query_graphql
+from resolver.github.client.resources import PAGE_SIZE, query_graphql, read_pages
 from resolver.github.comments.markers import has_run_marker, parse_pull_request_marker
 from resolver.github.events.payloads import Label, User
 from resolver.github.events.quota_ledger import MAX_LABELS_KEPT, normalize_label
@@ -34,7 +34,6 @@ from resolver.models.outcome import (
     Replacement,
 )
 
-OWN_PAGE_SIZE = 100
 MAX_OWN_PULLS = 1000
 """Maximum number of Resolver's pull requests that are listed, newest first."""
 
@@ -195,8 +194,8 @@ class OwnPullRequests:
         first."""
         pulls: list[ListedPullRequest] = []
         with self._asking("list Resolver's pull requests"):
-            for page in range(1, MAX_OWN_PULLS // OWN_PAGE_SIZE + 1):
-                rows, _ = read_rows(_ListedRow, self._page(page, since))
+            for page in self._pages(since):
+                rows, _ = read_rows(_ListedRow, page)
                 pulls += [
                     ListedPullRequest(
                         number=row.number,
@@ -213,26 +212,21 @@ class OwnPullRequests:
                     and row.user.login.casefold() == self.own_login.casefold()
                     and row.created_at >= since
                 ]
-                if len(rows) < OWN_PAGE_SIZE or rows[-1].created_at < since:
+                if rows and rows[-1].created_at < since:
                     break
         return pulls
 
-    def _page(self, page: int, since: datetime) -> list[dict[str, Any]]:
-        _, rows = self.repository.requester.requestJsonAndCheck(
-            "GET",
-            f"{self.repository.url}/issues",
-            parameters={
-                "creator": self.own_login,
-                "state": "all",
-                "sort": "created",
-                "direction": "desc",
-                # The time of the last update, which is never before the creation.
-                "since": f"{since:%Y-%m-%dT%H:%M:%SZ}",
-                "per_page": OWN_PAGE_SIZE,
-                "page": page,
-            },
-        )
-        return list(rows)
+    def _pages(self, since: datetime) -> Iterator[Any]:
+        query = {
+            "creator": self.own_login,
+            "state": "all",
+            "sort": "created",
+            "direction": "desc",
+            # The time of the last update, which is never before the creation.
+            "since": since,
+        }
+        url, max_pages = f"{self.repository.url}/issues", MAX_OWN_PULLS // PAGE_SIZE
+        return read_pages(self.repository.requester, url, query, max_pages)
 
     def facts(
         self, pulls: Sequence[ListedPullRequest], work: Mapping[int, RecordedWork]
