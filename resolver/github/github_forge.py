@@ -14,7 +14,6 @@ from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.config.startup import lazy_module
-from resolver.errors import UsageError
 from resolver.github.client import accounts
 from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.resources import (
@@ -29,7 +28,12 @@ from resolver.github.comments.check_conversations import CheckConversations
 from resolver.github.comments.markers import answer_marker, ending_of, parse_pull_request_marker
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads, ListedBranches
 from resolver.github.comments.report import Ending, Report
-from resolver.github.comments.run_comments import GitHubDashboards, RunComments, add_reaction
+from resolver.github.comments.run_comments import (
+    GitHubDashboards,
+    RunComments,
+    add_reaction,
+    issue_number,
+)
 from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_replies import ThreadReplyWriter, reply_of_run
 from resolver.github.context.issue_context import DEFAULT, ContextLimits
@@ -298,16 +302,7 @@ class GitHubForge:
         return self._repository.get_issue(self._number(trigger))
 
     def _number(self, trigger: Trigger) -> int:
-        """Return the number of the trigger's issue.
-
-        Raises UsageError if it is in another repository.
-        """
-        if trigger.number is None or trigger.repository.casefold() != self._name.casefold():
-            raise UsageError(
-                f"the request is not about an issue of {self._name}",
-                "give OWNER/NAME#N of the same repository",
-            )
-        return trigger.number
+        return issue_number(trigger, self._name)
 
 
 def _is_confirmed_by(reactions: Iterable[dict[str, Any]], login: str) -> bool:

@@ -7,7 +7,7 @@ The dashboard is recognized by its author, which is Resolver's own account, and 
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ from resolver.github.comments.report import CommentPreferences, Ending, Report
 from resolver.github.context.read_task import author_login, newest_comments
 from resolver.github.context.visibility import utc
 from resolver.github.forge import AuthoredComment, DashboardIssue
-from resolver.models.run import PullRequest, Trigger, TriggerKind
+from resolver.models.run import Trigger, TriggerKind
 
 if TYPE_CHECKING:
     from resolver.github.comments import comment_text
@@ -69,6 +69,27 @@ def _react(repository: Repository, number: int, trigger: Trigger, content: str) 
 DELETED_STATUSES = frozenset({404, 410})
 
 
+def _edit_unless_deleted(comment: IssueComment, body: str) -> bool:
+    """Replace the text of a comment. Return False if the comment was deleted."""
+    try:
+        comment.edit(body)
+    except github.GithubException as error:
+        if error.status not in DELETED_STATUSES:
+            raise
+        return False
+    return True
+
+
+def issue_number(trigger: Trigger, repository: str) -> int:
+    """Return the number of the trigger's issue. Raises UsageError if it is not in `repository`."""
+    if trigger.number is None or trigger.repository.casefold() != repository.casefold():
+        raise UsageError(
+            f"the request is not about an issue of {repository}",
+            "give OWNER/NAME#N of the same repository",
+        )
+    return trigger.number
+
+
 class RunComments:
     """Reads and writes the comments of runs in one repository.
 
@@ -97,13 +118,12 @@ class RunComments:
                 return run_comment
             return find_or_create.refusal_of(issue, self._own_login, trigger.actor.login)
 
-        def create() -> IssueComment:
-            return issue.create_comment(body)
-
         def attempt() -> IssueComment:
-            if (comment := self._edit_progress_comment(issue, report, body)) is not None:
-                return comment
-            comment = find() or create()
+            if report.progress_comment_id is not None:
+                comment = issue.get_comment(report.progress_comment_id)
+                if _edit_unless_deleted(comment, body):
+                    return comment
+            comment = find() or issue.create_comment(body)
             # A person whose earlier request was refused here does not get the same refusal again.
             is_repeated_refusal = is_refusal and is_refusal_of(
                 comment.body or "", trigger.actor.login
@@ -120,13 +140,8 @@ class RunComments:
         issue = self._issue(progress.trigger)
         if comment_id is not None:
             with self._access.wrap_errors(operation, "issues: write"):
-                try:
-                    issue.get_comment(comment_id).edit(body)
-                except github.GithubException as error:
-                    if error.status not in DELETED_STATUSES:
-                        raise
-                    return None
-            return comment_id
+                exists = _edit_unless_deleted(issue.get_comment(comment_id), body)
+            return comment_id if exists else None
 
         def find() -> IssueComment | None:
             # All of them, so that `close_killed_runs` does not have to list them again.
@@ -177,25 +192,13 @@ class RunComments:
         The comment of the run for the trigger `excluded_trigger` is left alone. `listed` holds
         Resolver's own comments if they were read just now.
         """
-        closed = 0
-        issue = self._repository.get_issue(number)
-        operation = f"look for runs that died on {self._name}#{number}"
-        with self._access.wrap_errors(operation, "issues: write"):
-            if listed is None:
-                listed = find_or_create.own_comments(issue, self._own_login, None)
-            for comment in listed:
-                active_run = find_active_run(comment.body or "")
-                is_excluded = excluded_trigger is not None and is_of_run(
-                    comment.body or "", excluded_trigger.key
-                )
-                if (
-                    active_run is not None
-                    and not is_excluded
-                    and not self.is_alive(active_run, now)
-                ):
-                    comment.edit(self._died_text(comment, active_run, mention))
-                    closed += 1
-        return closed
+
+        def is_killed(body: str, active_run: ActiveRunMarker) -> bool:
+            if excluded_trigger is not None and is_of_run(body, excluded_trigger.key):
+                return False
+            return not self.is_alive(active_run, now)
+
+        return self._close_comments(number, mention, is_killed, listed=listed)
 
     def close_job(self, trigger: Trigger, job: str, mention: str) -> int:
         """Close the comments of the trigger's run that a GitHub Actions job left in progress.
@@ -204,18 +207,12 @@ class RunComments:
         the run died. Returns how many comments were closed. `job` has the form of
         `ActiveRunMarker.job`.
         """
-        closed = 0
-        issue = self._issue(trigger)
-        with self._access.wrap_errors(self._describe_write(trigger), "issues: write"):
-            for comment in find_or_create.own_comments(issue, self._own_login, None):
-                body = comment.body or ""
-                active_run = find_active_run(body)
-                is_of_trigger = is_of_run(body, trigger.key)
-                if active_run is not None and is_of_trigger and may_close(job, active_run.job):
-                    final_text = self._final_comment_of_killed_run(trigger, active_run, mention)
-                    comment.edit(final_text or self._died_text(comment, active_run, mention))
-                    closed += 1
-        return closed
+
+        def is_killed(body: str, active_run: ActiveRunMarker) -> bool:
+            return is_of_run(body, trigger.key) and may_close(job, active_run.job)
+
+        number = issue_number(trigger, self._name)
+        return self._close_comments(number, mention, is_killed, trigger=trigger)
 
     def close_comments_of_job(self, number: int, job: str, mention: str) -> int:
         """Mark the comments that a GitHub Actions job left in progress on an issue as died.
@@ -223,15 +220,41 @@ class RunComments:
         This covers all runs of the job, whoever requested them. Returns how many there were. `job`
         has the form of `ActiveRunMarker.job`.
         """
+        return self._close_comments(number, mention, lambda _, run: may_close(job, run.job))
+
+    def _close_comments(
+        self,
+        number: int,
+        mention: str,
+        is_killed: Callable[[str, ActiveRunMarker], bool],
+        *,
+        listed: Sequence[IssueComment] | None = None,
+        trigger: Trigger | None = None,
+    ) -> int:
+        """Close the comments of killed runs on an issue, and return how many there were.
+
+        is_killed: gets the text of an active run's comment, and what its marker says.
+        listed: Resolver's own comments, if they were read just now.
+        trigger: the trigger of these runs, if all have the same. Their comments get the pull
+            request that the run opened, if it did.
+        """
         closed = 0
         issue = self._repository.get_issue(number)
         operation = f"look for runs that died on {self._name}#{number}"
         with self._access.wrap_errors(operation, "issues: write"):
-            for comment in find_or_create.own_comments(issue, self._own_login, None):
+            if listed is None:
+                listed = find_or_create.own_comments(issue, self._own_login, None)
+            for comment in listed:
                 active_run = find_active_run(comment.body or "")
-                if active_run is not None and may_close(job, active_run.job):
-                    comment.edit(self._died_text(comment, active_run, mention))
-                    closed += 1
+                if active_run is None or not is_killed(comment.body or "", active_run):
+                    continue
+                final_text = (
+                    self._final_comment_of_killed_run(trigger, active_run, mention)
+                    if trigger
+                    else ""
+                )
+                comment.edit(final_text or self._died_text(comment, active_run, mention))
+                closed += 1
         return closed
 
     def find_active_run(self, trigger: Trigger) -> ActiveRunMarker | None:
@@ -281,40 +304,21 @@ class RunComments:
         pull = find_or_create.pull_request_of_run(newest, self._own_login, trigger)
         if pull is None:
             return ""
-        described = find_or_create.describe_pull_request(pull)
-        return _killed_run_text(trigger, active_run.run, mention, described)
+        report = Report(
+            trigger=trigger,
+            run=active_run.run,
+            comment_preferences=CommentPreferences(mention=mention),
+            pull_request=find_or_create.describe_pull_request(pull),
+        )
+        return comment_text.comment_body(report)
 
     def _died_text(self, comment: IssueComment, active_run: ActiveRunMarker, mention: str) -> str:
         server = self._access.server_url.rstrip("/")
         page = f"{server}/{self._name}/actions/runs"
         return killed_run_body(comment.body, active_run, mention, page)
 
-    def _edit_progress_comment(
-        self, issue: Issue, report: Report, body: str
-    ) -> IssueComment | None:
-        """Replace the run's progress comment, which `write_progress` wrote, and return it.
-
-        Returns None if there is none or it was deleted.
-        """
-        if report.progress_comment_id is None:
-            return None
-        comment = issue.get_comment(report.progress_comment_id)
-        try:
-            comment.edit(body)
-        except github.GithubException as error:
-            if error.status not in DELETED_STATUSES:
-                raise
-            return None
-        return comment
-
     def _issue(self, trigger: Trigger) -> Issue:
-        """Return the trigger's issue. Raises UsageError if it belongs to another repository."""
-        if trigger.number is None or trigger.repository.casefold() != self._name.casefold():
-            raise UsageError(
-                f"the request is not about an issue of {self._name}",
-                "give OWNER/NAME#N of the same repository",
-            )
-        return self._repository.get_issue(trigger.number)
+        return self._repository.get_issue(issue_number(trigger, self._name))
 
     def _describe_write(self, trigger: Trigger) -> str:
         return f"comment on {self._name}#{trigger.number}"
@@ -396,12 +400,3 @@ class GitHubDashboards:
         url = f"{self._repository.url}/issues{path}"
         _, data = self._repository.requester.requestJsonAndCheck(verb, url, **options)
         return data
-
-
-def _killed_run_text(trigger: Trigger, run: str, mention: str, pull_request: PullRequest) -> str:
-    """Return the final comment of a killed run that opened a pull request."""
-    preferences = CommentPreferences(mention=mention)
-    report = Report(
-        trigger=trigger, run=run, comment_preferences=preferences, pull_request=pull_request
-    )
-    return comment_text.comment_body(report)
