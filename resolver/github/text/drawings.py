@@ -6,11 +6,11 @@ Source: https://docs.github.com/en/get-started/writing-on-github/working-with-ad
 """
 
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
 from resolver.github.text.markdown import block_parser
+from resolver.github.text.raw_html import Region, region_at
 
 DIAGRAM = "diagram comment"
 MATH = "hidden formula part"
@@ -31,8 +31,6 @@ _INVISIBLE_PART = re.compile(
     rf"\\(?:(?:[hv]?phantom(?![A-Za-z])|text{_WHITE_COLOR})|(?P<rest>{_WHITE_COLOR}))\s*+", re.I
 )
 _BRACE = re.compile(r"\\(?s:.)|[{}]")
-
-Region = tuple[int, int]
 
 
 def strip_hidden_drawings(text: str, code_regions: Sequence[Region], removals: Counter[str]) -> str:
@@ -83,11 +81,8 @@ def _strip_diagram(block: str, removals: Counter[str]) -> str:
 
 
 def _strip_formulas(text: str, code_regions: Sequence[Region], removals: Counter[str]) -> str:
-    starts = [region[0] for region in code_regions]
-
     def strip_match(match: re.Match[str]) -> str:
-        region_index = bisect_right(starts, match.start()) - 1
-        if region_index >= 0 and match.start() < code_regions[region_index][1]:
+        if region_at(code_regions, match.start()):
             return match[0]
         group = match.lastindex or 1
         begin, end = match.start(group) - match.start(), match.end(group) - match.start()

@@ -12,7 +12,6 @@ Hidden text is a way to give a model instructions that no reviewer notices (prom
 """
 
 import re
-from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -143,12 +142,10 @@ def end_of_readable(text: str) -> int:
     if text.count("[") + text.count("(") <= _MAX_DEEP_BRACKETS:
         return len(text)
     regions = code_regions(text)
-    starts = [region[0] for region in regions]
     depth = {"[": 0, "(": 0}
     deep_brackets = 0
     for bracket in _BRACKET.finditer(text):
-        region_index = bisect_right(starts, bracket.start()) - 1
-        if region_index >= 0 and bracket.start() < regions[region_index][1]:
+        if region_at(regions, bracket.start()):
             continue
         if bracket["open"]:
             depth[bracket["open"]] += 1

@@ -8,7 +8,6 @@ https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-f
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -18,7 +17,7 @@ from markdown_it.common.utils import normalizeReference
 
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import markdown_parser
-from resolver.github.text.raw_html import Region, code_regions
+from resolver.github.text.raw_html import Region, code_regions, line_starts, region_at
 
 MAX_NUMBERED_PICTURES = 20
 """Maximum number of pictures that get a number; further ones are only counted."""
@@ -130,7 +129,7 @@ def _pictures(text: str) -> list[_Picture]:
     code = code_regions(text)
     pictures = list(_markdown_pictures(text, code))
     for tag in _IMG.finditer(text):
-        if not _is_in(code, tag.start()):
+        if not region_at(code, tag.start()):
             url, alt = _read_image_tag(tag[0])
             pictures.append(_Picture(tag.start(), tag.end(), url, alt))
     return sorted(pictures, key=lambda picture: (picture.start, -picture.end))
@@ -146,7 +145,7 @@ def _read_image_tag(tag: str) -> tuple[str, str]:
 
 
 def _markdown_pictures(text: str, code: list[Region]) -> Iterator[_Picture]:
-    starts = [0, *(match.end() for match in re.finditer("\n", text)), len(text) + 1]
+    starts = line_starts(text)
     cursor = 0
     environment: dict[str, Any] = {}
     tokens = markdown_parser().parse(text, environment)
@@ -187,7 +186,7 @@ def _find_image_span(
     is_label, unlikely = normalizeReference(alt) in references, list[Region]()
     position = text.find("![", start, end)
     while position != -1 and len(unlikely) < _MAX_UNLIKELY:
-        alt_end = None if _is_in(code, position) else _end_of_alt(text, alt, position + 2)
+        alt_end = None if region_at(code, position) else _end_of_alt(text, alt, position + 2)
         if alt_end is not None and text[alt_end : alt_end + 1] == "]":
             span = position, alt_end + 1
             if is_label or _target_of(text, span[1]):
@@ -223,11 +222,6 @@ def _end_of_alt(text: str, alt: str, position: int) -> int | None:
     return position
 
 
-def _is_in(regions: list[Region], position: int) -> bool:
-    index = bisect_right(regions, position, key=lambda region: region[0]) - 1
-    return index >= 0 and regions[index][0] <= position < regions[index][1]
-
-
 _OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})"
 _NAME = r"[A-Za-z0-9_.-]{1,100}"
 _NUMBER = r"[1-9][0-9]{0,8}(?![A-Za-z0-9_])"
@@ -251,12 +245,9 @@ def references_in(text: str, host: str) -> Iterator[IssueReference]:
 
     `host` is the forge's host name, with the port if it has one. URLs of other hosts are skipped.
     """
-    regions = iter(code_regions(text))
-    region = next(regions, None)
+    code = code_regions(text)
     for match in _ISSUE_REFERENCE.finditer(text):
-        while region is not None and region[1] <= match.start():
-            region = next(regions, None)
-        if region is not None and region[0] <= match.start():
+        if region_at(code, match.start()):
             continue
         if match["url"]:
             if match["host"].casefold() == host.casefold():

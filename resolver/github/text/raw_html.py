@@ -10,6 +10,7 @@ https://html.spec.whatwg.org/multipage/parsing.html
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resolver.github.text.markdown import block_parser, link_parser
@@ -107,7 +108,8 @@ def has_hidden_html(text: str) -> bool:
     )
 
 
-def _line_starts(text: str) -> list[int]:
+def line_starts(text: str) -> list[int]:
+    """Return the offset of each line, and one after the end of the text."""
     return [0, *(m.end() for m in re.finditer("\n", text)), len(text) + 1]
 
 
@@ -195,7 +197,7 @@ class RawHtml:
 
 def read_raw_html(text: str) -> RawHtml:
     """Return the text with the places of its code and its HTML."""
-    starts = _line_starts(text)
+    starts = line_starts(text)
     code: list[Region] = []
     html: list[Region] = []
     blocks: list[Region] = []
@@ -215,7 +217,7 @@ def read_raw_html(text: str) -> RawHtml:
     return RawHtml(text, sorted(code), html, blocks)
 
 
-def region_at(regions: list[Region], position: int) -> Region | None:
+def region_at(regions: Sequence[Region], position: int) -> Region | None:
     """Return the region that contains the offset, or None."""
     index = bisect_right(regions, position, key=lambda region: region[0]) - 1
     return regions[index] if index >= 0 and position < regions[index][1] else None
