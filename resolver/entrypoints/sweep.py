@@ -18,6 +18,7 @@ from resolver.events.run_log import cost_of_run
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.github.context.labeled_issues import LabeledIssue, LabeledIssues, Labeling
 from resolver.github.events.permission import IgnoredEvent, authorize
+from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.events.sweep import labeled_trigger, with_later_time
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markdown import single_line
@@ -218,14 +219,8 @@ class Sweep:
         )
 
     def _trigger(self, issue: LabeledIssue, labeling: Labeling | None) -> Trigger | IgnoredEvent:
-        return labeled_trigger(
-            issue,
-            labeling,
-            repository=self.repository,
-            bot_login=self.settings.bot_login,
-            allowed_users=self.settings.allowed_users,
-            denied_users=self.settings.denied_users,
-        )
+        policy = ListeningPolicy.model_validate(self.settings, from_attributes=True)
+        return labeled_trigger(issue, labeling, self.repository, policy)
 
     def _find_earlier_publication(self, *triggers: Trigger) -> tuple[Trigger, Publication | None]:
         """Return the first trigger that an earlier run has answered, with its publication;

@@ -19,7 +19,6 @@ from github.Repository import Repository
 
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess, read_rows
-from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.resources import PAGE_SIZE, Listing, PolledReader
 from resolver.github.comments.markers import is_of_run, run_message_in, without_markers
 from resolver.github.context.issue_context import DEFAULT, ContextLimits, IssueContextReader
@@ -32,7 +31,7 @@ from resolver.github.context.visibility import (
     reason_unseen,
     utc,
 )
-from resolver.github.events.payloads import User
+from resolver.github.events.payloads import IssueComment as CommentPayload
 from resolver.github.text.hidden_text import ALT, CleanedText, strip_hidden
 from resolver.github.text.links import PictureLinks, without_pictures
 from resolver.github.text.markdown import shorten_text
@@ -473,25 +472,6 @@ NEWS_PAGE_SIZE = 100
 """Maximum number of comments per call. Further ones are returned by the next call."""
 
 
-@dataclass(frozen=True)
-class NewComment:
-    """A comment, with those fields of the API's list that are used."""
-
-    id: int
-    body: str
-    author: str
-    author_id: int
-    author_type: str
-    created_at: datetime
-
-
-class _Comment(ApiAnswer):
-    id: int
-    body: str | None = None
-    user: User | None = None
-    created_at: datetime
-
-
 class NewComments:
     """Returns each new comment of a conversation once, in order. Not thread-safe.
 
@@ -513,21 +493,17 @@ class NewComments:
         self._listed: dict[int, str] = {}
         self.changed: frozenset[int] = frozenset()
 
-    def read(self) -> list[NewComment]:
+    def read(self) -> list[CommentPayload]:
         """Return the comments that are new since the last call. Raises ForgeError."""
         name = self._repository.full_name
         with self._access.wrap_errors(
             f"read the comments of {name}#{self._number}", "issues: read"
         ):
             rows = self._listing()
-            comments, invalid_count = read_rows(_Comment, rows or [])
+            comments, invalid_count = read_rows(CommentPayload, rows or [])
         if invalid_count:
             logger.warning("%s comments of %s#%s can't be read", invalid_count, name, self._number)
-        new_comments = [
-            comment
-            for comment in comments
-            if comment.id not in self._seen and comment.user is not None
-        ]
+        new_comments = [comment for comment in comments if comment.id not in self._seen]
         self._seen |= {comment.id for comment in comments}
         listed = {comment.id: comment.body or "" for comment in comments}
         before, self._listed = self._listed, self._listed if rows is None else listed
@@ -536,18 +512,7 @@ class NewComments:
             # Continue from the newest comment; otherwise the same full page would be read forever.
             self._since = max(comment.created_at for comment in comments)
             self._listed = {}  # the next listing begins later
-        return [
-            NewComment(
-                comment.id,
-                comment.body or "",
-                comment.user.login,
-                comment.user.id,
-                comment.user.type,
-                comment.created_at,
-            )
-            for comment in new_comments
-            if comment.user is not None
-        ]
+        return new_comments
 
     def _listing(self) -> Any:
         path = f"{self._repository.url}/issues/{self._number}/comments"

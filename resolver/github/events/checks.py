@@ -17,7 +17,7 @@ from resolver.github.events.payloads import Payload, RepositoryPayload, User, Ut
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.text.markdown import single_line
-from resolver.models.run import Actor, Trigger, TriggerKind
+from resolver.models.run import Trigger, TriggerKind
 
 CHECK_EVENTS = frozenset({"workflow_run", "check_suite", "check_run", "status"})
 """Names of the webhook events that report checks."""
@@ -289,7 +289,7 @@ def _make_trigger(
     if policy.fix_failing_checks not in {"all", "default-branch" if is_default else "own"}:
         return IgnoredEvent("checks of this branch start no work here (fix_failing_checks)")
     pull_requests = [pull for pull in check.target.pull_requests or () if pull.head.ref == branch]
-    sender, sha = event.sender, check.target.head_sha
+    sha = check.target.head_sha
     name = single_line(check.name, 100)
     return Trigger(
         key=check_key(event.repository.full_name, sha),
@@ -297,7 +297,7 @@ def _make_trigger(
         repository=event.repository.full_name,
         number=None if is_default or not pull_requests else pull_requests[0].number,
         is_pull_request=not is_default,
-        actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
+        actor=event.sender.actor,
         instruction=render("run/check_failed.md.j2", check=name, commit=sha, branch=branch).strip(),
         at=check.target.updated_at,
         head=sha,

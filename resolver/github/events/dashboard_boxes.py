@@ -17,7 +17,7 @@ from resolver.github.events.payloads import Issue, Payload, RepositoryPayload, U
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.quota_ledger import RUN_ID, LedgerRun, QuotaLedger
 from resolver.github.events.starting_events import ListeningPolicy
-from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.models.trigger import TickedBox
 
 STOP, RETRY = "stop", "retry"
@@ -98,7 +98,7 @@ def trigger_from_box(payload: Mapping[str, Any], policy: ListeningPolicy) -> Tri
         return ignored
     if event.sender.type != "User" or event.sender.login.endswith("[bot]"):
         return IgnoredEvent("only people can tick boxes")
-    box, sender = ticked[0], event.sender
+    box = ticked[0]
     return Trigger(
         key=f"box:{event.issue.id}:{box.action}:{box.run}:{event.issue.updated_at.isoformat()}",
         kind=TriggerKind.BOX_TICKED,
@@ -106,7 +106,7 @@ def trigger_from_box(payload: Mapping[str, Any], policy: ListeningPolicy) -> Tri
         number=box.number or None,
         is_pull_request=box.pull_request,
         issue=box.thread if box.thread != box.number else None,
-        actor=Actor(login=sender.login, id=sender.id),
+        actor=event.sender.actor,
         command=_COMMANDS[box.action],
         at=event.issue.updated_at,
         ticked=TickedBox(dashboard=event.issue.number, run=box.run),

@@ -30,7 +30,7 @@ from resolver.github.events.payloads import (
 from resolver.github.events.permission import IgnoredEvent, is_own_text
 from resolver.github.events.reviews import REVIEW_COMMANDS
 from resolver.github.events.starting_events import ListeningPolicy, starting_actions
-from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.models.run import Command, Trigger, TriggerKind
 
 OPENING_WINDOW = timedelta(seconds=10)
 """Time within which the author's actions count as part of opening the issue.
@@ -240,14 +240,13 @@ def _trigger(
     issue_action: _IssueAction, kind: TriggerKind, key: str, at: datetime, instruction: Instruction
 ) -> Trigger:
     """Return the trigger with the fields that all actions share."""
-    sender = issue_action.event.sender
     return Trigger(
         key=key,
         kind=kind,
         repository=issue_action.event.repository.full_name,
         number=issue_action.subject.number,
         is_pull_request=issue_action.is_pull,
-        actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
+        actor=issue_action.event.sender.actor,
         instruction=instruction.text,
         command=instruction.command,
         named=instruction.named,

@@ -7,7 +7,7 @@ A dispatch is made on GitHub's page or by another program. Its inputs say what a
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -33,14 +33,13 @@ from resolver.github.events.payloads import (
 from resolver.github.events.permission import (
     IgnoredEvent,
     MalformedEvent,
-    automation_reason,
     is_own_text,
 )
 from resolver.github.events.reviews import trigger_from_review
 from resolver.github.events.starting_events import ListeningPolicy, find_starting_event
 from resolver.github.text.markdown import shorten_text
 from resolver.models.base import describe_first_error
-from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.models.run import Command, Trigger, TriggerKind
 
 DISPATCH_EVENTS = frozenset({"workflow_dispatch", "repository_dispatch"})
 """Names of the events that dispatch a workflow."""
@@ -136,13 +135,12 @@ def trigger_from_dispatch(
     instruction = _instruction_of(inputs, policy.mention)
     if isinstance(instruction, MalformedEvent):
         return instruction
-    sender = event.sender
     return Trigger(
         key=f"{name}:{arrival.id}",
         kind=TriggerKind.DISPATCHED,
         repository=event.repository.full_name,
         number=int(number[1]),
-        actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
+        actor=event.sender.actor,
         instruction=instruction.text,
         command=instruction.command,
         named=instruction.named,
@@ -290,31 +288,11 @@ def needs_own_login(name: str, payload: Mapping[str, Any]) -> bool:
     return event is not None and event.needs_own_login
 
 
-def command_of(
-    body: str,
-    *,
-    login: str,
-    type: str,
-    mention: str,
-    bot_login: str = "",
-    allowed_users: Collection[str] = (),
-    denied_users: Collection[str] = (),
-) -> Instruction | None:
-    """Return the instruction in a comment of a conversation, or None when it is not for Resolver.
-
-    Args:
-        body: The comment's text.
-        login: Login of its author.
-        type: The author's account type, as the API returns it ("User", "Bot").
-        mention: The mention that addresses Resolver.
-        bot_login: Login of Resolver's own account, whose comments are ignored.
-        allowed_users: Bots whose comments are accepted.
-        denied_users: Accounts whose comments are always ignored.
-    """
-    account = User(login=login, id=0, type=type)
-    if is_own_text(body) or automation_reason(account, bot_login, allowed_users, denied_users):
+def command_of(body: str, author: User, policy: ListeningPolicy) -> Instruction | None:
+    """Return the instruction in a comment, or None when it is not addressed to Resolver."""
+    if is_own_text(body) or policy.ignores(author):
         return None
-    instruction = find_instruction(body, mention)
+    instruction = find_instruction(body, policy.mention)
     return None if instruction is None else read_instruction(instruction)
 
 
@@ -322,8 +300,8 @@ def _from_comment(event: IssueCommentEvent, policy: ListeningPolicy) -> Trigger 
     """Return the trigger for a new comment on an issue or pull request."""
     if event.action != "created":
         return IgnoredEvent(f"the comment was {event.action}, only a new one starts work")
-    author, issue, sender = event.comment.user, event.issue, event.sender
-    if author is None or author.id != sender.id:
+    author, issue = event.comment.user, event.issue
+    if author is None or author.id != event.sender.id:
         return IgnoredEvent("the event was not sent by the comment's author")
     ignored = policy.ignores(author)
     if ignored:
@@ -344,7 +322,7 @@ def _from_comment(event: IssueCommentEvent, policy: ListeningPolicy) -> Trigger 
         repository=event.repository.full_name,
         number=issue.number,
         is_pull_request=is_pull_request,
-        actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
+        actor=event.sender.actor,
         instruction=instruction.text,
         command=instruction.command,
         named=instruction.named,

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field
 
 from resolver.models.base import DeferredModel
-from resolver.models.run import Snapshot
+from resolver.models.run import Actor, Snapshot
 
 # JSON may hold half of a surrogate pair, which UTF-8 can't, and NUL, which PostgreSQL can't.
 # https://www.rfc-editor.org/rfc/rfc8259#section-8.2
@@ -64,6 +64,11 @@ class User(Payload):
     login: str
     id: int
     type: str = "User"
+
+    @property
+    def actor(self) -> Actor:
+        """The account as the author of a request."""
+        return Actor(login=self.login, id=self.id, is_bot=self.type == "Bot")
 
 
 class Label(Payload):

@@ -5,14 +5,13 @@ never grants permission.
 """
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
 from resolver.config.github_settings import AccessPolicy, contains_login
 from resolver.errors import ForgeError, NotAllowed
-from resolver.github.events.payloads import User
 from resolver.models.run import Trigger, TriggerKind
 
 _OWN_MARKER = re.compile(r"\s*<!-- resolver:[a-z]")
@@ -28,32 +27,6 @@ class IgnoredEvent:
 @dataclass(frozen=True)
 class MalformedEvent(IgnoredEvent):
     """An event that asks for something that can't be understood: its sender made a mistake."""
-
-
-def automation_reason(
-    account: User,
-    bot_login: str,
-    allowed_users: Collection[str],
-    denied_users: Collection[str] = (),
-) -> IgnoredEvent | None:
-    """Return the reason why an account's events are ignored, or None when they are accepted.
-
-    Args:
-        account: The account.
-        bot_login: Login of Resolver's own account.
-        allowed_users: Bots whose events are accepted.
-        denied_users: Accounts whose events are always ignored.
-    """
-    login = account.login.casefold()
-    if bot_login and login == bot_login.casefold():
-        return IgnoredEvent("it was made by Resolver itself")
-    if login in {user.casefold() for user in denied_users}:
-        return IgnoredEvent(f"{account.login} is on the list of ignored accounts")
-    if login in {user.casefold() for user in allowed_users}:
-        return None
-    if account.type != "User" or login.endswith("[bot]"):
-        return IgnoredEvent(f"{account.login} isn't a person")
-    return None
 
 
 def is_own_text(body: str | None) -> bool:

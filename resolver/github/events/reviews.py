@@ -30,7 +30,7 @@ from resolver.models.pull_request import (
     ReviewThread,
     ThreadRequest,
 )
-from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.models.run import Command, Trigger, TriggerKind
 
 MAX_REQUESTED_THREADS = 50
 """Maximum number of review threads in one request. The others need another request."""
@@ -246,14 +246,14 @@ def _make_trigger(
         return IgnoredEvent(
             f"{parsed.command.value} is only possible in the conversation, not on the code"
         )
-    pull, sender = event.pull_request, event.sender
+    pull = event.pull_request
     return Trigger(
         key=review_key(text.review) if text.review else f"{text.kind.value}:{text.id}",
         kind=text.kind,
         repository=event.repository.full_name,
         number=pull.number,
         is_pull_request=True,
-        actor=Actor(login=sender.login, id=sender.id, is_bot=sender.type == "Bot"),
+        actor=event.sender.actor,
         instruction=parsed.text,
         command=parsed.command,
         named=parsed.named,

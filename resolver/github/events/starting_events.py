@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
+from resolver.config.github_settings import contains_login
 from resolver.github.events.commands import find_instruction, read_instruction
 from resolver.github.events.payloads import User
-from resolver.github.events.permission import IgnoredEvent, automation_reason
+from resolver.github.events.permission import IgnoredEvent
 from resolver.models.base import FrozenModel
 from resolver.models.trigger import Command, TriggerKind
 
@@ -40,8 +41,19 @@ class ListeningPolicy(FrozenModel):
     review_teams: tuple[str, ...] = ()
 
     def ignores(self, account: User) -> IgnoredEvent | None:
-        """Return the reason why an account's events are ignored, or None when they are accepted."""
-        return automation_reason(account, self.bot_login, self.allowed_users, self.denied_users)
+        """Return the reason why an account's events are ignored, or None when they are accepted.
+
+        Those of bots are accepted only from `allowed_users`.
+        """
+        if self.bot_login and account.login.casefold() == self.bot_login.casefold():
+            return IgnoredEvent("it was made by Resolver itself")
+        if contains_login(self.denied_users, account.login):
+            return IgnoredEvent(f"{account.login} is on the list of ignored accounts")
+        if contains_login(self.allowed_users, account.login):
+            return None
+        if account.type != "User" or account.login.casefold().endswith("[bot]"):
+            return IgnoredEvent(f"{account.login} isn't a person")
+        return None
 
     def is_review_team(self, owner: str, team: str) -> bool:
         """Return True if a review requested from this team of `owner` is Resolver's to do."""

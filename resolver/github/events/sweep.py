@@ -4,14 +4,13 @@ A sweep uses it for labels whose event was never handled. The trigger equals the
 would have made, so that work which the event did start is found.
 """
 
-from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from resolver.github.context.labeled_issues import LabeledIssue, Labeling
 from resolver.github.events.issues import label_key
-from resolver.github.events.payloads import User
-from resolver.github.events.permission import IgnoredEvent, automation_reason
-from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
+from resolver.github.events.permission import IgnoredEvent
+from resolver.github.events.starting_events import ListeningPolicy
+from resolver.models.run import Snapshot, Trigger, TriggerKind
 
 MAX_WEBHOOK_DELAY = timedelta(seconds=1)
 """Maximum time by which the webhook's time of a labeling is later than the one in the events.
@@ -21,13 +20,7 @@ The webhook's time is the issue's `updated_at`.
 
 
 def labeled_trigger(
-    issue: LabeledIssue,
-    labeling: Labeling | None,
-    *,
-    repository: str,
-    bot_login: str = "",
-    allowed_users: Collection[str] = (),
-    denied_users: Collection[str] = (),
+    issue: LabeledIssue, labeling: Labeling | None, repository: str, policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for a labeling, or the reason why it starts no work now.
 
@@ -35,9 +28,7 @@ def labeled_trigger(
         issue: The issue.
         labeling: When and by whom it was labeled; None when the label is no longer there.
         repository: OWNER/NAME.
-        bot_login: Login of Resolver's own account, whose labels are ignored.
-        allowed_users: Bots whose labels are accepted.
-        denied_users: Accounts whose labels are always ignored.
+        policy: Whose labels start work.
     """
     if labeling is None:
         return IgnoredEvent("the label was removed in the meantime")
@@ -50,8 +41,7 @@ def labeled_trigger(
     labeler = labeling.by
     if labeler is None:
         return IgnoredEvent("the account that added the label no longer exists")
-    account = User(login=labeler.login, id=labeler.id, type=labeler.type)
-    ignored = automation_reason(account, bot_login, allowed_users, denied_users)
+    ignored = policy.ignores(labeler)
     if ignored:
         return IgnoredEvent(f"it was labeled by {labeler.login}: {ignored.reason}")
     # GitHub's times are in whole seconds: an edit in the second of the labeling may have come
@@ -60,7 +50,15 @@ def labeled_trigger(
         return IgnoredEvent(
             f"it was edited after {labeler.login} labeled it: read it, and label it again"
         )
-    return _trigger(issue, labeling, labeler.login, labeler.id, labeler.type == "Bot", repository)
+    return Trigger(
+        key=label_key(issue.id, labeling.label, labeling.at),
+        kind=TriggerKind.ISSUE_LABELED,
+        repository=repository,
+        number=issue.number,
+        actor=labeler.actor,
+        at=labeling.at,
+        snapshot=Snapshot(title=issue.title, body=issue.body, author=issue.author),
+    )
 
 
 def with_later_time(trigger: Trigger, issue: LabeledIssue, labeling: Labeling) -> Trigger:
@@ -68,19 +66,3 @@ def with_later_time(trigger: Trigger, issue: LabeledIssue, labeling: Labeling) -
     at = trigger.at + MAX_WEBHOOK_DELAY
     key = label_key(issue.id, labeling.label, at)
     return trigger.model_copy(update={"at": at, "key": key})
-
-
-def _trigger(
-    issue: LabeledIssue, labeling: Labeling, login: str, id: int, is_bot: bool, repository: str
-) -> Trigger:
-    """Return the trigger with the key that the webhook's event would have."""
-    at: datetime = labeling.at
-    return Trigger(
-        key=label_key(issue.id, labeling.label, at),
-        kind=TriggerKind.ISSUE_LABELED,
-        repository=repository,
-        number=issue.number,
-        actor=Actor(login=login, id=id, is_bot=is_bot),
-        at=at,
-        snapshot=Snapshot(title=issue.title, body=issue.body, author=issue.author),
-    )

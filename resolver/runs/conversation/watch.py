@@ -38,12 +38,13 @@ from resolver.github.events.permission import PermissionReader, authorize
 from resolver.github.events.starting_events import ListeningPolicy, find_event_of, full_team_names
 from resolver.github.forge import Forge
 from resolver.models.approval import split_decision_number
-from resolver.models.run import Actor, Command, Extension, Trigger, TriggerKind
+from resolver.models.run import Command, Extension, Trigger, TriggerKind
 from resolver.runs.stages import RunRequest
 
 if TYPE_CHECKING:
-    from resolver.github.context.read_task import NewComment, NewComments
+    from resolver.github.context.read_task import NewComments
     from resolver.github.events import parse
+    from resolver.github.events.payloads import IssueComment
     from resolver.github.github_forge import GitHubForge
 else:  # only runs on GitHub need it
     parse = lazy_module("resolver.github.events.parse")
@@ -208,21 +209,16 @@ class CommentWatch:
             logger.warning("the run is stopped: %s", withdrawal)
             self.control.send(Stop(reason=withdrawal))
 
-    def _parse_command(self, number: int, comment: "NewComment") -> Trigger | None:
+    def _parse_command(self, number: int, comment: "IssueComment") -> Trigger | None:
         """Return the trigger for a comment; None if it is not addressed to an active run."""
+        if comment.user is None:  # a deleted account
+            return None
         has_request_comment = self.trigger.kind is TriggerKind.ISSUE_COMMENT
         request_comment_id = self.trigger.comment_id or 0 if has_request_comment else 0
         if comment.id <= request_comment_id or comment.created_at < self.trigger.at:
             return None
-        command = parse.command_of(
-            comment.body,
-            login=comment.author,
-            type=comment.author_type,
-            mention=self.settings.mention,
-            bot_login=self.settings.bot_login,
-            allowed_users=self.settings.allowed_users,
-            denied_users=self.settings.denied_users,
-        )
+        policy = ListeningPolicy.model_validate(self.settings, from_attributes=True)
+        command = parse.command_of(comment.body or "", comment.user, policy)
         if command is None or command.command not in STEERING_COMMANDS:
             return None
         return Trigger(
@@ -231,11 +227,7 @@ class CommentWatch:
             repository=self.trigger.repository,
             number=number,
             issue=self.trigger.subject if number != self.trigger.subject else None,
-            actor=Actor(
-                login=comment.author,
-                id=comment.author_id,
-                is_bot=comment.author_type == "Bot",
-            ),
+            actor=comment.user.actor,
             instruction=command.text,
             command=command.command,
             extension=command.extension,

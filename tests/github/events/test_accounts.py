@@ -3,13 +3,20 @@
 import pytest
 
 from resolver.github.events.payloads import User
-from resolver.github.events.permission import automation_reason
+from resolver.github.events.starting_events import ListeningPolicy
 
 BOT = "our-agent[bot]"
 
 
 def reason(login: str, kind: str = "User", allowed: tuple[str, ...] = ()) -> str:
-    found = automation_reason(User(login=login, id=1, type=kind), BOT, allowed, ("Troll",))
+    policy = ListeningPolicy(
+        mention="@agent",
+        label="agent",
+        bot_login=BOT,
+        allowed_users=allowed,
+        denied_users=("Troll",),
+    )
+    found = policy.ignores(User(login=login, id=1, type=kind))
     return found.reason if found else ""
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -27,13 +28,14 @@ LABELING = Labeling(
     pull_request="",
 )
 REPOSITORY = "octo/calc"
+POLICY = ListeningPolicy(mention="@agent", label="agent")
 
 
-def trigger(labeling: Labeling | None = LABELING, **more: object) -> Trigger | IgnoredEvent:
-    return labeled_trigger(ISSUE, labeling, repository=REPOSITORY, **more)  # type: ignore[arg-type]
+def trigger(labeling: Labeling | None = LABELING, **more: Any) -> Trigger | IgnoredEvent:
+    return labeled_trigger(ISSUE, labeling, REPOSITORY, POLICY.model_copy(update=more))
 
 
-def reason(labeling: Labeling | None, **more: object) -> str:
+def reason(labeling: Labeling | None, **more: Any) -> str:
     found = trigger(labeling, **more)
     assert isinstance(found, IgnoredEvent)
     return found.reason
@@ -65,7 +67,7 @@ def test_a_sweep_gives_the_same_trigger_as_the_event(
     )
     labeled = forge.labeled("agent")
     [found] = labeled.oldest_first()
-    swept = labeled_trigger(found, labeled.labeling(found), repository=REPOSITORY)
+    swept = labeled_trigger(found, labeled.labeling(found), REPOSITORY, POLICY)
     assert isinstance(swept, Trigger) and isinstance(from_event, Trigger)
     assert swept.snapshot is not None and from_event.snapshot is not None
     seen = from_event.snapshot.model_copy(update={"labels": None})  # a list does not say them
