@@ -16,7 +16,12 @@ from enum import StrEnum
 
 from resolver.github.text.comment_markdown import safe_markdown
 from resolver.github.text.hidden_text import strip_hidden
-from resolver.github.text.markdown import block_parser, without_notifications
+from resolver.github.text.markdown import (
+    FENCE,
+    block_parser,
+    number_code_blocks,
+    without_notifications,
+)
 
 MAX_ANSWER_CHARACTERS = 20_000
 """Maximum number of characters of the agent's text that are used."""
@@ -43,7 +48,6 @@ _TABLE_ROW = re.compile(r"[ \t]*\|.*\|[ \t]*")
 _PIPE_LINE = re.compile(r"[ \t]*\|.+")
 """A row of a table; the pipe at its end is optional."""
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _UNFINISHED = re.compile(r"\W*(?:todo|tbd|x{3,}|\.{3}|…)\W*", re.I)
 _CHECKBOX = re.compile(r"^(\s*(?:[-*+]|\d{1,9}[.)])\s+)\[[ xX]\](\s+)(.*)$", re.M)
 _DESCRIPTION = re.compile(r"descri|summary|overview|what|propos|motivation", re.I)
@@ -250,18 +254,15 @@ class _TemplateTexts:
 def _split_units(text: str) -> Iterator[str]:
     """Yield the lines of a text. A fenced code block and the rows of a table are one unit each."""
     unit: list[str] = []
-    fence = ""
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        is_row = not fence and _PIPE_LINE.fullmatch(line) is not None
-        if unit and not fence and not (is_row and _PIPE_LINE.fullmatch(unit[-1])):
+    previous_block = 0
+    for line, block in number_code_blocks(text.split("\n")):
+        is_same_code = block > 0 and block == previous_block
+        is_next_row = not block and all(map(_PIPE_LINE.fullmatch, (line, *unit[-1:])))
+        if unit and not is_same_code and not is_next_row:
             yield "\n".join(unit)
             unit = []
         unit.append(line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
-            fence = ""
+        previous_block = block
     yield "\n".join(unit)
 
 
@@ -279,7 +280,7 @@ def _checkbox_lines(body: str, facts: frozenset[CheckboxStatement]) -> str:
     instructions, examples, or statements that nobody has verified. What looks like a box in a code
     block is an example too, and could open a comment outside of it.
     """
-    text = "\n".join(unit for unit in _split_units(body) if not _FENCE.match(unit)).strip("\n")
+    text = "\n".join(unit for unit in _split_units(body) if not FENCE.match(unit)).strip("\n")
     blocks = [_tick_boxes(block, facts) for block in re.split(r"\n[ \t]*\n", text)]
     kept_blocks: list[str] = []
     for index, block in enumerate(blocks):

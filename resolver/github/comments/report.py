@@ -25,6 +25,7 @@ from resolver.errors import (
     RunStopped,
     UsageError,
 )
+from resolver.github.text.markdown import number_code_blocks
 from resolver.models.approval import PendingApproval
 from resolver.models.base import FrozenModel
 from resolver.models.critique import Critique
@@ -266,7 +267,6 @@ _LABELS = {
 
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?P<label>.+?)[ \t]*#*[ \t]*")
 _BOLD = re.compile(r" {0,3}(?P<mark>\*\*|__)(?P<label>[^*_\n]{2,40})(?P=mark)(?P<rest>.*)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def move_labelled_parts(outcome: Outcome) -> Outcome:
@@ -289,15 +289,9 @@ def move_labelled_parts(outcome: Outcome) -> Outcome:
 def _split_parts(message: str) -> tuple[str, dict[str, str]]:
     """Return the text outside of the labelled parts, and the text of each part by its field."""
     texts: dict[str, list[str]] = {"": []}
-    field, fence, after_blank = "", "", True
-    for line in message.splitlines():
-        opening = _FENCE.match(line)
-        if fence:
-            is_end = opening and opening[1].startswith(fence) and not line.strip(" `~\t")
-            fence = "" if is_end else fence
-        elif opening:
-            fence = opening[1]
-        elif (label := _label_of(line, after_blank)) is not None:
+    field, after_blank = "", True
+    for line, code_block in number_code_blocks(message.splitlines()):
+        if not code_block and (label := _label_of(line, after_blank)) is not None:
             field, line = label
         texts.setdefault(field, []).append(line)
         after_blank = not line.strip()

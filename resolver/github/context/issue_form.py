@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from resolver.github.text.markdown import shorten_text
+from resolver.github.text.markdown import number_code_blocks, shorten_text
 from resolver.models.issue_context import Form
 from resolver.security.invisible_text import without_invisible
 
@@ -25,7 +25,6 @@ MIN_MATCHING_HEADINGS = 2
 _MAX_HEADING_CHARACTERS = 600
 """Maximum number of characters of a line that can be a heading."""
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+([^ \t].*)")
 _BOLD = re.compile(r" {0,3}(?:\*\*([^*]{1,300})\*\*|__([^_]{1,300})__):?[ \t]*")
 _UNDERLINE = re.compile(r" {0,3}(?:==+|--+)[ \t]*")
@@ -95,19 +94,13 @@ def _labels(path: str, text: str) -> Iterator[str]:
 def _headings(text: str) -> Iterator[str]:
     """Yield the headings of a text, in a form for comparison. A line in bold counts as one.
 
-    Headings within fenced code blocks are ignored:
-    https://spec.commonmark.org/0.31.2/#fenced-code-blocks
+    Headings within fenced code blocks are ignored.
     """
-    fence = previous_line = ""
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
-            fence = ""
-        elif not fence and (heading := _normalize(_heading(line, previous_line))):
+    previous_line = ""
+    for line, code_block in number_code_blocks(text.split("\n")):
+        if not code_block and (heading := _normalize(_heading(line, previous_line))):
             yield heading
-        previous_line = "" if fence or mark else line
+        previous_line = "" if code_block else line
 
 
 def _heading(line: str, previous_line: str) -> str:
