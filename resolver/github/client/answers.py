@@ -1,5 +1,6 @@
 """The base of the models of GitHub's answers, and parts that several answers have in common."""
 
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -61,6 +62,21 @@ class AuthorAccount(ApiAnswer):
         """The login as in the REST API, with the suffix `[bot]` that the GraphQL API leaves out."""
         is_bot = self.kind == "Bot" and not self.login.endswith("[bot]")
         return f"{self.login}[bot]" if is_bot else self.login
+
+
+class AuthoredAnswer(ApiAnswer):
+    """An issue, a comment or a review in a GraphQL answer, not yet cleaned."""
+
+    account: AuthorAccount | None = Field(alias="author", default=None)
+    association: str = Field(alias="authorAssociation", default="NONE")
+    body: str = ""
+    created_at: datetime = Field(alias="createdAt")
+    edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
+
+    @property
+    def author(self) -> str:
+        """The login as in the REST API, "ghost" for a deleted account."""
+        return self.account.name if self.account else "ghost"
 
 
 class TitleChange(ApiAnswer):

@@ -9,7 +9,7 @@ A request for a polled resource carries the ETag of the last answer. As long as 
 GitHub answers 304 and does not count the request against the rate limit. Source:
 https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
 
-Only queries are sent to the GraphQL API, no mutations, so every request may be repeated.
+Every request to the GraphQL API may be repeated: queries, and mutations that set a state.
 
 Source for workflow runs: https://docs.github.com/en/rest/actions/workflow-runs#get-a-workflow-run
 """
@@ -282,6 +282,23 @@ def query_graphql(
     return data
 
 
+def query_repository(
+    access: GitHubAccess,
+    repository: str,
+    query: str,
+    nullable_fields: Collection[str] = (),
+    **variables: Any,
+) -> dict[str, Any]:
+    """Return the repository OWNER/NAME in the answer to a query, which has `$owner` and `$name`.
+
+    `variables` are the query's other ones. The rest is as in `query_graphql`.
+    """
+    owner, _, name = repository.partition("/")
+    variables = {"owner": owner, "name": name, **variables}
+    data: dict[str, Any] = query_graphql(access, query, variables, nullable_fields)["repository"]
+    return data
+
+
 def _seconds_until_reset(answer: requests.Response, min_seconds: float) -> float:
     """Return the seconds until GitHub accepts the query again.
 
@@ -325,10 +342,14 @@ def markdown_files(repository: Repository, folder: str, max_files: int) -> dict[
     each costs one request.
     """
     files: dict[str, bytes] = {}
-    for entry in _list_folder(repository, folder):
+    for entry in list_repository_folder(repository, folder):
         if len(files) == max_files:
             break
-        file = _get_file(repository, f"{entry.path}/SKILL.md") if entry.type == "dir" else entry
+        file = (
+            get_repository_file(repository, f"{entry.path}/SKILL.md")
+            if entry.type == "dir"
+            else entry
+        )
         if file is None or file.type != "file" or not file.path.lower().endswith(".md"):
             continue
         if file.size <= MAX_FILE_BYTES:
@@ -336,7 +357,7 @@ def markdown_files(repository: Repository, folder: str, max_files: int) -> dict[
     return files
 
 
-def _list_folder(repository: Repository, folder: str) -> Iterator[ContentFile]:
+def list_repository_folder(repository: Repository, folder: str) -> Iterator[ContentFile]:
     """Yield the entries of a folder; none when it does not exist."""
     try:
         contents = repository.get_contents(folder.rstrip("/"))
@@ -345,7 +366,7 @@ def _list_folder(repository: Repository, folder: str) -> Iterator[ContentFile]:
     yield from contents if isinstance(contents, list) else ()
 
 
-def _get_file(repository: Repository, path: str) -> ContentFile | None:
+def get_repository_file(repository: Repository, path: str) -> ContentFile | None:
     """Return a file, or None when it does not exist."""
     try:
         file = repository.get_contents(path)

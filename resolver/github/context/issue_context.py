@@ -8,10 +8,9 @@ here may be repeated in public.
 Source: https://docs.github.com/en/graphql/reference/objects#crossreferencedevent
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from urllib.parse import urlsplit
 
 from github.Repository import Repository
@@ -19,8 +18,8 @@ from pydantic import Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
-from resolver.github.client.answers import ApiAnswer, AuthorAccount, Nodes, TitleChange, nodes_of
-from resolver.github.client.resources import query_graphql
+from resolver.github.client.answers import AuthoredAnswer, Nodes, TitleChange, nodes_of
+from resolver.github.client.resources import query_repository
 from resolver.github.comments.markers import without_markers
 from resolver.github.context.failed_checks import FailedCheckReader
 from resolver.github.context.pictures import MAX_PICTURES, PictureHosts, PictureReader
@@ -73,16 +72,11 @@ _ISSUE_FIELDS = """
 """
 
 
-class _RelatedIssue(ApiAnswer):
+class _RelatedIssue(AuthoredAnswer):
     kind: str = Field(alias="__typename")
     title: str
-    body: str = ""
-    created_at: datetime = Field(alias="createdAt")
-    edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
     closed_at: datetime | None = Field(alias="closedAt", default=None)
     merged_at: datetime | None = Field(alias="mergedAt", default=None)
-    association: str = Field(alias="authorAssociation", default="NONE")
-    account: AuthorAccount | None = Field(alias="author", default=None)
     renamed: Nodes[TitleChange] = ()
 
 
@@ -122,10 +116,10 @@ class RelatedIssueReader:
         chosen = dict(list(relations.items())[:MAX_RELATED])
         if not chosen:
             return ()
-        answers = self._fetch(chosen, left_out)
+        issues = self._fetch(chosen, left_out)
         references = (
-            self._reference(related_number, relation, left_out)
-            for related_number, relation in answers
+            self._reference(related_number, chosen[related_number], issue, left_out)
+            for related_number, issue in issues.items()
         )
         return tuple(reference for reference in references if reference is not None)
 
@@ -133,7 +127,10 @@ class RelatedIssueReader:
         """Return the relation of each number, in the order of importance."""
         relations: dict[int, str] = {}
         mentioned, foreign = self._find_references(texts)
-        subject = self._ask(_RELATIONS_QUERY, {"number": self.number}).get("subject") or {}
+        answer = query_repository(
+            self.access, self.repository, _RELATIONS_QUERY, number=self.number
+        )
+        subject = answer.get("subject") or {}
         for closer in nodes_of(subject.get("closers")):
             if self._is_own(str(closer["repository"]["nameWithOwner"])):
                 relations.setdefault(int(closer["number"]), "closes it")
@@ -171,44 +168,33 @@ class RelatedIssueReader:
     def _is_own(self, name: str) -> bool:
         return name.casefold() == self.repository.casefold()
 
-    def _fetch(
-        self, chosen: dict[int, str], left_out: list[str]
-    ) -> list[tuple[int, tuple[str, _RelatedIssue]]]:
+    def _fetch(self, numbers: Collection[int], left_out: list[str]) -> dict[int, _RelatedIssue]:
         parts = "\n".join(
             f"i{number}: issueOrPullRequest(number: {number}) {{ __typename "
             f"... on Issue {{ {_ISSUE_FIELDS} }} "
             f"... on PullRequest {{ {_ISSUE_FIELDS} mergedAt }} }}"
-            for number in chosen
+            for number in numbers
         )
         query = (
             "query($owner: String!, $name: String!, $at: DateTime!) {\n"
             f"repository(owner: $owner, name: $name) {{ {parts} }} }}"
         )
-        aliases = [f"i{number}" for number in chosen]
-        answer = self._ask(query, {"at": self.trigger.at.isoformat()}, aliases)
-        related: list[tuple[int, tuple[str, _RelatedIssue]]] = []
-        for number, relation in chosen.items():
+        aliases = [f"i{number}" for number in numbers]
+        at = self.trigger.at.isoformat()
+        answer = query_repository(self.access, self.repository, query, aliases, at=at)
+        related: dict[int, _RelatedIssue] = {}
+        for number in numbers:
             row = answer.get(f"i{number}")
             issues, invalid_count = read_rows(_RelatedIssue, [row] if row else [])
-            related += [(number, (relation, issue)) for issue in issues]
+            if issues:
+                related[number] = issues[0]
             if invalid_count:
                 left_out.append(f"#{number}, which GitHub describes in an unknown form")
         return related
 
-    def _ask(
-        self, query: str, variables: dict[str, Any], nullable_fields: Sequence[str] = ()
-    ) -> dict[str, Any]:
-        owner, _, name = self.repository.partition("/")
-        all_variables = {"owner": owner, "name": name, **variables}
-        answer: dict[str, Any] = query_graphql(self.access, query, all_variables, nullable_fields)[
-            "repository"
-        ]
-        return answer
-
     def _reference(
-        self, number: int, related: tuple[str, _RelatedIssue], left_out: list[str]
+        self, number: int, relation: str, issue: _RelatedIssue, left_out: list[str]
     ) -> Reference | None:
-        relation, issue = related
         if self._is_late(issue.created_at):
             left_out.append(f"#{number}, opened after the request")
             return None
@@ -217,8 +203,8 @@ class RelatedIssueReader:
             left_out.append(f"the text of #{number}, edited after the request")
         renames = issue.renamed if not self._is_now else ()
         title = strip_hidden(renames[0].before if renames else issue.title).text
-        author = issue.account.name if issue.account else "ghost"
-        body = strip_hidden("" if is_late else without_markers(issue.body, author, self.own_login))
+        text = "" if is_late else without_markers(issue.body, issue.author, self.own_login)
+        body = strip_hidden(text)
         if body.removed:
             left_out.append(f"hidden in #{number}: {', '.join(body.removed)}")
         return Reference(
@@ -227,7 +213,7 @@ class RelatedIssueReader:
             relation=relation,
             state=self._state(issue),
             title=shorten_text(" ".join(title.split()), 256),
-            author=author,
+            author=issue.author,
             association=issue.association,
             body=shorten_text(without_pictures(body.text.strip()), MAX_BODY_CHARACTERS),
             is_late=is_late,

@@ -18,7 +18,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.answers import ApiAnswer, AuthorAccount, Nodes, RepositoryName
-from resolver.github.client.resources import PAGE_SIZE, Listing, query_graphql, read_pages
+from resolver.github.client.resources import PAGE_SIZE, Listing, query_repository, read_pages
 from resolver.github.comments.find_or_create import comment_of_run
 from resolver.github.comments.markers import find_active_run, parse_pull_request_marker
 from resolver.github.context.visibility import utc
@@ -179,7 +179,9 @@ class LabeledIssues:
         with self._convert_errors(f"read the events of #{issue.number}", "issues: read"):
             path = f"issues/{issue.number}/events"
             events = _EVENTS.validate_python(list(self._rows(path, {}, MAX_EVENTS)))
-            state = _State.model_validate(self._fetch_state(issue.number))
+            full_name = self._repository.full_name
+            answer = query_repository(self._access, full_name, _STATE_QUERY, number=issue.number)
+            state = _State.model_validate(answer["issue"])
         if len(events) >= MAX_EVENTS:
             raise ForgeError(
                 f"#{issue.number} has too many events to find who labeled it",
@@ -264,14 +266,6 @@ class LabeledIssues:
         url = f"{self._repository.url}/{path}"
         pages = read_pages(self._repository.requester, url, query, max_rows // PAGE_SIZE)
         return chain.from_iterable(pages)
-
-    def _fetch_state(self, number: int) -> dict[str, Any]:
-        owner, _, name = self._repository.full_name.partition("/")
-        data = query_graphql(
-            self._access, _STATE_QUERY, {"owner": owner, "name": name, "number": number}
-        )
-        issue: dict[str, Any] = data["repository"]["issue"]
-        return issue
 
     def _convert_errors(self, operation: str, permission: str) -> Any:
         return self._access.wrap_errors(f"{operation} in {self._repository.full_name}", permission)

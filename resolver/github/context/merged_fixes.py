@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer, CommitOid, Nodes, RepositoryName
-from resolver.github.client.resources import query_graphql
+from resolver.github.client.resources import query_repository
 
 PAGE_SIZE_MERGED = 50
 MAX_MERGED_PULLS = 2000
@@ -62,15 +62,15 @@ def read_merged_fixes(access: GitHubAccess, repository: str) -> Iterator[MergedF
 
     Raises ForgeError.
     """
-    owner, _, name = repository.partition("/")
     after = None
     for _ in range(MAX_MERGED_PULLS // PAGE_SIZE_MERGED):
         with access.wrap_errors(
             f"list the merged pull requests of {repository}", "pull requests: read"
         ):
-            variables = {"owner": owner, "name": name, "count": PAGE_SIZE_MERGED, "after": after}
-            data = query_graphql(access, MERGED_PULLS_QUERY, variables)
-            page = data["repository"]["pullRequests"]
+            answer = query_repository(
+                access, repository, MERGED_PULLS_QUERY, count=PAGE_SIZE_MERGED, after=after
+            )
+            page = answer["pullRequests"]
         yield from parse_merged_fixes(page["nodes"], repository)
         if not page["pageInfo"]["hasNextPage"]:
             return

@@ -23,7 +23,7 @@ from resolver.github.client.answers import (
     Nodes,
     RepositoryName,
 )
-from resolver.github.client.resources import PAGE_SIZE, query_graphql, read_pages
+from resolver.github.client.resources import PAGE_SIZE, query_repository, read_pages
 from resolver.github.comments.markers import has_run_marker, parse_pull_request_marker
 from resolver.github.events.payloads import Label, User
 from resolver.github.events.quota_ledger import MAX_LABELS_KEPT, normalize_label
@@ -269,12 +269,9 @@ class OwnPullRequests:
             "query($owner: String!, $name: String!) {\n"
             f"repository(owner: $owner, name: $name) {{\n{parts}\n}} }}"
         )
-        owner, _, name = self.repository.full_name.partition("/")
         aliases = [f"n{number}" for number in numbers]
         with self._asking("read Resolver's pull requests"):
-            variables = {"owner": owner, "name": name}
-            data = query_graphql(self.access, query, variables, nullable_fields=aliases)
-            repository: dict[str, Any] = data["repository"]
+            repository = query_repository(self.access, self.repository.full_name, query, aliases)
         nodes = {number: repository.get(f"n{number}") for number in numbers}
         return {number: node for number, node in nodes.items() if node is not None}
 

@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, Field
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer, Nodes, TitleChange
-from resolver.github.client.resources import query_graphql
+from resolver.github.client.resources import query_repository
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import shorten_text
 
@@ -65,11 +65,11 @@ def read_past_issue(
 
     None if it did not exist then, or its text of that time is not known. Raises ForgeError.
     """
-    owner, _, name = repository.partition("/")
-    variables = {"owner": owner, "name": name, "number": number, "at": at.isoformat()}
     with access.wrap_errors(f"read issue {number} of {repository}", "issues: read"):
-        answer = query_graphql(access, PAST_ISSUE_QUERY, variables)
-        issue = _Issue.model_validate(answer["repository"]["issue"])
+        answer = query_repository(
+            access, repository, PAST_ISSUE_QUERY, number=number, at=at.isoformat()
+        )
+        issue = _Issue.model_validate(answer["issue"])
     body = _body_at(issue, at)
     if body is None or issue.created_at > at:
         return None

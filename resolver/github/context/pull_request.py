@@ -229,7 +229,6 @@ class _ConversationCleaner:
         """Return the linked issues, without texts that were edited after the request."""
         linked_issues = []
         for issue in closed_issues:
-            author = issue.account.name if issue.account else "ghost"
             edited_at = utc(issue.edited_at or issue.created_at)
             is_late = (
                 self._trigger.kind is not TriggerKind.COMMAND_LINE and edited_at >= self._trigger.at
@@ -238,7 +237,7 @@ class _ConversationCleaner:
             if is_late:
                 self._left_out.append(f"the text of #{issue.number}, edited after the request")
             else:
-                visible_body = without_markers(issue.body, author, self._own_login)
+                visible_body = without_markers(issue.body, issue.author, self._own_login)
                 body = without_pictures(self._clean(visible_body, f"#{issue.number}"))
             title = " ".join(self._clean(issue.title, f"#{issue.number}'s title").split())
             linked_issues.append(
@@ -246,7 +245,7 @@ class _ConversationCleaner:
                     number=issue.number,
                     title=shorten_text(title, 256),
                     body=shorten_text(body, MAX_LINKED_ISSUE_CHARACTERS),
-                    author=author,
+                    author=issue.author,
                     association=issue.association,
                 )
             )

@@ -16,12 +16,12 @@ from pydantic import Field
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import (
     ApiAnswer,
-    AuthorAccount,
+    AuthoredAnswer,
     CommitOid,
     Nodes,
     RepositoryName,
 )
-from resolver.github.client.resources import query_graphql
+from resolver.github.client.resources import query_repository
 from resolver.models.pull_request import Side
 from resolver.models.run import Trigger, TriggerKind
 
@@ -97,16 +97,11 @@ query($owner: String!, $name: String!, $number: Int!) {
 """
 
 
-class ThreadText(ApiAnswer):
+class ThreadText(AuthoredAnswer):
     """A comment or review as the API returns it, not yet cleaned."""
 
     # `databaseId` is a 32-bit integer, which is too small for current ids.
     number: int | None = Field(alias="fullDatabaseId", default=None)
-    account: AuthorAccount | None = Field(alias="author", default=None)
-    association: str = Field(alias="authorAssociation", default="NONE")
-    body: str = ""
-    created_at: datetime = Field(alias="createdAt")
-    edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
     url: str = ""
     is_minimized: bool = Field(alias="isMinimized", default=False)
     why_minimized: str | None = Field(alias="minimizedReason", default=None)
@@ -115,11 +110,6 @@ class ThreadText(ApiAnswer):
     def id(self) -> int:
         """The database id, 0 if the API returns none."""
         return self.number or 0
-
-    @property
-    def author(self) -> str:
-        """The login as in the REST API, "ghost" for a deleted account."""
-        return self.account.name if self.account else "ghost"
 
 
 class _ReviewId(ApiAnswer):
@@ -182,16 +172,11 @@ class Thread(ApiAnswer):
         return self.comments.total > len(self.shown_comments)
 
 
-class ClosedIssue(ApiAnswer):
+class ClosedIssue(AuthoredAnswer):
     """An issue that merging the pull request closes."""
 
     number: int
     title: str
-    body: str = ""
-    created_at: datetime = Field(alias="createdAt")
-    edited_at: datetime | None = Field(alias="lastEditedAt", default=None)
-    account: AuthorAccount | None = Field(alias="author", default=None)
-    association: str = Field(alias="authorAssociation", default="NONE")
     repository: RepositoryName
 
 
@@ -304,14 +289,8 @@ class ConversationReader:
     def _is_request_review(self, review: ReviewText) -> bool:
         return self._trigger.review_id is not None and review.id == self._trigger.review_id
 
-    def _fetch(self, query: str, **variables_to_add: Any) -> dict[str, Any]:
-        owner, _, name = self._repository.full_name.partition("/")
-        variables = {
-            "owner": owner,
-            "name": name,
-            "number": self._trigger.subject or 0,
-            **variables_to_add,
-        }
-        data = query_graphql(self._access, query, variables)
-        pull_request: dict[str, Any] = data["repository"]["pullRequest"]
+    def _fetch(self, query: str, **variables: Any) -> dict[str, Any]:
+        repository, number = self._repository.full_name, self._trigger.subject or 0
+        answer = query_repository(self._access, repository, query, number=number, **variables)
+        pull_request: dict[str, Any] = answer["pullRequest"]
         return pull_request

@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, Field
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer, Nodes, TitleChange
-from resolver.github.client.resources import query_graphql
+from resolver.github.client.resources import query_graphql, query_repository
 from resolver.models.run import Snapshot, Trigger, TriggerKind
 
 WRITTEN, EDITED = "written after", "edited after"
@@ -135,11 +135,10 @@ def original_text(
     """
     if trigger.kind is TriggerKind.COMMAND_LINE or utc(updated_at) < trigger.at:
         return current
-    owner, _, name = repository.partition("/")
-    variables = {"owner": owner, "name": name, "number": number, "at": trigger.at.isoformat()}
-    answer = _OriginalText.model_validate(
-        query_graphql(access, _ORIGINAL_TEXT_QUERY, variables)["repository"]["subject"] or {}
-    )
+    subject = query_repository(
+        access, repository, _ORIGINAL_TEXT_QUERY, number=number, at=trigger.at.isoformat()
+    )["subject"]
+    answer = _OriginalText.model_validate(subject or {})
     is_late = answer.edited_at is not None and answer.edited_at >= trigger.at
     return current.model_copy(
         update={
