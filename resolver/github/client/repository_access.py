@@ -10,6 +10,7 @@ from github.GithubException import GithubException, UnknownObjectException
 from github.Repository import Repository
 
 from resolver.github.client.access import GitHubAccess, check_repository
+from resolver.github.client.resources import get_repository_file, list_repository_folder
 from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
 
 MAX_WORKFLOWS = 100
@@ -122,25 +123,17 @@ class RepositoryAccess:
     def file(self, path: str) -> bytes | None:
         """Return a file of the default branch, or None when it does not exist."""
         with self._access.wrap_errors(f"read {path} of {self._name}", "contents: read"):
-            try:
-                contents = self._repository.get_contents(path)
-            except UnknownObjectException:
-                return None
-            return None if isinstance(contents, list) else contents.decoded_content
+            file = get_repository_file(self._repository, path)
+            return file.decoded_content if file else None
 
     def workflows(self) -> tuple[WorkflowFile, ...]:
         """Return the workflow files of the default branch."""
         with self._access.wrap_errors(f"read {FOLDER} of {self._name}", "contents: read"):
-            try:
-                contents = self._repository.get_contents(FOLDER)
-            except UnknownObjectException:
-                return ()
-        entries = contents if isinstance(contents, list) else []
-        files = [
-            entry.path
-            for entry in entries
-            if entry.type == "file" and entry.size <= _MAX_WORKFLOW_BYTES
-        ]
+            files = [
+                entry.path
+                for entry in list_repository_folder(self._repository, FOLDER)
+                if entry.type == "file" and entry.size <= _MAX_WORKFLOW_BYTES
+            ]
         workflows = (
             read_workflow(path, self.file(path) or b"")
             for path in files[:MAX_WORKFLOWS]

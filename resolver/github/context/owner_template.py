@@ -11,6 +11,7 @@ from github.Repository import Repository
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.resources import list_repository_folder
 from resolver.models.repository import (
     DEFAULTS_REPOSITORY,
     FOLDERS,
@@ -47,13 +48,11 @@ def _read_template(repository: Repository) -> str:
     try:
         if repository.complete().private:
             return ""
-        root = repository.get_contents("")
     except github.UnknownObjectException:
         return ""
-    files = list(root) if isinstance(root, list) else []
+    files = list(list_repository_folder(repository, ""))
     for folder in [file for file in files if file.type == "dir" and file.path.lower() in FOLDERS]:
-        contents = repository.get_contents(folder.path)
-        files += contents if isinstance(contents, list) else []
+        files += list_repository_folder(repository, folder.path)
     path = template_path([file.path for file in files if file.type == "file"])
     entry = next((file for file in files if file.path == path), None)
     if entry is None or entry.size > MAX_TEMPLATE_BYTES:
