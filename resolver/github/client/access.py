@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, cast
@@ -34,6 +35,7 @@ from resolver.github.client.failures import (
     error_from_response,
     malformed_response_error,
     message_in,
+    seconds_until_reset,
 )
 
 
@@ -168,12 +170,11 @@ logger = logging.getLogger("resolver.github")
 class BoundedRetry(GithubRetry):
     """Retries with a maximum wait that never perform a write twice.
 
-    A POST is repeated only if GitHub refused it for its rate limit; after a 5xx answer or a lost
-    connection it may have taken effect. Source:
+    A method that is not in `allowed_methods` is repeated only if GitHub refused it for its rate
+    limit; after a 5xx answer or a lost connection it may have taken effect. Source:
     https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
     """
 
-    repeated = _IDEMPOTENT_METHODS
     pause: Callable[[float], None] = staticmethod(time.sleep)
 
     def new(self, **changes: Any) -> Self:
@@ -198,7 +199,8 @@ class BoundedRetry(GithubRetry):
             return False
         if status_code in RATE_LIMIT_STATUSES:
             return True
-        return method.upper() in self.repeated and status_code in SERVER_ERROR_STATUSES
+        is_repeatable = not self.allowed_methods or method.upper() in self.allowed_methods
+        return is_repeatable and status_code in SERVER_ERROR_STATUSES
 
     def increment(
         self,
@@ -214,7 +216,7 @@ class BoundedRetry(GithubRetry):
         Raises RateLimitExceededException at once when GitHub asks for a wait longer than the
         maximum.
         """
-        wait = self._requested_wait(response) if response is not None else 0.0
+        wait = seconds_until_reset(response.headers) if response is not None else 0.0
         if response is not None and wait > (self.max_rate_limit_wait or 0):
             # Returns the connection to the pool.
             response.drain_conn()
@@ -230,27 +232,6 @@ class BoundedRetry(GithubRetry):
             status = response.status if response is not None else "nothing"
             logger.warning("GitHub answered %s; trying again in %.0f seconds", status, wait)
         return cast(Self, next_retry)
-
-    def _requested_wait(self, response: BaseHTTPResponse) -> float:
-        """Return the seconds until GitHub accepts the request again, or 0 when it does not say."""
-        if response.status not in RATE_LIMIT_STATUSES:
-            return self.get_retry_after(response) or 0.0
-        retry_after = self.get_retry_after(response)
-        reset = response.headers.get("X-RateLimit-Reset", "")
-        if retry_after is None and response.headers.get("X-RateLimit-Remaining") == "0":
-            # The header has whole seconds: one more, since the limit can end at any time within
-            # that second.
-            return max(0.0, float(reset) - time.time() + 1) if reset.isdigit() else 0.0
-        return retry_after or 0.0
-
-
-class IdempotentRetry(BoundedRetry):
-    """Retries for requests that may safely be performed twice: a POST is repeated as well.
-
-    Examples are a query and the creation of a token.
-    """
-
-    repeated = _IDEMPOTENT_METHODS | {"POST"}
 
 
 class _SourceAuth(github.Auth.Auth):
@@ -331,13 +312,14 @@ class GitHubAccess:
 
         Set `harmless` if the request may safely be performed twice.
         """
-        retry = (IdempotentRetry if harmless or self._harmless else BoundedRetry)(
+        is_harmless = harmless or self._harmless
+        retry = BoundedRetry(
             total=self.attempts,
             backoff_factor=self.retries.first_wait_seconds,
             secondary_rate_wait=min(60.0, self.max_wait_seconds),
             max_rate_limit_wait=self.max_wait_seconds,
             raise_on_status=False,
-            allowed_methods=None if harmless or self._harmless else _IDEMPOTENT_METHODS,
+            allowed_methods=None if is_harmless else _IDEMPOTENT_METHODS,
         )
         retry.pause = self.retries.sleep
         return retry
@@ -351,19 +333,15 @@ class GitHubAccess:
             bot_login: Login of Resolver's account, where it is known by now.
             pause_between_writes: Minimum number of seconds between two writes; unchanged when None.
         """
-        pause = self.pause_between_writes if pause_between_writes is None else pause_between_writes
-        return GitHubAccess(
-            self.tokens,
-            self.api_url,
-            self.server_url,
-            self.graphql_url,
-            self._bot_login or bot_login,
-            timeout=min(self.timeout, 15),
-            attempts=min(self.attempts, 1),
-            max_wait_seconds=min(self.max_wait_seconds, 5.0),
-            pause_between_writes=pause,
-            retries=self.retries.lasting(0.0),
-        )
+        access = copy(self)
+        access._bot_login = self._bot_login or bot_login
+        access.timeout = min(self.timeout, 15)
+        access.attempts = min(self.attempts, 1)
+        access.max_wait_seconds = min(self.max_wait_seconds, 5.0)
+        access.retries = self.retries.lasting(0.0)
+        if pause_between_writes is not None:
+            access.pause_between_writes = pause_between_writes
+        return access
 
     def retry_until_success(
         self,

@@ -45,7 +45,7 @@ def error_from_response(
     )
     if _is_rate_limit(error, headers):
         limit_summary = f"could not {operation}: GitHub's rate limit is reached"
-        return RateLimited(limit_summary, _retry_step(headers), _seconds_until_reset(headers))
+        return RateLimited(limit_summary, _retry_step(headers), seconds_until_reset(headers))
     if status >= 500:
         step = "try again later; see https://www.githubstatus.com"
         return ServerFailure(summary, step, "forge_down")
@@ -96,12 +96,17 @@ def _is_rate_limit(error: github.GithubException, headers: Mapping[str, str]) ->
     )
 
 
-def _seconds_until_reset(headers: Mapping[str, str]) -> float:
-    """Return the seconds until GitHub accepts requests again, or 0 when the headers don't say."""
+def seconds_until_reset(headers: Mapping[str, str]) -> float:
+    """Return the seconds until GitHub accepts requests again, or 0 when the headers don't say.
+
+    The names of the headers are read in lower case.
+    """
     wait, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
     if wait.isdigit():
         return float(wait)
     if headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
+        # The header has whole seconds: one more, since the limit can end at any time within that
+        # second.
         return max(0.0, float(reset) - time.time() + 1)
     return 0.0
 

@@ -17,7 +17,6 @@ Source for workflow runs: https://docs.github.com/en/rest/actions/workflow-runs#
 import json
 import logging
 import sys
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,6 +37,7 @@ from requests.utils import parse_header_links
 from resolver.errors import ForgeError
 from resolver.github.client.access import MIN_LOGGED_WAIT_SECONDS, GitHubAccess
 from resolver.github.client.answers import ApiAnswer
+from resolver.github.client.failures import seconds_until_reset
 
 PAGE_SIZE = 100
 """Elements per page, the maximum that GitHub allows."""
@@ -265,7 +265,8 @@ def query_graphql(
             isinstance(error, dict) and error.get("type") == RATE_LIMIT_ERROR for error in errors
         ):
             break
-        wait = _seconds_until_reset(answer, access.retries.first_wait_seconds * 2**attempt)
+        min_wait = access.retries.first_wait_seconds * 2**attempt
+        wait = max(min_wait, seconds_until_reset(answer.headers))
         if attempt == access.attempts or wait > access.max_wait_seconds:
             error_data = {"message": "rate limit"}
             raise github.RateLimitExceededException(403, error_data, dict(answer.headers))
@@ -297,22 +298,6 @@ def query_repository(
     variables = {"owner": owner, "name": name, **variables}
     data: dict[str, Any] = query_graphql(access, query, variables, nullable_fields)["repository"]
     return data
-
-
-def _seconds_until_reset(answer: requests.Response, min_seconds: float) -> float:
-    """Return the seconds until GitHub accepts the query again.
-
-    They are taken from the answer's headers, and are `min_seconds` or more.
-    """
-    retry_after = answer.headers.get("Retry-After", "")
-    if retry_after.isdigit():
-        return max(min_seconds, float(retry_after))
-    reset = answer.headers.get("X-RateLimit-Reset", "")
-    if reset.isdigit():
-        # The header has whole seconds: one more, since the limit can end at any time within that
-        # second.
-        return max(min_seconds, float(reset) - time.time() + 1)
-    return min_seconds
 
 
 def _post_query(access: GitHubAccess, query: str, variables: dict[str, Any]) -> requests.Response:
