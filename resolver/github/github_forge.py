@@ -149,11 +149,7 @@ class GitHubForge:
         bot = self.whoami()
         with self._access.wrap_errors(f"read {self._name}#{number}", "pull-requests: read"):
             pull = self._repository.get_pull(number).complete()
-            return (
-                parse_pull_request_marker(pull.body or "")
-                if find_or_create.is_own_account(pull, bot)
-                else None
-            )
+            return parse_pull_request_marker(pull.body or "") if accounts.is_by(pull, bot) else None
 
     def new_comments(self, number: int, since: datetime) -> NewComments:
         """Return the reader of new comments on issue or pull request `number`."""
@@ -235,7 +231,7 @@ class GitHubForge:
         login = self.whoami()
         with self._access.wrap_errors(f"look at {branch} of {self._name}", "pull-requests: read"):
             pull = find_or_create.open_pull_request_of(self._repository, branch)
-            return pull.head.sha if pull and find_or_create.is_own_account(pull, login) else None
+            return pull.head.sha if pull and accounts.is_by(pull, login) else None
 
     def heads(self) -> GitHubPullRequestHeads:
         newest = self._newest_pulls or find_or_create.newest_pulls(self._repository)

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import github
+from github.GithubObject import GithubObject
 from github.Repository import Repository
 
 from resolver.config.github_settings import LEVELS
@@ -62,6 +63,21 @@ def _actor(answer: dict[str, Any]) -> Actor:
     return Actor(
         login=str(answer["login"]), id=int(answer["id"]), is_bot=answer.get("type") == "Bot"
     )
+
+
+def author_login(element: GithubObject) -> str:
+    """Return the login of the author of an issue, pull request, comment, review or reaction.
+
+    It is "ghost" for a deleted account, as on GitHub's pages.
+    """
+    # PyGithub assumes that there always is a user, but it is null for a deleted account.
+    user = element.raw_data.get("user") or {}
+    return str(user.get("login") or "ghost")
+
+
+def is_by(element: GithubObject, login: str) -> bool:
+    """Return True if the account with this login is the author; see `author_login`."""
+    return author_login(element).casefold() == login.casefold()
 
 
 def is_member(repository: Repository, team: str, login: str) -> bool:

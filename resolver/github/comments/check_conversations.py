@@ -16,6 +16,7 @@ from github.Repository import Repository
 
 from resolver.config.templates import render
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import Listing
 from resolver.github.comments import find_or_create
 from resolver.github.comments.markers import (
@@ -24,7 +25,6 @@ from resolver.github.comments.markers import (
     is_of_run,
     parse_pull_request_marker,
 )
-from resolver.github.context.read_task import author_login
 
 _MAX_SEARCHED = 300
 """Number of newest issues, and of newest pull requests, that are searched."""
@@ -56,11 +56,7 @@ class CheckConversations:
         """Return the number of Resolver's open pull request from this branch, or None."""
         with self.access.wrap_errors(f"look at {branch} of {self._name}", "pull-requests: read"):
             pull = find_or_create.open_pull_request_of(self.repository, branch)
-            return (
-                pull.number
-                if pull and find_or_create.is_own_account(pull, self.own_login)
-                else None
-            )
+            return pull.number if pull and is_by(pull, self.own_login) else None
 
     def issues(self, closed_since: datetime | None = None) -> dict[int, str]:
         """Return Resolver's open issues about checks, newest first, as number and body.
@@ -81,7 +77,7 @@ class CheckConversations:
             return {
                 issue.number: issue.body or ""
                 for issue in islice(issues, _MAX_SEARCHED)
-                if self._is_own(issue) and is_of_check(issue.body or "")
+                if is_by(issue, self.own_login) and is_of_check(issue.body or "")
             }
 
     def abandoned_issues(self, check: str, closed_since: datetime) -> list[int]:
@@ -183,15 +179,8 @@ class CheckConversations:
         ]
 
     def _was_opened_for(self, pull: PullRequest, issue: int) -> bool:
-        run = (
-            parse_pull_request_marker(pull.body or "")
-            if find_or_create.is_own_account(pull, self.own_login)
-            else None
-        )
+        run = parse_pull_request_marker(pull.body or "") if is_by(pull, self.own_login) else None
         return run is not None and run[0] == issue
-
-    def _is_own(self, issue: Issue) -> bool:
-        return author_login(issue).casefold() == self.own_login.casefold()
 
     @property
     def _name(self) -> str:

@@ -19,9 +19,10 @@ from github.Repository import Repository
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import CachedRows, Listing
 from resolver.github.comments.markers import ending_of, is_of_run, is_refusal_of
-from resolver.github.context.read_task import author_login, newest_comments
+from resolver.github.context.read_task import newest_comments
 from resolver.models.run import PullRequest, Trigger, TriggerKind
 
 logger = logging.getLogger("resolver.github")
@@ -46,11 +47,7 @@ def searched_since(trigger: Trigger) -> datetime | None:
 def own_comments(issue: Issue, own_login: str, since: datetime | None) -> list[IssueComment]:
     """Return Resolver's own comments among the newest ones, newest first."""
     comments = newest_comments(issue, _MAX_SEARCHED_COMMENTS, since)
-    return [
-        comment
-        for comment in reversed(comments)
-        if author_login(comment).casefold() == own_login.casefold()
-    ]
+    return [comment for comment in reversed(comments) if is_by(comment, own_login)]
 
 
 def comment_of_run(issue: Issue, own_login: str, trigger: Trigger) -> IssueComment | None:
@@ -88,7 +85,7 @@ def pull_request_of_run(
     for pull in islice(newest, _MAX_SEARCHED_PULLS):
         if since is not None and pull.updated_at is not None and pull.updated_at < since:
             return None
-        if is_own_account(pull, own_login) and ending_of(pull.body or "", trigger.key):
+        if is_by(pull, own_login) and ending_of(pull.body or "", trigger.key):
             return pull
     return None
 
@@ -164,11 +161,6 @@ def describe_pull_request(pull: GitHubPullRequest) -> PullRequest:
         url=pull.html_url,
         draft=bool(pull.draft),
     )
-
-
-def is_own_account(pull: GitHubPullRequest, own_login: str) -> bool:
-    """Return True if Resolver's own account opened the pull request."""
-    return pull.user is not None and pull.user.login.casefold() == own_login.casefold()
 
 
 def abandoned_branches(repository: Repository, prefix: str, run: str) -> list[str]:

@@ -18,12 +18,12 @@ from github.Repository import Repository
 from resolver.config.templates import render
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import query_graphql
 from resolver.github.comments.comment_text import LEVELS
 from resolver.github.comments.find_or_create import (
     create_pull_request,
     describe_pull_request,
-    is_own_account,
     open_pull_request_of,
     write_once,
 )
@@ -323,7 +323,7 @@ def open_pull_request(
             return existing
 
     pull = write_once(access, operation, "pull-requests: write", find, create, is_new=is_new)
-    if not is_own_account(pull, own_login):
+    if not is_by(pull, own_login):
         with access.wrap_errors(operation, "pull-requests: write"):
             return describe_pull_request(pull)
     notes = _apply_update(access, pull, report, own_login, operation)
@@ -346,7 +346,7 @@ def update_pull_request(
     operation = f"update the text of #{number}"
     with access.wrap_errors(operation, "pull-requests: write"):
         pull = repository.get_pull(number).complete()
-    if not is_own_account(pull, own_login) or pull.state != "open":
+    if not is_by(pull, own_login) or pull.state != "open":
         return None
     notes = _apply_update(access, pull, report, own_login, operation)
     with access.wrap_errors(operation, "pull-requests: write"):

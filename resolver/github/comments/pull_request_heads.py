@@ -13,12 +13,12 @@ from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import Listing
 from resolver.github.comments.find_or_create import (
     branch_tips,
     comes_from,
     describe_pull_request,
-    is_own_account,
     open_pull_request_of,
     searched_since,
 )
@@ -181,7 +181,7 @@ class GitHubPullRequestHeads:
         has checked, decides.
         """
         run = parse_pull_request_marker(pull.body or "")
-        return is_own_account(pull, self._own_login) and (run is None or run[0] == issue)
+        return is_by(pull, self._own_login) and (run is None or run[0] == issue)
 
     def _pin(self, pull: GitHubPullRequest, trigger: Trigger) -> PinnedHead:
         since = searched_since(trigger)

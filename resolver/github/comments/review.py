@@ -23,6 +23,7 @@ from github.PullRequestReview import PullRequestReview
 
 from resolver.config.templates import render
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import Listing
 from resolver.github.comments.comment_contexts import BodyRemark, ReviewBody
 from resolver.github.comments.find_or_create import write_once
@@ -198,7 +199,7 @@ def find_review(pull: PullRequest, own_login: str, key: str) -> PullRequestRevie
     """Return Resolver's published review for the request with this key, or None."""
     marker = review_marker(key)
     for review in _newest_reviews(pull):
-        is_own = _author(review).casefold() == own_login.casefold()
+        is_own = is_by(review, own_login)
         if is_own and review.state != _PENDING_STATE and (review.body or "").startswith(marker):
             return review
     return None
@@ -354,7 +355,7 @@ class ReviewPublisher:
         account and is kept.
         """
         for review in _newest_reviews(self._pull):
-            is_own = _author(review).casefold() == self._own_login.casefold()
+            is_own = is_by(review, self._own_login)
             if is_own and review.state == _PENDING_STATE and is_review(review.body or ""):
                 review.delete()
 
@@ -365,8 +366,3 @@ def _newest_reviews(pull: PullRequest) -> Iterator[PullRequestReview]:
         _MAX_SEARCHED_REVIEWS
     )
     return reversed(reviews)
-
-
-def _author(review: PullRequestReview) -> str:
-    user = review.raw_data.get("user") or {}
-    return str(user.get("login") or "")

@@ -19,6 +19,7 @@ from github.Repository import Repository
 from resolver.config.startup import lazy_module
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.accounts import author_login, is_by
 from resolver.github.comments import find_or_create
 from resolver.github.comments.find_or_create import write_once
 from resolver.github.comments.markers import (
@@ -31,7 +32,7 @@ from resolver.github.comments.markers import (
 )
 from resolver.github.comments.progress import RunProgress, killed_run_body, progress_body
 from resolver.github.comments.report import CommentPreferences, Ending, Report
-from resolver.github.context.read_task import author_login, newest_comments
+from resolver.github.context.read_task import newest_comments
 from resolver.github.context.visibility import utc
 from resolver.github.forge import AuthoredComment, DashboardIssue
 from resolver.models.run import Trigger, TriggerKind
@@ -347,7 +348,7 @@ class GitHubDashboards:
                 AuthoredComment(
                     author=author_login(comment),
                     is_bot=str((comment.raw_data.get("user") or {}).get("type")) != "User",
-                    is_own=author_login(comment).casefold() == self._own_login,
+                    is_own=is_by(comment, self._own_login),
                     at=utc(comment.created_at),
                     body=comment.body or "",
                 )

@@ -15,6 +15,7 @@ from github.Repository import Repository
 from resolver.config.templates import render
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.accounts import is_by
 from resolver.github.client.failures import ServerFailure
 from resolver.github.client.resources import Listing, query_graphql
 from resolver.github.comments.find_or_create import searched_since, write_once
@@ -204,7 +205,5 @@ def _own_replies(
         since=searched_since(trigger),
     )
     for comment in islice(listing, _MAX_SEARCHED_COMMENTS):
-        user = comment.raw_data.get("user") or {}
-        is_own = str(user.get("login") or "").casefold() == own_login.casefold()
-        if is_own and is_thread_reply(comment.body or "", trigger.key):
+        if is_by(comment, own_login) and is_thread_reply(comment.body or "", trigger.key):
             yield comment

@@ -17,6 +17,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.accounts import is_by
 from resolver.github.client.answers import ApiAnswer, AuthorAccount, Nodes, RepositoryName
 from resolver.github.client.resources import PAGE_SIZE, Listing, query_repository, read_pages
 from resolver.github.comments.find_or_create import comment_of_run
@@ -220,7 +221,7 @@ class LabeledIssues:
             reaction_times = [
                 utc(reaction.created_at)
                 for reaction in islice(reactions, MAX_REACTIONS)
-                if reaction.content == SEEN and reaction.user.login.casefold() == self._own_login
+                if reaction.content == SEEN and is_by(reaction, self._own_login)
             ]
             started_at = max((at for at in reaction_times if at >= first_trigger.at), default=None)
             for trigger in triggers if started_at is not None else ():

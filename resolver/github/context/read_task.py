@@ -19,6 +19,7 @@ from github.Repository import Repository
 
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess, read_rows
+from resolver.github.client.accounts import author_login
 from resolver.github.client.resources import PAGE_SIZE, Listing, PolledReader
 from resolver.github.comments.markers import is_of_run, run_message_in, without_markers
 from resolver.github.context.issue_context import DEFAULT, ContextLimits, IssueContextReader
@@ -255,13 +256,6 @@ def _field_name(issue: Issue, field: str, key: str) -> str:
 
 def _plain_name(name: str) -> str:
     return shorten_text(" ".join(strip_hidden(name).text.split()), 100)
-
-
-def author_login(element: Issue | IssueComment) -> str:
-    """Return the author's login. It is "ghost" for a deleted account, as on GitHub's pages."""
-    # PyGithub assumes that there always is a user, but it is null for a deleted account.
-    user = element.raw_data.get("user") or {}
-    return str(user.get("login") or "ghost")
 
 
 def _check_issue(issue: Issue, full_name: str, number: int) -> None:
