@@ -26,7 +26,7 @@ from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, r
 from resolver.github.comments import find_or_create
 from resolver.github.comments.check_conversations import CheckConversations
 from resolver.github.comments.markers import answer_marker, ending_of, parse_pull_request_marker
-from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads, ListedBranches
+from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
 from resolver.github.comments.report import Ending, Report
 from resolver.github.comments.run_comments import (
     GitHubDashboards,
@@ -75,7 +75,6 @@ class GitHubForge:
         self._name = check_repository(repository)
         self._client = access.client()
         self._newest_pulls: CachedRows[GitHubPullRequest] | None = None
-        self._listed_branches = ListedBranches()
 
     def whoami(self) -> str:
         return self._own_login
@@ -234,9 +233,14 @@ class GitHubForge:
             return pull.head.sha if pull and accounts.is_by(pull, login) else None
 
     def heads(self) -> GitHubPullRequestHeads:
-        newest = self._newest_pulls or find_or_create.newest_pulls(self._repository)
-        listed = self._listed_branches
-        return GitHubPullRequestHeads(self._access, self._repository, self.whoami(), newest, listed)
+        return self._heads
+
+    @cached_property
+    def _heads(self) -> GitHubPullRequestHeads:
+        def newest() -> Iterable[GitHubPullRequest]:
+            return self._newest_pulls or find_or_create.newest_pulls(self._repository)
+
+        return GitHubPullRequestHeads(self._access, self._repository, self.whoami(), newest)
 
     def open_pull_request(self, report: Report, branch: str, is_new: bool = False) -> PullRequest:
         self._number(report.trigger)

@@ -3,7 +3,7 @@
 Source: https://docs.github.com/en/rest/pulls/pulls#get-a-pull-request
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
@@ -47,29 +47,10 @@ MAX_SEARCHED_PULLS = 20
 _PUSHING_COMMANDS = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Command.RESUME})
 
 
-class ListedBranches:
-    """The names of the branches that were listed last."""
-
-    def __init__(self) -> None:
-        self._prefix: str | None = None
-        self._names: frozenset[str] = frozenset()
-
-    def remember(self, prefix: str, names: Iterable[str]) -> None:
-        """Keep the names of all branches that start with `prefix`."""
-        self._prefix, self._names = prefix, frozenset(names)
-
-    def find(self, prefix: str) -> set[str] | None:
-        """Return the names that start with `prefix`, None if they were not listed."""
-        if self._prefix is None or not prefix.startswith(self._prefix):
-            return None
-        return {name for name in self._names if name.startswith(prefix)}
-
-
 class GitHubPullRequestHeads:
     """Reads the pull request heads of one repository.
 
-    `own_login` is Resolver's login. `newest` is the result of `newest_pulls`. `listed` gets the
-    branches that are listed for an issue.
+    `own_login` is Resolver's login. `newest` returns what `newest_pulls` does.
     """
 
     def __init__(
@@ -77,10 +58,10 @@ class GitHubPullRequestHeads:
         access: GitHubAccess,
         repository: Repository,
         own_login: str,
-        newest: Iterable[GitHubPullRequest],
-        listed: ListedBranches,
+        newest: Callable[[], Iterable[GitHubPullRequest]],
     ) -> None:
-        self._listed = listed
+        self._listed_prefix: str | None = None
+        self._listed_branches: frozenset[str] = frozenset()
         self._newest = newest
         self._access = access
         self._repository = repository
@@ -141,7 +122,9 @@ class GitHubPullRequestHeads:
 
     def branches_at_start(self, prefix: str) -> set[str] | None:
         """Return the branches that `of_issue` has listed; see `PullRequestHeads`."""
-        return self._listed.find(prefix)
+        if self._listed_prefix is None or not prefix.startswith(self._listed_prefix):
+            return None
+        return {name for name in self._listed_branches if name.startswith(prefix)}
 
     def _newest_open_pull(self, issue: int, prefix: str) -> GitHubPullRequest | None:
         return max(self._open_pulls(issue, prefix), key=lambda pull: pull.number, default=None)
@@ -153,7 +136,7 @@ class GitHubPullRequestHeads:
         matter.
         """
         branches = branch_tips(self._repository, prefix)
-        self._listed.remember(prefix, branches)
+        self._listed_prefix, self._listed_branches = prefix, frozenset(branches)
         for branch in islice(branches, MAX_BRANCHES):
             pull = open_pull_request_of(self._repository, branch)
             if pull and self._is_for(pull, issue):
@@ -166,7 +149,7 @@ class GitHubPullRequestHeads:
         addition.
         """
         count = 0
-        for pull in islice(self._newest, MAX_PULLS):
+        for pull in islice(self._newest(), MAX_PULLS):
             count += 1
             is_own_branch = pull.head.ref.startswith(prefix) and comes_from(pull, self._repository)
             if is_own_branch and self._is_for(pull, issue):
