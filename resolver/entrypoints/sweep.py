@@ -16,7 +16,8 @@ from resolver.config.templates import render
 from resolver.errors import Refused, ResolverError, RunStopped
 from resolver.events.run_log import cost_of_run
 from resolver.events.stream import Clock, Subscriber, utc_now
-from resolver.github.context.labeled_issues import LabeledIssue, LabeledIssues, Labeling
+from resolver.github.context.labeled_issues import LabeledIssues, Labeling
+from resolver.github.events.payloads import Issue
 from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.events.sweep import labeled_trigger, with_later_time
@@ -143,7 +144,7 @@ class Sweep:
             self._add_remaining(issues, stopped.what)
         return tuple(self.rows)
 
-    def _add_remaining(self, issues: Iterable[LabeledIssue], reason: str) -> None:
+    def _add_remaining(self, issues: Iterable[Issue], reason: str) -> None:
         """Add rows for the remaining issues after a signal that came between two runs or at the end
         of one."""
         handled = {row.number for row in self.rows}
@@ -166,7 +167,7 @@ class Sweep:
             return f"${self.spent:.2f} of ${self.limits.sweep_cost:.2f} are spent (--max-total)"
         return ""
 
-    def _process_issue(self, labeled: LabeledIssues, issue: LabeledIssue) -> None:
+    def _process_issue(self, labeled: LabeledIssues, issue: Issue) -> None:
         try:
             inspected = self._inspect_issue(labeled, issue)
             if isinstance(inspected, SweepRow):
@@ -179,7 +180,7 @@ class Sweep:
             logger.warning("#%d: %s", issue.number, error.what)
             self._add_row(SweepRow(issue.number, issue.title, SweepFate.FAILED, error.what))
 
-    def _inspect_issue(self, labeled: LabeledIssues, issue: LabeledIssue) -> SweepRow | Trigger:
+    def _inspect_issue(self, labeled: LabeledIssues, issue: Issue) -> SweepRow | Trigger:
         """Return the trigger to start, or the row that says why nothing is started.
 
         Raises ForgeError and, for a dry run, Refused.
@@ -218,7 +219,7 @@ class Sweep:
             seconds=settings.max_extended_limits.max_time + settings.timeout_seconds.setup
         )
 
-    def _trigger(self, issue: LabeledIssue, labeling: Labeling | None) -> Trigger | IgnoredEvent:
+    def _trigger(self, issue: Issue, labeling: Labeling | None) -> Trigger | IgnoredEvent:
         policy = ListeningPolicy.model_validate(self.settings, from_attributes=True)
         return labeled_trigger(issue, labeling, self.repository, policy)
 
@@ -231,7 +232,7 @@ class Sweep:
                 return trigger, publication
         return triggers[0], None
 
-    def _start_run(self, trigger: Trigger, issue: LabeledIssue) -> None:
+    def _start_run(self, trigger: Trigger, issue: Issue) -> None:
         budget_left = self.left
         request = RunRequest(
             trigger=trigger,
@@ -254,7 +255,7 @@ class Sweep:
         archive_run_log(result, self.settings)
         self.on_result(result)
 
-    def _row_of_result(self, result: RunResult, issue: LabeledIssue) -> SweepRow:
+    def _row_of_result(self, result: RunResult, issue: Issue) -> SweepRow:
         fate, reason = _fate_of_result(result)
         cost, unpriced = 0.0, 0
         if result.log is not None:
@@ -283,7 +284,7 @@ def _page_url(publication: Publication) -> str:
     return (pull.url if pull else None) or publication.comment_url or ""
 
 
-def _not_started_row(issue: LabeledIssue, reason: str) -> SweepRow:
+def _not_started_row(issue: Issue, reason: str) -> SweepRow:
     return SweepRow(issue.number, issue.title, SweepFate.NOT_STARTED, reason)
 
 

@@ -19,8 +19,8 @@ from resolver.entrypoints.sweep import (
 )
 from resolver.errors import ForgeError, RunStopped
 from resolver.github.comments.report import RunFailure
-from resolver.github.context.labeled_issues import LabeledIssue, Labeling
-from resolver.github.events.payloads import User
+from resolver.github.context.labeled_issues import Labeling
+from resolver.github.events.payloads import Issue, User
 from resolver.github.local_forge import LocalForge
 from resolver.models.run import Publication, RunState, Trigger
 from resolver.runs.conversation.comments import Conclusion, conclude
@@ -63,13 +63,13 @@ class LabeledForge(LocalForge):
         assert label == "agent"
         return self
 
-    def oldest_first(self) -> list[LabeledIssue]:
+    def oldest_first(self) -> list[Issue]:
         return [
-            LabeledIssue(number=n, id=n, title=f"Fault {n}", body="", author="zoe")
+            Issue(number=n, id=n, title=f"Fault {n}", created_at=AT, updated_at=AT)
             for n in self.numbers
         ]
 
-    def labeling(self, issue: LabeledIssue) -> Labeling:
+    def labeling(self, issue: Issue) -> Labeling:
         found = self.labelings.get(issue.number, LABELING)
         if isinstance(found, Exception):
             raise found
@@ -92,7 +92,7 @@ class PlainSweep(Sweep):
 
     stops_at: int = 0
 
-    def _start_run(self, trigger: Trigger, issue: LabeledIssue) -> None:
+    def _start_run(self, trigger: Trigger, issue: Issue) -> None:
         if trigger.number == self.stops_at:
             raise RunStopped("the run was stopped by SIGTERM", "start it again")
         self.started_runs += 1

@@ -23,7 +23,7 @@ from resolver.github.client.resources import PAGE_SIZE, Listing, query_repositor
 from resolver.github.comments.find_or_create import comment_of_run
 from resolver.github.comments.markers import find_active_run, parse_pull_request_marker
 from resolver.github.context.visibility import utc
-from resolver.github.events.payloads import Label, User
+from resolver.github.events.payloads import Issue, Label, User
 from resolver.models.run import Trigger
 
 logger = logging.getLogger("resolver.github")
@@ -59,17 +59,6 @@ query($owner: String!, $name: String!, $number: Int!) {
 
 
 @dataclass(frozen=True)
-class LabeledIssue:
-    """An open issue with the label, as the API lists it."""
-
-    number: int
-    id: int
-    title: str
-    body: str
-    author: str
-
-
-@dataclass(frozen=True)
 class Labeling:
     """The labeling of an issue, its time, and the state of the issue.
 
@@ -90,16 +79,6 @@ class Labeling:
     is_open: bool
     pull_request: str
     pull_request_by: str = ""
-
-
-class _Issue(ApiAnswer):
-    id: int
-    number: int
-    title: str
-    body: str | None = None
-    user: User | None = None
-    pull_request: dict[str, Any] | None = None
-    labels: tuple[Label, ...] = ()
 
 
 class _Event(ApiAnswer):
@@ -144,7 +123,7 @@ class LabeledIssues:
         self._label = label
         self._own_login = own_login.casefold()
 
-    def oldest_first(self) -> list[LabeledIssue]:
+    def oldest_first(self) -> list[Issue]:
         """Return the open issues with the label, without pull requests. Raises ForgeError."""
         query = {"state": "open", "sort": "created", "direction": "asc"}
         # In GitHub's `labels` parameter, a comma separates two labels, so a label with a comma in
@@ -152,26 +131,20 @@ class LabeledIssues:
         label_filter = {} if "," in self._label else {"labels": self._label}
         max_rows = MAX_ISSUES if label_filter else MAX_SEARCHED_ISSUES
         with self._convert_errors(f"list the issues labeled {self._label}", "issues: read"):
-            rows, invalid_count = read_rows(
-                _Issue, list(self._rows("issues", query | label_filter, max_rows))
+            issues, invalid_count = read_rows(
+                Issue, list(self._rows("issues", query | label_filter, max_rows))
             )
         if invalid_count:
             logger.warning(
                 "%s issues of %s can't be read", invalid_count, self._repository.full_name
             )
         return [
-            LabeledIssue(
-                number=row.number,
-                id=row.id,
-                title=row.title,
-                body=row.body or "",
-                author=row.user.login if row.user else "ghost",
-            )
-            for row in rows
-            if row.pull_request is None and (label_filter or self._has_label(row.labels))
+            issue
+            for issue in issues
+            if issue.pull_request is None and (label_filter or self._has_label(issue.labels or ()))
         ][:MAX_ISSUES]
 
-    def labeling(self, issue: LabeledIssue) -> Labeling | None:
+    def labeling(self, issue: Issue) -> Labeling | None:
         """Return how an issue of the list was labeled, None if it doesn't have the label any more.
 
         It is called after the list was read, so an edit in between counts as an edit. Raises

@@ -6,8 +6,9 @@ would have made, so that work which the event did start is found.
 
 from datetime import timedelta
 
-from resolver.github.context.labeled_issues import LabeledIssue, Labeling
+from resolver.github.context.labeled_issues import Labeling
 from resolver.github.events.issues import label_key
+from resolver.github.events.payloads import Issue
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Snapshot, Trigger, TriggerKind
@@ -20,7 +21,7 @@ The webhook's time is the issue's `updated_at`.
 
 
 def labeled_trigger(
-    issue: LabeledIssue, labeling: Labeling | None, repository: str, policy: ListeningPolicy
+    issue: Issue, labeling: Labeling | None, repository: str, policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for a labeling, or the reason why it starts no work now.
 
@@ -57,11 +58,15 @@ def labeled_trigger(
         number=issue.number,
         actor=labeler.actor,
         at=labeling.at,
-        snapshot=Snapshot(title=issue.title, body=issue.body, author=issue.author),
+        snapshot=Snapshot(
+            title=issue.title,
+            body=issue.body or "",
+            author=issue.user.login if issue.user else "ghost",
+        ),
     )
 
 
-def with_later_time(trigger: Trigger, issue: LabeledIssue, labeling: Labeling) -> Trigger:
+def with_later_time(trigger: Trigger, issue: Issue, labeling: Labeling) -> Trigger:
     """Return the same trigger as it would be if the webhook's payload had the later time."""
     at = trigger.at + MAX_WEBHOOK_DELAY
     key = label_key(issue.id, labeling.label, at)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from resolver.github.client.access import GitHubAccess
-from resolver.github.context.labeled_issues import LabeledIssue, Labeling
+from resolver.github.context.labeled_issues import Labeling
 from resolver.github.events.parse import parse_github_event
-from resolver.github.events.payloads import User
+from resolver.github.events.payloads import Issue, User
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.events.sweep import labeled_trigger, with_later_time
@@ -18,7 +18,15 @@ from resolver.models.run import Trigger
 from tests.parts.github import GitHubServer
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-ISSUE = LabeledIssue(number=3, id=77, title="A fault", body="It is wrong.", author="zoe")
+ISSUE = Issue(
+    number=3,
+    id=77,
+    title="A fault",
+    body="It is wrong.",
+    user=User(login="zoe", id=5),
+    created_at=AT,
+    updated_at=AT,
+)
 LABELING = Labeling(
     label="agent",
     by=User(login="mona", id=9),
@@ -115,7 +123,9 @@ def test_only_open_issues_with_the_label_are_listed_and_the_oldest_first(
     last = github.create_issue(REPOSITORY, "Five", None, author="zoe", labels=("Agent",))
     found = forge.labeled("agent").oldest_first()
     assert [issue.number for issue in found] == [first.number, last.number]
-    assert found[1].body == ""
+    swept = labeled_trigger(found[1], LABELING, REPOSITORY, POLICY)
+    assert isinstance(swept, Trigger) and swept.snapshot is not None
+    assert swept.snapshot.body == ""
 
 
 def test_more_than_a_page_is_listed(github: GitHubServer, forge: GitHubForge) -> None:
