@@ -111,6 +111,13 @@ def test_a_query_is_retried_whatever_its_fate(github: GitHubServer, token: str) 
     assert found == {"viewer": {"login": "octo"}}
 
 
+def test_short_timeouts_keep_that_requests_may_be_repeated(
+    github: GitHubServer, token: str
+) -> None:
+    assert access(github, token, harmless=True).with_short_timeouts().retry().is_retry("POST", 502)
+    assert not access(github, token).with_short_timeouts().retry().is_retry("POST", 502)
+
+
 def test_all_pages_are_read(github: GitHubServer, token: str) -> None:
     tip = github.repository(NAME).git.text("rev-parse", "main")
     for number in range(205):
