@@ -198,7 +198,7 @@ def read_words(argv: tuple[str, ...]) -> SimpleCommand:
 
 def _unwrapped(argv: tuple[str, ...]) -> tuple[str, ...]:
     for _ in range(5):
-        words = unwrap_command(argv)[0] if argv else ()
+        words = unwrap_command(argv) if argv else ()
         if words[:1] == ("npx",):
             words = tuple(word for word in words[1:] if word not in {"--yes", "-y", "--no-install"})
         if not words or basename(words[0]) not in _COVERAGE:

@@ -77,9 +77,8 @@ def _in_script(text: str, source: str, walk: _ScriptContext, depth: int) -> Iter
     for stage in _unconditional(parse(text).pipelines):
         if walk.is_folder_unknown:
             return
-        argv = unwrap_command(tuple(plain_word(w) for w in skip_assignments(stage.words)) or ("",))[
-            0
-        ]
+        words = tuple(plain_word(word) for word in skip_assignments(stage.words))
+        argv = unwrap_command(words or ("",))
         if argv[0] == "cd":
             _change_folder(argv, walk)
             continue

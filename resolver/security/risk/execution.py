@@ -7,6 +7,7 @@ parsed, for shell commands they run and files and URLs they name.
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from posixpath import basename
 
@@ -15,7 +16,7 @@ from resolver.security.risk.findings import DECODED, FETCHED, RiskFinding, high,
 from resolver.security.risk.hosts import NetworkHost, judge_host
 from resolver.security.risk.paths import PathPlace, Paths
 from resolver.security.risk.python import python_findings
-from resolver.security.risk.walk import SHELLS, ShellCall, ShellWalk, as_call, split_words
+from resolver.security.risk.walk import SHELLS, ShellCall, ShellWalk, split_words
 
 MAX_CODE_CHARACTERS = 100_000
 """Maximum characters that are searched."""
@@ -130,11 +131,11 @@ def execution_findings(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding
 def _run_nested(
     call: ShellCall, walk: ShellWalk, argv: tuple[str, ...], stdin: Flow | None = None
 ) -> None:
-    inner = as_call(call, argv, stdin)
-    if inner is not None and walk.depth < 40:
+    """Walk a command that the call runs in the same folder."""
+    if argv and walk.depth < 40:
         walk.depth += 1
         try:
-            walk.call(inner)
+            walk.call(replace(call, argv=argv, stdin=stdin or call.stdin, redirects=()))
         finally:
             walk.depth -= 1
 

@@ -40,21 +40,17 @@ class ShellCall:
     """Represents one command.
 
     argv: the expanded words without wrappers such as `sudo`; never empty.
-    raw: the words as written.
     stdin: the data on standard input.
     tags: origins of the data that was substituted into the words.
     redirects: pairs of operator and target.
     paths: interprets the command's paths.
-    as_root: the command runs as another user, by `sudo` or `doas`.
     """
 
     argv: tuple[str, ...]
-    raw: tuple[str, ...]
     stdin: Flow
     tags: frozenset[str]
     redirects: tuple[tuple[str, str], ...]
     paths: Paths
-    as_root: bool = False
 
     @cached_property
     def name(self) -> str:
@@ -209,9 +205,7 @@ class ShellWalk:
             self.paths = paths
         redirects, tags, text = self._expand_redirects(stage.redirects)
         flow = Flow(flow.text, flow.tags | stdin.tags)
-        call = ShellCall(
-            (stage.kind,), (stage.kind,), Flow(text, stdin.tags), tags, redirects, paths
-        )
+        call = ShellCall((stage.kind,), Flow(text, stdin.tags), tags, redirects, paths)
         self.findings.extend(self.rules(call, self))
         return flow
 
@@ -264,7 +258,6 @@ class ShellWalk:
             self.variables[name] = flow
         call = ShellCall(
             tuple(argv) or ("",),
-            tuple(words),
             stdin,
             frozenset(tags) | redirect_tags,
             redirects,
@@ -279,7 +272,7 @@ class ShellWalk:
         if self.calls_left < 0 or self.text_left < 0:
             self._note_limit()
             return Flow()
-        call = unwrapped_call(call)
+        call = replace(call, argv=unwrap_command(call.argv))
         self.findings.extend(self.rules(call, self))
         if call.name == "cd" and len(call.argv) > 1:
             self.paths = self.paths.change_folder(call.operands[0] if call.operands else "~")
@@ -344,21 +337,6 @@ class ShellWalk:
             else:
                 expanded_redirects.append((redirect.operator, word))
         return tuple(expanded_redirects), frozenset(tags), text
-
-
-def unwrapped_call(call: ShellCall) -> ShellCall:
-    """Return the call of the innermost command: wrappers such as `sudo` or `timeout` removed."""
-    argv, as_root = unwrap_command(call.argv)
-    return replace(call, argv=argv, as_root=as_root) if argv != call.argv else call
-
-
-def as_call(call: ShellCall, argv: Iterable[str], stdin: Flow | None = None) -> ShellCall | None:
-    """Return a call of a command that `call` runs, in the same directory; None for no words."""
-    words = tuple(argv)
-    if not words:
-        return None
-    flow = call.stdin if stdin is None else stdin
-    return replace(call, argv=words, stdin=flow, redirects=())
 
 
 def split_words(text: str) -> list[str]:

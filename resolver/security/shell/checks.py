@@ -183,7 +183,7 @@ def _check_of(argv: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     """Return the check that a command runs, and the name of the program inside its wrappers."""
     if not argv:
         return (), ""
-    inner_argv, _ = unwrap_command(argv)
+    inner_argv = unwrap_command(argv)
     check = find_check(inner_argv) or find_check(argv)
     return check, basename(inner_argv[0])
 

@@ -79,18 +79,15 @@ _WRAPPERS = {
 }
 
 
-def unwrap_command(argv: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
-    """Return the words of the innermost command, and whether it runs as another user."""
-    as_root = False
+def unwrap_command(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of the innermost command."""
     for _ in range(_MAX_WRAPPERS):
-        name = basename(argv[0])
-        wrapper = _WRAPPERS.get(name)
+        wrapper = _WRAPPERS.get(basename(argv[0]))
         inner_argv = _inner_argv(argv, wrapper) if wrapper else ()
         if not inner_argv:
             break
-        as_root = as_root or name in {"sudo", "doas"}
         argv = inner_argv
-    return argv, as_root
+    return argv
 
 
 def _inner_argv(argv: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
@@ -146,7 +143,7 @@ def skip_assignments(words: Sequence[str]) -> Iterator[str]:
 def inline_script(words: Sequence[str]) -> str | None:
     """Return the script of `bash -c`; None if there is none, or if it contains an expansion whose
     result is not known."""
-    argv = unwrap_command(tuple(words))[0] if words else ()
+    argv = unwrap_command(tuple(words)) if words else ()
     if not argv or basename(argv[0]) not in _SHELLS:
         return None
     for index, word in enumerate(argv[1:], start=1):
