@@ -159,6 +159,8 @@ def test_scripts_learn_that_nobody_watches() -> None:
         ("pip install -e .", "", []),
         ("ruff check .", "", []),
         ("ruff check .\npytest", "", ["ruff check .", "pytest"]),
+        ("pytest -x | tee log", "", ["pytest -x | tee log"]),
+        ("pytest -x || true", "", []),
     ],
 )  # fmt: skip
 def test_steps_of_workflows_are_found(run: str, job: str, expected: list[str]) -> None:

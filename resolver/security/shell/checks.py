@@ -6,8 +6,8 @@ apart: a failing linter or build says nothing about behaviour.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from posixpath import basename
 
@@ -36,32 +36,12 @@ class CommandChecks:
     """Represents the checks of a command line.
 
     checks: the checks that the line contains, normalized so that variants are equal.
-    is_conclusive: an exit code of 0 means that all of them ran and passed.
+    is_conclusive: an exit code of 0 means that all of them ran and passed, if a shell with
+        `set -eo pipefail` executes the line.
     """
 
     checks: tuple[str, ...] = ()
     is_conclusive: bool = False
-
-
-@dataclass
-class _Shell:
-    """State of the analysis.
-
-    functions: names of functions that the script has defined.
-    pipefail, errexit: `set -o pipefail` and `set -e` are on.
-    is_uncertain: the commands that follow may not run, or may mean something else.
-    """
-
-    functions: frozenset[str] = frozenset()
-    pipefail: bool = False
-    errexit: bool = False
-    is_uncertain: bool = False
-    depth: int = 0
-    checks: list[str] = field(default_factory=list)
-
-
-_ALWAYS_FAILS = frozenset({-1})
-"""Stands for a command that always fails. Any claim about what passed if it succeeds is true."""
 
 
 @lru_cache(maxsize=8)  # several callers ask about the same command in a row
@@ -69,172 +49,141 @@ def read_checks(command: str) -> CommandChecks:
     """Return the checks of a command line. A command that is too long has none."""
     if len(command) > MAX_READ_CHARACTERS:
         return CommandChecks()
-    shell = _Shell()
-    passed = _read_text(command, shell)
-    checks = tuple(dict.fromkeys(shell.checks))
-    is_conclusive = bool(checks) and passed >= frozenset(range(len(shell.checks)))
-    return CommandChecks(checks, is_conclusive)
+    reader = _Reader()
+    reader.read_script(command, decides=True, depth=0)
+    checks = tuple(dict.fromkeys(reader.checks))
+    return CommandChecks(checks, bool(checks) and reader.is_conclusive)
 
 
-def _read_text(text: str, shell: _Shell) -> frozenset[int]:
-    script = parse(text)
-    shell.functions |= frozenset(script.functions)
-    return _read_list(script.pipelines, shell, is_complete=True)
+class _Reader:
+    """Collects the checks of a script, and finds out if the script fails when one of them does.
 
-
-def _read_list(
-    pipelines: list[Pipeline], shell: _Shell, *, is_complete: bool = False
-) -> frozenset[int]:
-    """Return the indexes of the checks that are known to have passed if the list succeeds.
-
-    is_complete: the list is a complete script. `set -e` is then taken into account. In a part of a
-        script it is not, because the shell ignores `set -e` in conditions and before `&&` and `||`:
-        https://www.gnu.org/software/bash/manual/html_node/The-Set-Builtin.html
+    decides: a failure of this part of the script is a failure of all of it.
+    depth: number of scripts of `bash -c` around this part. They have shell options of their own.
     """
-    certain: set[int] = set()
-    pending: set[int] = set()
-    last = frozenset[int]()
-    joined_by, is_joined = "", False
-    for pipeline in pipelines:
-        passed, operator = _read_pipeline(pipeline, shell), pipeline[-1].next_operator
-        if joined_by == "||":
-            pending = (
-                pending
-                if passed == _ALWAYS_FAILS
-                else set(passed)
-                if pending == _ALWAYS_FAILS
-                else pending & passed
+
+    def __init__(self) -> None:
+        self.checks: list[str] = []
+        self.is_conclusive = True
+        self._functions: set[str] = set()
+
+    def read_script(self, text: str, *, decides: bool, depth: int) -> None:
+        script = parse(text)
+        self._functions |= script.functions.keys()
+        self._read_list(script.pipelines, decides=decides, depth=depth, errexit=depth == 0)
+
+    def _read_list(
+        self, pipelines: list[Pipeline], *, decides: bool, depth: int, errexit: bool = False
+    ) -> None:
+        """Read a list, whose exit code is that of its last chain.
+
+        errexit: `set -e` ends the script if a command of the list fails, but not if the command is
+            followed by `&&` or `||`:
+            https://www.gnu.org/software/bash/manual/html_node/The-Set-Builtin.html
+        """
+        chains = list(_chains(pipelines))
+        for chain in chains:
+            is_plain = len(chain) == 1 and all(stage.body is None for stage in chain[0])
+            is_last = chain is chains[-1]
+            self._read_chain(
+                chain, decides=decides and (is_last or (errexit and is_plain)), depth=depth
             )
-        elif joined_by == "&&":
-            if _ALWAYS_FAILS in (pending, passed):
-                pending = set(_ALWAYS_FAILS)
-            else:
-                pending |= passed  # in place: a chain of many commands would be quadratic otherwise
-        else:
-            pending = set(passed)
-        if operator in {"&&", "||"}:
-            joined_by, is_joined = operator, True
-            continue
-        if operator == "&":
-            pending = set()
-        if is_complete and shell.errexit and not is_joined:
-            certain |= pending  # `set -e` ends the script if this one fails
-        joined_by, is_joined = "", False
-        last, pending = frozenset(pending), set()
-    if is_joined:
-        # the list ends in `&&` or `||`, which a shell would reject
-        return frozenset()
-    return last if last == _ALWAYS_FAILS else last | certain
+
+    def _read_chain(self, chain: list[Pipeline], *, decides: bool, depth: int) -> None:
+        operators = [pipeline[-1].next_operator for pipeline in chain]
+        decides = decides and operators[-1] not in {"&", "&&", "||"}
+        # A `||` whose right side may succeed makes up for a failure of all that is on its left.
+        rescues = (
+            number
+            for number, pipeline in enumerate(chain[1:])
+            if operators[number] == "||" and not _always_fails(pipeline)
+        )
+        last_rescue = max(rescues, default=-1)
+        for number, pipeline in enumerate(chain):
+            runs = number == 0 or operators[number - 1] == "&&"
+            self._read_pipeline(
+                pipeline, decides=decides and runs and number > last_rescue, depth=depth
+            )
+
+    def _read_pipeline(self, pipeline: Pipeline, *, decides: bool, depth: int) -> None:
+        decides = decides and not any(stage.is_inverted for stage in pipeline)
+        for stage in pipeline:
+            has_pipefail = depth == 0
+            decides_here = decides and (has_pipefail or stage is pipeline[-1])
+            if stage.body is None:
+                self._read_simple(stage, decides=decides_here, depth=depth)
+            elif stage.kind in {"{", "("}:
+                self._read_list(stage.body, decides=decides_here, depth=depth)
+            elif stage.kind != "function":  # it is not known which part of it runs
+                self._read_list(stage.body, decides=False, depth=depth)
+
+    def _read_simple(self, stage: PipelineStage, *, decides: bool, depth: int) -> None:
+        words = list(skip_assignments(stage.words[:MAX_WORDS]))
+        script = None if _is_detached(words) else inline_script(words)
+        if script is not None and depth < _MAX_DEPTH:
+            self.read_script(script, decides=decides, depth=depth + 1)
+            return
+        argv = tuple(plain_word(word) for word in words)
+        if not argv:
+            return
+        if _may_end_early(argv):
+            self.is_conclusive = False
+        check, inner_name = _check_of(argv)
+        if check and self._functions.isdisjoint({basename(argv[0]), inner_name}):
+            self.checks.append(" ".join(check))
+            self.is_conclusive &= decides and not _is_detached(argv)
 
 
-def _read_pipeline(pipeline: Pipeline, shell: _Shell) -> frozenset[int]:
-    passed_by_stage: list[frozenset[int]] = []
-    for stage in pipeline:
-        passed_by_stage.append(_read_stage(stage, shell, in_pipeline=len(pipeline) > 1))
-    if any(stage.is_inverted for stage in pipeline):
-        return frozenset()
-    if len(pipeline) == 1:
-        return passed_by_stage[0]
-    # without `pipefail`, a pipeline's exit code is that of its last command
-    return (
-        frozenset[int]().union(*passed_by_stage) - _ALWAYS_FAILS
-        if shell.pipefail
-        else passed_by_stage[-1] - _ALWAYS_FAILS
-    )
+def _chains(pipelines: list[Pipeline]) -> Iterator[list[Pipeline]]:
+    """Yield the parts of a list that are joined by `&&` and `||`."""
+    chain: list[Pipeline] = []
+    for pipeline in pipelines:
+        chain.append(pipeline)
+        if pipeline[-1].next_operator not in {"&&", "||"}:
+            yield chain
+            chain = []
+    if chain:  # ends in an operator, which a shell would reject
+        yield chain
 
 
-def _read_stage(stage: PipelineStage, shell: _Shell, *, in_pipeline: bool) -> frozenset[int]:
-    if stage.body is None:
-        return _read_simple(stage, shell)
-    if stage.kind == "function":
-        return frozenset()
-    if stage.kind in {"{", "("}:
-        options = (shell.pipefail, shell.errexit, shell.is_uncertain)
-        passed = _read_list(stage.body, shell)
-        if stage.kind == "(" or in_pipeline:
-            shell.pipefail, shell.errexit, shell.is_uncertain = options
-        return passed
-    _read_list(stage.body, shell)  # it is not known which part of it runs
-    return frozenset()
-
-
-def _read_simple(stage: PipelineStage, shell: _Shell) -> frozenset[int]:
-    words = list(skip_assignments(stage.words[:MAX_WORDS]))
-    argv = tuple(plain_word(word) for word in words)
-    name = basename(argv[0]) if argv else ""
-    script = None if _is_detached(words) else inline_script(words)
-    if script is not None and shell.depth < _MAX_DEPTH:
-        return _inline_shell(script, shell)
-    _note_state(name, argv, shell)
-    if argv and name in {"false", "exit", "return"} and _fails(name, argv):
-        return _ALWAYS_FAILS
-    check, inner_name = _check_of(argv)
-    if not check or name in shell.functions or inner_name in shell.functions:
-        return frozenset()
-    shell.checks.append(" ".join(check))
-    return (
-        frozenset()
-        if shell.is_uncertain or _is_detached(argv)
-        else frozenset({len(shell.checks) - 1})
-    )
+def _always_fails(pipeline: Pipeline) -> bool:
+    """Return True for `exit 1`, `false`, and a group that ends with one of them."""
+    while len(pipeline) == 1 and (body := pipeline[0].body) and pipeline[0].kind in {"{", "("}:
+        if any(inner[-1].next_operator == "||" for inner in body):
+            return False
+        pipeline = body[-1]
+    if len(pipeline) > 1 or pipeline[0].is_inverted or pipeline[0].next_operator == "&":
+        return False
+    return _fails(tuple(plain_word(word) for word in pipeline[0].words[:2]))
 
 
 def _check_of(argv: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     """Return the check that a command runs, and the name of the program inside its wrappers."""
-    if not argv:
-        return (), ""
     inner_argv = unwrap_command(argv)
     check = find_check(inner_argv) or find_check(argv)
     return check, basename(inner_argv[0])
 
 
-def _note_state(name: str, argv: tuple[str, ...], shell: _Shell) -> None:
-    """Record what the command changes for the commands after it."""
-    if (name in _EXIT_COMMANDS and not _fails(name, argv)) or name in _REDEFINING_COMMANDS:
-        shell.is_uncertain = True
-    elif name == "[[" and "]]" not in argv:
-        shell.is_uncertain = True  # the operators between its brackets would be read as commands
-    elif name == "exec" and len(argv) > 1:
-        shell.is_uncertain = shell.is_uncertain or not _check_of(argv)[0]
-    elif name == "set":
-        _apply_set(argv[1:], shell)
+def _may_end_early(argv: tuple[str, ...]) -> bool:
+    """Return True if other commands may not run after the command, or may mean something else."""
+    name, args = basename(argv[0]), argv[1:]
+    if name in _EXIT_COMMANDS:
+        return not _fails(argv)
+    if name == "[[":
+        return "]]" not in argv  # the operators between its brackets are read as commands
+    if name == "exec":
+        return bool(args) and not _check_of(argv)[0]
+    if name == "set":  # turns an option off, or executes nothing from here on
+        return any(arg[:1] == "+" or (arg[:1] == "-" and "n" in arg) for arg in args)
+    return name in _REDEFINING_COMMANDS
 
 
-def _apply_set(args: tuple[str, ...], shell: _Shell) -> None:
-    for index, arg in enumerate(args):
-        if arg == "--":
-            break
-        if arg[:1] not in {"-", "+"}:
-            continue
-        is_enabled = arg[0] == "-"
-        if "e" in arg[1:]:
-            shell.errexit = is_enabled
-        if "n" in arg[1:]:
-            shell.is_uncertain = True
-        if arg.endswith("o") and args[index + 1 : index + 2] == ("pipefail",):
-            shell.pipefail = is_enabled
-        if arg.endswith("o") and args[index + 1 : index + 2] == ("errexit",):
-            shell.errexit = is_enabled
-
-
-def _fails(name: str, argv: tuple[str, ...]) -> bool:
+def _fails(argv: tuple[str, ...]) -> bool:
     """Return True if the command is known to exit with a code other than 0."""
-    if name == "false":
+    if argv[:1] == ("false",):
         return True
-    code = argv[1] if len(argv) > 1 else ""
+    code = argv[1] if len(argv) > 1 and argv[0] in {"exit", "return"} else ""
     return code.isascii() and code.isdigit() and int(code[:9]) % 256 != 0
-
-
-def _inline_shell(script: str, shell: _Shell) -> frozenset[int]:
-    """Analyze the script of `bash -c`. It has options of its own, and its exit code becomes that of
-    the command."""
-    outer_state = (shell.pipefail, shell.errexit, shell.is_uncertain, shell.functions)
-    shell.pipefail = shell.errexit = False
-    shell.depth += 1
-    passed = _read_text(script, shell)
-    shell.depth -= 1
-    shell.pipefail, shell.errexit, shell.is_uncertain, shell.functions = outer_state
-    return frozenset() if shell.is_uncertain else passed
 
 
 def _is_detached(words: Sequence[str]) -> bool:
