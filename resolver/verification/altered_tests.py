@@ -84,8 +84,7 @@ def _is_shared(name: str, before: Mapping[str, CodeBlock], after: Mapping[str, C
 
 
 def _text(block: CodeBlock) -> list[str]:
-    statements = (*block.marks, *block.statements)
-    return [statement.text for statement in statements if not is_import(statement)]
+    return [statement.text for statement in block.all_statements if not is_import(statement)]
 
 
 def tests_to_reproduce(

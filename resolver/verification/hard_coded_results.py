@@ -91,7 +91,7 @@ def expected_values(blocks: Iterable[CodeBlock]) -> frozenset[Values]:
     found: set[Values] = set()
     for block in blocks:
         before = ""
-        for statement in (*block.marks, *block.statements):
+        for statement in block.all_statements:
             texts = [*statement.rows, *_INNERMOST.findall(statement.text)]
             texts += _NESTED.findall(statement.text)
             if is_assertion(statement):

@@ -5,12 +5,19 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from operator import attrgetter, itemgetter
 from pathlib import PurePosixPath
 from typing import cast
 
 from resolver.models.verification import TamperingFinding, TamperingKind
 from resolver.verification.project_files import is_test_configuration, is_workflow_file
-from resolver.verification.statements import MAX_TEXT, CodeBlock, Statement, read_blocks
+from resolver.verification.statements import (
+    MAX_TEXT,
+    CodeBlock,
+    Statement,
+    read_blocks,
+    take_additions,
+)
 
 _RUNNERS = frozenset(
     {
@@ -179,6 +186,10 @@ _PATCHES = re.compile(
 )
 
 
+Line = tuple[int, str]
+"""The number of a line, and its text."""
+
+
 def find_replaced_runner(path: str, old: str | None, new: str | None) -> Iterator[TamperingFinding]:
     """Yield a finding if the file takes the place of a program or module that runs tests."""
     if new is None or old == new:
@@ -227,12 +238,8 @@ def _conftest(path: str, old: str | None, new: str) -> Iterator[TamperingFinding
     known = {block.name: block for block in read_blocks(path, old or "")}
     for block in read_blocks(path, new):
         before = known.get(block.name, CodeBlock(""))
-        unmatched = Counter(_texts(before))
-        changed = [
-            statement
-            for statement in (*block.marks, *block.statements)
-            if not _take(unmatched, statement.text)
-        ]
+        unmatched = Counter(statement.text for statement in before.all_statements)
+        changed = take_additions(block.all_statements, unmatched, attrgetter("text"))
         removed = [text for text in unmatched.elements() if not _is_import(text)]
         if not block.name:
             changed = [
@@ -263,16 +270,6 @@ def _is_new_helper(block: CodeBlock) -> bool:
     )
 
 
-def _take(counter: Counter[str], text: str) -> bool:
-    is_counted = counter[text] > 0
-    counter[text] -= is_counted
-    return is_counted
-
-
-def _texts(block: CodeBlock) -> Iterator[str]:
-    return (statement.text for statement in (*block.marks, *block.statements))
-
-
 def _is_import(text: str) -> bool:
     return text.startswith(("import ", "from ")) and not re.search(r"\bimport \*|;", text)
 
@@ -281,7 +278,7 @@ def _is_doc(statement: Statement) -> bool:
     return statement.text.startswith(('"', "'"))
 
 
-def _significant(text: str) -> list[tuple[int, str]]:
+def _significant(text: str) -> list[Line]:
     """Return the lines without comments and white space, with their numbers."""
     lines = []
     for number, line in enumerate(text[:MAX_TEXT].splitlines(), 1):
@@ -291,11 +288,14 @@ def _significant(text: str) -> list[tuple[int, str]]:
     return lines
 
 
-def _difference(old: str, new: str) -> tuple[list[str], list[tuple[int, str]]]:
+def _difference(old: str, new: str) -> tuple[list[str], list[Line]]:
     """Return the lines that are gone and those that are added."""
-    old_lines, new_lines = _significant(old), _significant(new)
-    left = Counter(text for _, text in old_lines)
-    added = [(number, text) for number, text in new_lines if not _take(left, text)]
+    return _compare(_significant(old), _significant(new))
+
+
+def _compare(old: list[Line], new: list[Line]) -> tuple[list[str], list[Line]]:
+    left = Counter(text for _, text in old)
+    added = take_additions(new, left, itemgetter(1))
     return list(left.elements()), added
 
 
@@ -309,9 +309,7 @@ def _lines(path: str, old: str, new: str, kind: TamperingKind) -> Iterator[Tampe
         yield _finding(kind, path, number, text)
 
 
-def _thresholds(
-    path: str, removed: list[str], added: list[tuple[int, str]]
-) -> Iterator[TamperingFinding]:
+def _thresholds(path: str, removed: list[str], added: list[Line]) -> Iterator[TamperingFinding]:
     number_pattern = r"\d+(?:\.\d+)?"
     old = {re.sub(number_pattern, "?", text): text for text in removed}
     for number, text in added:
@@ -322,10 +320,9 @@ def _thresholds(
 
 def _sections(path: str, old: str, new: str) -> Iterator[TamperingFinding]:
     """Yield changes in the sections of a manifest that configure tests."""
-    removed, added = _in_test_sections(old), _in_test_sections(new)
-    left = Counter(text for _, text in removed)
-    more = [(n, text) for n, text in added if not _take(left, text) and not _HARMLESS.match(text)]
-    less = [text for text in left.elements() if not _HARMLESS.match(text)]
+    removed, added = _compare(_in_test_sections(old), _in_test_sections(new))
+    more = [(number, text) for number, text in added if not _HARMLESS.match(text)]
+    less = [text for text in removed if not _HARMLESS.match(text)]
     thresholds = list(_thresholds(path, less, more))
     yield from thresholds
     if (more or less) and not thresholds:
@@ -333,7 +330,7 @@ def _sections(path: str, old: str, new: str) -> Iterator[TamperingFinding]:
         yield _finding("changed_test_configuration", path, number, text)
 
 
-def _in_test_sections(text: str) -> list[tuple[int, str]]:
+def _in_test_sections(text: str) -> list[Line]:
     lines, inside = [], False
     for number, line in _significant(text):
         if _SECTION.match(line):

@@ -6,10 +6,11 @@ or indentation tell where a function ends. Any text gives a result.
 """
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, TypeVar
 
 MAX_TEXT = 400_000
 """Maximum number of characters of a file that are read."""
@@ -24,6 +25,7 @@ OVERLAP = 100
 """Number of characters that such pieces share, so that none of them hides what is between them."""
 
 Layout = Literal["indent", "brace"]
+T = TypeVar("T")
 
 _BREAK = "\x00"
 """Takes the place of a line break in a string, so that lines can still be counted."""
@@ -119,6 +121,27 @@ class CodeBlock:
     is_group: bool = False
     marks: list[Statement] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
+
+    @property
+    def all_statements(self) -> tuple[Statement, ...]:
+        """The marks and the statements, in the order of the file."""
+        return (*self.marks, *self.statements)
+
+
+def take_additions(items: Iterable[T], known: Counter[str], text_of: Callable[[T], str]) -> list[T]:
+    """Return the items whose text is not known.
+
+    A known text counts for as many items as it was counted, and these are taken out of `known`, in
+    which what is gone remains.
+    """
+    added = []
+    for item in items:
+        text = text_of(item)
+        if known[text] > 0:
+            known[text] -= 1
+        else:
+            added.append(item)
+    return added
 
 
 def source_language(path: str) -> str:

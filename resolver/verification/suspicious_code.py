@@ -4,10 +4,11 @@ tested."""
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from resolver.models.verification import TamperingFinding, TamperingKind
 from resolver.verification.hard_coded_results import Values, find_hard_coded_results
-from resolver.verification.statements import CodeBlock, Statement, source_language
+from resolver.verification.statements import CodeBlock, Statement, source_language, take_additions
 
 _DETECTS = re.compile(
     r"[\"']pytest[\"']\s+(?:not\s+)?in\s+sys\.modules"
@@ -136,10 +137,8 @@ def find_suspicious_code(
     expected: the values of each assertion in tests, to recognize hard-coded results.
     """
     language = source_language(path)
-    known = Counter(
-        statement.text for block in old for statement in (*block.marks, *block.statements)
-    )
-    everything = [statement for block in new for statement in (*block.marks, *block.statements)]
+    known = Counter(statement.text for block in old for statement in block.all_statements)
+    everything = [statement for block in new for statement in block.all_statements]
     has_main = any(_MAIN.search(statement.text) for statement in everything)
     guarded = _guarded(new[0].statements) if new else set()
     loaded = _loaded(new, guarded) if language in {"python", "java"} else set()
@@ -147,7 +146,7 @@ def find_suspicious_code(
     for block in new:
         if _HOOK.match(block.name) and block.name not in names and language == "python":
             yield _found("intercepted_runner", path, block.line, block.name)
-        for statement in _added((*block.marks, *block.statements), known):
+        for statement in take_additions(block.all_statements, known, attrgetter("text")):
             if statement in guarded or statement.is_text:
                 continue
             at_load = not block.name or block.name in loaded
@@ -185,15 +184,6 @@ def _loaded(blocks: Sequence[CodeBlock], guarded: set[Statement]) -> set[str]:
         if statement not in guarded
     )
     return groups | {name for statement in outside for name in _CALLED.findall(statement.masked)}
-
-
-def _added(statements: Iterable[Statement], known: Counter[str]) -> Iterator[Statement]:
-    left = known
-    for statement in statements:
-        if left[statement.text] > 0:
-            left[statement.text] -= 1
-        else:
-            yield statement
 
 
 def _kind(

@@ -8,9 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from resolver.models.verification import TamperingFinding, TamperingKind
-from resolver.verification.statements import CodeBlock, Statement, source_language
+from resolver.verification.statements import CodeBlock, Statement, source_language, take_additions
 
 MAX_DETAIL = 200
 """Maximum number of characters of a finding's detail."""
@@ -125,19 +126,20 @@ def find_weakened_tests(files: Sequence[ChangedTests]) -> Iterator[TamperingFind
 
 def _focused(file: ChangedTests) -> Iterator[TamperingFinding]:
     """Yield the markers that leave out all other tests; those of a new test count, too."""
-    old = Counter(_marked(file.old, _FOCUS).values())
-    for statement, masked in _marked(file.new, _FOCUS).items():
-        if old[masked]:
-            old[masked] -= 1
-        else:
-            yield _finding("focused_test", file.path, statement.line, statement.text)
+    for statement in _added_marks(file.old, file.new, _FOCUS):
+        yield _finding("focused_test", file.path, statement.line, statement.text)
 
 
-def _marked(blocks: Iterable[CodeBlock], pattern: re.Pattern[str]) -> dict[Statement, str]:
-    statements = (statement for block in blocks for statement in (*block.marks, *block.statements))
-    return {
-        statement: statement.masked for statement in statements if pattern.search(statement.masked)
-    }
+def _added_marks(
+    old: Iterable[CodeBlock], new: Iterable[CodeBlock], pattern: re.Pattern[str]
+) -> list[Statement]:
+    """Return the statements that match and have no counterpart in the old blocks."""
+    before, after = (
+        [s for block in blocks for s in block.all_statements if pattern.search(s.masked)]
+        for blocks in (old, new)
+    )
+    known = Counter(statement.masked for statement in before)
+    return take_additions(after, known, attrgetter("masked"))
 
 
 class _Additions:
@@ -200,11 +202,10 @@ def _content(block: CodeBlock) -> tuple[str, ...]:
 
 def compare_blocks(path: str, old: CodeBlock, new: CodeBlock) -> Iterator[TamperingFinding]:
     """Yield what makes the new form of a test or of a test file's other code weaker."""
-    for kind, pattern in _MARKERS:
-        yield from _added_marks(kind, pattern, path, old, new)
-    if old.is_test:
-        yield from _added_marks("skipped_test", _EARLY_RETURN, path, old, new)
-        yield from _added_marks("weakened_assertion", _SWALLOW, path, old, new)
+    for kind, pattern in (*_MARKERS, *(_TEST_MARKERS if old.is_test else ())):
+        for statement in _added_marks((old,), (new,), pattern):
+            if not (_is_optional_import(statement) and new.name == ""):
+                yield _finding(kind, path, statement.line, statement.text)
     yield from _assertions(path, *_difference(old.statements, new.statements), new)
     yield from _values(path, *_difference(_data(old), _data(new)), is_test=old.is_test)
 
@@ -213,17 +214,15 @@ def _difference(
     old: Sequence[Statement], new: Sequence[Statement]
 ) -> tuple[list[Statement], list[Statement]]:
     """Return the statements that are gone, and those that are added."""
-    old_texts, new_texts = (
-        Counter(statement.text for statement in old),
-        Counter(statement.text for statement in new),
-    )
-    return _without(old, new_texts), _without(new, old_texts)
+    text_of = attrgetter("text")
+    removed = take_additions(old, Counter(map(text_of, new)), text_of)
+    return removed, take_additions(new, Counter(map(text_of, old)), text_of)
 
 
 def _data(block: CodeBlock) -> list[Statement]:
     """Return the statements that are no assertions, those of several lines line by line."""
     found = []
-    for statement in (*block.marks, *block.statements):
+    for statement in block.all_statements:
         if is_assertion(statement) or statement.is_text or is_import(statement):
             continue
         if statement.rows:
@@ -238,33 +237,16 @@ _MARKERS: tuple[tuple[TamperingKind, re.Pattern[str]], ...] = (
     ("skipped_test", _SKIP),
     ("expected_failure", _EXPECTED_FAILURE),
 )
-
-
-def _added_marks(
-    kind: TamperingKind, pattern: re.Pattern[str], path: str, old: CodeBlock, new: CodeBlock
-) -> Iterator[TamperingFinding]:
-    known = Counter(_marked((old,), pattern).values())
-    for statement, masked in _marked((new,), pattern).items():
-        if known[masked]:
-            known[masked] -= 1
-        elif not (_is_optional_import(statement) and new.name == ""):
-            yield _finding(kind, path, statement.line, statement.text)
+_TEST_MARKERS: tuple[tuple[TamperingKind, re.Pattern[str]], ...] = (
+    ("skipped_test", _EARLY_RETURN),
+    ("weakened_assertion", _SWALLOW),
+)
+"""Further ones in a test itself."""
 
 
 def _is_optional_import(statement: Statement) -> bool:
     """Return True for an import guard of a test file, as in `except ImportError`."""
     return "ImportError" in statement.masked and "importorskip" not in statement.masked
-
-
-def _without(statements: Iterable[Statement], others: Counter[str]) -> list[Statement]:
-    left = Counter(others)
-    found = []
-    for statement in statements:
-        if left[statement.text]:
-            left[statement.text] -= 1
-        else:
-            found.append(statement)
-    return found
 
 
 def is_assertion(statement: Statement) -> bool:
