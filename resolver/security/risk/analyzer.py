@@ -99,11 +99,7 @@ def shell_findings(text: str, paths: Paths) -> list[RiskFinding]:
 def cell_findings(code: str, paths: Paths) -> list[RiskFinding]:
     """Return the findings about a cell of IPython."""
     walk = ShellWalk(paths, _rules, _output)
-
-    def run(text: str, _: Paths) -> None:
-        walk.run_subshell(text)
-
-    findings = list(python_findings(code[:MAX_TEXT_CHARACTERS], paths, run))
+    findings = list(python_findings(code[:MAX_TEXT_CHARACTERS], paths, walk.run_subshell))
     if len(code) > MAX_TEXT_CHARACTERS:
         findings.append(medium("obscure", "too long to be read to its end"))
     return [*findings, *walk.findings]

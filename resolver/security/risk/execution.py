@@ -6,10 +6,9 @@ parsed, for shell commands they run and files and URLs they name.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
-from posixpath import basename
 
 from resolver.security.risk.expansion import OPAQUE, Flow
 from resolver.security.risk.findings import DECODED, FETCHED, RiskFinding, high, medium
@@ -73,7 +72,6 @@ def snippet_findings(
 
 
 _PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]{0,5}$")
-_INTERPRETERS = frozenset({"perl", "ruby", "node", "nodejs", "php", "deno", "bun", "lua", "tclsh"})
 _AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
 _EDITORS = frozenset({"vi", "vim", "nvim", "ex", "view"})
 # options with which tar runs a command
@@ -81,15 +79,18 @@ _TAR_RUNS = re.compile(
     r"--(?:checkpoint-action=exec|to-command|use-compress-program|rsh-command)=(.{1,2000})", re.S
 )
 _EDITOR_COMMAND = re.compile(r"\+?:?(?:silent )?!(.{1,2000})")
-_CODE_OPTION = {"perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "php": "r", "lua": "e"}
-"""Letters of the short options that take code, by interpreter."""
+_CODE_OPTION = {
+    "perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "php": "r", "deno": "e", "bun": "e",
+    "lua": "e", "tclsh": "e",
+}  # fmt: skip
+"""Letters of the short options that take code, by interpreter other than Python."""
 
 
 def execution_findings(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
     """Walk what the call runs, and yield findings about text that runs unseen."""
     name = call.name
-    if name in SHELLS:
-        yield from _shell(call, walk)
+    if reader := _reader_of(name, call.paths, walk):
+        yield from _interpret(call, walk, reader)
     elif name in {"eval", "trap"}:
         text = " ".join(call.args) if name == "eval" else (*call.operands, "")[0]
         yield from _unseen_text(call, call.tags, OPAQUE in text)
@@ -111,10 +112,6 @@ def execution_findings(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding
         for word in call.args:
             match = _TAR_RUNS.match(word)
             walk.run_subshell(match[1] if match else "")
-    elif _PYTHON.match(name):
-        yield from _python(call, walk)
-    elif name in _INTERPRETERS:
-        yield from _snippet(call, walk)
     elif name in _AWKS:
         for code in call.operands[:1]:
             yield from snippet_findings(code, call.paths, walk.run_subshell)
@@ -148,29 +145,57 @@ def _unseen_text(call: ShellCall, tags: frozenset[str], is_opaque: bool) -> Iter
         yield high("runs_hidden_code", call.text)
 
 
-def _shell(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
-    text = _option_value(call, "c")
-    if text is not None:
-        yield from _unseen_text(call, call.tags, OPAQUE in text)
-        walk.run_subshell(text)
-        return
-    scripts = [operand for operand in call.operands if operand not in {"-"}]
-    if scripts and not call.has("s"):
-        if scripts[0] == "/dev/fd/63":
-            yield from _unseen_text(call, call.tags, is_opaque=True)
-        else:
-            yield from _run_file(call, walk, scripts[0])
-        return
-    stdin = call.stdin
-    for path in call.reads_from:
-        yield from _run_file(call, walk, path)
-    yield from _unseen_text(call, stdin.tags | call.tags, stdin.text is None)
-    if stdin.text:
-        walk.run_subshell(stdin.text)
+Reader = Callable[[str], Iterable[RiskFinding]]
+"""Returns findings about code that an interpreter runs."""
 
 
-def _run_file(call: ShellCall, walk: ShellWalk, path: str) -> Iterator[RiskFinding]:
-    """Yield findings about running a script that the same text has downloaded or written before."""
+def _reader_of(name: str, paths: Paths, walk: ShellWalk) -> Reader | None:
+    """Return the reader of the code that an interpreter runs; None for any other program."""
+    if name in SHELLS:
+        return lambda code: _walked(code, walk)
+    if _PYTHON.match(name):
+        return lambda code: python_findings(code, paths, walk.run_subshell)
+    if name in _CODE_OPTION:
+        return lambda code: snippet_findings(code, paths, walk.run_subshell)
+    return None
+
+
+def _walked(text: str, walk: ShellWalk) -> tuple[RiskFinding, ...]:
+    """Walk shell text. The findings about it are added to those of the walk."""
+    walk.run_subshell(text)
+    return ()
+
+
+def _interpret(call: ShellCall, walk: ShellWalk, read: Reader) -> Iterator[RiskFinding]:
+    """Yield findings about what an interpreter runs: code of an option, a file, or its input."""
+    letters = _CODE_OPTION.get(call.name, "c")
+    codes = [_option_value(call, letter) for letter in letters]
+    code = next((candidate for candidate in codes if candidate is not None), None)
+    scripts = [operand for operand in call.operands if operand != "-"]
+    is_shell = call.name in SHELLS
+    if code is not None:
+        yield from _unseen_text(call, call.tags, OPAQUE in code)
+        yield from read(code)
+    elif _PYTHON.match(call.name) and call.has("m"):
+        return
+    elif scripts and not (is_shell and call.has("s")):
+        yield from _run_file(call, walk, scripts[0], None if is_shell else read)
+    else:
+        for path in call.reads_from:
+            yield from _run_file(call, walk, path, None if is_shell else read)
+        stdin = call.stdin
+        yield from _unseen_text(call, stdin.tags | call.tags, stdin.text is None)
+        if stdin.text:
+            yield from read(stdin.text)
+
+
+def _run_file(
+    call: ShellCall, walk: ShellWalk, path: str, read: Reader | None = None
+) -> Iterator[RiskFinding]:
+    """Yield findings about running a script that the same text has downloaded or written before.
+
+    read: reads the script. By default its first line says if it is Python.
+    """
     if path == "/dev/fd/63":
         yield from _unseen_text(call, call.tags, is_opaque=True)
         return
@@ -178,24 +203,12 @@ def _run_file(call: ShellCall, walk: ShellWalk, path: str) -> Iterator[RiskFindi
     if absolute_path in walk.fetched:
         yield high("download_and_run", call.text)
     text = walk.written.get(absolute_path)
-    if text and not _is_running(walk, absolute_path):
-        if text.startswith("#!") and "python" in text.partition("\n")[0]:
-            yield from python_findings(text, call.paths, _runner(walk))
-        else:
-            walk.written[absolute_path] = ""  # while it is walked, since it may run itself
-            walk.run_subshell(text)
-            walk.written[absolute_path] = text
-
-
-def _is_running(walk: ShellWalk, path: str) -> bool:
-    return walk.written.get(path) == ""
-
-
-def _runner(walk: ShellWalk) -> Callable[[str, Paths], None]:
-    def run(text: str, _: Paths) -> None:
-        walk.run_subshell(text)
-
-    return run
+    if text:
+        is_python = text.startswith("#!") and "python" in text.partition("\n")[0]
+        read = read or _reader_of("python" if is_python else "sh", call.paths, walk)
+        walk.written[absolute_path] = ""  # while it is read, since it may run itself
+        yield from read(text) if read else ()
+        walk.written[absolute_path] = text
 
 
 def _option_value(call: ShellCall, letter: str) -> str | None:
@@ -296,45 +309,3 @@ def find_roots(call: ShellCall) -> tuple[str, ...]:
         if not arg.startswith("-"):
             roots.append(arg)
     return tuple(roots) or (".",)
-
-
-def _python(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
-    code = _option_value(call, "c")
-    if code is not None:
-        yield from _unseen_text(call, call.tags, OPAQUE in code)
-        yield from python_findings(code, call.paths, _runner(walk))
-        return
-    if call.has("m"):
-        return
-    scripts = [operand for operand in call.operands if operand != "-"]
-    if scripts[:1] == ["/dev/fd/63"]:
-        yield from _unseen_text(call, call.tags, is_opaque=True)
-        return
-    if scripts:
-        path = call.paths.absolute(scripts[0])
-        if path in walk.fetched:
-            yield high("download_and_run", call.text)
-        text = walk.written.get(path)
-        if text:
-            yield from python_findings(text, call.paths, _runner(walk))
-        return
-    yield from _unseen_text(call, call.stdin.tags | call.tags, call.stdin.text is None)
-    if call.stdin.text:
-        yield from python_findings(call.stdin.text, call.paths, _runner(walk))
-
-
-def _snippet(call: ShellCall, walk: ShellWalk) -> Iterator[RiskFinding]:
-    letters = _CODE_OPTION.get(basename(call.argv[0]), "e")
-    codes = [_option_value(call, letter) for letter in letters]
-    code = next((candidate for candidate in codes if candidate is not None), None)
-    if code is None and not [operand for operand in call.operands if operand != "-"]:
-        yield from _unseen_text(call, call.stdin.tags | call.tags, call.stdin.text is None)
-        code = call.stdin.text
-    elif code is None:
-        if call.paths.absolute(call.operands[0]) in walk.fetched:
-            yield high("download_and_run", call.text)
-        return
-    if code:
-        yield from snippet_findings(code, call.paths, walk.run_subshell)
-    if code and OPAQUE in code and FETCHED in call.tags:
-        yield medium("download_and_run", call.text)

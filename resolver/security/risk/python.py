@@ -19,8 +19,8 @@ MAX_CODE_CHARACTERS = 200_000
 """Maximum characters of code that are parsed; of longer code, only strings and shell lines are
 looked at."""
 
-RunShell = Callable[[str, Paths], None]
-"""Walks shell text that the code runs, with the paths that it is run with."""
+RunShell = Callable[[str], object]
+"""Walks shell text that the code runs."""
 
 _CELL = re.compile(r"%%(?:bash|sh|script[^\n]{0,40}|system|!)[^\n]{0,200}\n")
 _SHELL_LINE = re.compile(
@@ -65,10 +65,10 @@ def python_findings(code: str, paths: Paths, run: RunShell) -> Iterator[RiskFind
     """
     cell = _CELL.match(code)
     if cell:
-        run(code[cell.end() :], paths)
+        run(code[cell.end() :])
         return
     for line in _SHELL_LINE.finditer(code[:MAX_CODE_CHARACTERS]):
-        run(line[1], paths)
+        run(line[1])
     python_code = _MAGIC.sub("", _SHELL_LINE.sub("", code[:MAX_CODE_CHARACTERS]))
     tree = parse_python(python_code) if len(code) <= MAX_CODE_CHARACTERS else None
     if tree is None:
@@ -249,10 +249,10 @@ class _CodeVisitor:
 
     def _check_shell(self, args: list[ast.expr], first_text: str | None) -> None:
         if first_text is not None:
-            self.run(first_text, self.paths)
+            self.run(first_text)
         elif args and isinstance(args[0], ast.List | ast.Tuple):
             words = [self._text(element) for element in args[0].elts[:200]]
-            self.run(join(word if word is not None else "$(…)" for word in words), self.paths)
+            self.run(join(word if word is not None else "$(…)" for word in words))
 
     def _check_removal(self, path: str | None, *, is_recursive: bool) -> None:
         if path is None:
