@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from posixpath import basename
 from shlex import quote
+from typing import NamedTuple
 
 from resolver.models.verification import ProjectCheck, ReportFormat
 from resolver.verification.runner_commands import MANAGERS, last_runner, simple_commands
@@ -21,11 +22,50 @@ _ENDINGS: tuple[tuple[str, ReportFormat], ...] = (
 _TEXT_FORMATS: dict[str, ReportFormat] = {"go": "go-json", "jest": "jest-json"}
 """Formats of reports in JSON by runner."""
 
-_IN_BUILD = {
-    "maven": "target/*-reports/TEST-*.xml",
-    "gradle": "build/test-results/**/*.xml",
+
+class _RunnerOptions(NamedTuple):
+    """The options with which a runner writes a report of a format, separated by spaces.
+
+    report: name of the report in the folder of reports; "" if it is the output.
+    """
+
+    report_format: ReportFormat
+    options: str
+    report: str = ""
+
+
+_OPTIONS = {
+    "unittest": _RunnerOptions("unittest", "-v"),
+    "django": _RunnerOptions("unittest", "--verbosity=2 --noinput"),
+    "jest": _RunnerOptions(
+        "jest-json",
+        "--json --outputFile={report} --testLocationInResults --bail=0",
+        "report.json",
+    ),
+    "vitest": _RunnerOptions(
+        "junit",
+        "--reporter=default --reporter=junit --outputFile.junit={report} --bail=0",
+        "report.xml",
+    ),
+    "mocha": _RunnerOptions(
+        "junit", "--reporter=xunit --reporter-option=output={report} --no-bail", "report.xml"
+    ),
+    "bun": _RunnerOptions("junit", "--reporter=junit --reporter-outfile={report}", "report.xml"),
+    "tap": _RunnerOptions("tap", "--reporter=tap"),
+    "ava": _RunnerOptions("tap", "--tap"),
+    "dotnet": _RunnerOptions("trx", "--logger trx --results-directory {folder}", "*.trx"),
+    "phpunit": _RunnerOptions("junit", "--log-junit {report}", "report.xml"),
+    "bats": _RunnerOptions("junit", "--report-formatter junit --output {folder}", "report.xml"),
+    "ctest": _RunnerOptions("junit", "--output-junit {report}", "report.xml"),
 }
-"""Reports that a build writes in any case, below each of its modules."""
+"""By runner, for those that need only further options at the end of the command."""
+
+_BUILDS = {
+    "maven": ("--fail-at-end", "target/*-reports/TEST-*.xml"),
+    "gradle": ("--continue", "build/test-results/**/*.xml"),
+}
+"""The option with which a build executes all tests, and the reports that it writes in any case,
+below each of its modules."""
 
 
 def instrument(check: ProjectCheck, folder: str) -> ProjectCheck:
@@ -39,7 +79,7 @@ def instrument(check: ProjectCheck, folder: str) -> ProjectCheck:
     runner = check.runner or runner_of(check.command)
     if check.report:
         return check.model_copy(update={"report_format": _declared_format(check, runner)})
-    extend = _EXTENSIONS.get(runner)
+    extend = _with_options if runner in _OPTIONS else _EXTENSIONS.get(runner)
     if check.report_format or extend is None:
         return check
     return extend(check.model_copy(update={"runner": runner}), folder)
@@ -91,11 +131,11 @@ def _ends_plainly(check: ProjectCheck) -> bool:
     return not any(char in tail for char in "|;&<>(){}#`$\n")
 
 
-def _appended(
-    check: ProjectCheck, report: str, name: ReportFormat, *arguments: str
-) -> ProjectCheck:
-    command = append_arguments(check, *arguments)
-    return check if command is None else _report(check, report, name, command=command)
+def _with_options(check: ProjectCheck, folder: str) -> ProjectCheck:
+    report_format, options, name = _OPTIONS[check.runner]
+    report = f"{folder}/{name}" if name else ""
+    command = append_arguments(check, *options.format(folder=folder, report=report).split())
+    return check if command is None else _report(check, report, report_format, command=command)
 
 
 def _pytest(check: ProjectCheck, folder: str) -> ProjectCheck:
@@ -133,32 +173,6 @@ def _tox(check: ProjectCheck, folder: str) -> ProjectCheck:
     )
 
 
-def _unittest(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001 - one signature
-    return _appended(check, "", "unittest", "-v")
-
-
-def _django(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
-    return _appended(check, "", "unittest", "--verbosity=2", "--noinput")
-
-
-def _jest(check: ProjectCheck, folder: str) -> ProjectCheck:
-    report = f"{folder}/report.json"
-    options = ("--json", f"--outputFile={report}", "--testLocationInResults", "--bail=0")
-    return _appended(check, report, "jest-json", *options)
-
-
-def _vitest(check: ProjectCheck, folder: str) -> ProjectCheck:
-    report = f"{folder}/report.xml"
-    options = ("--reporter=default", "--reporter=junit", f"--outputFile.junit={report}", "--bail=0")
-    return _appended(check, report, "junit", *options)
-
-
-def _mocha(check: ProjectCheck, folder: str) -> ProjectCheck:
-    report = f"{folder}/report.xml"
-    options = ("--reporter=xunit", f"--reporter-option=output={report}", "--no-bail")
-    return _appended(check, report, "junit", *options)
-
-
 def _node(check: ProjectCheck, folder: str) -> ProjectCheck:
     """Instrument `node --test` by NODE_OPTIONS, which package scripts pass on.
 
@@ -173,19 +187,6 @@ def _node(check: ProjectCheck, folder: str) -> ProjectCheck:
     earlier = check.environment.get("NODE_OPTIONS", "")
     environment = {**check.environment, "NODE_OPTIONS": f"{earlier} {options}".strip()}
     return _report(check, report, "tap", environment=environment)
-
-
-def _bun(check: ProjectCheck, folder: str) -> ProjectCheck:
-    report = f"{folder}/report.xml"
-    return _appended(check, report, "junit", "--reporter=junit", f"--reporter-outfile={report}")
-
-
-def _tap(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
-    return _appended(check, "", "tap", "--reporter=tap")
-
-
-def _ava(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
-    return _appended(check, "", "tap", "--tap")
 
 
 def _go(check: ProjectCheck, folder: str) -> ProjectCheck:
@@ -219,17 +220,10 @@ def _nextest(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
     return _report(check, report, "junit", command=command)
 
 
-def _maven(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
-    return _built(check, "maven", "--fail-at-end")
-
-
-def _gradle(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
-    return _built(check, "gradle", "--continue")
-
-
-def _built(check: ProjectCheck, runner: str, option: str) -> ProjectCheck:
+def _built(check: ProjectCheck, folder: str) -> ProjectCheck:  # noqa: ARG001
+    option, reports = _BUILDS[check.runner]
     command = append_arguments(check, option) or check.command
-    report = f"{_start_folder(check.command)}**/{_IN_BUILD[runner]}"
+    report = f"{_start_folder(check.command)}**/{reports}"
     return _report(check, report, "junit", command=command)
 
 
@@ -240,46 +234,14 @@ def _start_folder(command: str) -> str:
     return f"{first[1].rstrip('/')}/" if first[:1] == ("cd",) and len(first) == 2 else ""
 
 
-def _dotnet(check: ProjectCheck, folder: str) -> ProjectCheck:
-    options = ("--logger", "trx", "--results-directory", folder)
-    return _appended(check, f"{folder}/*.trx", "trx", *options)
-
-
-def _phpunit(check: ProjectCheck, folder: str) -> ProjectCheck:
-    report = f"{folder}/report.xml"
-    return _appended(check, report, "junit", "--log-junit", report)
-
-
-def _bats(check: ProjectCheck, folder: str) -> ProjectCheck:
-    options = ("--report-formatter", "junit", "--output", folder)
-    return _appended(check, f"{folder}/report.xml", "junit", *options)
-
-
-def _ctest(check: ProjectCheck, folder: str) -> ProjectCheck:
-    report = f"{folder}/report.xml"
-    return _appended(check, report, "junit", "--output-junit", report)
-
-
 _EXTENSIONS: dict[str, Callable[[ProjectCheck, str], ProjectCheck]] = {
     "pytest": _pytest,
     "tox": _tox,
     "nox": _pytest,
-    "unittest": _unittest,
-    "django": _django,
-    "jest": _jest,
-    "vitest": _vitest,
-    "mocha": _mocha,
     "node": _node,
-    "bun": _bun,
-    "tap": _tap,
-    "ava": _ava,
     "go": _go,
     "cargo": _cargo,
     "nextest": _nextest,
-    "maven": _maven,
-    "gradle": _gradle,
-    "dotnet": _dotnet,
-    "phpunit": _phpunit,
-    "bats": _bats,
-    "ctest": _ctest,
+    "maven": _built,
+    "gradle": _built,
 }
