@@ -9,14 +9,6 @@ from resolver.security.shell.checks import MAX_READ_CHARACTERS
 from resolver.security.shell.syntax import Pipeline, parse
 from resolver.security.shell.wrappers import MAX_WORDS, plain_word, skip_assignments, unwrap_command
 
-_COVERAGE = frozenset({"cross-env", "cross-env-shell", "c8", "nyc", "env-cmd", "dotenv"})
-"""Programs of package scripts that run the command after their options and assignments."""
-
-_VALUED = frozenset(
-    {"--reporter", "--include", "--exclude", "--check-coverage", "-r", "-n", "-x", "--src", "-f"}
-)
-"""Options of these programs whose value may be the next word."""
-
 MANAGERS = frozenset({"npm", "pnpm", "yarn", "bun"})
 """Programs that run the scripts of package.json."""
 
@@ -189,25 +181,11 @@ def _commands(pipelines: Sequence[Pipeline]) -> Iterator[SimpleCommand]:
 
 def read_words(argv: tuple[str, ...]) -> SimpleCommand:
     """Return the simple command with these plain words."""
-    words = _unwrapped(argv)
-    if not words:
+    if not argv:
         return SimpleCommand(())
+    words = unwrap_command(argv)
     words = find_check(words) or words
     return SimpleCommand(words, _runner(words), _script(words), _target(words))
-
-
-def _unwrapped(argv: tuple[str, ...]) -> tuple[str, ...]:
-    for _ in range(5):
-        words = unwrap_command(argv) if argv else ()
-        if words[:1] == ("npx",):
-            words = tuple(word for word in words[1:] if word not in {"--yes", "-y", "--no-install"})
-        if not words or basename(words[0]) not in _COVERAGE:
-            return words
-        at = 1
-        while at < len(words) and (words[at].startswith("-") or "=" in words[at]):
-            at += 2 if words[at] in _VALUED else 1
-        argv = words[at:]
-    return argv
 
 
 def _runner(words: tuple[str, ...]) -> str:

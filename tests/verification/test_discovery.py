@@ -112,6 +112,7 @@ def test_each_kind_of_project_has_its_check(
         (package("pnpm-lock.yaml", test="vitest run"), [("pnpm run test", "vitest")]),
         (package("bun.lock", test="vitest run"), [("bun run test", "vitest")]),
         (package(test="cross-env NODE_ENV=test c8 mocha"), [("npm test", "mocha")]),
+        (package(test="npx nyc -x lib dotenv -e .env -- mocha"), [("npm test", "mocha")]),
         (package(test="mocha --reporter dot"), [("npm test", "")]),
         (package(test="react-scripts test"), [("npm test", "jest")]),
         (package(test="node --test"), [("npm test", "node")]),

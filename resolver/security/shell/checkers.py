@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from posixpath import basename
 
+from resolver.security.shell.wrappers import unwrap_command
+
 TESTERS = frozenset(
     [
         "pytest",
@@ -23,6 +25,7 @@ TESTERS = frozenset(
         "jest",
         "vitest",
         "mocha",
+        "_mocha",
         "ava",
         "tap",
         "rspec",
@@ -89,6 +92,7 @@ _SUBCOMMANDS = {
     "manage.py": "test check",
     "setup.py": "test",
     "ng": "test lint build",
+    "react-scripts": "test build",
     "dart": "test analyze",
     "flutter": "test analyze build",
     "bazel": "test build",
@@ -267,7 +271,7 @@ def find_check(argv: Sequence[str], depth: int = 0) -> tuple[str, ...]:
     if _only_shows(name, args):
         return ()
     inner_argv = _command_of_runner(name, args) or _command_of_module(name, args)
-    if inner_argv and (check := find_check(inner_argv, depth + 1)):
+    if inner_argv and (check := find_check(unwrap_command(tuple(inner_argv)), depth + 1)):
         return check
     return tuple(argv) if _is_check(argv[0], name, args) else ()
 

@@ -21,7 +21,7 @@ class Wrapper:
     value_options: short options whose value is the next word.
     long_value_options: long options whose value is the next word.
     operands: number of operands before the command.
-    subcommands: subcommands, one of which must come first (`uv run`).
+    subcommands: subcommands, one of which must come first (`uv run`); "" if it may be left out.
     """
 
     value_options: str = ""
@@ -30,6 +30,7 @@ class Wrapper:
     long_value_options: tuple[str, ...] = ()
 
 
+_COVERAGE = Wrapper("rnx", long_value_options=("--reporter", "--include", "--exclude", "--src"))
 _WRAPPERS = {
     "sudo": Wrapper(
         "ugpChCrtT", long_value_options=("--user", "--group", "--prompt", "--host", "--chdir")
@@ -74,7 +75,12 @@ _WRAPPERS = {
     "pyenv": Wrapper(subcommands=("exec",)),
     "direnv": Wrapper("", 1, subcommands=("exec",)),
     "mise": Wrapper(subcommands=("exec", "x")),
-    "dotenv": Wrapper("f", subcommands=("run",)),
+    "dotenv": Wrapper("ef", subcommands=("run", "")),
+    "env-cmd": Wrapper("f"),
+    "cross-env": Wrapper(),
+    "cross-env-shell": Wrapper(),
+    "c8": _COVERAGE,
+    "nyc": _COVERAGE,
     "hyperfine": Wrapper("wrmMpcsn"),
 }
 
@@ -99,17 +105,18 @@ def _inner_argv(argv: Sequence[str], wrapper: Wrapper) -> tuple[str, ...]:
     if wrapper.subcommands:
         while index < len(words) and words[index].startswith("-"):
             index += 1
-        if index >= len(words) or words[index] not in wrapper.subcommands:
+        if index < len(words) and words[index] in wrapper.subcommands:
+            index += 1
+        elif "" in wrapper.subcommands:
+            index = 0
+        else:
             return ()
-        index += 1
     while index < len(words):
         word = words[index]
         if word == "--":
             index += 1
             break
-        if (name == "env" and _ASSIGNMENT.match(word)) or (
-            name == "sudo" and _ASSIGNMENT.match(word)
-        ):
+        if _ASSIGNMENT.match(word):
             index += 1
         elif word.startswith("-") and len(word) > 1:
             takes_value = word in wrapper.long_value_options or (
