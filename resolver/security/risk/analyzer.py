@@ -21,7 +21,7 @@ from resolver.security.risk.destruction import (
 from resolver.security.risk.execution import execution_findings
 from resolver.security.risk.expansion import Flow
 from resolver.security.risk.findings import FETCHED, Risk, RiskFinding, high, medium, risk_of
-from resolver.security.risk.flows import output_of, urls_of
+from resolver.security.risk.flows import downloaded_files, output_of
 from resolver.security.risk.hosts import NetworkHost, judge_host, network_host_of
 from resolver.security.risk.paths import Paths
 from resolver.security.risk.python import parse_python, python_findings
@@ -130,30 +130,10 @@ def _output(call: ShellCall, walk: ShellWalk) -> Flow:
     """Return what a call writes, and record the files that it downloads."""
     flow = output_of(call, walk)
     if FETCHED in flow.tags and call.name in {"curl", "wget"}:
-        walk.fetched.update(call.paths.absolute(path) for path in _downloaded_files(call))
+        walk.fetched.update(call.paths.absolute(path) for path in downloaded_files(call))
     elif call.name == "tee" and FETCHED in call.stdin.tags:
         walk.fetched.update(call.paths.absolute(path) for path in call.operands)
     return flow
-
-
-def _downloaded_files(call: ShellCall) -> Iterator[str]:
-    """Yield the files that a curl or wget call writes."""
-    output_options = {"-o", "--output", "--output-document"} | (
-        {"-O"} if call.name == "wget" else set()
-    )
-    for index, arg in enumerate(call.args):
-        if arg in output_options and index + 1 < len(call.args):
-            yield call.args[index + 1]
-        elif arg.startswith(("--output=", "--output-document=")):
-            yield arg.partition("=")[2]
-        elif arg.startswith("-") and not arg.startswith("--") and arg[-1:] == "o":
-            yield call.args[index + 1] if index + 1 < len(call.args) else ""
-    if call.name == "wget" or any(
-        word == "--remote-name" or (word[:1] == "-" and word[:2] != "--" and "O" in word)
-        for word in call.args
-    ):
-        for url in urls_of(call):
-            yield url.partition("?")[0].rstrip("/").rpartition("/")[2]
 
 
 def _texts_in(code: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from resolver.security.risk.findings import (
     is_secret_name,
     medium,
 )
-from resolver.security.risk.flows import READERS
+from resolver.security.risk.flows import READERS, downloaded_files
 from resolver.security.risk.paths import PathPlace, Paths, is_device
 from resolver.security.risk.python import PROTECTED_PLACES
 from resolver.security.risk.walk import ShellCall
@@ -428,8 +428,4 @@ def _written_paths(call: ShellCall) -> Iterator[str]:
     elif call.name == "dd":
         yield from (argument[3:] for argument in call.args if argument.startswith("of="))
     elif call.name in {"curl", "wget"}:
-        for index, arg in enumerate(call.args[:-1]):
-            if arg in {"-o", "--output", "-O", "--output-document", "-P"}:
-                following = call.args[index + 1]
-                if not following.startswith(("-", "http")):
-                    yield following
+        yield from downloaded_files(call)

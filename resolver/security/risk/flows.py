@@ -5,8 +5,8 @@
 import base64
 import binascii
 import re
-from collections.abc import Callable
-from posixpath import basename
+from collections.abc import Callable, Iterator
+from posixpath import basename, join
 
 from resolver.security.risk.expansion import Flow, replace_escapes
 from resolver.security.risk.findings import (
@@ -118,6 +118,23 @@ def urls_of(call: ShellCall) -> tuple[str, ...]:
             ):
                 urls.append(word)
     return tuple(w.partition("=")[2] if w.startswith("--") and "=" in w else w for w in urls)
+
+
+def downloaded_files(call: ShellCall) -> Iterator[str]:
+    """Yield the files that a curl or wget call writes."""
+    is_wget = call.name == "wget"
+    own_name = is_wget or call.has("O", "--remote-name")
+    folder = ""
+    for arg, following in zip(call.args, (*call.args[1:], ""), strict=True):
+        option, _, value = arg.partition("=")
+        if option in {"--output", "--output-document"}:
+            yield value or following
+        elif re.fullmatch("-[A-Za-z]*[oO]" if is_wget else "-[A-Za-z]*o", arg):
+            yield following
+        elif is_wget and option in {"-P", "--directory-prefix"}:
+            folder = value or following
+    for url in urls_of(call) if own_name else ():
+        yield join(folder, url.partition("?")[0].rstrip("/").rpartition("/")[2])
 
 
 def _echo(call: ShellCall, _: ShellWalk) -> Flow:
