@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import cast
 
 from resolver.models.verification import TamperingFinding, TamperingKind
+from resolver.security.shell.checkers import TESTERS
 from resolver.verification.project_files import is_test_configuration, is_workflow_file
 from resolver.verification.statements import (
     MAX_TEXT,
@@ -19,66 +20,12 @@ from resolver.verification.statements import (
     take_additions,
 )
 
-_RUNNERS = frozenset(
-    {
-        "pytest",
-        "py.test",
-        "unittest",
-        "nose",
-        "nose2",
-        "nosetests",
-        "tox",
-        "nox",
-        "coverage",
-        "python",
-        "python3",
-        "pip",
-        "jest",
-        "vitest",
-        "mocha",
-        "ava",
-        "tap",
-        "tape",
-        "node",
-        "npm",
-        "npx",
-        "pnpm",
-        "yarn",
-        "bun",
-        "deno",
-        "tsc",
-        "go",
-        "gotestsum",
-        "cargo",
-        "cargo-nextest",
-        "rustc",
-        "java",
-        "javac",
-        "mvn",
-        "mvnw",
-        "gradle",
-        "gradlew",
-        "dotnet",
-        "make",
-        "cmake",
-        "ctest",
-        "gcc",
-        "cc",
-        "g++",
-        "clang",
-        "bats",
-        "bash",
-        "sh",
-        "env",
-        "bundle",
-        "rspec",
-        "ruby",
-        "rake",
-        "phpunit",
-        "php",
-        "prove",
-    }
-)
+_RUNNERS = TESTERS | {
+    "nose", "coverage", "python", "python3", "pip", "tape", "node", "npm", "npx", "pnpm", "yarn",
+    "bun", "deno", "tsc", "go", "gotestsum", "cargo", "cargo-nextest", "rustc", "java", "javac",
+    "mvn", "mvnw", "gradle", "gradlew", "dotnet", "make", "cmake", "gcc", "cc", "g++", "clang",
+    "bash", "sh", "env", "bundle", "ruby", "rake", "php",
+}  # fmt: skip
 """Names of programs that run tests, or that are started to run them."""
 
 _RUNNER_MODULES = frozenset(
