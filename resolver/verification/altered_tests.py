@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from resolver.models.verification import CaseResult, CheckExecution
-from resolver.verification.comparison import case_id, case_statuses, is_in_files
+from resolver.verification.comparison import case_id, is_in_files, passing_tests
 from resolver.verification.statements import CodeBlock, read_blocks
 from resolver.verification.weakened_tests import is_import
 
@@ -94,14 +94,9 @@ def tests_to_reproduce(
 
     They are new or altered, or did not pass at the base commit.
     """
-    before = case_statuses(base) if base is not None else {}
-    after = case_statuses(head)
-    to_reproduce = {
-        case_id(case)
-        for case in head.cases
-        if before.get(case_id(case)) != "passed" or altered.contains(case)
-    }
-    return tuple(sorted(name for name in to_reproduce if after[name] == "passed"))
+    may_be_altered = {case_id(case) for case in head.cases if altered.contains(case)}
+    passed_before = passing_tests(base) if base is not None else set[str]()
+    return tuple(sorted(passing_tests(head) - (passed_before - may_be_altered)))
 
 
 def has_fixed_elsewhere(base: CheckExecution, ids: Collection[str], files: Collection[str]) -> bool:

@@ -6,7 +6,7 @@ tell a regression from a flaky test. All of this is computed from values, so it 
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from pathlib import PurePosixPath
 
@@ -127,12 +127,7 @@ def needs_rerun(base: CheckExecution, head: CheckExecution) -> tuple[str, ...]:
     They are repeated at both commits before they count as broken. `WHOLE_CHECK` stands for the
     check itself, if it failed without a failed test.
     """
-    before, after = case_statuses(base), case_statuses(head)
-    ids = sorted(
-        name
-        for name, status in after.items()
-        if status in _FAILING and before.get(name) == "passed"
-    )
+    ids = sorted(passing_tests(base) & failing_tests(head))
     if base.exit_code == 0 and head.exit_code != 0 and not has_failures(head):
         ids.append(WHOLE_CHECK)
     return tuple(ids)
@@ -145,12 +140,17 @@ def reproductions_to_confirm(
 
     A flaky new test may do so once by chance; repeated at both, it shows itself.
     """
-    before, after = case_statuses(base_with_tests), case_statuses(head)
-    return tuple(
-        sorted(
-            name for name, status in after.items() if status == "passed" and _fails_in(before, name)
-        )
-    )
+    return tuple(sorted(failing_tests(base_with_tests) & passing_tests(head)))
+
+
+def passing_tests(execution: CheckExecution) -> set[str]:
+    """Return the ids of the tests that passed in an execution."""
+    return {name for name, status in case_statuses(execution).items() if status == "passed"}
+
+
+def failing_tests(execution: CheckExecution) -> set[str]:
+    """Return the ids of the tests that failed in an execution, or could not be run."""
+    return {name for name, status in case_statuses(execution).items() if status in _FAILING}
 
 
 def case_statuses(execution: CheckExecution) -> dict[str, CaseStatus]:
@@ -174,7 +174,7 @@ def statuses_of(executions: Sequence[CheckExecution]) -> Statuses:
 
 def has_failures(execution: CheckExecution) -> bool:
     """Return True if a test failed in the execution."""
-    return any(case.status in _FAILING for case in execution.cases)
+    return any(case.has_failed for case in execution.cases)
 
 
 def _stable(statuses: Collection[CaseStatus], expected: CaseStatus) -> bool:
@@ -183,10 +183,6 @@ def _stable(statuses: Collection[CaseStatus], expected: CaseStatus) -> bool:
 
 def _fails(statuses: Collection[CaseStatus]) -> bool:
     return bool(statuses) and all(status in _FAILING for status in statuses)
-
-
-def _fails_in(statuses: Mapping[str, CaseStatus], name: str) -> bool:
-    return statuses.get(name) in _FAILING
 
 
 def case_id(case: CaseResult) -> str:

@@ -42,7 +42,13 @@ from resolver.models.verification import (
     Verification,
     VerificationReason,
 )
-from resolver.verification.comparison import case_statuses, has_failures
+from resolver.verification.comparison import (
+    case_id,
+    case_statuses,
+    failing_tests,
+    has_failures,
+    passing_tests,
+)
 from resolver.verification.project_files import is_test_configuration, is_test_file
 
 _NOT_STARTED = frozenset({124, 126, 127, 130, 137, 139, 143})
@@ -203,20 +209,13 @@ def _contradicts_itself(execution: CheckExecution) -> bool:
 
 def _has_regression(check: CheckComparison) -> bool:
     """Return True if a test that passed at base fails at head, or the check without a test does."""
-    if not check.broken:
-        return False
-    statuses = case_statuses(check.head)
-    return any(
-        statuses.get(name) in ("failed", "error") or name == check.name for name in check.broken
-    )
+    return check.name in check.broken or not failing_tests(check.head).isdisjoint(check.broken)
 
 
 def _new_failures(check: CheckComparison) -> set[str]:
     """Return the tests that fail at head and did not fail at base, and are not flaky."""
     assert check.base is not None
-    before, after = case_statuses(check.base), case_statuses(check.head)
-    failing = {name for name, status in after.items() if status in ("failed", "error")}
-    known = {name for name, status in before.items() if status in ("failed", "error")}
+    failing, known = failing_tests(check.head), failing_tests(check.base)
     return failing - known - {case.id for case in check.flaky}
 
 
@@ -240,9 +239,8 @@ def _failing_cases(execution: CheckExecution) -> dict[str, list[CaseResult]]:
     """Return the failing results by the id that the comparison gives them."""
     by_id: dict[str, list[CaseResult]] = {}
     for case in execution.cases:
-        if case.status in ("failed", "error"):
-            name = next(iter(case_statuses(CheckExecution(exit_code=1, seconds=0, cases=(case,)))))
-            by_id.setdefault(name, []).append(case)
+        if case.has_failed:
+            by_id.setdefault(case_id(case), []).append(case)
     return by_id
 
 
@@ -263,13 +261,8 @@ def _passing_without_fix(check: CheckComparison) -> set[str]:
     """Return the new tests that pass at base, too."""
     if check.base_with_tests is None or check.base is None:
         return set()
-    before, after = case_statuses(check.base_with_tests), case_statuses(check.head)
-    old = set(case_statuses(check.base))
-    return {
-        name
-        for name, status in before.items()
-        if status == "passed" and after.get(name) == "passed" and name not in old
-    }
+    passing = passing_tests(check.base_with_tests) & passing_tests(check.head)
+    return passing - case_statuses(check.base).keys()
 
 
 def _not_run_without_fix(check: CheckComparison) -> set[str]:
@@ -278,8 +271,7 @@ def _not_run_without_fix(check: CheckComparison) -> set[str]:
     if reference is None:
         return set()
     before, failing = case_statuses(reference), _failing_cases(reference)
-    passing = {name for name, status in case_statuses(check.head).items() if status == "passed"}
-    new = set(check.added) & passing
+    new = set(check.added) & passing_tests(check.head)
     not_run = {name for name in new if name not in before}
     return not_run | {
         name
@@ -295,12 +287,7 @@ def _is_fixed_by_tests(check: CheckComparison) -> bool:
     """
     if check.base is None or check.base_with_tests is None:
         return False
-    before, with_tests = case_statuses(check.base), case_statuses(check.base_with_tests)
-    explained = {
-        name
-        for name in check.fixed
-        if before.get(name) in ("failed", "error") and with_tests.get(name) == "passed"
-    }
+    explained = failing_tests(check.base) & passing_tests(check.base_with_tests) & set(check.fixed)
     has_report = check.base.cases or check.head.cases or not _is_comparable(check)
     codes = check.base_with_tests.exit_code, check.head.exit_code
     by_exit_code = not has_report and check.base.exit_code != 0 and codes == (0, 0)
@@ -311,7 +298,7 @@ def _passed(check: CheckComparison) -> bool:
     """Return True if the check ran at both commits and passes at head with something to show."""
     if not _is_comparable(check) or check.head.exit_code != 0:
         return False
-    return not check.head.cases or "passed" in case_statuses(check.head).values()
+    return not check.head.cases or bool(passing_tests(check.head))
 
 
 def _is_test(path: str) -> bool:
