@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,9 +22,12 @@ from resolver.runs.quotas.pull_request_entries import (
     PublishedWork,
     add_outcomes_to_ledger,
     add_work_to_ledger,
+    published_work,
     recorded_outcome,
 )
+from resolver.runs.stages import PublishedRun, StageValues
 from tests.github.events.ledgers import NOW, ended
+from tests.runs.plain_values import executed_values, published_values, run_request
 
 WORK = PublishedWork(40, 12, True, "a" * 40, "CodeActAgent", "acme/large-1", "verified")
 
@@ -34,6 +39,51 @@ def after(
     opened = work.number if work else 0
     run = run.model_copy(update={"opened": opened})
     return add_work_to_ledger(ledger.with_run(run), run, work)
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> StageValues:
+    """A run on issue 12 that has opened pull request 7."""
+    return published_values(executed_values(run_request(tmp_path)))
+
+
+def changed(values: StageValues, **changes: object) -> StageValues:
+    """Return the values with another publication."""
+    publication = values.publication.model_copy(update=changes)
+    return values.with_value(PublishedRun(publication))
+
+
+def test_the_work_on_an_issue_is_what_was_published(published: StageValues) -> None:
+    work = published_work(published)
+    assert work is not None
+    assert (work.number, work.issue, work.is_own, work.head) == (7, 12, True, "d" * 40)
+    assert work.verdict == "not_verified"
+    pushed = published_work(changed(published, how="pushed"))
+    assert pushed is not None and not pushed.is_own
+
+
+def test_the_work_on_a_pull_request_belongs_to_no_issue(tmp_path: Path) -> None:
+    request = run_request(tmp_path)
+    trigger = request.trigger.model_copy(update={"is_pull_request": True})
+    on_pull = published_values(executed_values(replace(request, trigger=trigger)))
+    work = published_work(changed(on_pull, how="separate"))
+    assert work is not None and (work.issue, work.is_own) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"pull_request": None},
+        {"commit": None},
+        {"how": "unchanged"},
+        {"repeated": True},
+        {"repository": "fork/calc"},
+    ],
+)
+def test_what_changes_no_pull_request_here_is_no_work(
+    published: StageValues, changes: dict[str, object]
+) -> None:
+    assert published_work(changed(published, **changes)) is None
 
 
 def test_a_new_pull_request_has_the_cost_of_all_runs_on_its_issue() -> None:
