@@ -4,14 +4,12 @@ Whole runs, because the browser opens what a command of the agent serves in the 
 tests/agents/test_browsing.py has which models get pictures.
 """
 
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from resolver.events.observations import BrowserOutput
-from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
+from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
 
 PAGE = """<title>Counter</title><button onclick="n.textContent = 'count ' + (1 - 2)">Add</button>
@@ -53,46 +51,3 @@ def test_a_bug_seen_in_the_browser_is_fixed(
     trace = (done.output / "trace.html").read_text()
     assert "Use the browser" in trace and "data:image/jpeg;base64," in trace
     assert "profile" not in git(checkout, "ls-tree", "-r", "--name-only", done.outcome["branch"])
-
-
-@pytest.mark.nightly
-@pytest.mark.chromium
-@pytest.mark.parametrize(
-    ("agent", "model", "pictures"),
-    [
-        ("VisualBrowsingAgent", "openai/gpt-4o", True),
-        ("VisualBrowsingAgent", "openai/scripted", False),
-    ],
-)
-def test_a_browsing_agent_sees_the_page_as_its_model_can(
-    chromium_program: str,
-    command_line: CommandLine,
-    model_endpoint: ModelEndpoint,
-    tmp_path: Path,
-    agent: str,
-    model: str,
-    pictures: bool,
-) -> None:
-    checkout = make_checkout(tmp_path / "counter", {"index.html": PAGE})
-    said = "It counts down: the page says 'count -1' after one click."
-    steps = iter(["goto('file://{root}/index.html')", "click('1')"])
-
-    def answer(body: dict[str, Any]) -> Answer:
-        found = re.search(r"repository at (/\S+?)\.? ", str(body["messages"]))
-        step = next(steps, None)
-        if step is None or found is None:
-            return finish(said)
-        return tool_call("browser", {"code": step.replace("{root}", found[1])})
-
-    model_endpoint.answer_with(answer)
-    done = command_line.call_resolve(
-        checkout, "--agent", agent, "--model", model, issue="# What does the button do?"
-    )
-    assert done.exit_code == 0, done.stderr
-    assert said in done.stderr
-    seen = [event for event in done.events if isinstance(event, BrowserOutput)]
-    assert [event.error for event in seen] == [False, False], [e.content for e in seen]
-    assert "count -1" in seen[-1].content
-    assert "execute_bash" not in str(model_endpoint.requests[0].body["tools"])
-    assert ("data:image/jpeg" in str(model_endpoint.requests[-1].body["messages"])) is pictures
-    assert (done.outcome["files"], git(checkout, "branch", "--list", "agent/*")) == ([], "")

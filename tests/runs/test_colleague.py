@@ -11,7 +11,7 @@ import pytest
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, WATCHED, Scenario
+from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
 
 CHECK = bash("python3 -m unittest -q")
 TEST = """import unittest, calc
@@ -82,66 +82,3 @@ def test_the_pull_request_follows_the_house_rules(scenario: Scenario) -> None:
     assert f"Fixes #{scenario.issue.number}\n" in facts.message
     assert facts.author.name == "agent[bot]" and facts.committer.name == "GitHub"
     assert "Co-authored-by: mona <" in facts.message
-
-
-@pytest.mark.nightly
-def test_without_verification_it_is_a_draft_that_nobody_is_asked_about(scenario: Scenario) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [pull] = scenario.pulls()
-    assert pull.pull.draft and not pull.pull.reviewers
-    assert "**Not verified:** verification is disabled in the settings" in pull.body
-
-
-@pytest.mark.nightly
-def test_a_rule_that_forbids_signed_commits_is_reported_and_they_can_be_published_later(
-    scenario: Scenario,
-) -> None:
-    scenario.line.environment["RESOLVER_SIGNED_COMMITS"] = "true"
-    rule = "Repository rule violations found: Cannot create ref due to creations being restricted."
-    scenario.github.fail_next("POST", "/git/refs$", 422, body={"message": rule})
-    scenario.endpoint.script(FIX, CHECK, finish(SUMMARY))
-    done = scenario.resolve()
-    assert done.exit_code == 1
-    [comment] = scenario.bot_comments()
-    assert "rule" in comment and "Rulesets" in comment and not scenario.branches()
-    again = scenario.line.call("publish", str(done.output))
-    assert again.exit_code == 0, again.stderr
-    [pull] = scenario.pulls()
-    assert scenario.repository.git.tip(pull.pull.head)
-    comments = scenario.bot_comments()[0]
-    assert "did not sign them" in comments, "a person's token"
-
-
-@pytest.mark.nightly
-def test_a_missing_base_branch_is_reported(scenario: Scenario) -> None:
-    settings = {".github/resolver.yml": "base_branch: nowhere\n"}
-    scenario.github.commit(REPOSITORY, "main", settings, "chore: set")
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 1
-    [comment] = scenario.bot_comments()
-    assert "there is no branch nowhere" in comment and "base_branch" in comment
-
-
-@pytest.mark.nightly
-def test_continuing_reads_the_settings_of_the_default_branch_only(
-    scenario: Scenario,
-) -> None:
-    """Whole runs, because the second one starts from the commit of another branch, whose settings
-    must not count."""
-    scenario.line.environment["RESOLVER_BASE_BRANCH"] = "develop"
-    files = {".github/resolver.yml": "pull_request_labels: [of-develop]\n"}
-    scenario.github.commit(REPOSITORY, "develop", files, "chore: begin")
-    scenario.endpoint.script(bash("echo looked"))
-    limit = scenario.action(
-        scenario.github.event_issue_comment(scenario.mention()), **{"INPUT_MAX-ITERATIONS": "1"}
-    )
-    assert limit.exit_code == 4, limit.stdout
-    scenario.github.advance(5)
-    scenario.endpoint.script(FIX, CHECK, finish(SUMMARY))
-    again = scenario.mention(text="@agent continue +5 iterations")
-    done = scenario.action(scenario.github.event_issue_comment(again), **WATCHED)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [pull] = scenario.pulls()
-    assert pull.pull.base == "develop" and pull.labels == []

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from resolver.events.actions import CondensationRequest
 from resolver.events.base import EventBase, Source
-from resolver.events.lifecycle import Condensation, ServiceReplied, Warned
+from resolver.events.lifecycle import Condensation, ServiceReplied
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.stores import JsonlStore
 from tests.parts.killer import Killer
-from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
+from tests.parts.model_endpoint import Answer, ModelEndpoint, reply
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
@@ -165,60 +164,3 @@ def test_a_condensed_run_replays_exactly_without_its_settings(
     assert [(c.notes, len(c.forgotten)) for c in now] == [
         (c.notes, len(c.forgotten)) for c in before
     ]
-
-
-@pytest.mark.nightly
-def test_a_condensers_model_that_fails_costs_the_run_nothing_but_its_notes(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    model_endpoint.answer_with(
-        lambda body: error(500, "out of order") if body["model"] == "notes" else work(body)
-    )
-    done = condensed(command_line, checkout)
-    assert done.exit_code == 0, done.stderr
-    condensations = of(done.events, Condensation)
-    assert condensations and not any(c.notes for c in condensations)
-    assert all("calc.py" in c.summary for c in condensations)
-    warned = [w for w in of(done.events, Warned) if w.about == "condenser"]
-    assert len(warned) == len(condensations) and "out of order" in warned[0].message
-    replayed = replay(command_line, done, checkout)
-    assert replayed.exit_code == 0, replayed.stderr
-    assert [c.summary for c in of(replayed.events, Condensation)] == [
-        c.summary for c in condensations
-    ]
-
-
-@pytest.mark.nightly
-def test_a_context_that_is_full_is_condensed_and_replays(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    def bounded(body: dict[str, Any]) -> Answer:
-        if len(json.dumps(body["messages"])) > 40_000:
-            return error(
-                400,
-                "This model's maximum context length is 8192 tokens.",
-                code="context_length_exceeded",
-            )
-        return work(body)
-
-    model_endpoint.answer_with(bounded)
-    done = command_line.call_resolve(checkout)
-    assert done.exit_code == 0, done.stderr
-    assert of(done.events, CondensationRequest) and of(done.events, Condensation)
-    replayed = replay(command_line, done, checkout)
-    assert replayed.exit_code == 0, replayed.stderr
-    assert replayed.outcome["divergences"] == []
-    assert recorded_content(replayed.events) == recorded_content(done.events)
-
-
-@pytest.mark.nightly
-def test_the_condensers_replies_cost_money_and_are_no_steps(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    model_endpoint.answer_with(work)
-    done = condensed(command_line, checkout)
-    services = of(done.events, ServiceReplied)
-    assert services and {s.completion.model for s in services} == {"openai/notes"}
-    assert done.outcome["iterations"] == LAST + 1
-    replies = [e.completion.cost for e in done.events if hasattr(e, "completion")]
-    assert done.outcome["cost"] == pytest.approx(sum(filter(None, replies)))

@@ -5,13 +5,11 @@ Whole runs, because the approval comes in another job than the question.
 
 import re
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
+from tests.parts.runs import Ended, bash, finish
 from tests.runs.test_continue import Continuing, events_of, scenario
 from tests.runs.test_github import SUMMARY
 
@@ -34,23 +32,6 @@ def waiting(scenario: Continuing, **more: str) -> Ended:
     done = scenario.ask("@agent please fix this", **{**WAITS, **more})
     assert done.exit_code == 4, done.stdout + done.stderr
     return done
-
-
-@pytest.mark.nightly
-def test_a_run_that_nobody_answers_ends_with_what_waits_in_its_one_comment(
-    scenario: Continuing,
-) -> None:
-    done = waiting(scenario)
-    assert done.outcome["state"] == "awaiting_confirmation"
-    [comment] = scenario.bot_comments()
-    assert f"```bash\n{RISKY}\n```" in comment
-    assert "credential: " in comment
-    assert re.search(r"`@agent approve [0-9]{6}`", comment) and "`@agent deny <reason>`" in comment
-    assert "and to continue the run from here" in comment
-    assert not scenario.pulls()
-    events = events_of(done)
-    assert len(kinds(events, "confirmation_asked")) == 1
-    assert not kinds(events, "cmd_output")
 
 
 def test_a_later_approval_continues_from_the_log_and_executes_only_the_approved_action(
@@ -82,22 +63,6 @@ def test_a_later_approval_continues_from_the_log_and_executes_only_the_approved_
     assert again.exit_code == 0
     assert "No action is waiting" in scenario.last_comment()
     assert len(scenario.endpoint.requests) == 2
-
-
-@pytest.mark.nightly
-def test_a_later_denial_gives_the_agent_the_reason(scenario: Continuing) -> None:
-    ended = waiting(scenario)
-    assert ended.outcome["state"] == "awaiting_confirmation" and not scenario.pulls()
-    [comment] = scenario.bot_comments()
-    assert f"```bash\n{RISKY}\n```" in comment
-    assert not kinds(events_of(ended), "cmd_output"), "it was executed"
-    scenario.endpoint.script(bash("sed -i 's/a - b/a + b/' calc.py"), finish(SUMMARY))
-    done = scenario.ask("@agent deny: leave the environment alone", **WAITS)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert "leave the environment alone" in str(scenario.endpoint.requests[1].body)
-    [answer] = kinds(events_of(done), "confirmation_answered")
-    assert (answer["approved"], answer["reason"]) == (False, "leave the environment alone")
-    assert scenario.pulls()
 
 
 @pytest.mark.nightly
@@ -137,16 +102,3 @@ def test_a_decision_reaches_the_run_that_waits(scenario: Continuing, word: str) 
     assert len(scenario.bot_comments()) == 1
     [comment] = [c for c in scenario.issue.comments if c.body.startswith(f"@agent {word}")]
     assert [r.content for r in comment.reactions] == ["+1"]
-
-
-@pytest.mark.nightly
-def test_on_a_local_checkout_nobody_is_asked_and_the_command_to_continue_is_shown(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    command_line.environment |= WAITS
-    model_endpoint.script(bash(RISKY), finish(SUMMARY))
-    done = command_line.call_resolve(make_checkout(tmp_path / "calc", {"calc.py": "a - b\n"}))
-    assert done.exit_code == 4, done.stderr
-    assert f"RESOLVER_CONFIRMATION=never resolver resolve --resume {done.output}" in done.stderr
-    assert "Nobody could be asked" in done.stderr
-    assert len(model_endpoint.requests) == 1

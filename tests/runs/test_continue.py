@@ -135,114 +135,6 @@ def test_a_run_continues_after_its_limit_from_the_log_in_the_repository(
     assert scenario.kept() == sorted([first.outcome["run"], done.outcome["run"]])
 
 
-@pytest.mark.nightly
-def test_a_continued_pull_request_gets_one_more_commit(scenario: Continuing) -> None:
-    """Whole runs, because branch, text, log and comments of three runs have to agree."""
-    pull = published(scenario)
-    branch = pull.pull.head
-    before = scenario.git("rev-parse", f"refs/heads/{branch}")
-    scenario.endpoint.script(DOCS, finish("Say so in the README\n\nIt says that it adds."))
-    done = scenario.ask("@agent continue, and say so in the README", on=pull)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert scenario.branches() == [branch]
-    assert len(scenario.pulls()) == 1
-    assert scenario.git("rev-parse", f"refs/heads/{branch}^") == before
-    assert scenario.git("diff", "--name-only", before, f"refs/heads/{branch}") == "README.md"
-    assert pull.title == "Say so in the README"
-    assert "calc.py" in pull.body and "README.md" in pull.body
-    comments = scenario.last_comment(on=pull)
-    assert f"Resolver added a commit to [#{pull.number}]" in comments
-    assert len(scenario.bot_comments()) == 1, "it was told where it was not asked"
-    assert "say so in the README" in scenario.last_request
-
-    scenario.endpoint.script(finish("It is all there."))
-    again = scenario.ask("@agent continue", on=pull)
-    assert again.exit_code == 3, again.stdout + again.stderr
-    assert "nothing more to change" in scenario.last_comment(on=pull)
-    assert again.outcome["pull_request"]["number"] == pull.number
-
-
-@pytest.mark.nightly
-def test_a_limit_in_between_does_not_lose_the_pull_request(scenario: Continuing) -> None:
-    """Whole runs, because what the first published is known only from the log of the second."""
-    pull = published(scenario, **LIMIT)
-    scenario.endpoint.script(DOCS)
-    limit = scenario.ask("@agent continue +1 iteration", on=pull, **LIMIT)
-    assert limit.exit_code == 4, limit.stdout + limit.stderr
-    scenario.endpoint.script(finish(SUMMARY))
-    done = scenario.ask("@agent continue", **LIMIT)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert [p.number for p in scenario.pulls()] == [pull.number]
-    assert len(scenario.branches()) == 1
-    assert scenario.git("rev-list", "--count", f"main..{scenario.branches()[0]}") == "2"
-
-
-@pytest.mark.nightly
-def test_what_somebody_else_pushed_on_the_same_lines_is_left_alone(scenario: Continuing) -> None:
-    """Whole runs, because the change of an earlier run has to conflict with a push."""
-    pull = published(scenario)
-    [branch] = scenario.branches()
-    scenario.github.commit(REPOSITORY, branch, {"README.md": "# another word\n"}, "mine")
-    pushed_commit = scenario.git("rev-parse", f"refs/heads/{branch}")
-    scenario.endpoint.script(DOCS, finish("Say so in the README"))
-    done = scenario.ask("@agent continue, and say so in the README", on=pull)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert scenario.git("rev-parse", f"refs/heads/{branch}") == pushed_commit
-    assert len(scenario.pulls()) == 2
-    assert "got new commits during the run" in scenario.last_comment(on=pull)
-    assert len(scenario.bot_comments()) == 1, "it was told where it was not asked"
-    new = done.outcome["branch"]
-    assert scenario.git("diff", "--name-only", "main", f"refs/heads/{new}").split() == [
-        "README.md",
-        "calc.py",
-    ]
-
-
-@pytest.mark.nightly
-def test_without_a_log_a_pull_request_of_ours_is_worked_on_as_any(scenario: Continuing) -> None:
-    """Whole runs, because the first must leave no log."""
-    off = {"RESOLVER_KEEP_LOG": "false"}
-    pull = published(scenario, **off)
-    before = scenario.git("rev-parse", f"refs/heads/{pull.pull.head}")
-    scenario.endpoint.script(DOCS, finish("Say so in the README"))
-    done = scenario.ask("@agent continue, and say so in the README", on=pull, **off)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert scenario.git("rev-parse", f"refs/heads/{pull.pull.head}^") == before
-    assert len(scenario.pulls()) == 1
-    assert "no log of an earlier run" in scenario.last_comment(on=pull)
-
-
-@pytest.mark.nightly
-def test_a_fix_on_a_pull_request_of_ours_is_a_commit_there_and_can_be_continued(
-    scenario: Continuing,
-) -> None:
-    """Whole runs, because the third continues the log of work on the pull request itself."""
-    pull = published(scenario)
-    branch = pull.pull.head
-    title = pull.title
-    scenario.endpoint.script(DOCS, finish("Say so in the README"))
-    assert scenario.ask("@agent say so in the README", on=pull).exit_code == 0
-    first = scenario.git("rev-parse", f"refs/heads/{branch}")
-    scenario.endpoint.script(bash("echo more >> README.md"), finish("Say more"))
-    done = scenario.ask("@agent continue, and say more", on=pull)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert scenario.git("rev-parse", f"refs/heads/{branch}^") == first
-    assert "say so in the README" in scenario.last_request, "it went on from another log"
-    assert len(scenario.pulls()) == 1 and pull.title == title
-
-
-@pytest.mark.nightly
-def test_a_closed_pull_request_is_followed_by_a_new_one(scenario: Continuing) -> None:
-    """Whole runs, because the second proposes the change of the first again."""
-    pull = published(scenario)
-    pull.state = "closed"
-    scenario.endpoint.script(DOCS, finish("Say so in the README"))
-    done = scenario.ask("@agent continue, and say so in the README")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert len(scenario.pulls()) == 2
-    assert "is merged or closed" in scenario.last_comment()
-
-
 def test_without_a_log_it_starts_over_and_says_so(scenario: Continuing) -> None:
     """Whole runs, because the first must leave no log."""
     limited(scenario, RESOLVER_KEEP_LOG="false")
@@ -254,17 +146,6 @@ def test_without_a_log_it_starts_over_and_says_so(scenario: Continuing) -> None:
     assert "no log of an earlier run" in scenario.last_comment()
     assert "be quick" in scenario.last_request
     assert scenario.kept() == []
-
-
-@pytest.mark.nightly
-def test_a_log_that_cannot_be_pushed_is_a_warning(scenario: Continuing) -> None:
-    """A whole run, because its result must stay what it is."""
-    scenario.endpoint.script(finish("add is fine."))
-    scenario.github.fail_next("*", r"git-receive-pack", 403, times=9)
-    done = scenario.ask("@agent please fix this")
-    assert done.exit_code == 3, done.stdout + done.stderr
-    assert "the log could not be stored" in done.stderr
-    assert "add is fine" in scenario.last_comment()
 
 
 def test_a_planted_log_is_not_believed(scenario: Continuing) -> None:
@@ -356,33 +237,6 @@ def test_a_stranger_stops_nothing_and_the_requester_does(scenario: Continuing) -
 
 
 @pytest.mark.nightly
-def test_a_run_at_work_pauses_and_is_granted_more(scenario: Continuing) -> None:
-    """A whole run, because the comments have to come while it works."""
-
-    def steer() -> None:
-        scenario.mention(text="@agent pause")
-        scenario.wait_for_look()
-        scenario.mention(text="@agent continue +5 iterations, and use pytest -x")
-
-    def answered(body: dict[str, Any]) -> Answer:
-        if len(scenario.endpoint.requests) == 1:
-            threading.Timer(0.1, steer).start()
-            return bash("sleep 0.8; sed -i 's/a - b/a + b/' calc.py")
-        if "pytest -x" in json.dumps(body):
-            return finish(SUMMARY)
-        return bash(f"sleep 0.5; echo {len(scenario.endpoint.requests)}")
-
-    scenario.endpoint.answer_with(answered)
-    done = scenario.ask("@agent please fix this", **{"INPUT_MAX-ITERATIONS": "9"})
-    assert done.exit_code == 0, done.stdout + done.stderr
-    events = events_of(done)
-    states = [e["state"] for e in events if e["kind"] == "agent_state_changed"]
-    assert "paused" in states
-    [extended] = [e["limits"] for e in events if e["kind"] == "limits_extended"]
-    assert extended["max_iterations"] == 14
-
-
-@pytest.mark.nightly
 def test_stop_with_no_active_run_is_answered_once(scenario: Continuing) -> None:
     comment = scenario.mention(text="@agent stop")
     for _ in range(2):
@@ -393,12 +247,3 @@ def test_stop_with_no_active_run_is_answered_once(scenario: Continuing) -> None:
     assert "No run is in progress" in result
     assert [r.content for r in comment.reactions] == ["eyes"]
     assert not scenario.work_done()
-
-
-@pytest.mark.nightly
-def test_looking_for_comments_costs_little(scenario: Continuing) -> None:
-    """A whole run, because its requests are counted."""
-    scenario.endpoint.script(bash("sleep 2"), finish("add is fine."))
-    scenario.ask("@agent please fix this")
-    known = [r for r in scenario.looks() if r.status == 304]
-    assert len(known) >= 4

@@ -69,23 +69,6 @@ def test_the_main_job_is_the_same_in_any_image(
     wait_until_removed(engine, done.outcome["run"])
 
 
-@pytest.mark.nightly
-def test_the_container_is_closed_in(
-    command_line: CommandLine,
-    model_endpoint: ModelEndpoint,
-    engine: docker.DockerClient,
-    python_image: str,
-    tmp_path: Path,
-) -> None:
-    checkout = make_checkout(tmp_path / "calc", FILES)
-    model_endpoint.script(
-        bash(ISOLATION),
-        finish("Nothing to do here at all"),
-    )
-    done = command_line.call_resolve(checkout, "--runtime", "docker", "--image", python_image)
-    require_isolation(done)
-
-
 def test_an_image_that_can_not_be_had_is_a_clear_error(
     command_line: CommandLine, engine: docker.DockerClient, tmp_path: Path
 ) -> None:

@@ -122,41 +122,6 @@ def scenario(
     assert made.token.encode() not in wire, "the token was written to a file"
 
 
-@pytest.mark.nightly
-def test_an_issue_becomes_a_pull_request_and_one_comment(scenario: Scenario) -> None:
-    """A whole run: the story of the command line. Failures of GitHub are waited out meanwhile."""
-    scenario.github.fail_next("GET", r"/issues/\d+$", 502)
-    scenario.github.fail_next("POST", r"/pulls$", 403, headers={"Retry-After": "1"})
-    scenario.mention("zoe", "It is in calc.py, I think.")
-    scenario.endpoint.script(bash("cat calc.py"), FIX, finish(SUMMARY))
-    done = scenario.resolve()
-    assert done.exit_code == 0, done.stderr
-    outcome = done.outcome
-    assert outcome["branch"] == f"agent/issue-{scenario.issue.number}-add-subtracts"
-    assert scenario.branches() == [outcome["branch"]]
-    tip = scenario.repository.git.text(
-        "rev-parse", f"refs/heads/{outcome['branch']}^{{tree}}"
-    ).strip()
-    assert tip == outcome["tree"]
-    [pull] = scenario.pulls()
-    assert pull.title == "Make add add"
-    for words in (
-        f"Fixes #{scenario.issue.number}",
-        "`add` subtracted",
-        "$0.0003",
-        "Iterations | 3",
-    ):
-        assert words in pull.body, words
-    [comment] = scenario.bot_comments()
-    assert f"#{pull.number}" in comment or f"/pull/{pull.number}" in comment
-    assert "<details>" in comment
-    assert "cat calc.py" in comment
-    assert outcome["pull_request"]["number"] == pull.number
-    prompt = json.dumps(scenario.endpoint.requests[0].body)
-    assert "2 + 2 gives 0." in prompt
-    assert "It is in calc.py, I think." in prompt
-
-
 def test_a_mention_is_seen_at_once_and_answered(scenario: Scenario) -> None:
     """A whole run: the story of a request, from the reaction to the outputs of the job. The agent's
     words are hostile, but the commit mentions nobody, closes no other issue and skips no check."""
@@ -225,21 +190,6 @@ def test_the_same_delivery_again_does_nothing_twice(scenario: Scenario) -> None:
     assert second.outcome["pull_request"]["number"] == first.outcome["pull_request"]["number"]
 
 
-@pytest.mark.nightly
-def test_a_run_that_died_before_its_comment_only_comments(scenario: Scenario) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    event = scenario.github.event_issue_comment(scenario.mention())
-    scenario.github.fail_next("POST", rf"/issues/{scenario.issue.number}/comments$", 422, times=2)
-    first = scenario.action(event)
-    assert first.exit_code == 1
-    assert (len(scenario.pulls()), scenario.bot_comments()) == (1, [])
-    asked = len(scenario.endpoint.requests)
-    second = scenario.action(event)
-    assert second.exit_code == 0, second.stdout + second.stderr
-    assert len(scenario.endpoint.requests) == asked
-    assert (len(scenario.pulls()), len(scenario.bot_comments())) == (1, 1)
-
-
 @pytest.mark.attack
 @pytest.mark.parametrize("role", [None, "read", "triage"])
 def test_an_author_without_write_access_gets_no_run(scenario: Scenario, role: str | None) -> None:
@@ -297,29 +247,6 @@ def test_a_model_without_a_key_is_reported_on_the_issue(scenario: Scenario) -> N
     assert done.exit_code == 2
     [comment] = scenario.bot_comments()
     assert "LLM_MODEL" in comment
-
-
-@pytest.mark.nightly
-def test_a_repository_sets_its_own_limits_and_only_what_it_may(scenario: Scenario) -> None:
-    limits = "max_iterations: 1\ncommand_timeout: 60\nreview_max_comments: 3\n"
-    scenario.github.commit(REPOSITORY, "main", {".github/resolver.yml": limits}, "x")
-    scenario.endpoint.script(FIX, bash("echo more"))
-    limited = scenario.resolve()
-    assert limited.exit_code == 4
-    assert not scenario.branches()
-    assert b"a + b" in (limited.output / "patch.diff").read_bytes()
-    [comment] = scenario.bot_comments()
-    assert "limit" in comment.lower()
-    assert comment.count("command_timeout is deprecated; write") == 1
-    assert comment.count("review_max_comments no longer exists and is ignored") == 1
-    scenario.github.commit(
-        REPOSITORY, "main", {".github/resolver.yml": "base_url: http://evil.example\n"}, "x"
-    )
-    asked = len(scenario.endpoint.requests)
-    done = scenario.resolve()
-    assert done.exit_code == 2
-    assert "'base_url' can't be set there" in done.stderr
-    assert len(scenario.endpoint.requests) == asked
 
 
 @pytest.mark.attack

@@ -4,7 +4,6 @@ Whole runs, because checkout, output folder, exit code and printed lines have to
 """
 
 import hashlib
-import json
 import os
 import shlex
 import signal
@@ -17,7 +16,7 @@ import pytest
 
 from resolver.events.observations import ErrorObservation
 from resolver.runtime.local import process_descendants
-from tests.parts.model_endpoint import Answer, ModelEndpoint, reply, tool_call, tool_calls
+from tests.parts.model_endpoint import Answer, ModelEndpoint, reply
 from tests.parts.runs import (
     RESOLVER,
     CommandLine,
@@ -127,13 +126,6 @@ def test_working_tree_index_hooks_and_config_are_left_alone(
     assert git(checkout, "show", "agent/fix-it:README.md") == "# calc"
 
 
-IN_CALLS = (
-    tool_calls([("execute_bash", {"command": "sed -i 's/a - b/a + b/' calc.py"}),
-                ("execute_ipython_cell", {"code": "print(open('calc.py').read())"})]),
-    tool_call("str_replace_editor",
-              {"command": "create", "path": "notes.md", "file_text": "It adds.\n"}),
-    tool_call("finish", {"message": "Make add add", "cause": "It subtracted."}),
-)  # fmt: skip
 IN_TAGS = (
     reply(
         "Let me fix it.\n<execute_bash>\nsed -i 's/a - b/a + b/' calc.py\n</execute_bash>\n"
@@ -145,75 +137,6 @@ IN_TAGS = (
     ),
     reply("<finish>\nMake add add\n<cause>\nIt subtracted.\n</cause>\n</finish>"),
 )
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("dialect", "script"), [("tools", IN_CALLS), ("tags", IN_TAGS)])
-def test_the_same_work_in_either_dialect_gives_the_same_tree(
-    command_line: CommandLine,
-    model_endpoint: ModelEndpoint,
-    checkout: Path,
-    dialect: str,
-    script: tuple[Answer, ...],
-) -> None:
-    model_endpoint.script(*script)
-    done = command_line.call_resolve(checkout, "--dialect", dialect)
-    assert done.exit_code == 0, done.stderr
-    branch = done.outcome["branch"]
-    assert git(checkout, "show", f"{branch}:calc.py").endswith("return a + b")
-    assert done.outcome["tree"] == "9cf455574e73578b2abd0743d7bf0a7b2cca7c62"
-    assert done.outcome["pull_request"]["title"] == "Make add add"
-    assert "### What was wrong\n\nIt subtracted." in done.outcome["pull_request"]["body"]
-    assert all(("tools" in r.body) is (dialect == "tools") for r in model_endpoint.requests)
-
-
-@pytest.mark.nightly
-def test_every_tool_works_in_one_run(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    edit = {"path": "calc.py", "old_str": "a - b", "new_str": "a + b"}
-    model_endpoint.script(
-        tool_calls([
-            ("think", {"thought": "first look"}),
-            ("str_replace_editor", {"command": "view", "path": "calc.py"}),
-        ]),
-        tool_call("str_replace_editor", {"command": "str_replace", **edit}),
-        tool_call("str_replace_editor",
-                  {"command": "create", "path": "notes/a.md", "file_text": "a\n"}),
-        tool_call("str_replace_editor",
-                  {"command": "insert", "path": "notes/a.md", "insert_line": 1, "new_str": "b"}),
-        tool_call("execute_ipython_cell", {"code": "import calc\ncalc.add(2, 2)"}),
-        finish(),
-    )  # fmt: skip
-    done = command_line.call_resolve(checkout)
-    assert done.exit_code == 0, done.stderr
-    assert git(checkout, "show", f"{done.outcome['branch']}:notes/a.md").splitlines() == ["a", "b"]
-    cell = next(e for e in done.events if e.kind == "ipython_output")
-    assert "4" in cell.content  # type: ignore[union-attr]
-
-
-@pytest.mark.nightly
-def test_no_publish_leaves_the_repository_as_it_was(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    model_endpoint.script(FIX, finish("Make add add"))
-    done = command_line.call_resolve(checkout, "--no-publish")
-    assert done.exit_code == 0
-    assert git(checkout, "branch", "--list", "agent/*") == ""
-    assert done.outcome["branch"] is None
-    assert done.outcome["pull_request"]["title"] == "Make add add"
-    assert b"a + b" in (done.output / "patch.diff").read_bytes()
-
-
-@pytest.mark.nightly
-def test_finishing_without_a_change_is_exit_code_3(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    model_endpoint.script(bash("cat calc.py"), finish("It is right as it is."))
-    done = command_line.call_resolve(checkout)
-    assert done.exit_code == 3
-    assert done.outcome["branch"] is None
-    assert git(checkout, "branch", "--list", "agent/*") == ""
 
 
 def test_a_limit_is_exit_code_4_and_the_patch_is_kept(
@@ -230,40 +153,6 @@ def test_a_limit_is_exit_code_4_and_the_patch_is_kept(
     assert command == ["resolver", "resolve", "--resume", str(done.output), "--max-iterations", "6"]
     model_endpoint.script(finish("Make add add"))
     assert command_line.call(*command[1:]).exit_code == 0
-
-
-@pytest.mark.nightly
-def test_the_command_to_resume_repeats_the_options_and_raises_the_limit_that_was_reached(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
-) -> None:
-    model_endpoint.answer_with(lambda _: bash("echo one"))
-    model = command_line.environment.pop("LLM_MODEL")
-    folder = tmp_path / "with blanks"
-    done = command_line.call_resolve(
-        checkout, "--output", str(folder), "--model", model, "--egress", "a.example",
-        "--max-budget", "0.0003", "--dialect", "tools",
-    )  # fmt: skip
-    assert done.exit_code == 4, done.stderr
-    assert resume_command_in(done) == [
-        "resolver", "resolve", "--resume", str(folder), "--model", model, "--egress", "a.example",
-        "--dialect", "tools", "--max-budget", "0.0006",
-    ]  # fmt: skip
-
-
-@pytest.mark.nightly
-def test_work_on_a_checkout_starts_from_the_branch_that_is_asked_for(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    git(checkout, "branch", "old")
-    (checkout / "new.txt").write_text("new\n")
-    git(checkout, "add", "-A")
-    git(checkout, "commit", "-qm", "Later")
-    model_endpoint.script(FIX, finish("Make add add"))
-    done = command_line.call_resolve(checkout, "--base-branch", "old")
-    assert done.exit_code == 0, done.stderr
-    assert git(checkout, "rev-parse", f"{done.outcome['branch']}^") == git(
-        checkout, "rev-parse", "old"
-    )
 
 
 def test_a_base_branch_that_a_checkout_has_not_is_refused(
@@ -303,24 +192,6 @@ def test_a_missing_model_is_said_before_anything_is_done(
     assert done.exit_code == 2
     assert "LLM_MODEL" in done.stderr
     assert not done.output.exists()
-
-
-@pytest.mark.nightly
-def test_an_earlier_output_is_kept_in_a_folder_of_its_own(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "issue.md").write_text("# Fix it")
-    model_endpoint.script(FIX, finish(), FIX, finish())
-    folder = tmp_path / "kept"
-    args = ("resolve", checkout, "--issue", tmp_path / "issue.md", "--output", folder)
-    runs, branches = [], []
-    for _ in range(2):
-        command_line.call(*args)
-        outcome = json.loads((folder / "outcome.json").read_text())
-        runs.append(outcome["run"])
-        branches.append(outcome["branch"])
-    assert json.loads((folder / "earlier-1" / "outcome.json").read_text())["run"] == runs[0]
-    assert branches == ["agent/fix-it", "agent/fix-it-2"]
 
 
 @pytest.mark.nightly

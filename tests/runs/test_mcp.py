@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 
 from resolver.events.actions import McpCall
-from resolver.events.lifecycle import SystemPrompt, Warned
+from resolver.events.lifecycle import SystemPrompt
 from resolver.events.log import read_log
 from resolver.events.observations import ErrorObservation, McpResult
 from tests.mcp.conftest import SCRIPT
 from tests.parts.killer import Killer
-from tests.parts.model_endpoint import ModelEndpoint, reply, tool_call
+from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.processes import count_running
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
-from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
 from tests.parts.waiting import until
 
 pytestmark = pytest.mark.xdist_group("mcp")  # they count the servers that run
@@ -88,121 +87,6 @@ def test_tools_of_both_sides_are_called_and_a_long_result_is_kept_in_the_sandbox
     result = [e for e in done.events if isinstance(e, McpResult)][3]
     assert result.output_file and result.output_file.endswith("mcp-0001.txt")
     assert any("line 4499" in getattr(e, "content", "") for e in done.events[result.id + 1 :])
-
-
-@pytest.mark.engine
-@pytest.mark.nightly
-def test_tools_of_both_sides_are_called_with_a_container(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, python_image: str, tmp_path: Path
-) -> None:
-    operator(command_line)
-    model_endpoint.script(*CALLS)
-    options = ("--runtime", "docker", "--image", python_image)
-    done = command_line.call_resolve(checkout(tmp_path), *options)
-    both_are_called(command_line, model_endpoint, done)
-    where = [e for e in done.events if isinstance(e, McpResult)][2]
-    assert where.content == "/workspace"
-
-
-@pytest.mark.nightly
-def test_tools_of_both_sides_are_called_with_a_sandbox_elsewhere(
-    command_line: CommandLine,
-    model_endpoint: ModelEndpoint,
-    local_sandbox_server: SandboxServer,
-    tmp_path: Path,
-) -> None:
-    """A whole run, because the bytes of a server in the sandbox pass through the remote service."""
-    operator(command_line)
-    command_line.environment |= {
-        "RESOLVER_REMOTE": local_sandbox_server.url,
-        "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN,
-    }
-    model_endpoint.script(*CALLS)
-    done = command_line.call_resolve(checkout(tmp_path), "--runtime", "remote")
-    both_are_called(command_line, model_endpoint, done)
-
-
-@pytest.mark.nightly
-def test_a_model_that_writes_tags_calls_them_by_a_tag(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    operator(command_line)
-    command_line.environment["RESOLVER_DIALECT"] = "tags"
-    model_endpoint.script(
-        reply('I add.\n<mcp server="docs" tool="add">\n{"a": 2, "b": 3}\n</mcp>'),
-        reply('<mcp server="project" tool="add">{"a": 4, "b": 5}</mcp>'),
-        reply("<execute_bash>\nsed -i 's/a - b/a + b/' calc.py\n</execute_bash>"),
-        reply("<finish>\nMake add add\n</finish>"),
-    )
-    done = command_line.call_resolve(checkout(tmp_path))
-    assert done.exit_code == 0, done.stderr
-    assert [e.content for e in done.events if isinstance(e, McpResult)] == ["5", "9"]
-    system = model_endpoint.requests[0].body["messages"][0]["content"]
-    assert 'server="docs" tool="add"' in str(system) and "Adds two numbers." in str(system)
-
-
-@pytest.mark.nightly
-def test_a_repository_can_narrow_and_leave_out_servers_of_the_operator(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    operator(command_line, tools=["add", "where"])
-    model_endpoint.script(finish("Nothing to do"), finish("Nothing to do"))
-    command_line.call_resolve(checkout(tmp_path, "mcp:\n  docs: {tools: [add, environment]}\n"))
-    assert [n for n in offered(model_endpoint) if "__" in n] == ["docs__add"]
-    model_endpoint.requests.clear()
-    command_line.call_resolve(checkout(tmp_path / "2", "mcp:\n  docs: false\n"))
-    assert [n for n in offered(model_endpoint) if "__" in n] == []
-
-
-@pytest.mark.nightly
-def test_a_server_that_does_not_start_is_reported_and_the_run_continues(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    operator(command_line, mode="dies-at-once")
-    settings = "mcp:\n  project: {command: no-such-program}\n"
-    model_endpoint.script(FIX, finish())
-    done = command_line.call_resolve(checkout(tmp_path, settings))
-    assert done.exit_code == 0, done.stderr
-    warned = [e.message for e in done.events if isinstance(e, Warned) and e.about == "mcp"]
-    assert any("docs" in w and "no licence found" in w for w in warned)
-    assert any("project" in w and "no-such-program" in w for w in warned)
-    assert "no licence found" in (done.output / "pull_request.md").read_text() + done.stderr
-
-
-@pytest.mark.nightly
-def test_a_replayed_run_calls_nothing_and_gets_the_recorded_answers(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    operator(command_line)
-    model_endpoint.script(
-        tool_call("docs__count", {}), tool_call("docs__add", {"a": 1, "b": 1}), FIX, finish()
-    )
-    repository = checkout(tmp_path)
-    first = command_line.call_resolve(repository)
-    del command_line.environment["RESOLVER_MCP_SERVERS"]
-    log = first.output / "events.jsonl"
-    again = command_line.call_resolve(repository, "--model", f"replay:{log}")
-    assert again.exit_code == 0, again.stderr
-    for kind in (McpCall, McpResult):
-        before, now = ([e for e in run.events if isinstance(e, kind)] for run in (first, again))
-        assert [e.model_dump(exclude={"id", "timestamp", "cause", "reply"}) for e in before] == [
-            e.model_dump(exclude={"id", "timestamp", "cause", "reply"}) for e in now
-        ]
-    assert not [e for e in again.events if e.kind == "replay_diverged"]
-
-
-@pytest.mark.nightly
-def test_a_lost_server_is_an_observation_and_a_warning(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    operator(command_line, mode="crash")
-    call = tool_call("docs__add", {"a": 1, "b": 1})
-    model_endpoint.script(call, call, FIX, finish())
-    done = command_line.call_resolve(checkout(tmp_path))
-    assert done.exit_code == 0, done.stderr
-    errors = [e for e in done.events if isinstance(e, ErrorObservation)]
-    assert [e.code for e in errors] == ["mcp", "mcp"]
-    assert any("lost during a call" in e.message for e in done.events if isinstance(e, Warned))
 
 
 @pytest.mark.parametrize("made", [pytest.param(False, marks=pytest.mark.nightly), True])

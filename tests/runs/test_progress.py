@@ -11,7 +11,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -153,50 +152,6 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
     )
 
 
-@pytest.mark.nightly
-def test_without_the_setting_there_is_one_comment_at_the_end(scenario: Scenario) -> None:
-    seen: list[str] = []
-
-    def look() -> bool:
-        seen.extend(scenario.bot_comments())
-        return True
-
-    scenario.endpoint.answer_with(answered((look, TESTS), (look, FIX), (look, finish(SUMMARY))))
-    scenario.line.environment["RESOLVER_PROGRESS_COMMENTS"] = "false"
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert (done.exit_code, seen, len(scenario.bot_comments())) == (0, [], 1)
-
-
-@pytest.mark.nightly
-def test_a_comment_that_a_person_deletes_is_made_anew_once_at_the_end(scenario: Scenario) -> None:
-    deleted: list[int] = []
-
-    def delete() -> bool:
-        for comment in [c for c in scenario.issue.comments if c.author.login == "resolver-bot"]:
-            scenario.issue.comments.remove(comment)
-            deleted.append(edits(scenario))
-        return bool(deleted)
-
-    def has_tried_to_edit() -> bool:
-        return edits(scenario) > deleted[0]
-
-    def is_still_gone() -> bool:
-        return scenario.bot_comments() == []
-
-    scenario.endpoint.answer_with(
-        answered(
-            (delete, TESTS),
-            (has_tried_to_edit, FIX),
-            (is_still_gone, finish(SUMMARY)),
-        )
-    )
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 0, done.stderr
-    assert len(deleted) == 1
-    [result] = scenario.bot_comments()
-    assert "Resolver opened" in result
-
-
 def test_a_run_ended_by_a_signal_says_so_in_the_same_comment(scenario: Scenario) -> None:
     """A whole run in a process of its own, because it is ended by a signal."""
     scenario.endpoint.script(bash("sleep 600"))
@@ -308,17 +263,6 @@ def test_the_next_request_closes_what_a_lost_job_has_left(scenario: Scenario) ->
     assert "**ended unexpectedly**" in first and "Resolver opened" in second
 
 
-@pytest.mark.nightly
-def test_a_killed_run_that_is_started_again_continues_in_its_comment(scenario: Scenario) -> None:
-    begun = killed(scenario)
-    event = json.loads(Path(begun.environment["GITHUB_EVENT_PATH"]).read_text())
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.action(event)
-    assert done.exit_code == 0, done.stderr
-    [comment] = scenario.bot_comments()
-    assert "Resolver opened" in comment
-
-
 def test_a_refused_push_is_kept_and_published_by_a_comment(scenario: Scenario) -> None:
     """Whole runs, because work that GitHub has refused once must not be lost."""
     scenario.github.fail_next("*", r"git-receive-pack", 403, times=2)
@@ -350,18 +294,3 @@ def test_publish_without_an_earlier_run_starts_none(scenario: Scenario) -> None:
     assert (done.exit_code, scenario.outputs()["state"]) == (0, "nothing")
     [comment] = scenario.bot_comments()
     assert "nothing to publish" in comment and not scenario.work_done()
-
-
-@pytest.mark.nightly
-def test_a_locked_issue_is_reported_in_the_summary(scenario: Scenario) -> None:
-    locked = {"message": "Unable to create comment because issue is locked."}
-    scenario.github.fail_next("POST", r"/issues/\d+/comments", 403, body=locked, times=20)
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert (done.exit_code, len(scenario.pulls()), scenario.bot_comments()) == (0, 1, []), (
-        done.stderr
-    )
-    assert (
-        "The result could not be posted on GitHub" in scenario.summary()
-        and "Resolver opened" in scenario.summary()
-    )

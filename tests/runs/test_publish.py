@@ -12,7 +12,7 @@ import pytest
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
-from tests.runs.test_github import FIX, Scenario
+from tests.runs.test_github import Scenario
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 NOWHERE = {"LLM_MODEL": "", "LLM_BASE_URL": "http://127.0.0.1:1", "RESOLVER_RUNTIME": "docker",
@@ -46,43 +46,6 @@ def test_a_change_that_was_looked_at_is_published_as_it_was(
     again = command_line.call("publish", made.output, **NOWHERE)
     assert again.exit_code == 0 and "has already finished" in again.stderr
     assert len(model_endpoint.requests) == 2
-
-
-@pytest.mark.nightly
-def test_a_refused_push_costs_no_second_run(scenario: Scenario) -> None:
-    github = scenario.github
-    github.fail_next("*", r"git-receive-pack", 403, times=2)
-    scenario.endpoint.script(FIX, finish("Make add add"))
-    failed = scenario.action(github.event_issue_comment(scenario.mention()))
-    assert failed.exit_code == 1 and scenario.pulls() == []
-    done = scenario.line.call("publish", failed.output, **NOWHERE)
-    assert done.exit_code == 0, done.stderr
-    assert (len(scenario.pulls()), len(scenario.bot_comments())) == (1, 1)
-
-
-@pytest.mark.nightly
-def test_a_change_that_is_refused_is_not_offered_for_publishing(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    checkout = make_checkout(tmp_path / "calc", FILES)
-    key = bash("echo \"KEY = 'AKIA${X}ABCDEFGHIJKLMNOP'\" >> calc.py")
-    model_endpoint.script(key, finish("Add the key to calc"))
-    refused = command_line.call_resolve(checkout)
-    assert refused.exit_code == 5 and "credential" in refused.stderr
-    assert "resolver publish" not in refused.stderr
-
-
-@pytest.mark.nightly
-def test_a_run_that_is_not_finished_is_not_published(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    checkout = make_checkout(tmp_path / "calc", FILES)
-    model_endpoint.script(bash("sed -i 's/a - b/a + b/' calc.py"))
-    made = command_line.call_resolve(checkout, "--max-iterations", "1")
-    done = command_line.call("publish", made.output, **NOWHERE)
-    assert done.exit_code == 2 and "is not finished" in done.stderr
-    assert f"resolver resolve --resume {made.output}" in done.stderr
-    assert git(checkout, "branch", "--list", "agent/*") == ""
 
 
 @pytest.mark.attack

@@ -11,8 +11,8 @@ from resolver.models.run import Trigger
 from resolver.runs.common import trigger_for_target
 from tests.parts.events import Events
 from tests.parts.github_server.state import Issue
-from tests.parts.runs import Ended, bash, finish
-from tests.runs.test_github import REPOSITORY, SUMMARY, Scenario
+from tests.parts.runs import bash
+from tests.runs.test_github import REPOSITORY, Scenario
 from tests.runs.test_starting import BOT, events, ignored, scenario
 
 __all__ = ["events", "scenario"]
@@ -28,15 +28,6 @@ def pull(scenario: Scenario) -> Issue:
     made = scenario.github.create_pull(REPOSITORY, "topic", "Tidy up", "Lines.", author="mona")
     scenario.github.advance(60)
     return made
-
-
-def is_on_its_branch(scenario: Scenario, pull: Issue, done: Ended, before: str) -> None:
-    """A commit on the pull request's own branch, no other pull request, one word of ours."""
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert scenario.repository.git.tip("topic") != before
-    assert scenario.pulls() == [pull]
-    own_comments = [c for c in pull.comments if c.author.login == BOT]
-    assert len(own_comments) == 1
 
 
 def test_each_published_event_is_a_request_about_its_subject(
@@ -71,18 +62,6 @@ def test_a_comment_of_a_stranger_is_refused(scenario: Scenario, events: Events) 
     done = scenario.action(events.comment(scenario.mention(author="zoe")), "issue_comment")
     assert done.exit_code == 5
     assert not scenario.work_done()
-
-
-@pytest.mark.nightly
-def test_a_comment_on_a_pull_request_is_worked_on_there(
-    scenario: Scenario, events: Events, pull: Issue
-) -> None:
-    before = scenario.repository.git.tip("topic")
-    scenario.endpoint.script(NOTE, finish(SUMMARY))
-    said = scenario.github.add_comment(pull, "你好，@agent请加一行", "mona")
-    done = scenario.action(events.comment(said), "issue_comment")
-    is_on_its_branch(scenario, pull, done, before)
-    assert "请加一行" in str(scenario.endpoint.requests[0].body)
 
 
 def test_a_pull_request_with_another_label_is_not(

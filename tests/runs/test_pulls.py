@@ -4,7 +4,6 @@ Whole runs, because what a run does with a branch depends on what others push wh
 what GitHub allows the token.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,104 +126,6 @@ def test_a_fix_becomes_one_commit_on_the_branch_of_the_pull_request(scenario: Pu
     assert len(scenario.endpoint.requests) == requests
 
 
-@pytest.mark.nightly
-def test_a_run_that_died_after_its_push_finds_its_commit(scenario: PullScenario) -> None:
-    scenario.endpoint.script(HALF, finish(DONE))
-    event = scenario.event()
-    scenario.github.fail_next("PATCH", r"/issues/comments/\d+$", 422, times=99)
-    scenario.github.fail_next("POST", rf"/issues/{scenario.pull.number}/comments$", 422, times=99)
-    assert scenario.action(event).exit_code == 1
-    tip = scenario.tip()
-    assert tip != scenario.head
-    scenario.github.app.faults = type(scenario.github.app.faults)()
-    again = scenario.action(event)
-    right(again)
-    assert scenario.tip() == tip and len(scenario.endpoint.requests) == 2
-    assert tip[:12] in scenario.own_comments()[-1]
-
-
-@pytest.mark.nightly
-def test_a_commit_that_only_says_it_is_ours_is_not_taken_for_it(scenario: PullScenario) -> None:
-    scenario.endpoint.script(HALF, finish(DONE))
-    event = scenario.event()
-    scenario.github.fail_next("POST", r"git-receive-pack", 403, times=9)
-    failed = scenario.action(event)
-    assert failed.exit_code == 1
-    scenario.github.app.faults = type(scenario.github.app.faults)()
-    run = failed.outcome["run"]
-    scenario.github.commit(UPSTREAM, "half", {"evil.py": "1\n"}, f"x\n\nResolver-Run: {run}", "eve")
-    scenario.endpoint.script(HALF, finish(DONE))
-    right(scenario.action(event))
-    assert scenario.git("log", "-1", "--format=%an", scenario.tip()) == "resolver-bot"
-
-
-@pytest.mark.nightly
-def test_what_was_pushed_meanwhile_stays_and_the_commit_goes_on_top(scenario: PullScenario) -> None:
-    event = scenario.event()
-    pushed_commit = scenario.github.commit(UPSTREAM, "half", {"more.py": "x = 1\n"}, "more", "mona")
-    scenario.endpoint.script(HALF, finish(DONE))
-    right(scenario.action(event))
-    tip = scenario.tip()
-    assert scenario.git("rev-parse", f"{tip}^") == pushed_commit
-    assert scenario.git("diff", "--name-only", pushed_commit, tip) == "half.py"
-    assert "more.py" not in json.dumps([r.body for r in scenario.endpoint.requests])
-
-
-@pytest.mark.nightly
-def test_what_was_pushed_meanwhile_can_be_merged_with_by_setting(scenario: PullScenario) -> None:
-    event = scenario.event()
-    pushed_commit = scenario.github.commit(UPSTREAM, "half", {"more.py": "x = 1\n"}, "more", "mona")
-    scenario.endpoint.script(HALF, finish(DONE))
-    right(scenario.action(event, RESOLVER_BASE_MOVED="merge"))
-    parents = scenario.git("log", "-1", "--format=%P", scenario.tip()).split()
-    assert parents[0] == pushed_commit and len(parents) == 2
-    assert scenario.git("rev-parse", f"{parents[1]}^") == scenario.head
-
-
-@pytest.mark.nightly
-def test_a_push_that_is_in_conflict_leads_to_a_separate_pull_request(
-    scenario: PullScenario,
-) -> None:
-    event = scenario.event()
-    pushed_commit = scenario.github.commit(
-        UPSTREAM, "half", {"half.py": "def half(x):\n    return x >> 1\n"}
-    )
-    scenario.endpoint.script(HALF, finish(DONE))
-    right(scenario.action(event))
-    assert scenario.tip() == pushed_commit
-    beside = scenario.pulls()[-1]
-    assert beside.pull.base == "half" and beside.pull.head.startswith("agent/")
-    assert f"#{scenario.pull.number}" in beside.body and "somebody pushed" in beside.body
-    assert f"[#{beside.number}]" in scenario.own_comments()[-1]
-
-
-@pytest.mark.nightly
-def test_a_rewritten_branch_is_left_alone(scenario: PullScenario) -> None:
-    event = scenario.event()
-    start = scenario.tip("main")
-    scenario.github.force_push(UPSTREAM, "half", start)
-    pushed_commit = scenario.github.commit(UPSTREAM, "half", {"other.py": "1\n"}, "anew", "mona")
-    scenario.endpoint.script(HALF, finish(DONE))
-    right(scenario.action(event))
-    assert scenario.tip() == pushed_commit
-    beside = scenario.pulls()[-1]
-    assert beside.pull.base == "half"
-    assert f"#{scenario.pull.number}" in beside.body and "somebody pushed" in beside.body
-
-
-@pytest.mark.nightly
-def test_a_fork_whose_author_lets_maintainers_edit_is_pushed_to(scenario: PullScenario) -> None:
-    pull = scenario.from_fork()
-    before = scenario.tip(repository=FORK)
-    scenario.endpoint.script(HALF, finish(DONE))
-    right(scenario.ask(on=pull))
-    tip = scenario.tip(repository=FORK)
-    assert scenario.git("rev-parse", f"{tip}^", repository=FORK) == before
-    [comment] = scenario.own_comments(pull)
-    assert f"{FORK}/commit/{tip}" in comment
-    assert scenario.branches() == []
-
-
 @pytest.mark.parametrize(
     "why",
     [
@@ -274,41 +175,6 @@ def applied(scenario: PullScenario, told: str, work: Path) -> str:
     env = {"GIT_COMMITTER_NAME": "zoe", "GIT_COMMITTER_EMAIL": "zoe@example.com"}
     git.git("-C", str(work), "am", "-q", input=patch.encode(), env=env)
     return (work / "half.py").read_text()
-
-
-@pytest.mark.nightly
-def test_a_branch_of_its_own_holds_the_forks_commits_by_setting(scenario: PullScenario) -> None:
-    pull = scenario.from_fork()
-    before = scenario.tip(repository=FORK)
-    scenario.endpoint.script(HALF, finish(DONE))
-    right(scenario.ask(on=pull, RESOLVER_FORK_CHANGES="branch"))
-    assert scenario.tip(repository=FORK) == before
-    beside = scenario.pulls()[-1]
-    assert beside.pull.base == "main"
-    assert scenario.git("rev-parse", f"{beside.pull.head}^") == before
-    assert f"#{pull.number}" in beside.body
-
-
-@pytest.mark.nightly
-def test_the_branch_that_work_is_merged_into_gets_a_pull_request_instead_of_a_push(
-    scenario: PullScenario,
-) -> None:
-    """A whole run, in which the default branch is known when the repository is cloned;
-    tests/publishing/test_push_to_pull_request.py has the branch of the setting."""
-    scenario.github.commit(UPSTREAM, "release", {"r.py": "1\n"})
-    half = {"half.py": "def half(x):\n    return x // 2\n"}
-    before = scenario.github.commit(UPSTREAM, "main", half, "Add half()", "mona")
-    pull = scenario.github.create_pull(
-        UPSTREAM, "main", "Release it", "", author="mona", base="release"
-    )
-    scenario.endpoint.script(HALF, finish(DONE))
-    right(scenario.ask(on=pull))
-    assert scenario.tip("main") == before
-    beside = scenario.pulls()[-1]
-    assert beside.pull.base == "main" and beside.pull.head.startswith("agent/")
-    assert scenario.git("rev-parse", f"{beside.pull.head}^") == before
-    assert f"[#{beside.number}]" in scenario.own_comments(pull)[-1]
-    assert "and Resolver never pushes there" in scenario.own_comments(pull)[-1]
 
 
 @pytest.mark.attack
@@ -393,47 +259,6 @@ def test_a_rename_that_was_pushed_meanwhile_can_not_carry_a_change_into_a_workfl
     assert "on top of the commits pushed during the run" in scenario.own_comments()[-1]
 
 
-@pytest.mark.nightly
-def test_a_token_that_may_not_change_workflows_is_reported(scenario: PullScenario) -> None:
-    bot = scenario.github.add_user("app[bot]", "Bot")
-    scenario.token = scenario.github.token_for(bot.login, UPSTREAM)
-    scenario.endpoint.script(
-        bash("mkdir -p .github/workflows; echo 'on: push' > .github/workflows/a.yml"), finish(DONE)
-    )
-    done = scenario.ask(GITHUB_TOKEN=scenario.token, RESOLVER_PROTECTED_PATHS="nothing")
-    assert done.exit_code == 1
-    assert scenario.tip() == scenario.head
-    comments = [c.body for c in scenario.pull.comments if c.author.login == "app[bot]"]
-    assert "workflow file" in comments[-1] and "workflows: write" in comments[-1]
-
-
-@pytest.mark.nightly
-def test_a_change_that_somebody_else_made_meanwhile_is_not_called_ours(
-    scenario: PullScenario,
-) -> None:
-    event = scenario.event()
-    divides = {"half.py": "def half(x):\n    return x / 2\n"}
-    pushed_commit = scenario.github.commit(UPSTREAM, "half", divides, "divide", "mona")
-    scenario.endpoint.script(HALF, finish(DONE))
-    done = scenario.action(event)
-    assert done.exit_code == 3, done.stdout
-    assert scenario.tip() == pushed_commit
-    assert (
-        "nothing more to change" in scenario.own_comments()[-1]
-        and "Resolver pushed" not in scenario.own_comments()[-1]
-    )
-
-
-@pytest.mark.nightly
-def test_a_branch_name_that_can_not_be_pushed_to_costs_no_work(scenario: PullScenario) -> None:
-    name = "half\u200b"
-    scenario.github.commit(UPSTREAM, name, {"half.py": "x = 1\n"}, "Add half()", "mona")
-    pull = scenario.github.create_pull(UPSTREAM, name, "Add half()", "", author="mona")
-    done = scenario.ask(on=pull)
-    assert done.exit_code == 1 and scenario.endpoint.requests == []
-    assert "not a valid branch name" in scenario.own_comments(pull)[-1]
-
-
 @pytest.mark.attack
 def test_what_a_forks_owner_pushes_after_the_request_never_reaches_the_model(
     scenario: PullScenario,
@@ -449,20 +274,3 @@ def test_what_a_forks_owner_pushes_after_the_request_never_reaches_the_model(
     done = scenario.action(event)
     assert done.outcome["base"] == seen
     assert "EVIL" not in str([request.body for request in scenario.endpoint.requests])
-
-
-@pytest.mark.nightly
-def test_where_a_forks_pushes_can_not_be_seen_the_answer_is_one_refusal(
-    scenario: PullScenario,
-) -> None:
-    made = scenario.from_fork()
-    event = scenario.event(on=made)
-    scenario.github.advance(60)
-    scenario.github.commit(FORK, "half", {"evil.py": "EVIL = 1\n"}, "EVIL", "zoe")
-    scenario.github.fail_next("GET", "/activity$", 404, times=99)
-    done = scenario.action(event)
-    assert done.exit_code == 5
-    assert not scenario.endpoint.requests
-    [comment] = scenario.own_comments(made)
-    assert "not known which commit" in comment
-    assert "ask in a review of it" in comment

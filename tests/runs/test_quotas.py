@@ -119,74 +119,12 @@ def test_a_run_is_reserved_before_its_work_and_recorded_after_it(scenario: Guard
 
 
 @pytest.mark.nightly
-def test_a_thread_that_has_had_its_runs_is_refused_once_and_then_in_silence(
-    scenario: GuardedScenario,
-) -> None:
-    scenario.answer_once()
-    ceiling = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}"}
-    assert scenario.ask(**ceiling).exit_code == 3
-    asked, said = len(scenario.endpoint.requests), len(scenario.bot_comments())
-    first = scenario.ask(**ceiling)
-    assert first.exit_code == 5
-    assert len(scenario.bot_comments()) == said + 1
-    comments = scenario.bot_comments()[-1]
-    assert "this thread has had 1 run today, and the limit is 1" in comments
-    assert "Ask again on or after" in comments
-    assert "`run_quotas: {thread_day: ...}`" in comments
-    assert "get no reply" in comments
-    pushed = scenario.repository.git.text("rev-parse", REF)
-    for _ in range(2):
-        again = scenario.ask(**ceiling)
-        assert again.exit_code == 5
-        assert "and the limit is 1" in again.stdout  # the job's log says it all the same
-    assert len(scenario.bot_comments()) == said + 1
-    assert scenario.repository.git.text("rev-parse", REF) == pushed
-    assert len(scenario.endpoint.requests) == asked
-
-
-@pytest.mark.nightly
-def test_a_request_that_is_delivered_again_is_booked_once(scenario: GuardedScenario) -> None:
-    event = scenario.github.event_issue_comment(scenario.mention())
-    ceiling = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}"}
-    scenario.endpoint.script(error(400), finish("I can't.", completed=False))
-    assert scenario.action(event, **ceiling).exit_code == 1
-    done = scenario.action(event, **ceiling)
-    assert done.exit_code != 5, done.stdout
-    [run] = scenario.ledger().runs
-    assert run.attempts == 2
-
-
-@pytest.mark.nightly
 def test_commands_are_neither_booked_nor_refused(scenario: GuardedScenario) -> None:
     """A whole job of the Action, because a command is answered before the first stage of a run."""
     comment = scenario.mention(text="@agent help")
     done = scenario.action(scenario.github.event_issue_comment(comment))
     assert done.exit_code == 0, done.stdout + done.stderr
     assert scenario.ledger() == QuotaLedger()
-
-
-@pytest.mark.nightly
-def test_without_ceilings_nothing_is_kept(scenario: GuardedScenario) -> None:
-    scenario.answer_once()
-    none = str(dict.fromkeys((f"{whose}_day" for whose in WHOSE), 0))
-    off = {
-        "RESOLVER_RUN_QUOTAS": none,
-        "RESOLVER_COST_QUOTAS": none,
-        "RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 0}",
-    }
-    assert scenario.ask(**off).exit_code == 3
-    assert scenario.ledger() == QuotaLedger()
-
-
-WHOSE = ("thread", "user", "repository")
-
-
-@pytest.mark.nightly
-def test_a_run_that_publishes_nothing_is_not_booked(scenario: GuardedScenario) -> None:
-    scenario.answer_once()
-    scenario.resolve("--no-publish")
-    assert scenario.ledger() == QuotaLedger()
-    assert scenario.github.writes() == []
 
 
 @pytest.mark.attack
@@ -211,19 +149,6 @@ def test_bots_that_answer_each_other_are_stopped_until_a_person_takes_part(
     scenario.mention("zoe", "Please go on, both of you.")
     scenario.answer_once()
     assert scenario.ask("ci[bot]", **listened).exit_code == 3
-
-
-@pytest.mark.nightly
-def test_a_token_that_may_not_push_works_with_what_it_can_read(scenario: GuardedScenario) -> None:
-    permissions = {"metadata": "read", "contents": "read", "issues": "write"}
-    token = scenario.github.token_for(
-        "resolver-bot", REPOSITORY, permissions={**permissions, "pull_requests": "write"}
-    )
-    scenario.answer_once()
-    done = scenario.ask(GITHUB_TOKEN=token)
-    assert done.exit_code == 3, done.stdout + done.stderr
-    assert "the quota ledger could not be updated" in done.stderr
-    assert scenario.ledger() == QuotaLedger()
 
 
 def spoiled(scenario: GuardedScenario) -> None:
@@ -268,32 +193,6 @@ def test_the_dashboard_does_not_start_a_spoiled_ledger_anew_for_a_bot(
     assert scenario.repository.git.text("rev-parse", REF) == pushed
 
 
-@pytest.mark.nightly
-def test_the_dashboard_is_made_once_and_written_after_each_run(scenario: GuardedScenario) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    assert scenario.ask(**DASH).exit_code == 0
-    [dashboard] = scenario.dashboards()
-    assert dashboard.author.login == "resolver-bot"
-    number = scenario.ledger().place.number if scenario.ledger().place else 0
-    assert number == dashboard.number
-    body = dashboard.body or ""
-    [pull] = scenario.pulls()
-    assert f"[#{scenario.issue.number}](../issues/{scenario.issue.number})" in body
-    assert f"[#{pull.number}](../pull/{pull.number})" in body
-    assert "[log](../actions/runs/77)" in body
-    assert "✅ pull request" in body
-    assert "| Today | 1 | $0.0002 | 0 |" in body
-    assert "@" not in body.replace("`@agent`", "")
-    scenario.github.edit_issue(dashboard, body=f"{body}\n\nbuy my coins")
-    scenario.answer_once()
-    other = scenario.github.create_issue(REPOSITORY, "Another", "x", author="zoe")
-    comment = scenario.github.add_comment(other, "@agent fix", "mona")
-    assert scenario.action(scenario.github.event_issue_comment(comment), **DASH).exit_code == 3
-    [dashboard] = scenario.dashboards()
-    assert "| Today | 2 |" in (dashboard.body or "")
-    assert "coins" not in (dashboard.body or ""), "what people write there is written over"
-
-
 def test_a_run_at_work_is_shown_with_a_box_and_stops_when_a_person_ticks_it(
     scenario: GuardedScenario,
 ) -> None:
@@ -323,43 +222,6 @@ def test_a_run_at_work_is_shown_with_a_box_and_stops_when_a_person_ticks_it(
 def failed(scenario: GuardedScenario) -> None:
     scenario.endpoint.script(error(400))
     assert scenario.ask(**DASH).exit_code == 1
-
-
-@pytest.mark.nightly
-def test_a_failed_run_continues_when_a_person_ticks_its_box(
-    scenario: GuardedScenario,
-) -> None:
-    failed(scenario)
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.tick("**Continue**", **DASH)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [pull] = scenario.pulls()
-    assert pull.title == "Make add add"
-    [dashboard] = scenario.dashboards()
-    assert "**Continue**" not in (dashboard.body or "")
-    assert len(scenario.ledger().runs) == 2
-
-
-@pytest.mark.nightly
-def test_a_box_for_work_on_our_own_pull_request_is_about_that(scenario: GuardedScenario) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    assert scenario.ask(**DASH).exit_code == 0
-    [pull] = scenario.pulls()
-    comment = scenario.github.add_comment(pull, "@agent also sign it", "mona")
-    scenario.endpoint.script(error(400))
-    assert scenario.action(scenario.github.event_issue_comment(comment), **DASH).exit_code == 1
-    scenario.answer_once()
-    [dashboard] = scenario.dashboards()
-    assert dashboard.author.login == "resolver-bot"
-    assert "✅ pull request" in (dashboard.body or "")
-    assert "| Today | 2 |" in (dashboard.body or "")
-    done = scenario.tick("**Continue**", **DASH)
-    assert "does not belong to the dashboard" not in done.stdout
-    assert done.exit_code == 3, done.stdout + done.stderr
-    assert [run.thread for run in scenario.ledger().runs[1:]] == [pull.number, pull.number]
-    [dashboard] = scenario.dashboards()
-    assert "| Today | 3 |" in (dashboard.body or "")
-    assert "**Continue**" not in (dashboard.body or "")
 
 
 def test_a_box_that_is_ticked_by_somebody_who_may_not_or_elsewhere_starts_nothing(
@@ -392,25 +254,6 @@ def test_a_box_that_is_ticked_by_somebody_who_may_not_or_elsewhere_starts_nothin
     assert copy.body == after
 
 
-@pytest.mark.nightly
-def test_a_ledger_that_names_another_issue_as_the_dashboard_changes_nothing_there(
-    scenario: GuardedScenario,
-) -> None:
-    failed(scenario)
-    [dashboard] = scenario.dashboards()
-    text = scenario.repository.git.text("cat-file", "blob", f"{REF}:{FILE}")
-    lines = [json.loads(line) for line in text.splitlines()]
-    for line in lines:
-        if line["kind"] == "dashboard":
-            line["number"] = scenario.issue.number
-    put(scenario, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
-    before = scenario.issue.body
-    scenario.answer_once()
-    scenario.ask(**DASH)
-    assert scenario.issue.body == before
-    assert [issue.number for issue in scenario.dashboards()] == [dashboard.number]
-
-
 def put(scenario: GuardedScenario, data: bytes) -> None:
     git = ["git", "-C", str(scenario.repository.git.path)]
 
@@ -422,17 +265,3 @@ def put(scenario: GuardedScenario, data: bytes) -> None:
     tree = text("mktree", stdin=f"100644 blob {blob}\t{FILE}\n".encode())
     who = ("-c", "user.name=eve", "-c", "user.email=eve@example.org")
     text("update-ref", REF, text(*who, "commit-tree", "-m", "mine", tree))
-
-
-@pytest.mark.nightly
-def test_a_dashboard_that_can_not_be_written_costs_no_run_its_life(
-    scenario: GuardedScenario,
-) -> None:
-    refusal = {"message": "Resource not accessible by integration"}
-    scenario.github.fail_next("POST", r"/issues$", 403, body=refusal, times=9)
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.ask(**DASH)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert "the dashboard could not be written" in done.stderr
-    assert len(scenario.pulls()) == 1
-    assert scenario.ledger().runs[0].ending == "pull_request"

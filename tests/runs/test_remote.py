@@ -11,17 +11,13 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import docker
 import pytest
 
-from resolver.runtime.engine import RUN_LABEL
-from tests.parts.engine import wait_until_removed
-from tests.parts.forwarding import forwarding
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.processes import count_running
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
 from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
-from tests.parts.waiting import becomes_true, until
+from tests.parts.waiting import becomes_true
 
 FILES = {"calc.sh": "add() { echo $(($1 - $2)); }\n", "docs/a.md": "a\n"}
 
@@ -65,52 +61,6 @@ def test_an_issue_is_resolved_on_a_server_of_sandboxes(
     assert not list(local_sandbox_server.folder.glob("sandboxes-*/tmp/resolver-*"))
 
 
-@pytest.mark.engine
-@pytest.mark.nightly
-def test_an_issue_is_resolved_in_a_container_of_a_server(
-    command_line: CommandLine,
-    model_endpoint: ModelEndpoint,
-    docker_sandbox_server: SandboxServer,
-    engine: docker.DockerClient,
-    busybox_image: str,
-    tmp_path: Path,
-) -> None:
-    command_line.environment |= remote(docker_sandbox_server)
-    options = ("--runtime", "remote", "--image", busybox_image)
-    done = fix(command_line, model_endpoint, tmp_path, *options)
-    request = json.dumps(model_endpoint.requests[-1].body)
-    assert "/workspace" in request
-    assert SANDBOX_TOKEN.encode() not in done.everything
-    assert docker_sandbox_server.log.count(f"for run {done.outcome['run']}") == 1
-    prefix = f"served.{docker_sandbox_server.name}."
-
-    def served() -> list[str]:
-        containers = engine.containers.list(
-            all=True, ignore_removed=True, filters={"label": RUN_LABEL}
-        )
-        labels = [container.labels[RUN_LABEL] for container in containers]
-        return [label for label in labels if label.startswith(prefix)]
-
-    until(lambda: not served())
-
-
-@pytest.mark.engine
-@pytest.mark.nightly
-def test_an_issue_is_resolved_on_an_engine_over_tcp(
-    command_line: CommandLine,
-    model_endpoint: ModelEndpoint,
-    engine: docker.DockerClient,
-    python_image: str,
-    tmp_path: Path,
-) -> None:
-    with forwarding("/var/run/docker.sock") as forwarder:
-        command_line.environment["DOCKER_HOST"] = f"tcp://127.0.0.1:{forwarder.port}"
-        options = ("--runtime", "docker", "--image", python_image)
-        done = fix(command_line, model_endpoint, tmp_path, *options)
-        assert forwarder.connections > 0
-    wait_until_removed(engine, done.outcome["run"])
-
-
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.nightly)]
 )
@@ -152,20 +102,6 @@ def running(server: SandboxServer) -> int:
 
 def soon(condition: Callable[[], bool], seconds: float = 60) -> bool:
     return becomes_true(condition, seconds)
-
-
-@pytest.mark.nightly
-def test_a_server_that_is_not_there_is_a_clear_error(
-    command_line: CommandLine, tmp_path: Path
-) -> None:
-    checkout = make_checkout(tmp_path / "calc", FILES)
-    command_line.environment["RESOLVER_REMOTE"] = "http://127.0.0.1:1"
-    command_line.environment["RESOLVER_REMOTE_TOKEN"] = SANDBOX_TOKEN
-    done = command_line.call_resolve(checkout, "--runtime", "remote")
-    assert done.exit_code == 1
-    assert "can't be reached" in done.stderr
-    assert "RESOLVER_REMOTE" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

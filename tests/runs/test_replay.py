@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
+from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 FIX = bash("sed -i 's/a - b/a + b/' calc.py && cat calc.py")
@@ -30,19 +30,6 @@ def replay(line: CommandLine, recorded: Ended, checkout: Path, *options: str) ->
     return line.call_resolve(checkout, "--model", f"replay:{log}", *options)
 
 
-@pytest.mark.nightly
-def test_the_same_repository_gives_the_same_tree_without_a_model(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
-) -> None:
-    asked = len(model_endpoint.requests)
-    done = replay(command_line, recorded, tmp_path / "calc")
-    assert done.exit_code == 0, done.stderr
-    assert done.outcome["tree"] == recorded.outcome["tree"]
-    assert done.outcome["divergences"] == []
-    assert done.outcome["cost"] == 0
-    assert len(model_endpoint.requests) == asked
-
-
 def test_another_repository_is_reported_and_not_hidden(
     command_line: CommandLine, recorded: Ended, tmp_path: Path
 ) -> None:
@@ -54,20 +41,6 @@ def test_another_repository_is_reported_and_not_hidden(
     assert fields[:2] == ["base", "content"]
     assert "differs from its recording" in done.stderr
     assert "return 0" in done.outcome["divergences"][1]["found"]
-
-
-@pytest.mark.nightly
-def test_a_recording_that_is_too_short_says_so(
-    command_line: CommandLine, recorded: Ended, tmp_path: Path
-) -> None:
-    log = recorded.output / "events.jsonl"
-    lines = log.read_text().splitlines(keepends=True)
-    cut = next(i for i, line in enumerate(lines) if '"kind":"finish"' in line) - 1
-    log.write_text("".join(lines[:cut]))
-    done = replay(command_line, recorded, tmp_path / "calc")
-    assert done.exit_code == 1
-    assert "the recording holds 2 model replies" in done.stderr
-    assert git(tmp_path / "calc", "branch", "--list", "agent/*-2") == ""
 
 
 @pytest.mark.parametrize(

@@ -52,20 +52,6 @@ def test_a_log_replays_without_a_model_elsewhere(
     assert recorded.everything == before
 
 
-@pytest.mark.nightly
-def test_the_first_difference_is_named(command_line: CommandLine, recorded: Ended) -> None:
-    log = recorded.output / "events.jsonl"
-    log.write_text(log.read_text().replace("return a - b", "return a * b", 1))
-    lines = log.read_text().splitlines()
-    changed = next(i for i, line in enumerate(lines) if "return a * b" in line)
-    done = command_line.call("replay", log)
-    assert done.exit_code == 1, done.stderr
-    assert f"event {changed - 1}, cmd_run: pwd; date" in done.stdout
-    assert f"content of its result (event {changed})" in done.stdout
-    assert "a * b" in done.stdout
-    assert "a - b" in done.stdout
-
-
 def test_a_fork_continues_live_from_a_step(
     command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
 ) -> None:
@@ -101,16 +87,3 @@ def test_a_fork_from_the_end_continues_after_finish_and_can_be_published(
     assert done.exit_code == 0, done.stderr
     assert git(tmp_path / "calc", "show", "agent/fix-it-2:more.txt") == "more"
     assert "a + b" in git(tmp_path / "calc", "show", "agent/fix-it-2:calc.py")
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [(("--say", "x"), "--from"), (("--publish",), "--from"), (("--from", "999"), "ends with")],
-)
-@pytest.mark.nightly
-def test_options_that_do_not_fit_are_refused(
-    command_line: CommandLine, recorded: Ended, options: tuple[str, ...], says: str
-) -> None:
-    done = command_line.call("replay", recorded.output, *options)
-    assert done.exit_code == 2
-    assert says in done.stderr

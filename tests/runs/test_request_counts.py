@@ -8,10 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from scripts.structure import ProcessRecorder
-from tests.git.scenario import plain_git
 from tests.parts.github_server.exchange import Exchange
 from tests.parts.model_endpoint import Answer
 from tests.parts.runs import bash, finish
@@ -89,38 +86,6 @@ def test_a_mention_becomes_a_pull_request_with_few_requests_and_processes(
     programs = Counter(recorder.processes)
     assert programs["git"] > 0
     assert len(recorder.processes) <= MOST_PROCESSES, programs
-
-
-@pytest.mark.nightly
-def test_the_commit_graph_is_fetched_if_the_history_has_merges(scenario: Scenario) -> None:
-    """A whole run, because the history is read by one stage and used by another."""
-    path = scenario.github.repository("octo/calc").git.path
-    tree = "main^{tree}"
-    side = plain_git(path, "commit-tree", tree, "-p", "main", "-m", "Work")
-    merge = plain_git(path, "commit-tree", tree, "-p", "main", "-p", side, "-m", "Merge")
-    plain_git(path, "update-ref", "refs/heads/main", merge)
-    scenario.endpoint.script(bash("cat calc.py"), FIX, finish(SUMMARY))
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    requests = [shown(made) for made in scenario.github.requests if made.kind == "git"]
-    assert sum("git-upload-pack" in request for request in requests) == 4
-    assert len(requests) <= 10
-
-
-@pytest.mark.nightly
-def test_later_runs_of_a_repository_take_as_few_requests_of_git(scenario: Scenario) -> None:
-    for _ in range(2):
-        scenario.issue = scenario.github.create_issue(
-            "octo/calc", "2 + 2", "It gives 0.", author="zoe"
-        )
-        scenario.endpoint.script(bash("cat calc.py"), FIX, finish(SUMMARY))
-        before = len(scenario.github.requests)
-        done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
-        assert done.exit_code == 0, done.stdout + done.stderr
-    git = [shown(request) for request in scenario.github.requests[before:] if request.kind == "git"]
-    assert purposes(git, GIT) == {what: many for _, what, many in GIT}
-    refs = scenario.github.repository("octo/calc").git.refs("refs/resolver/")
-    assert len([name for name in refs if name.startswith("refs/resolver/runs/")]) == 2
 
 
 def test_a_branch_that_somebody_creates_during_the_run_is_left_alone(scenario: Scenario) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from resolver.events.actions import CmdRun
 from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
+from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 
 BUG = "echo wrong\n"
 FIX = "printf 'echo right\\n' >run.sh"
@@ -30,32 +30,6 @@ def resolve(
 def setups(done: Ended) -> list[CmdRun]:
     found = [e for e in done.events if isinstance(e, CmdRun) and e.source == "environment"]
     return [e for e in found if "setup.sh" in e.command]
-
-
-@pytest.mark.engine
-@pytest.mark.nightly
-@pytest.mark.usefixtures("own_images")
-def test_a_setup_is_run_once_and_its_environment_kept_for_the_next_run(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, python_image: str, tmp_path: Path
-) -> None:
-    files = {
-        "run.sh": BUG,
-        ".gitignore": "tool.sh\n",
-        ".agents/setup.sh": f"export MODE=ready-{tmp_path.name}\necho 'echo tool works' >tool.sh\n",
-    }
-    checkout = make_checkout(tmp_path / "one", files)
-    first, second = (
-        resolve(command_line, model_endpoint, checkout, "--image", python_image) for _ in range(2)
-    )
-    for done in (first, second):
-        assert done.exit_code == 0, done.stderr
-        request = json.dumps(model_endpoint.requests[-1].body)
-        assert "tool works" in request
-        assert f"ready-{tmp_path.name}" in request
-        changed = git(checkout, "diff", "--name-only", "main", done.outcome["branch"])
-        assert changed == "run.sh"
-    assert (len(setups(first)), len(setups(second))) == (1, 0)
-    assert "kept from an earlier run" in (second.output / "events.jsonl").read_text()
 
 
 def test_a_failing_setup_is_reported_to_the_agent_and_in_the_pull_request(
@@ -93,27 +67,3 @@ def test_a_devcontainer_s_build_is_the_sandbox_where_the_operator_allows_it(
     done = resolve(command_line, model_endpoint, checkout, "--image", "devcontainer")
     assert done.exit_code == 0, done.stderr
     assert "from-the-build" in json.dumps(model_endpoint.requests[-1].body)
-
-
-@pytest.mark.nightly
-def test_a_resumed_run_is_set_up_again_and_the_setup_is_no_action_of_the_agent(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    files = {"run.sh": BUG, ".agents/setup.sh": "export MODE=on; echo x >untracked\n"}
-    checkout = make_checkout(tmp_path / "one", files)
-    model_endpoint.script(bash(f"echo mode=$MODE; {FIX}"), bash("echo again=$MODE"), finish())
-    whole = command_line.call_resolve(checkout, "--no-publish")
-    assert whole.exit_code == 0, whole.stderr
-    cut = tmp_path / "cut"
-    cut.mkdir()
-    lines = (whole.output / "events.jsonl").read_bytes().splitlines(keepends=True)
-    kinds = [json.loads(line)["kind"] for line in lines]
-    end = len(kinds) - kinds[::-1].index("model_replied") - 1
-    (cut / "events.jsonl").write_bytes(b"".join(lines[:end]))
-    (cut / "request.json").write_bytes((whole.output / "request.json").read_bytes())
-    model_endpoint.script(finish())
-    resumed = command_line.call("resolve", "--resume", cut, "--no-publish")
-    assert resumed.exit_code == 0, resumed.stderr
-    outcome = json.loads((cut / "outcome.json").read_text())
-    assert outcome["tree"] == whole.outcome["tree"]
-    assert outcome["divergences"] == []

@@ -15,9 +15,8 @@ from tests.parts.events import Events
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import CommandLine, Ended, bash, finish
+from tests.parts.runs import CommandLine, Ended, finish
 from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
-from tests.runs.test_reviews import comment, submit
 
 BOT = "resolver-bot"
 
@@ -70,15 +69,6 @@ def test_an_issue_of_a_member_of_an_allowed_team_that_mentions_us_is_worked_on(
     again = scenario.action(payload, "issues", **allowed)
     assert again.exit_code == 0
     assert len(scenario.pulls()) == 1, "a redelivery did it again"
-
-
-@pytest.mark.nightly
-def test_an_issue_that_we_are_assigned_to_is_worked_on(scenario: Scenario, events: Events) -> None:
-    """Our login is asked of GitHub: it is not in the settings."""
-    scenario.github.advance(60)
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    payload = events.subject(scenario.issue, "assigned", "mona", assignee=events.account(BOT))
-    is_done(scenario, scenario.issue, scenario.action(payload, "issues"))
 
 
 def test_an_issue_that_somebody_else_is_assigned_to_is_not(
@@ -186,29 +176,6 @@ def pull(scenario: Scenario) -> Issue:
     )
 
 
-@pytest.mark.nightly
-def test_a_pull_request_is_reviewed_that_asks_for_it(
-    scenario: Scenario, events: Events, pull: Issue
-) -> None:
-    scenario.endpoint.script(comment(6, "Name it."), submit())
-    done = scenario.action(events.subject(pull, "opened", "mona"), "pull_request")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert len([r for r in pull.reviews if r.author.login == BOT]) == 1
-
-
-@pytest.mark.nightly
-def test_a_pull_request_is_reviewed_whose_review_a_team_of_ours_is_asked_for(
-    scenario: Scenario, events: Events, pull: Issue
-) -> None:
-    scenario.endpoint.script(comment(6, "Name it."), submit())
-    team = {"name": "Core", "slug": "core"}
-    payload = events.subject(pull, "review_requested", "mona", requested_team=team)
-    payload.pop("requested_reviewer", None)
-    done = scenario.action(payload, "pull_request", RESOLVER_REVIEW_TEAMS="core")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert len([r for r in pull.reviews if r.author.login == BOT]) == 1
-
-
 def test_a_review_with_a_comment_of_ours_is_not_handled_again_for_its_other_comments(
     scenario: Scenario, events: Events, pull: Issue
 ) -> None:
@@ -268,27 +235,3 @@ def test_a_failing_check_of_the_default_branch_becomes_an_issue_and_its_fix(
     assert later.exit_code == 0
     assert "is open and fixes it" in " ".join(later.stdout.split())
     assert len(scenario.endpoint.requests) == asked
-
-
-@pytest.mark.nightly
-def test_a_failing_check_of_our_own_pull_request_is_fixed_on_its_branch(
-    scenario: Scenario, events: Events
-) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    assert scenario.resolve().exit_code == 0
-    [pull] = scenario.pulls()
-    [branch] = scenario.branches()
-    before = scenario.repository.git.tip(branch)
-    scenario.github.advance(60)
-    scenario.endpoint.script(
-        bash("echo >> calc.py"), finish("Add a blank line\n\nThe linter asks.")
-    )
-    payload = events.suite_failed(branch, BOT)
-    done = scenario.action(payload, "check_suite", RESOLVER_FIX_FAILING_CHECKS="own")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert scenario.branches() == [branch]
-    assert scenario.repository.git.tip(branch) != before
-    assert scenario.pulls() == [pull]
-    message = scenario.repository.git.text("log", "-1", "--format=%B", branch)
-    assert "Co-authored-by" not in message, "nobody has asked for it"
-    assert len([c for c in pull.comments if c.author.login == BOT]) == 1

@@ -4,12 +4,10 @@ Whole sweeps, because which issue is next, and what is left of the money, follow
 before it and from what they left on GitHub.
 """
 
-import json
 import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,63 +81,6 @@ def scenario(
     assert made.token.encode() not in written, "the token was written to a file"
 
 
-@pytest.mark.nightly
-def test_of_thirty_issues_the_oldest_are_done_up_to_the_bound(scenario: Scenario) -> None:
-    issues = [scenario.issue(f"Fault {n}") for n in range(30)]
-    done = scenario.sweep("--max-issues", "2")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert [f"Fixes #{issues[n].number}" in body for n, body in enumerate(scenario.pulls())] == [
-        True,
-        True,
-    ]
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith(f"#{issues[0].number}  done  {scenario.github.server_url}")
-    assert (
-        lines[2]
-        == f"#{issues[2].number}  not started: a sweep starts at most 2 runs (--max-issues)"
-    )
-    assert "2 done, 28 not started; $0.00 of $10.00 spent" in lines[-1]
-    assert (done.output / f"issue-{issues[0].number}" / "outcome.json").exists()
-    assert scenario.summary.read_text().count("| not started |") == 28
-
-
-@pytest.mark.nightly
-def test_a_second_sweep_continues_with_the_remaining_issues_and_repeats_nothing(
-    scenario: Scenario,
-) -> None:
-    first, second = scenario.issue("One"), scenario.issue("Two")
-    assert scenario.sweep("--max-issues", "1").exit_code == 0
-    done = scenario.sweep("--max-issues", "1")
-    assert f"#{first.number}  skipped: it has an open pull request" in done.stdout
-    assert f"#{second.number}  done  " in done.stdout
-    asked = len(scenario.endpoint.requests)
-    writes = len(scenario.github.writes())
-    again = scenario.sweep()
-    assert again.exit_code == 0
-    assert "2 skipped;" in again.stdout
-    assert (len(scenario.endpoint.requests), len(scenario.github.writes())) == (asked, writes)
-    assert len(scenario.pulls()) == 2
-
-
-@pytest.mark.nightly
-def test_an_issue_that_a_persons_open_pull_request_closes_is_left_to_it(scenario: Scenario) -> None:
-    taken, free = scenario.issue("Taken"), scenario.issue("Free")
-    scenario.github.commit(REPOSITORY, "carls", {"calc.py": "2\n"})
-    scenario.github.add_user("carl")
-    text = f"Fixes #{taken.number}"
-    persons_pull = scenario.github.create_pull(REPOSITORY, "carls", "Fix it", text, author="carl")
-    done = scenario.sweep()
-    assert done.exit_code == 0, done.stdout + done.stderr
-    why = f"#{taken.number}  skipped: an open pull request of carl closes it"
-    assert why in done.stdout
-    assert f"/pull/{persons_pull.number}" in done.stdout
-    assert "an open pull request of carl closes it" in scenario.summary.read_text()
-    assert f"#{free.number}  done" in done.stdout
-    assert scenario.own_comments(taken) == []
-    persons_pull.state = "closed"
-    assert f"#{taken.number}  would start" in scenario.sweep("--dry-run").stdout
-
-
 def test_a_label_can_have_a_comma(scenario: Scenario) -> None:
     other = scenario.issue("Other")
     issue = scenario.github.create_issue(REPOSITORY, "Mine", "It is wrong.", author="zoe")
@@ -148,41 +89,6 @@ def test_a_label_can_have_a_comma(scenario: Scenario) -> None:
     done = scenario.sweep("--dry-run", RESOLVER_LABEL="agent, please")
     assert f"#{issue.number}  would start" in done.stdout
     assert f"#{other.number}  " not in done.stdout
-
-
-@pytest.mark.nightly
-def test_what_was_answered_for_the_same_label_event_is_done_before(scenario: Scenario) -> None:
-    issue = scenario.issue("Only asked")
-    scenario.endpoint.answer_with(lambda _: finish("There is nothing to change."))
-    assert "done: finished without a change" in scenario.sweep().stdout
-    asked = len(scenario.endpoint.requests)
-    done = scenario.sweep()
-    assert f"#{issue.number}  done before  " in done.stdout
-    assert done.exit_code == 0
-    assert len(scenario.endpoint.requests) == asked
-    assert len(scenario.own_comments(issue)) == 1
-
-
-@pytest.mark.nightly
-def test_what_the_label_event_has_started_is_not_done_again(
-    scenario: Scenario, tmp_path: Path
-) -> None:
-    issue = scenario.github.create_issue(REPOSITORY, "A fault", "It is wrong.", author="zoe")
-    event = scenario.github.event_issue_labeled(issue, "agent", "mona")
-    scenario.endpoint.answer_with(lambda _: finish("There is nothing to change."))
-    path = tmp_path / "event.json"
-    path.write_text(json.dumps(event))
-    workspace = scenario.line.folder / "workspace"
-    workspace.mkdir()
-    scenario.line.call(
-        "action",
-        GITHUB_EVENT_NAME="issues",
-        GITHUB_EVENT_PATH=str(path),
-        GITHUB_WORKSPACE=str(workspace),
-    )
-    assert len(scenario.own_comments(issue)) == 1
-    assert f"#{issue.number}  done before" in scenario.sweep().stdout
-    assert len(scenario.own_comments(issue)) == 1
 
 
 def test_an_issue_that_was_edited_or_renamed_after_its_label_waits_for_a_new_one(
@@ -215,24 +121,6 @@ def test_a_label_of_somebody_without_write_access_starts_nothing(scenario: Scena
     scenario.sweep()
     assert len(scenario.own_comments(refused)) == 1
     assert not scenario.own_comments(bot)
-
-
-@pytest.mark.nightly
-def test_a_run_that_fails_in_the_middle_does_not_stop_the_others(scenario: Scenario) -> None:
-    first, bad, last = scenario.issue("One"), scenario.issue("BROKEN"), scenario.issue("Three")
-    done = scenario.sweep()
-    assert done.exit_code == 1
-    assert f"#{first.number}  done  " in done.stdout
-    assert f"#{bad.number}  failed: " in done.stdout
-    assert f"#{last.number}  done  " in done.stdout
-    assert len(scenario.pulls()) == 2
-    assert len(scenario.own_comments(bad)) == 1
-    again = scenario.sweep()
-    assert f"#{bad.number}  failed: " in again.stdout
-    assert f"#{first.number}  skipped: it has an open pull request" in again.stdout
-    assert "2 skipped, 1 failed" in again.stdout
-    assert len(scenario.pulls()) == 2
-    assert len(scenario.own_comments(bad)) == 1
 
 
 def test_the_money_of_a_sweep_is_shared_by_its_runs(scenario: Scenario) -> None:
@@ -307,23 +195,6 @@ def test_an_issue_that_cannot_be_read_is_named_and_the_others_are_done(scenario:
     assert done.exit_code == 1
     assert f"#{lost.number}  failed: could not read the events of #{lost.number}" in done.stdout
     assert f"#{good.number}  would start" in done.stdout
-
-
-@pytest.mark.nightly
-def test_in_a_job_the_output_lies_in_the_workspace(scenario: Scenario) -> None:
-    workspace = scenario.line.folder / "workspace"
-    workspace.mkdir()
-    issue = scenario.issue("One")
-    done = scenario.line.call(
-        "sweep",
-        REPOSITORY,
-        GITHUB_ACTIONS="true",
-        GITHUB_WORKSPACE=str(workspace),
-        GITHUB_OUTPUT=str(workspace / "outputs"),
-    )
-    assert done.exit_code == 0, done.stderr
-    assert (workspace / "resolver-output" / f"issue-{issue.number}" / "trace.html").exists()
-    assert "output=resolver-output" in (workspace / "outputs").read_text()
 
 
 @pytest.mark.parametrize("repository", ["calc", "octo/calc#1", "https://github.com/octo/calc"])

@@ -8,7 +8,6 @@ import pytest
 
 from resolver.cli.main import run as run_command
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.request_queue import MAX_CRASHES
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.events.stream import utc_now
 from resolver.models.run import Trigger
@@ -19,7 +18,7 @@ from resolver.storage.issue_history import IssueHistories
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint, Usage
-from tests.parts.runs import MODEL_KEY, bash, finish
+from tests.parts.runs import MODEL_KEY, finish
 from tests.webhook.serving import FIX, SUMMARY, Forge, Plans, started
 
 PRICES = "{input_cost_per_token: 0.00002, output_cost_per_token: 0}"
@@ -81,52 +80,6 @@ def scenario(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path
     return Scenario(github, model_endpoint, tmp_path)
 
 
-@pytest.mark.nightly
-def test_a_run_is_counted_once_with_what_its_log_says(scenario: Scenario) -> None:
-    runs, trigger = scenario.runs(), scenario.request(scenario.issue())
-    assert runs.execute(started(trigger, 1)).exit_code == 0
-    assert runs.execute(started(trigger, 2)).state == "repeated"
-    assert runs.ledger is not None
-    (total,) = runs.ledger.totals(utc_now())
-    outcome = json.loads((scenario.log_of(trigger).parent / "outcome.json").read_text())
-    assert total.cost == pytest.approx(outcome["cost"]) == pytest.approx(0.2)
-    assert outcome["models"]["openai/scripted"]["cost"] == pytest.approx(0.2)
-    assert outcome["services"]["agent"]["calls"] == 2
-    assert (total.repository, total.runs, total.active_runs) == ("octo/calc", 1, 0)
-
-
-@pytest.mark.nightly
-def test_a_run_past_the_months_money_is_refused_in_one_comment(scenario: Scenario) -> None:
-    runs = scenario.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.204}")
-    runs.execute(started(scenario.request(scenario.issue()), 1))
-    issue = scenario.issue()
-    trigger = scenario.request(issue)
-    for attempt in (1, 2):
-        done = runs.execute(started(trigger, attempt))
-        assert (done.exit_code, done.state) == (5, "refused")
-    [comment] = scenario.forge.final_comments(issue)
-    assert "mona, Resolver did not start work on this" in comment.body
-    assert r"have cost \$0.20 of the \$0.20 that a month may cost" in comment.body
-    assert "Ask again on or after" in comment.body
-    again = scenario.request(issue)
-    runs.execute(started(again, 1))
-    assert len(scenario.forge.final_comments(issue)) == 2, "who asks again is answered again"
-    assert runs.ledger is not None
-    assert [total.runs for total in runs.ledger.totals(utc_now())] == [1]
-
-
-@pytest.mark.nightly
-def test_the_runs_of_an_owners_repositories_share_its_money(scenario: Scenario) -> None:
-    runs = scenario.runs(RESOLVER_COST_QUOTAS="{owner_month: 0.204}")
-    assert runs.ledger is not None
-    runs.ledger.record_cost("elsewhere", "octo/other", 0.2, 0, utc_now())
-    issue = scenario.issue()
-    assert runs.execute(started(scenario.request(issue), 1)).state == "refused"
-    [comment] = scenario.forge.final_comments(issue)
-    assert "the runs of all repositories of octo" in comment.body
-    assert "owner_month" in comment.body.replace("\\", "")
-
-
 def test_a_person_who_may_not_ask_is_refused_without_a_word_about_the_budget(
     scenario: Scenario,
 ) -> None:
@@ -151,63 +104,6 @@ def test_a_runs_budget_is_cut_to_what_is_left(scenario: Scenario) -> None:
     assert opening["limits"]["max_budget"] == pytest.approx(0.35)
     [comment] = scenario.forge.final_comments(issue)
     assert "The budget of this run was reduced to $0.35" in comment.body.replace("\\", "")
-
-
-@pytest.mark.nightly
-def test_more_than_is_left_is_not_granted_by_a_comment(scenario: Scenario) -> None:
-    """A comment continues the run with more than is left of the month's budget."""
-    # Less than the run would cost by the settings, which let comments double the budget.
-    quota = "{repository_month: 0.35}"
-    runs = scenario.runs(RESOLVER_COST_QUOTAS=quota, RESOLVER_MAX_BUDGET="0.25")
-    # Different commands, since the same one again and again ends a run as well.
-    scenario.plans.add("long", *[bash(f"echo {n}") for n in range(9)], finish(SUMMARY))
-    issue = scenario.issue("long")
-    assert runs.execute(started(scenario.request(issue), 1)).state == "limit"
-    comment = scenario.forge.github.add_comment(issue, "@agent continue budget=3", "mona")
-    payload = scenario.forge.github.event_issue_comment(comment)
-    again = trigger_for_target(Settings(), "issue_comment", payload)
-    assert isinstance(again, Trigger)
-    runs.execute(started(again, 1))
-    assert runs.ledger is not None
-    (total,) = runs.ledger.totals(utc_now())
-    assert 0.25 < total.cost <= 0.35
-    assert total.runs == 2
-
-
-@pytest.mark.nightly
-def test_a_failed_run_is_counted(scenario: Scenario) -> None:
-    runs = scenario.runs()
-    scenario.plans.add("breaks", FIX)  # the endpoint then refuses
-    assert runs.execute(started(scenario.request(scenario.issue("breaks")), 1)).exit_code == 1
-    assert runs.ledger is not None
-    (total,) = runs.ledger.totals(utc_now())
-    assert (total.cost, total.active_runs) == (pytest.approx(0.1), 0)
-
-
-@pytest.mark.nightly
-def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> None:
-    runs, trigger = scenario.runs(), scenario.request(scenario.issue())
-    runs.execute(started(trigger, 1))
-    (scenario.log_of(trigger).parent / "outcome.json").unlink()
-    assert runs.ledger is not None
-    run = run_id(trigger.key, trigger.at)
-    runs.ledger.record_cost(run, "octo/calc", 0.0, 0, utc_now())
-    assert runs.execute(started(trigger, crashes=MAX_CRASHES)).state == "error"
-    (total,) = runs.ledger.totals(utc_now())
-    assert total.cost == pytest.approx(0.2)
-
-
-@pytest.mark.nightly
-def test_replies_without_a_price_are_said_to_be_unknown(
-    scenario: Scenario, capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs = scenario.runs(RESOLVER_MODEL_OPTIONS="{output_cost_per_token: 0}")
-    runs.execute(started(scenario.request(scenario.issue()), 1))
-    assert run_command(["costs"], scenario.environment) == 0
-    assert "unknown, 2 replies of unknown price" in capsys.readouterr().out
-    assert run_command(["costs", "--json"], scenario.environment) == 0
-    (row,) = json.loads(capsys.readouterr().out)
-    assert (row["cost"], row["priced"], row["unpriced_replies"]) == (None, 0.0, 2)
 
 
 def test_the_costs_are_shown_and_narrowed(

@@ -1,6 +1,5 @@
 """Requests that an outage of GitHub or of the model's provider has stopped."""
 
-import socket
 import sqlite3
 import threading
 from contextlib import closing
@@ -18,22 +17,19 @@ from resolver.entrypoints.webhook.request_queue import (
 )
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
-from resolver.errors import LeaseLost, ResolverError
 from resolver.events.stream import utc_now
 from resolver.models.run import Trigger
-from resolver.runs.common import run_id, trigger_for_target
-from resolver.runs.output import PATCH
+from resolver.runs.common import trigger_for_target
 from resolver.storage.database import parse_database_url
 from resolver.storage.issue_history import IssueHistories
 from resolver.storage.run_archive import RunArchive
-from resolver.storage.run_store import EVENTS, OUTCOME
 from tests.parts.forwarding import Forwarder, forwarding
 from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import Answer, ModelEndpoint, error
+from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.postgres import PASSWORD, Postgres
 from tests.parts.runs import MODEL_KEY
 from tests.parts.waiting import until
-from tests.webhook.serving import FIX, Forge, Plans, Server, plan_of_a_fix, started
+from tests.webhook.serving import Forge, Plans, Server, plan_of_a_fix, started
 
 RETRY = timedelta(hours=1)
 WAITED = "; trying again in 0 seconds"
@@ -89,147 +85,6 @@ class Scenario:
 @pytest.fixture
 def scenario(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path) -> Scenario:
     return Scenario(github, model_endpoint, tmp_path)
-
-
-@pytest.mark.nightly
-def test_an_outage_of_the_provider_is_reported_once_and_the_run_continues_after_it(
-    scenario: Scenario,
-) -> None:
-    scenario.plans.add("fix", error(503, "overloaded"))
-    began = utc_now()
-    for attempt in (1, 2):
-        with pytest.raises(ResolverError) as outage:
-            scenario.runs().execute(started(scenario.trigger, attempt, outage_began=began))
-        assert outage.value.cause == "provider_down"
-        assert "You don't need to do anything" in scenario.own_comment
-        assert f"{began + RETRY:%Y-%m-%d %H:%M} UTC" in scenario.own_comment
-        assert (
-            "Ask again" not in scenario.own_comment
-            and "`@agent continue`" not in scenario.own_comment
-        )
-    scenario.plans.add("fix", *plan_of_a_fix())
-    done = scenario.runs().execute(started(scenario.trigger, 3, outage_began=began))
-    assert done.exit_code == 0
-    assert scenario.forge.done_once(scenario.issue)
-    assert "Resolver opened" in scenario.own_comment
-
-
-@pytest.mark.nightly
-def test_a_model_that_hangs_is_an_outage(scenario: Scenario) -> None:
-    scenario.plans.add("fix", *plan_of_a_fix(delay=600))
-    hurried = {"RESOLVER_MODEL_OPTIONS": "{retries: 0, timeout: 0.5}"}
-    with pytest.raises(ResolverError) as outage:
-        scenario.runs(**hurried).execute(started(scenario.trigger, 1))
-    assert outage.value.cause == "provider_down"
-    assert "You don't need to do anything" in scenario.own_comment
-    scenario.plans.add("fix", *plan_of_a_fix())
-    done = scenario.runs().execute(started(scenario.trigger, 2, outage_began=utc_now()))
-    assert done.exit_code == 0
-    assert scenario.forge.done_once(scenario.issue)
-
-
-@pytest.mark.nightly
-def test_a_run_continues_on_another_machine_and_the_first_one_can_not_write_any_more(
-    scenario: Scenario,
-) -> None:
-    scenario.plans.add("fix", FIX, error(503, "overloaded"))
-    began, run = utc_now(), run_id(scenario.trigger.key, scenario.trigger.at)
-    first, second = scenario.runs("first"), scenario.runs("second")
-    with pytest.raises(ResolverError) as outage:
-        first.execute(started(scenario.trigger, 1, outage_began=began))
-    assert outage.value.cause == "provider_down"
-    before = (first.folder / run / EVENTS).read_bytes()
-    scenario.plans.add("fix", *plan_of_a_fix())
-
-    done = second.execute(started(scenario.trigger, 2, outage_began=began))
-
-    assert done.exit_code == 0, scenario.own_comment
-    assert scenario.forge.done_once(scenario.issue)
-    assert (second.folder / run / EVENTS).read_bytes().startswith(before)
-    with pytest.raises(LeaseLost):
-        first.execute(started(scenario.trigger, 1, outage_began=began))
-    assert (first.folder / run / EVENTS).read_bytes() == before
-    shown = first.folders.folder_of(run)
-    assert shown == first.folder / run
-    for name in (EVENTS, OUTCOME, PATCH):
-        assert (shown / name).read_bytes() == (second.folder / run / name).read_bytes()
-
-
-@pytest.mark.nightly
-def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
-    scenario: Scenario,
-) -> None:
-    scenario.plans.add("fix", error(503, "overloaded"))
-    with pytest.raises(ResolverError):
-        scenario.runs().execute(started(scenario.trigger, 1))
-    stop = scenario.trigger.model_copy(update={"at": utc_now() + RETRY, "key": "stop"})
-    scenario.runs().histories.record_stop(stop)
-    done = scenario.runs().execute(started(scenario.trigger, 2, outage_began=utc_now()))
-    assert done.state == "stopped"
-    assert (
-        "You don't need to do anything" not in scenario.own_comment
-        and "mona stopped" in scenario.own_comment
-    )
-
-
-@pytest.mark.nightly
-def test_an_outage_that_outlasts_the_retries_is_reported_like_any_failure(
-    scenario: Scenario,
-) -> None:
-    scenario.plans.add("fix", error(503, "overloaded"))
-    began = utc_now() - RETRY
-    done = scenario.runs().execute(started(scenario.trigger, 9, outage_began=began))
-    assert done.exit_code == 1
-    assert "You don't need to do anything" not in scenario.own_comment
-    assert "continue" in scenario.own_comment
-
-
-@pytest.mark.nightly
-def test_a_request_in_an_outage_of_github_is_done_when_that_is_over(scenario: Scenario) -> None:
-    scenario.plans.add("fix", *plan_of_a_fix())
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    down = {
-        "GITHUB_API_URL": nobody,
-        "GITHUB_SERVER_URL": nobody,
-        "GITHUB_GRAPHQL_URL": nobody,
-    }
-    with pytest.raises(ResolverError) as outage:
-        scenario.runs(**down).execute(started(scenario.trigger, 1))
-    assert outage.value.cause == "forge_down"
-    done = scenario.runs().execute(started(scenario.trigger, 2, outage_began=utc_now()))
-    assert done.exit_code == 0
-    assert scenario.forge.done_once(scenario.issue)
-
-
-@pytest.mark.nightly
-def test_a_run_in_whose_middle_github_goes_down_is_published_when_it_is_back(
-    scenario: Scenario, github: GitHubServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Only git over HTTP, so that the test does not wait for retries of the API's requests."""
-
-    def answer(body: dict[str, Any]) -> Answer:
-        reply_count = sum(message["role"] == "assistant" for message in body["messages"])
-        if reply_count == 1:  # the work is done and about to be published
-            github.fail_next("*", r"\.git/", 503, times=1_000)
-        return plan_of_a_fix()[reply_count]
-
-    scenario.plans.endpoint.answer_with(answer)
-    hurried = {"RESOLVER_RETRY_SECONDS": "{final_comment: 0, github_writes: 0, first_wait: 0.05}"}
-    with pytest.raises(ResolverError) as outage:
-        scenario.runs(**hurried).execute(started(scenario.trigger, 1))
-    assert outage.value.cause == "forge_down"
-    assert "503" in caplog.text
-    assert not scenario.forge.branches(scenario.issue.repository)
-    assert "You don't need to do anything" in scenario.own_comment
-    requests = len(scenario.plans.endpoint.requests)
-
-    github.forget_failures()
-    done = scenario.runs().execute(started(scenario.trigger, 2, outage_began=utc_now()))
-    assert done.exit_code == 0
-    assert scenario.forge.done_once(scenario.issue)
-    assert "Resolver opened" in scenario.own_comment
-    assert len(scenario.plans.endpoint.requests) == requests, "the work was not done again"
 
 
 @pytest.mark.parametrize(
