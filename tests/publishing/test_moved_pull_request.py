@@ -218,6 +218,21 @@ def test_a_resolution_for_a_branch_that_has_moved_becomes_a_separate_pull_reques
     assert branch.parents(str(done.publication.branch)) == [branch.head, main]
 
 
+@pytest.mark.parametrize("others", [{}, {"other.py": "1\n"}])
+def test_files_without_a_conflict_that_a_resolution_changes_are_named(
+    branch: Branch, others: Files
+) -> None:
+    in_conflict(branch, f"ours\n{LINES}", f"theirs\n{LINES}")
+    builder = branch.builder({"lines.py": f"ours\ntheirs\n{LINES}", **others})
+    workspace = builder.workspace
+    assert workspace.pull is not None
+    pull = workspace.pull.model_copy(update={"conflicts": ("lines.py",)})
+    done = publish_merge(replace(builder, workspace=replace(workspace, pull=pull)))
+    assert done.publication.how == "updated"
+    named = "Resolving the conflicts also changed files that had none: other.py."
+    assert [notice.startswith(named) for notice in done.notices] == [True for _ in others]
+
+
 def test_a_conflict_that_the_agent_did_not_edit_leaves_the_merge_unverified(
     branch: Branch,
 ) -> None:

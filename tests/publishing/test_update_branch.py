@@ -7,8 +7,8 @@ import pytest
 from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import PullRequestContext
-from resolver.models.run import Patch
-from resolver.publishing.update_branch import plan_update, resolved_paths
+from resolver.models.run import Command, Patch
+from resolver.publishing.update_branch import BranchUpdate, plan_update, resolved_paths
 from tests.git.test_merge import Clone, Files
 from tests.github import reports
 
@@ -75,3 +75,43 @@ def test_only_a_branch_name_of_this_repository_has_to_be_valid_before_the_work(
         return
     with pytest.raises(WorkspaceError, match="not a valid branch name"):
         plan_update(task, workspace)
+
+
+class Update:
+    """A request to update pull request 2, whose head and base are commits of a clone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clone = Clone(folder, {"a.txt": "a\n"})
+        trigger = reports.trigger().model_copy(update={"command": Command.UPDATE})
+        self.task = reports.task(trigger)
+
+    def plan(self, head: Files, base: Files) -> BranchUpdate:
+        ours = self.clone.commit("ours", head)
+        theirs = self.clone.commit("theirs", base) if base else self.clone.start
+        pull = PullRequestContext(
+            number=2, head=ours, base=theirs, base_branch="main", head_branch="half"
+        )
+        git_dir = self.clone.git.git_dir
+        return plan_update(self.task, Workspace(git_dir, "source", ours, "half", pull=pull))
+
+
+@pytest.fixture
+def update(tmp_path: Path) -> Update:
+    return Update(tmp_path)
+
+
+def test_a_branch_that_has_its_base_is_up_to_date(update: Update) -> None:
+    planned = update.plan({"a.txt": "ours\n"}, {})
+    assert (planned.kind, planned.task) == ("up_to_date", update.task)
+
+
+def test_a_merge_without_conflicts_needs_no_agent(update: Update) -> None:
+    planned = update.plan({"a.txt": "ours\n"}, {"b.txt": "theirs\n"})
+    assert (planned.kind, planned.task) == ("clean_merge", update.task)
+
+
+def test_an_agent_gets_the_conflicts(update: Update) -> None:
+    planned = update.plan({"a.txt": "ours\n"}, {"a.txt": "theirs\n"})
+    assert planned.kind == "agent"
+    assert planned.workspace.pull is not None and planned.task.pull is not None
+    assert planned.workspace.pull.conflicts == planned.task.pull.conflicts == ("a.txt",)
