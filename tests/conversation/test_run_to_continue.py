@@ -90,6 +90,13 @@ def test_a_review_of_the_pull_request_is_no_work_to_continue(
     assert conversations.found(Command.CONTINUE) == (ISSUE, "run-1")
 
 
+def test_a_review_is_continued_where_it_was_asked_for(conversations: Conversations) -> None:
+    conversations.add(PULL, "run-1", Command.REVIEW)
+    trigger = reports.trigger(number=PULL, is_pull_request=True, command=Command.CONTINUE)
+    found, earlier = find_run_to_continue(trigger, "run-9", conversations.store)
+    assert found == trigger and earlier is not None and earlier.run == "run-1"
+
+
 def test_on_the_issue_a_kept_change_is_published_after_a_question_and_once(
     conversations: Conversations,
 ) -> None:

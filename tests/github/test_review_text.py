@@ -65,6 +65,11 @@ def test_a_suggestion_is_unchanged(text: str) -> None:
     assert is_closed(shown)
 
 
+def test_a_suggestion_is_a_block_that_github_applies() -> None:
+    made = remark(suggestion="    return x / 2")
+    assert suggestion_block(made) == "```suggestion\n    return x / 2\n```"
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
 def test_any_suggestion_is_exact_or_omitted(text: str) -> None:
     made = remark(suggestion=text)

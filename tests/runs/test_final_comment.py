@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from resolver.errors import Cause, ForgeError
+from resolver.errors import Cause, ForgeError, UsageError
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.local_forge import LocalForge
-from resolver.models.run import Publication
+from resolver.models.run import Publication, Trigger
 from resolver.runs.conversation.comments import (
     Conclusion,
+    abandon_run,
     conclude,
     failure_from_os_error,
     publish_final_comment,
@@ -34,7 +35,11 @@ class RecordingForge(LocalForge):
     def __init__(self, folder: Path, refusal: Cause | None = None) -> None:
         super().__init__(folder / "issue.md", "main")
         self.reports: list[Report] = []
+        self.acknowledged: list[Trigger] = []
         self._refusal = refusal
+
+    def acknowledge(self, trigger: Trigger) -> None:
+        self.acknowledged.append(trigger)
 
     def comment(self, report: Report, retry_seconds: float) -> str | None:
         self.reports.append(report)
@@ -133,3 +138,26 @@ def test_an_error_of_the_machine_is_reported_as_one(error: OSError, what: str) -
     failure = failure_from_os_error(error)
     assert failure.kind == "error" and failure.what.endswith(what)
     assert ("free some disk space" in failure.next_step) is (error.errno != EIO)
+
+
+@pytest.mark.parametrize("publish", [True, False])
+def test_a_run_that_could_not_start_says_why_if_it_may_write(tmp_path: Path, publish: bool) -> None:
+    request, forge = replace(run_request(tmp_path), publish=publish), RecordingForge(tmp_path)
+    error = UsageError("the setting `image` is wrong", "correct it")
+    result = abandon_run(request, request.load_settings({}), forge, error)
+    assert result.exit_code == UsageError.exit_code
+    assert forge.acknowledged == [request.trigger] * publish
+    assert [report.failure.what for report in forge.reports if report.failure] == (
+        ["the setting `image` is wrong"] * publish
+    )
+
+
+def test_a_person_without_permission_does_not_see_why_a_run_could_not_start(tmp_path: Path) -> None:
+    class StrictForge(RecordingForge):
+        def permission(self, login: str) -> str:
+            return "read"
+
+    request, forge = run_request(tmp_path), StrictForge(tmp_path)
+    error = UsageError("the setting `image` is wrong", "correct it")
+    abandon_run(request, request.load_settings({}), forge, error)
+    assert forge.acknowledged == forge.reports == []

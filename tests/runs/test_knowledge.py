@@ -11,8 +11,9 @@ from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.models.run import Trigger
 from resolver.runs.prepare import _known_refs
 from resolver.runs.stages import RunTask
-from resolver.runs.wiring.knowledge import read_knowledge
+from resolver.runs.wiring.knowledge import note_store, read_knowledge
 from resolver.runs.wiring.sandbox import RunHost
+from resolver.storage.notes import FileNoteStore
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.runs.plain_values import run_request
@@ -83,3 +84,13 @@ def test_a_history_with_merges_is_left_for_git_to_ask(
 
 def on(repository: str) -> Trigger:
     return trigger().model_copy(update={"repository": repository})
+
+
+def test_notes_are_stored_only_if_the_settings_want_it(tmp_path: Path) -> None:
+    store = FileNoteStore(tmp_path / "notes")
+    host = RunHost({}, tmp_path, notes=store)
+    found = {
+        n: note_store(load_settings({"notes": n}, {}), host) for n in ("store", "propose", "off")
+    }
+    assert found == {"store": store, "propose": None, "off": None}
+    assert note_store(load_settings({"notes": "store"}, {}), RunHost({}, tmp_path)) is None
