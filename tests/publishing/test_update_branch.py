@@ -8,7 +8,12 @@ from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Command, Patch
-from resolver.publishing.update_branch import BranchUpdate, plan_update, resolved_paths
+from resolver.publishing.update_branch import (
+    BranchUpdate,
+    plan_update,
+    resolved_paths,
+    update_outcome,
+)
 from tests.git.test_merge import Clone, Files
 from tests.github import reports
 
@@ -115,3 +120,14 @@ def test_an_agent_gets_the_conflicts(update: Update) -> None:
     assert planned.kind == "agent"
     assert planned.workspace.pull is not None and planned.task.pull is not None
     assert planned.workspace.pull.conflicts == planned.task.pull.conflicts == ("a.txt",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("up_to_date", "already contains"), ("clean_merge", "without conflicts")],
+)
+def test_an_update_without_an_agent_says_what_was_done(kind: str, said: str) -> None:
+    pull = PullRequestContext(number=2, head="a" * 40, base_branch="main", head_branch="half")
+    outcome = update_outcome(kind, pull)
+    assert said in outcome.message and "main" in outcome.message
+    assert outcome.task_completed and outcome.reason == outcome.message
