@@ -45,6 +45,7 @@ class ScriptedModel:
 
     name = "scripted"
     supports_tools = True
+    supports_vision = False
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
