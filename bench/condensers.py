@@ -153,7 +153,7 @@ class Agent:
         else:
             middle = dict(enumerate(MIDDLE, start=self._steps // 2))
             step = PLANTED.get(self.asked) or middle.get(self.asked) or self._ordinary()
-        calls = ()
+        calls: tuple[RequestedToolCall, ...] = ()
         if step.tool:
             arguments = json.dumps(step.arguments)
             calls = (RequestedToolCall(id=f"c{self.asked}", name=step.tool, arguments=arguments),)
@@ -229,7 +229,7 @@ class Sandbox:
             case a.CmdRun(command=command):
                 return self._ran(command)
             case _:
-                raise AssertionError(action.kind)
+                raise AssertionError(action)
 
     def _ran(self, command: str) -> o.CmdOutput:
         if "test_rounding" in command:

@@ -37,6 +37,7 @@ def make(path: Path, count: int) -> dict[str, Any]:
     stream = EventStream(store)
     durations = []
     for number in range(count):
+        event: CmdRun | CmdOutput
         if number % 2 == 0:
             call = ToolCall(id=f"call_{number}", name="execute_bash", arguments='{"command":"ls"}')
             event = CmdRun(command="ls", thought=f"step {number}", tool_call=call)

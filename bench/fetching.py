@@ -15,11 +15,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from resolver.git.history import first_parents
 from resolver.git.workspace import Workspace
 from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.wsgi import serve
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def measure(name: str, place: Path) -> str:
     counts: list[int] = []
     app = git_http_app(place / "served", token_gate([]))
 
-    def counting(environ, start_response):
+    def counting(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterator[bytes]:
         counts.append(0)
         here = len(counts) - 1
         body = app(environ, start_response)
@@ -131,7 +135,8 @@ def history(shape: Shape) -> Iterator[bytes]:
             age = int(chance.expovariate(1 / shape.age)) + 1
             age *= 10 if chance.random() < shape.ancient else 1
             start = max(0, step - 1 - age)
-            tip, changed = marks[start], {}
+            tip = marks[start]
+            changed: dict[str, list[bytes]] = {}
             for number in range(chance.randint(1, shape.commits)):
                 own = edits(chance, versions, start, changed)
                 changed |= own

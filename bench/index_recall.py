@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from resolver.code_index.grammars import syntax_of
 from resolver.code_index.source import read_source
@@ -66,7 +67,7 @@ def measure(language: str, folder: Path, missed: list[str]) -> str:
     return f"| {language}, {folder.name} | {len(indexed)} | {tags} | {located} | {recall:.1%} |"
 
 
-def is_made_up(tag: dict) -> bool:
+def is_made_up(tag: dict[str, Any]) -> bool:
     if tag["name"].startswith(("AnonymousFunction", "AnonymousClass", "__anon")):
         return True
     line = tag.get("pattern", "")
@@ -74,7 +75,7 @@ def is_made_up(tag: dict) -> bool:
     return is_class and not any(word in line for word in ("class", "function", "=>"))
 
 
-def read_tags(language: str, folder: Path) -> Iterator[dict]:
+def read_tags(language: str, folder: Path) -> Iterator[dict[str, Any]]:
     command = ["ctags", f"--languages={language}", "--map-C=+.h", "--sort=no", "--fields=+nKl"]
     command += ["--output-format=json", "-R", "-f", "-", "."]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)

@@ -10,7 +10,9 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from resolver.code_index.index import CodeIndex
 from resolver.git.git import HostGit
@@ -53,7 +55,10 @@ def measure(site: Path, files: list[Path]) -> str:
     )
 
 
-def timed(ask):
+T = TypeVar("T")
+
+
+def timed(ask: Callable[[], T]) -> tuple[T, float]:
     start = time.monotonic()
     return ask(), time.monotonic() - start
 

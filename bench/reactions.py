@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -69,7 +70,7 @@ def main() -> None:
         for number in range(requests):
             sent_at = time.monotonic()
             issue = ask(number)
-            until(lambda issue=issue: has_reaction(issue), 600, pause=0.005)
+            until(partial(has_reaction, issue), 600, pause=0.005)
             times.append(time.monotonic() - sent_at)
         row = {
             "waiting": waiting,

@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,30 +60,30 @@ def main() -> None:
             num_retries=0,
             disable_cooldowns=True,
         )
+
+        def ask(name: str, messages: list[dict[str, Any]]) -> object:
+            return switching(endpoint.url, name).complete(messages, TOOLS)
+
         for length in [int(text) for text in sys.argv[1:]] or [10, 100, 500, 2000]:
             messages = conversation(length)
             measured = {
                 "litellm": medians(
-                    lambda given=messages: package.completion(
-                        model="openai/first", messages=given, tools=TOOLS, **shared
+                    partial(
+                        package.completion,
+                        model="openai/first",
+                        messages=messages,
+                        tools=TOOLS,
+                        **shared,
                     )
                 ),
                 "router": medians(
-                    lambda given=messages: router.completion(
-                        model="first", messages=given, tools=TOOLS
-                    )
+                    partial(router.completion, model="first", messages=messages, tools=TOOLS)
                 ),
-                "resolver": medians(
-                    lambda given=messages: switching(endpoint.url, "first").complete(given, TOOLS)
-                ),
+                "resolver": medians(partial(ask, "first", messages)),
                 "router_failing": medians(
-                    lambda given=messages: router.completion(
-                        model="broken", messages=given, tools=TOOLS
-                    )
+                    partial(router.completion, model="broken", messages=messages, tools=TOOLS)
                 ),
-                "resolver_failing": medians(
-                    lambda given=messages: switching(endpoint.url, "broken").complete(given, TOOLS)
-                ),
+                "resolver_failing": medians(partial(ask, "broken", messages)),
             }
             figures = {
                 f"{name}_{clock}": value

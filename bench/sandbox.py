@@ -18,7 +18,9 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -94,7 +96,6 @@ def run(sandbox: Runtime, command: str, timeout: float = 60) -> CmdOutput:
 def ready(bench: Bench, folder: Path, times: int = 9) -> None:
     """Container up, server answering, repository in; against `docker run --rm IMAGE true`."""
     tar, commit = git_dir_tar(folder / "small", {f"f{n}.py": b"x = 1\n" * 50 for n in range(50)})
-    packed = b"".join(tar)
     ours, bare, parts = [], [], []
     for _ in range(times):
         bare.append(
@@ -103,7 +104,7 @@ def ready(bench: Bench, folder: Path, times: int = 9) -> None:
         started = time.perf_counter()
         with bench.runtime() as sandbox:
             start_ms = (time.perf_counter() - started) * 1000
-            sandbox.checkout(iter([packed]), commit, "main")
+            sandbox.checkout(tar, commit, "main")
             ours.append((time.perf_counter() - started) * 1000)
             parts.append(start_ms)
     print_row("ready", ours, bare, without_repository_ms=round(statistics.median(parts), 1))
@@ -120,10 +121,8 @@ def commands(bench: Bench) -> None:
             command = f"seq -f '%09.0f' 1 {megabytes * 100_000}"
             ours, engines = [], []
             for _ in range(7):
-                ours.append(measure_ms(lambda asked=command: run(sandbox, asked)))
-                engines.append(
-                    measure_ms(lambda asked=command: docker("exec", other, "sh", "-c", asked))
-                )
+                ours.append(measure_ms(partial(run, sandbox, command)))
+                engines.append(measure_ms(partial(docker, "exec", other, "sh", "-c", command)))
             result = run(sandbox, command)
             bytes_on_disk = run(sandbox, f"wc -c < {result.output_file}").content.strip()
             print_row(
@@ -183,8 +182,8 @@ def _transfer(bench: Bench, place: Path, case: str, times: int) -> None:
         with bench.runtime() as sandbox, bench.container() as other:
             target, bundle = place / f"out{round_number}", place / f"{round_number}.bundle"
             copy_in, copy_out = [data, f"{other}:/data"], [f"{other}:/data", str(target)]
-            times_of["cp in"].append(measure_ms(lambda given=copy_in: docker("cp", *given)))
-            times_of["cp out"].append(measure_ms(lambda given=copy_out: docker("cp", *given)))
+            times_of["cp in"].append(measure_ms(partial(docker, "cp", *copy_in)))
+            times_of["cp out"].append(measure_ms(partial(docker, "cp", *copy_out)))
             times_of["in"].append(
                 measure_ms(lambda: sandbox.checkout(workspace.git_dir_tar, base, "main"))
             )
@@ -227,7 +226,7 @@ def many(bench: Bench, count: int) -> None:
         times = sorted(duration for _, duration in started)
         megabytes = []
         for container in bench.client.containers.list(filters={"label": f"resolver.run={LABEL}"}):
-            used = container.stats(stream=False)["memory_stats"]
+            used = cast(dict[str, Any], container.stats(stream=False))["memory_stats"]
             parts = used.get("stats", {})
             own_memory = parts.get("rss", parts.get("anon", used.get("usage", 0)))
             megabytes.append(round(own_memory / 1e6, 1))

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -67,6 +68,10 @@ class Bench:
         if self.server.deliver(mention)[0] != 202:
             raise SystemExit("the delivery was not accepted")
         return at
+
+    def wait_for_requests(self, count: int) -> None:
+        """Wait until the model has got that many requests."""
+        until(lambda: len(self.model.arrivals) >= count, pause=0.005)
 
     def logged(self, number: int) -> tuple[float, float] | None:
         """When the run of a repository started and ended, None before that."""
@@ -164,9 +169,9 @@ def measure(name: str, bench: Bench, runs: int) -> dict[str, str | float]:
         asked = len(bench.model.arrivals)
         processor = processor_seconds(bench.pid)
         delivered = bench.deliver(number)
-        until(lambda asked=asked: len(bench.model.arrivals) > asked, pause=0.005)
+        bench.wait_for_requests(asked + 1)
         processor = processor_seconds(bench.pid) - processor
-        started, ended = until(lambda number=number: bench.logged(number))
+        started, ended = until(partial(bench.logged, number))
         memory.append(memory_mb(bench.pid))
         if number == 0:
             first = bench.model.arrivals[asked] - delivered

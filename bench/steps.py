@@ -141,8 +141,8 @@ def main() -> None:
             rows[f"{name}, {clock}"] = [values.get(str(s), float("nan")) for s in shown]
     print("| ms a step at |", " | ".join(f"{step:,}" for step in shown), "|")
     print("|---|" + "--:|" * len(shown))
-    for name, values in rows.items():
-        print(f"| {name} |", " | ".join(f"{v:.2f}" if v == v else "" for v in values), "|")
+    for name, row in rows.items():
+        print(f"| {name} |", " | ".join(f"{v:.2f}" if v == v else "" for v in row), "|")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     ratio = rows["resolver, cpu"][-1] / rows["resolver, cpu"][0]
     print(f"\n{arguments.long:,} / {shown[0]} by cpu: {ratio:.2f}; {events:,} events,")

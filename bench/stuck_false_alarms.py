@@ -17,7 +17,7 @@ from pathlib import Path
 from resolver.controller.stuck import StuckDetector
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.base import EventBase, Source
+from resolver.events.base import ActionBase, EventBase, ObservationBase, Source
 from resolver.events.lifecycle import Condensation
 from resolver.events.log import read_log
 from resolver.events.state import State
@@ -167,9 +167,9 @@ def alarms(steps: Steps, length: int) -> tuple[int, int | None, float]:
         for event in step:
             id = len(state.events)
             update: dict[str, object] = {"id": id}
-            if isinstance(event, o.ObservationBase):
+            if isinstance(event, ObservationBase):
                 update["cause"] = cause
-            elif isinstance(event, a.ActionBase) and event.source is Source.AGENT:
+            elif isinstance(event, ActionBase) and event.source is Source.AGENT:
                 cause = id
             state.apply(event.model_copy(update=update))  # type: ignore[arg-type]
         started = time.perf_counter()

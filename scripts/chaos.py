@@ -379,7 +379,7 @@ def main() -> int:
         for number in range(arguments.workers + 1):
             home = folder / ("serve" if number == 0 else f"worker-{number}")
             home.mkdir()
-            kind = WorkerServer if number else WebServer
+            kind: type[Server] = WorkerServer if number else WebServer
             process = kind(home, forge, plans.endpoint, **environment)
             stack.callback(process.close)
             is_web = number == 0 and arguments.workers > 0

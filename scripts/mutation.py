@@ -237,7 +237,7 @@ class Tester:
                 threading.settrace(note)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
+            threading.settrace(None)
             ran.executed[item.nodeid] = set(now)
             ran.durations[item.nodeid] = time.monotonic() - started
         ran.seconds = time.monotonic() - begun

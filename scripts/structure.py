@@ -103,7 +103,7 @@ class Probe(ProcessRecorder):
 
     def stop(self) -> None:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
         super().stop()
 
     def _profile(self, frame: FrameType, event: str, _: object) -> None:
@@ -129,7 +129,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     probe.start()
     yield
     probe.stop()
-    github = pyfuncitem.funcargs["github"]
+    github: Any = pyfuncitem.funcargs["github"]
     measured = {
         "modules": len(probe.modules),
         "jumps": len(probe.jumps),
