@@ -16,20 +16,25 @@ from tests.runs.plain_values import executed_values, run_request
 
 
 def printed(
-    values: StageValues, *, failure: RunFailure | None = None, publishable: bool = False
+    values: StageValues,
+    *,
+    failure: RunFailure | None = None,
+    publishable: bool = False,
+    exit_code: int = 1,
+    colors: bool = False,
 ) -> str:
     result = RunResult(
         request=values.request,
         report=build_report(values, failure),
-        outcome_file=outcome_file_of(values, values.publication, failure, 1),
+        outcome_file=outcome_file_of(values, values.publication, failure, exit_code),
         publication=values.publication,
-        exit_code=1,
+        exit_code=exit_code,
         outcome=values.outcome,
         failure=failure,
         publishable=publishable,
     )
     shown = io.StringIO()
-    print_result(result, Console(file=shown, width=80))
+    print_result(result, Console(file=shown, width=80, force_terminal=colors))
     return shown.getvalue()
 
 
@@ -68,3 +73,16 @@ def test_on_a_local_checkout_the_command_that_allows_a_waiting_action_is_shown(
     assert "Nobody could be asked" in shown
     assert f"{command} {values.request.output.folder}" in shown
     assert command not in printed(waiting(values, TriggerKind.ISSUE_COMMENT))
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "style"), [(0, "\x1b[1;32m"), (3, "\x1b[1m"), (1, "\x1b[1;31m")]
+)
+def test_the_first_line_shows_by_its_colour_how_the_run_ended(
+    values: StageValues, exit_code: int, style: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    first, *others = printed(values, exit_code=exit_code, colors=True).splitlines()
+    assert first.startswith(style)
+    assert not any(line.startswith(style) for line in others)

@@ -17,6 +17,7 @@ from resolver.models.run import (
 from resolver.publishing.commit_builder import PublishRequest, PushedChange
 from resolver.runs.reporting import (
     build_report,
+    can_be_published,
     find_missing_verification,
     is_answer_run,
     outage_of,
@@ -115,6 +116,25 @@ def test_a_kept_change_can_be_published_unless_the_policy_would_refuse_it_with_a
     assert publishing_route(values, lasting) == ""
     kept = replace(values, request=replace(values.request, can_be_continued=True))
     assert publishing_route(kept, refusal) == "comment"
+
+
+def test_a_change_is_public_once_it_has_its_branch_and_its_pull_request(
+    values: StageValues, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "new.bundle"
+    bundle.write_bytes(b"x")
+    change = ExportedChange(commit="c" * 40, tree="b" * 40, bundle=bundle)
+    values.request.output.keep_change(change)
+    with run_log(values.request.output.log) as log:
+        log.stream.add(sample.started())
+        log.stream.add(AgentStateChanged(state=RunState.FINISHED))
+        values = values.with_value(OpenedLog(log))
+    failure = RunFailure(kind="error", what="GitHub is down", cause="forge_down")
+    only_branch = values.with_value(PublishedRun(Publication(branch="agent/12")))
+    assert can_be_published(values, None) and can_be_published(values, failure)
+    assert can_be_published(only_branch, failure), "its pull request is missing"
+    assert not can_be_published(only_branch, None)
+    assert not can_be_published(published_values(values), failure)
 
 
 def test_the_outcome_file_puts_the_failure_before_the_agents_outcome(values: StageValues) -> None:

@@ -23,8 +23,10 @@ from resolver.models.pull_request import (
     ThreadReply,
     ThreadRequest,
 )
+from resolver.models.run import RunState
+from resolver.publishing.review import append_remarks
 from resolver.runs.execute import _separately_answered_threads
-from resolver.runs.pipeline import _answer_threads, _publish_review
+from resolver.runs.pipeline import _answer_threads, _publish_review, _with_links
 from tests.github import reports
 from tests.runs.plain_values import (
     executed_values,
@@ -33,6 +35,7 @@ from tests.runs.plain_values import (
     run_log,
     run_request,
 )
+from tests.trace import sample
 
 THREADS = tuple(
     ThreadRequest(label=f"T{n}", thread=ReviewThread(id=f"id{n}", path="a.py", line=n))
@@ -134,3 +137,39 @@ def test_a_review_is_written_to_the_output_and_published_only_where_it_is_wanted
     assert review is not None and (review.placed, review.url) == (1, "")
     text = (request.output.folder / "review.md").read_text()
     assert "Fixed the parser." in text and "This rounds down." in text and "`a.py:2`" in text
+
+
+@pytest.mark.parametrize(
+    ("agent", "pull", "is_shown"),
+    [
+        ("ReviewerAgent", None, True),
+        ("ReadOnlyAgent", None, False),
+        ("ReviewerAgent", PullRequestContext(number=2, head="a" * 40, base_branch="main"), False),
+    ],
+)
+def test_the_comments_of_a_review_without_a_pull_request_are_in_its_message(
+    tmp_path: Path, agent: str, pull: PullRequestContext | None, is_shown: bool
+) -> None:
+    opening = sample.started()
+    task = opening.task.model_copy(update={"pull": pull})
+    with run_log(tmp_path / "events.jsonl") as log:
+        assert append_remarks(reports.outcome(), log) == reports.outcome(), "nothing has started"
+        log.stream.add(opening.model_copy(update={"agent": agent, "task": task}))
+        log.stream.add(ReviewComment(path="a.py", line=3, body="This rounds down."))
+        message = append_remarks(reports.outcome("Two things."), log).message
+    assert ("This rounds down." in message) is is_shown and "Two things." in message
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "expected"),
+    [
+        (RunState.FINISHED, "", "answered"),
+        (RunState.FINISHED, "asked back", "asked back"),
+        (RunState.ERROR, "", ""),
+    ],
+)
+def test_an_answer_ends_as_answered_unless_it_says_otherwise(
+    tmp_path: Path, state: RunState, reason: str, expected: str
+) -> None:
+    outcome = reports.outcome(state=state, reason=reason)
+    assert _with_links(prepared_run(run_request(tmp_path)), outcome).reason == expected
