@@ -216,3 +216,24 @@ def test_the_checklist_ticks_verify_by_the_verdict() -> None:
     assert "- [x] Verify: a test fails without the change" in progress(verdict="verified")
     assert "- [x] Verify: nothing that ran got worse" in progress(verdict="checked")
     assert "- [ ] Verify: not verified" in progress(verdict="not_verified")
+
+
+def test_the_progress_says_what_is_spent_if_the_prices_are_known() -> None:
+    known = progress(sandbox=True, iterations=3, max_iterations=50, cost=0.25)
+    assert "Work: 3 of at most 50 iterations, $0.25 so far" in known
+    assert "Work: 3 of at most 50 iterations so far" in progress(
+        sandbox=True, iterations=3, max_iterations=50, cost=None
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "is_shown"),
+    [
+        ("https://github.com/octo/demo/actions/runs/7", True),
+        ("javascript:alert(1)", False),
+        ("https://a.example/x) [y](z", False),
+        ("", False),
+    ],
+)
+def test_the_progress_links_only_to_pages(url: str, is_shown: bool) -> None:
+    assert (f"[Follow the run live]({url})" in progress(log_url=url)) is is_shown

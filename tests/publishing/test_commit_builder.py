@@ -9,7 +9,8 @@ from resolver.config.settings import Settings
 from resolver.git.workspace import Workspace
 from resolver.github.local_forge import LocalForge
 from resolver.models.pull_request import PullRequestContext
-from resolver.publishing.commit_builder import CommitBuilder, PublishRequest
+from resolver.models.run import UnverifiedReason
+from resolver.publishing.commit_builder import CommitBuilder, PublishRequest, is_draft
 from tests.git.scenario import commit_all, make_repository, plain_git, write
 from tests.github import reports
 
@@ -84,3 +85,20 @@ def test_the_trailer_alone_does_not_make_a_commit_our_own(
     args = ("commit-tree", *parents, "-m", message, tree)
     copied = git.run(*args, environment=mona).decode().strip()
     assert builder.find_own_commit(pull.head, copied) is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "unverified", "expected"),
+    [
+        ("auto", "", False),
+        ("auto", "not_verified", True),
+        ("always", "", True),
+        ("always", "not_verified", True),
+        ("never", "", False),
+        ("never", "not_verified", False),
+    ],
+)
+def test_a_pull_request_is_a_draft_as_the_setting_says(
+    setting: str, unverified: UnverifiedReason, expected: bool
+) -> None:
+    assert is_draft(setting, unverified) is expected

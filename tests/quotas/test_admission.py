@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +78,37 @@ def test_a_request_that_is_delivered_again_has_one_entry(
     other = replace(request_for_run, trigger=reports.trigger(key="issue_comment:78"))
     with pytest.raises(QuotaReached, match="has had 1 run today"):
         reserve(github, place, other, quotas)
+
+
+@pytest.mark.parametrize(
+    ("changes", "days", "cost"),
+    [
+        ({"run": "20261121-120000-000002"}, 0, 0.25),
+        ({"resume": True}, 0, 0.0),
+        ({"run": "20261121-120000-000002", "resume": True}, 0, 0.25),
+        ({}, 1, 0.25),
+    ],
+)
+def test_a_request_that_is_started_again_keeps_the_cost_of_earlier_attempts(
+    github: GitHubServer,
+    place: Place,
+    request_for_run: RunRequest,
+    changes: dict[str, Any],
+    days: int,
+    cost: float,
+) -> None:
+    """A resumed run counts its whole cost itself. An attempt counts for the day of its start."""
+    accepted, _ = reserve(github, place, request_for_run)
+    first = accepted.reservation
+    assert first is not None
+    spent = first.model_copy(update={"cost": 0.25, "unpriced": 2})
+    place.ledger().change(lambda ledger: (ledger.with_run(spent), None))
+    later = NOW + timedelta(days=days, minutes=5)
+    again = replace(request_for_run, now=lambda: later, **changes)
+    reserved = reserve(github, place, again)[0].reservation
+    assert reserved is not None
+    assert (reserved.cost, reserved.unpriced, reserved.attempts) == (cost, 2 if cost else 0, 2)
+    assert reserved.at == (later if days else NOW)
 
 
 def test_a_ledger_that_was_read_with_the_refs_is_not_fetched_again(
