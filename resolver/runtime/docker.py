@@ -19,11 +19,14 @@ from resolver.runtime.channel import DockerChannel
 from resolver.runtime.disk import DiskWatch
 from resolver.runtime.engine import (
     RUN_LABEL,
+    confinement,
     end_container,
     engine_errors,
     image_settings,
+    labeled_containers,
     remove_container,
     require_oci_runtime,
+    watch_disk,
 )
 from resolver.runtime.id_maps import has_remapped_users, id_outside
 from resolver.runtime.services import SERVICE_LABEL, ServiceHost, run_service_containers
@@ -55,8 +58,6 @@ SCRATCH: Final = "/var/tmp/resolver"  # noqa: S108 (inside the container)
 
 _FOLDERS: Final = (("/tmp", 0o1777), (WORKSPACE, 0o755), (SCRATCH, 0o755))  # noqa: S108
 """The folders that a container needs, and their modes."""
-
-_CPU_PERIOD: Final = 100_000
 
 # The server ends when its stdin ends, for example because the host process was killed, and the
 # container ends with the server. Everything runs behind the socket filter
@@ -147,7 +148,7 @@ class DockerMachine:
                 self._running_container.id, command, stdin=True, tty=False, workdir=WORKSPACE
             )
             connection = api.exec_start(exec_info["Id"], socket=True)
-        self._watch = DiskWatch(self._written, self._kill, self._spec.disk)
+        self._watch = watch_disk(self._client, self._running_container, self._spec.disk)
         return _WatchedChannel(connection, self._watch)
 
     def put_archive(self, path: str, tar: bytes | Iterator[bytes]) -> None:
@@ -190,23 +191,6 @@ class DockerMachine:
         sandbox = ServiceHost(self._client, self._toolbox, self._spec, container)
         return run_service_containers(sandbox, services, seconds, cancelled)
 
-    def _written(self) -> int:
-        """Return the bytes in the container's writable layer, as measured by the engine."""
-        with engine_errors(
-            "the engine can't measure its container", "check it with `docker ps -s`"
-        ):
-            (container,) = self._client.api.containers(
-                all=True, size=True, filters={"id": self._running_container.id}
-            ) or [{}]
-        return int(container.get("SizeRw") or 0)
-
-    def _kill(self) -> None:
-        with (
-            suppress(SandboxError),
-            engine_errors("the container can't be killed", _TRANSFER_ADVICE),
-        ):
-            self._running_container.kill()
-
     @property
     def _running_container(self) -> "Container":
         if self._container is None:
@@ -245,27 +229,15 @@ class DockerMachine:
                 memory_mount(path, mode, spec.disk, self._mount_owner) for path, mode in _FOLDERS
             ]
         return {
+            **confinement(spec),
             "entrypoint": [ENTRY, "-I", "-S", SOCKET_FILTER],
             "command": [],
-            "healthcheck": {"test": ["NONE"]},
             "environment": {**_home(spec), **spec.environment},
             "labels": {RUN_LABEL: spec.run},
             "mounts": mounts,
             "read_only": spec.read_only_root,
-            "runtime": spec.oci_runtime or None,
-            "auto_remove": True,
             "network_mode": "none",
             "extra_hosts": dict.fromkeys(self._local_names, "127.0.0.1"),
-            "cap_drop": ["ALL"],
-            "security_opt": ["no-new-privileges"],
-            "mem_limit": spec.memory,
-            "memswap_limit": spec.memory,
-            # A quota instead of nano_cpus: the engine refuses nano_cpus above the number of its
-            # cores.
-            "cpu_period": _CPU_PERIOD,
-            "cpu_quota": int(spec.cpus * _CPU_PERIOD),
-            "pids_limit": spec.pids,
-            "ulimits": [{"Name": "fsize", "Soft": spec.disk, "Hard": spec.disk}],
         }
 
     def _make_folders(self, owner: tuple[int, int]) -> None:
@@ -383,14 +355,8 @@ def idle_containers(client: "DockerClient", now: datetime) -> "list[Container]":
 
     A running run is recognized by its action server, which runs as an exec in the container.
     """
-    with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
-        containers = [
-            container
-            for label in (RUN_LABEL, TOOLBOX_LABEL)
-            for container in client.containers.list(
-                all=True, filters={"label": label}, ignore_removed=True
-            )
-        ]
+    labels = (RUN_LABEL, TOOLBOX_LABEL)
+    containers = [found for label in labels for found in labeled_containers(client, label)]
     active = {candidate.id for candidate in containers if not _is_idle(candidate, now)}
     # A service is in use as long as the sandbox that it belongs to.
     return [

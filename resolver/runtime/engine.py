@@ -1,4 +1,4 @@
-"""Access to the Docker engine: connecting, pulling images, removing containers of runs.
+"""Access to the Docker engine: connecting, pulling images, limiting and removing containers.
 
 The engine is found like the docker command finds it: by DOCKER_HOST, or else by the current
 context.
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from resolver.config.startup import lazy_module
 from resolver.errors import SandboxError
+from resolver.runtime.base import SandboxSpec
+from resolver.runtime.disk import DiskWatch
 from resolver.runtime.image_pull import pull_image
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ RUN_LABEL: Final = "resolver.run"
 
 _PROBE_SECONDS: Final = 5
 _CALL_SECONDS: Final = 120
+_CPU_PERIOD: Final = 100_000
 
 
 @contextmanager
@@ -114,6 +117,43 @@ def require_oci_runtime(client: "DockerClient", name: str) -> None:
         )
 
 
+def confinement(spec: SandboxSpec) -> dict[str, Any]:
+    """Return options for a container with the limits of a sandbox and no privileges."""
+    return {
+        "healthcheck": {"test": ["NONE"]},
+        "runtime": spec.oci_runtime or None,
+        "auto_remove": True,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "mem_limit": spec.memory,
+        "memswap_limit": spec.memory,
+        # A quota instead of nano_cpus: the engine refuses nano_cpus above the number of its cores.
+        "cpu_period": _CPU_PERIOD,
+        "cpu_quota": int(spec.cpus * _CPU_PERIOD),
+        "pids_limit": spec.pids,
+        "ulimits": [{"Name": "fsize", "Soft": spec.disk, "Hard": spec.disk}],
+    }
+
+
+def watch_disk(client: "DockerClient", container: "Container", max_bytes: int) -> DiskWatch:
+    """Return a watch on the container's writable layer, as measured by the engine."""
+
+    def measure() -> int:
+        with engine_errors(
+            "the engine can't measure its container", "check it with `docker ps -s`"
+        ):
+            (found,) = client.api.containers(all=True, size=True, filters={"id": container.id}) or [
+                {}
+            ]
+        return int(found.get("SizeRw") or 0)
+
+    def kill() -> None:
+        with suppress(SandboxError), engine_errors("the container can't be killed", ""):
+            container.kill()
+
+    return DiskWatch(measure, kill, max_bytes)
+
+
 def remove_container(container: "Container") -> None:
     """Remove a container, running or not, with its anonymous volumes; a missing one is no error.
 
@@ -157,12 +197,15 @@ def end_container(container: "Container") -> None:
             remove_container(container)
 
 
+def labeled_containers(client: "DockerClient", label: str) -> "list[Container]":
+    """Return the containers with a label, `NAME` or `NAME=VALUE`, running or not."""
+    with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
+        return client.containers.list(all=True, filters={"label": label}, ignore_removed=True)
+
+
 def remove_leftovers(client: "DockerClient", run: str) -> int:
     """Remove every container of a run, for example after a crash of the host; return the number."""
-    with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
-        containers = client.containers.list(
-            all=True, filters={"label": f"{RUN_LABEL}={run}"}, ignore_removed=True
-        )
+    containers = labeled_containers(client, f"{RUN_LABEL}={run}")
     for container in containers:
         remove_container(container)
     return len(containers)

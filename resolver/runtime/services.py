@@ -9,7 +9,7 @@ it doesn't outlive the process of the host that has started it.
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,14 @@ from resolver.models.verification import CheckService
 from resolver.runtime.base import SandboxSpec
 from resolver.runtime.channel import DockerChannel
 from resolver.runtime.disk import DiskWatch
-from resolver.runtime.engine import RUN_LABEL, engine_errors, image_settings, remove_container
+from resolver.runtime.engine import (
+    RUN_LABEL,
+    confinement,
+    engine_errors,
+    image_settings,
+    remove_container,
+    watch_disk,
+)
 from resolver.runtime.toolbox import BASH, ENTRY, PYTHON, SOCKET_FILTER, Toolbox
 from resolver.runtime.volume import toolbox_mount
 
@@ -40,7 +47,6 @@ CAPABILITIES: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID")
 
 _KEPT_OUTPUT: Final = 2_000
 _POLL_SECONDS: Final = 0.1
-_CPU_PERIOD: Final = 100_000
 
 # The shell is the container's first process. It ends with the service or with its own stdin, which
 # the host holds open, and the kernel then ends everything in the container.
@@ -154,12 +160,11 @@ class _ServiceContainer:
             reader = threading.Thread(target=self._read, args=(channel,), daemon=True)
             reader.start()
             self._container.start()
-        self._watch = DiskWatch(self._written, self._kill, self._sandbox.spec.disk)
+        self._watch = watch_disk(client, self._container, self._sandbox.spec.disk)
 
     def _options(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        spec = self._sandbox.spec
         return {
-            **_confinement(self._sandbox),
+            **_container_options(self._sandbox),
             "entrypoint": [*_FILTERED, BASH, "-p", "-c", _RUN_SERVICE, "service"],
             "environment": self.service.environment,
             "stdin_open": True,
@@ -167,7 +172,6 @@ class _ServiceContainer:
             "shm_size": SHARED_MEMORY,
             # In memory, so that what a service stores counts towards a limit.
             "tmpfs": dict.fromkeys(settings.get("Volumes") or (), ""),
-            "ulimits": [{"Name": "fsize", "Soft": spec.disk, "Hard": spec.disk}],
         }
 
     def _read(self, channel: DockerChannel) -> None:
@@ -178,44 +182,18 @@ class _ServiceContainer:
         self.ended.set()
         channel.close()
 
-    def _written(self) -> int:
-        container = self._container
-        if container is None:
-            return 0
-        with engine_errors("the engine can't measure its container", "check `docker ps -s`"):
-            (found,) = self._sandbox.client.api.containers(
-                all=True, size=True, filters={"id": container.id}
-            ) or [{}]
-        return int(found.get("SizeRw") or 0)
-
-    def _kill(self) -> None:
-        container = self._container
-        with suppress(SandboxError), engine_errors("the container can't be killed", ""):
-            if container is not None:
-                container.kill()
-
 
 def _command(settings: Mapping[str, Any], service: CheckService) -> list[str]:
     arguments = list(service.command) or list(settings.get("Cmd") or ())
     return [*(settings.get("Entrypoint") or ()), *arguments]
 
 
-def _confinement(sandbox: ServiceHost) -> dict[str, Any]:
-    spec = sandbox.spec
+def _container_options(sandbox: ServiceHost) -> dict[str, Any]:
     return {
-        "healthcheck": {"test": ["NONE"]},
-        "labels": {RUN_LABEL: spec.run, SERVICE_LABEL: sandbox.container},
+        **confinement(sandbox.spec),
+        "labels": {RUN_LABEL: sandbox.spec.run, SERVICE_LABEL: sandbox.container},
         "mounts": [toolbox_mount(sandbox.toolbox, read_only=True)],
-        "auto_remove": True,
         "network_mode": f"container:{sandbox.container}",
-        "runtime": spec.oci_runtime or None,
-        "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges"],
-        "mem_limit": spec.memory,
-        "memswap_limit": spec.memory,
-        "cpu_period": _CPU_PERIOD,
-        "cpu_quota": int(spec.cpus * _CPU_PERIOD),
-        "pids_limit": spec.pids,
     }
 
 
@@ -228,7 +206,7 @@ def _probe(
     It is a container of its own, so that no program of the sandbox can trace it.
     """
     ports = [port for service in services for port in service.ports]
-    options = {**_confinement(sandbox), "auto_remove": False}
+    options = {**_container_options(sandbox), "auto_remove": False}
     with engine_errors("the engine can't look for the services", "start the run again"):
         container = sandbox.client.containers.create(
             sandbox.spec.image,

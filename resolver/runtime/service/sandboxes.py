@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, TypeVar
@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 from resolver.errors import Refused, SandboxError, UsageError
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
-from resolver.runtime.engine import RUN_LABEL, connect_engine, engine_errors, remove_container
+from resolver.runtime.engine import RUN_LABEL, connect_engine, labeled_containers, remove_container
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.remote.protocol import (
     PROTOCOL,
@@ -352,12 +352,8 @@ def docker_machines(environment: Mapping[str, str], toolbox: Toolbox) -> OpenMac
 
     @contextmanager
     def open_machine(spec: SandboxSpec) -> Iterator[Machine]:
-        engine = connect_engine(environment)
-        try:
-            with DockerMachine(spec, toolbox, engine) as machine:
-                yield machine
-        finally:
-            engine.close()
+        with DockerMachine(spec, toolbox, connect_engine(environment)) as machine:
+            yield machine
 
     return open_machine
 
@@ -373,15 +369,12 @@ def local_machines(environment: Mapping[str, str]) -> OpenMachine:
 
 def remove_abandoned(environment: Mapping[str, str], prefix: str) -> int:
     """Remove the containers that a killed server of this name has left; return their number."""
-    engine = connect_engine(environment)
-    try:
-        with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
-            containers = engine.containers.list(
-                all=True, ignore_removed=True, filters={"label": RUN_LABEL}
-            )
-        own_containers = [c for c in containers if c.labels.get(RUN_LABEL, "").startswith(prefix)]
+    with closing(connect_engine(environment)) as engine:
+        own_containers = [
+            container
+            for container in labeled_containers(engine, RUN_LABEL)
+            if container.labels.get(RUN_LABEL, "").startswith(prefix)
+        ]
         for container in own_containers:
             remove_container(container)
-    finally:
-        engine.close()
     return len(own_containers)
