@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, NamedTuple, Protocol
+from typing import IO, NamedTuple
 
 from . import change_bundle, setup_files
 from .changed_paths import TreeComparison
@@ -98,7 +98,8 @@ def checkout(
     os.makedirs(root, exist_ok=True)
     private_git_dir, agent_git_dir = _private_git_dir(scratch), os.path.join(root, ".git")
     is_prepared = setup_files.has_baseline(private_git_dir)
-    patterns = setup_files.remove_checkout(private_git_dir, root, _runner(root, scratch, git))
+    private = _Git(git, root, scratch, private_git_dir)
+    patterns = setup_files.remove_checkout(private_git_dir, root, private.run)
     if not is_prepared and os.listdir(root):
         raise ActionFailed(f"{root} is not empty: the repository can't be checked out there")
     try:
@@ -109,19 +110,18 @@ def checkout(
     except OSError as error:
         raise ActionFailed(f"the repository's git directory can't be taken: {error}") from error
     shutil.rmtree(git_dir, ignore_errors=True)
-    variables = {"GIT_DIR": agent_git_dir, "GIT_WORK_TREE": root}
+    agent = private._replace(git_dir=agent_git_dir)
     target = ["-B", branch, commit] if branch else ["--detach", commit]
     try:
-        _run(git, ["checkout", "--quiet", "--force", *target, "--"], root, scratch, variables)
+        agent.run(["checkout", "--quiet", "--force", *target, "--"])
     except ActionFailed as error:
-        listing = ["ls-tree", "-r", "-z", "--name-only", commit]
-        names = _run(git, listing, root, scratch, variables).split(b"\0")
+        names = agent.run(["ls-tree", "-r", "-z", "--name-only", commit]).split(b"\0")
         raise ActionFailed(_too_long_path(root, names) or str(error)) from error
     # The timestamp is copied too: git compares it with those of the files, to detect a file that
     # was changed within the resolution of the clock after the index was written ("racily clean").
     # See https://git-scm.com/docs/racy-git
     shutil.copy2(os.path.join(agent_git_dir, "index"), os.path.join(private_git_dir, "index"))
-    files = _run(git, ["ls-files", "-z"], root, scratch, variables).count(b"\0")
+    files = agent.run(["ls-files", "-z"]).count(b"\0")
     return CheckoutResult(commit=commit, files=files)
 
 
@@ -141,16 +141,17 @@ def _too_long_path(root: str, names: Sequence[bytes]) -> str:
 
 def set_baseline(root: str, scratch: str, base: str, git: str) -> BaselineResult:
     """Make the current state of the root the starting point; see wire.BaselineResult."""
-    return setup_files.reset_to_baseline(
-        _private_git_dir(scratch), root, base, _runner(root, scratch, git)
-    )
+    private = _Git(git, root, scratch, _private_git_dir(scratch))
+    return setup_files.reset_to_baseline(private.git_dir, root, base, private.run)
 
 
 def compare_tree(root: str, scratch: str, git: str) -> TreeComparison:
     """Return a comparison that starts with the present state of the root."""
-    folder = os.path.join(scratch, "comparison")
-    run = _runner(root, scratch, git, COMPARISON_SECONDS)
-    return TreeComparison(root, _private_git_dir(scratch), folder, run)
+    git_dir, folder = _private_git_dir(scratch), os.path.join(scratch, "comparison")
+    os.makedirs(folder, exist_ok=True)
+    index = shutil.copy2(os.path.join(git_dir, "index"), folder)
+    own_index = _Git(git, root, scratch, git_dir, index, timeout=COMPARISON_SECONDS)
+    return TreeComparison(root, own_index.run)
 
 
 def export_change(
@@ -180,36 +181,21 @@ def export_change(
         # agent's working tree. Neither `.git` in the root nor its index or configuration takes
         # part, and a failed export leaves no state behind.
         with tempfile.TemporaryDirectory(prefix="change-", dir=scratch) as folder:
-            variables = {
-                "GIT_DIR": private_git_dir,
-                "GIT_WORK_TREE": root,
-                "GIT_INDEX_FILE": _start_index(private_git_dir, folder),
-            }
+            index, exclude = _start_index(private_git_dir, folder), os.path.join(folder, "exclude")
+            # Git ignores this setting if the file does not exist.
+            settings = ("-c", f"core.excludesFile={exclude}")
+            own_index = _Git(git, root, scratch, private_git_dir, index, settings)
             with open(os.path.join(folder, "bundle"), "w+b") as bundle:
-                return _export(root, scratch, base, git, limit, variables, bundle)
+                return _export(own_index, base, exclude, limit, bundle)
     except OSError as error:
         raise ActionFailed(f"the change can't be written: {error}") from error
 
 
-def _export(
-    root: str,
-    scratch: str,
-    base: str,
-    git: str,
-    limit: int,
-    variables: Mapping[str, str],
-    bundle: IO[bytes],
-) -> ChangeResult:
-    exclude = os.path.join(os.path.dirname(variables["GIT_INDEX_FILE"]), "exclude")
-    # Git ignores this setting if the file does not exist.
-    settings = ["-c", f"core.excludesFile={exclude}"]
-
-    def run(args: Sequence[str], stdin: bytes = b"", accepted: tuple[int, ...] = (0,)) -> bytes:
-        return _run(git, [*settings, *args], root, scratch, variables, accepted, stdin)
-
-    staged = _stage_files(root, base, exclude, limit, bundle, run)
-    left_out = _find_left_out(git, settings, root, scratch, variables)
-    unchanged = _unchanged(root, run([*_DIFF_INDEX, base]), staged.packed)
+def _export(git: "_Git", base: str, exclude: str, limit: int, bundle: IO[bytes]) -> ChangeResult:
+    run = git.run
+    staged = _stage_files(git, base, exclude, limit, bundle)
+    left_out = _find_left_out(git)
+    unchanged = _unchanged(git.root, run([*_DIFF_INDEX, base]), staged.packed)
     run(["update-index", "-z", "--index-info"], unchanged)
     # --missing-ok: contents of large files are in the bundle but not in the object directory.
     tree = _text(run(["write-tree", "--missing-ok"]))
@@ -224,12 +210,12 @@ def _export(
         )
     message = ["-m", "The working tree of a sandbox"]
     commit = _text(run(["commit-tree", "-p", base, *message, tree]))
-    with tempfile.TemporaryFile(dir=scratch) as pack:
+    with tempfile.TemporaryFile(dir=git.scratch) as pack:
         revisions = f"{commit}\n^{base}\n".encode()
         pack_objects = [*_PACK_OBJECTS, "--window=0"] if staged.fits_whole else _PACK_OBJECTS
-        _run(git, pack_objects, root, scratch, variables, stdin=revisions, stdout=pack)
+        run(pack_objects, revisions, stdout=pack)
         change_bundle.finish(bundle, staged.packed.objects, pack, base, commit)
-    path = os.path.join(scratch, f"change-{commit}.bundle")
+    path = os.path.join(git.scratch, f"change-{commit}.bundle")
     os.replace(bundle.name, path)
     return ChangeResult(
         tree=tree,
@@ -239,14 +225,6 @@ def _export(
         left_out=left_out,
         generated=staged.generated,
     )
-
-
-class _RunGit(Protocol):
-    """Runs git on the working tree and returns its stdout."""
-
-    def __call__(
-        self, args: Sequence[str], stdin: bytes = b"", accepted: tuple[int, ...] = (0,)
-    ) -> bytes: ...
 
 
 class _StagedFiles(NamedTuple):
@@ -263,12 +241,14 @@ class _StagedFiles(NamedTuple):
 
 
 def _stage_files(
-    root: str, base: str, exclude: str, limit: int, bundle: IO[bytes], run: _RunGit
+    git: "_Git", base: str, exclude: str, limit: int, bundle: IO[bytes]
 ) -> _StagedFiles:
     """Add the new and changed files to the index, and the contents of large ones to the bundle.
 
     exclude: path of the file that makes git ignore caches and build output.
     """
+
+    root, run = git.root, git.run
 
     def paths(args: Sequence[str]) -> list[bytes]:
         return run(args).split(b"\0")[:-1]
@@ -309,10 +289,6 @@ _DIFF_INDEX = ["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-ab
 
 def _private_git_dir(scratch: str) -> str:
     return os.path.join(scratch, "repository.git")
-
-
-def _runner(root: str, scratch: str, git: str, timeout: float = TIMEOUT_SECONDS) -> setup_files.Run:
-    return lambda args, place: _run(git, list(args), root, scratch, place, timeout=timeout)
 
 
 def _link(source: str, target: str) -> str:
@@ -408,11 +384,9 @@ def _exclude_patterns(
     return set(new_files) - set(list_new())
 
 
-def _find_left_out(
-    git: str, settings: list[str], root: str, scratch: str, variables: Mapping[str, str]
-) -> list[str]:
+def _find_left_out(git: "_Git") -> list[str]:
     """Return the paths that git should have added and did not, at most MAX_LISTED."""
-    process = _call(git, [*settings, *_LIST_UNADDED], root, scratch, variables, b"")
+    process = git.call(_LIST_UNADDED)
     unreadable = [_cut(folder) + b"/" for folder in _UNREADABLE_FOLDER.findall(process.stderr)]
     names = sorted({name for name in (*process.stdout.split(b"\0"), *unreadable) if name})
     return [readable(os.fsdecode(name)) for name in names[:MAX_LISTED]]
@@ -435,72 +409,73 @@ def _blob_id(path: bytes, length: int) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _run(
-    git: str,
-    args: list[str],
-    cwd: str,
-    home: str,
-    variables: Mapping[str, str],
-    accepted: tuple[int, ...] = (0,),
-    stdin: bytes = b"",
-    stdout: IO[bytes] | None = None,
-    timeout: float = TIMEOUT_SECONDS,
-) -> bytes:
-    """Run git and return its stdout, which is empty if `stdout` names a file.
+class _Git(NamedTuple):
+    """Git on the working tree `root`, independent of what programs in the sandbox have written.
 
-    cwd: working directory.
-    home: HOME, and the folder in place of ~/.config.
-    variables: variables such as GIT_DIR.
-    accepted: exit codes that are not a failure.
-    Raises ActionFailed with the end of stderr if git fails.
+    program: path of git.
+    scratch: HOME, and the folder in place of ~/.config.
+    git_dir, index_file: the git directory, and its index if that is another file than usual.
+    settings: further options for each command.
+    timeout: seconds that one command may take.
     """
-    process = _call(git, args, cwd, home, variables, stdin, stdout, timeout)
-    if process.returncode == -signal.SIGXFSZ:
-        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-        raise ActionFailed(
-            f"git {_command(args)} was stopped at a file of more than {limit} bytes, the most that "
-            "one file in the sandbox may have"
-        )
-    if process.returncode not in accepted:
-        error_lines = process.stderr.decode("utf-8", "replace").splitlines()
-        error_end = "\n".join(error_lines[-10:])[-2000:]
-        raise ActionFailed(f"git {_command(args)} failed ({process.returncode}):\n{error_end}")
-    return process.stdout or b""
 
+    program: str
+    root: str
+    scratch: str
+    git_dir: str
+    index_file: str = ""
+    settings: tuple[str, ...] = ()
+    timeout: float = TIMEOUT_SECONDS
 
-def _call(
-    git: str,
-    args: list[str],
-    cwd: str,
-    home: str,
-    variables: Mapping[str, str],
-    stdin: bytes,
-    stdout: IO[bytes] | None = None,
-    timeout: float = TIMEOUT_SECONDS,
-) -> "subprocess.CompletedProcess[bytes]":
-    """Run git and return the finished process. Raises ActionFailed at a timeout."""
-    try:
-        return subprocess.run(
-            [git, *args],
-            cwd=cwd,
-            env=_environment(home, variables),
-            input=stdin,
-            stdout=stdout or subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            timeout=timeout,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ActionFailed(
-            f"git {_command(args)} did not end within {timeout:.0f} seconds"
-        ) from error
-    except OSError as error:
-        raise ActionFailed(f"git can't be run: {error}") from error
+    def run(
+        self,
+        args: Sequence[str],
+        stdin: bytes = b"",
+        accepted: tuple[int, ...] = (0,),
+        stdout: IO[bytes] | None = None,
+    ) -> bytes:
+        """Run git and return its stdout, which is empty if `stdout` names a file.
 
+        accepted: exit codes that are not a failure.
+        Raises ActionFailed with the end of stderr if git fails.
+        """
+        process = self.call(args, stdin, stdout)
+        if process.returncode == -signal.SIGXFSZ:
+            limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+            raise ActionFailed(
+                f"git {args[0]} was stopped at a file of more than {limit} bytes, the most that "
+                "one file in the sandbox may have"
+            )
+        if process.returncode not in accepted:
+            error_lines = process.stderr.decode("utf-8", "replace").splitlines()
+            error_end = "\n".join(error_lines[-10:])[-2000:]
+            raise ActionFailed(f"git {args[0]} failed ({process.returncode}):\n{error_end}")
+        return process.stdout or b""
 
-def _command(args: Sequence[str]) -> str:
-    """Return the name of the git command after the settings given with `-c`."""
-    return args[2] if args[0] == "-c" else args[0]
+    def call(
+        self, args: Sequence[str], stdin: bytes = b"", stdout: IO[bytes] | None = None
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """Run git and return the finished process. Raises ActionFailed at a timeout."""
+        variables = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.root}
+        if self.index_file:
+            variables["GIT_INDEX_FILE"] = self.index_file
+        try:
+            return subprocess.run(
+                [self.program, *self.settings, *args],
+                cwd=self.root,
+                env=_environment(self.scratch, variables),
+                input=stdin,
+                stdout=stdout or subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                timeout=self.timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ActionFailed(
+                f"git {args[0]} did not end within {self.timeout:.0f} seconds"
+            ) from error
+        except OSError as error:
+            raise ActionFailed(f"git can't be run: {error}") from error
 
 
 def _environment(home: str, variables: Mapping[str, str]) -> dict[str, str]:

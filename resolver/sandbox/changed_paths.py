@@ -5,8 +5,7 @@ change, it uses a private git directory and an index of its own, never the agent
 """
 
 import os
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from . import setup_files
@@ -52,19 +51,13 @@ class TreeComparison:
     with the content of the base does not count either.
 
     root: absolute path of the repository.
-    git_dir: the private git directory, with the index of the checkout.
-    folder: folder for an index of its own.
-    run: runs git.
+    run: runs git on the private git directory, with an index of its own that is a copy of the
+        checkout's.
     """
 
-    def __init__(self, root: str, git_dir: str, folder: str, run: setup_files.Run) -> None:
-        os.makedirs(folder, exist_ok=True)
-        index = os.path.join(folder, "index")
-        shutil.copy2(os.path.join(git_dir, "index"), index)
+    def __init__(self, root: str, run: setup_files.Run) -> None:
         self._root = os.fsencode(root)
-        self._run: Callable[[Sequence[str]], bytes] = lambda args: run(
-            args, self._variables(root, git_dir, index)
-        )
+        self._run = run
         self._tracked = self._names(["ls-files", "-z"])
         self._generated = setup_files.unused_patterns(self._tracked)
         ignored = {name.rstrip(b"/") for name in self._names(_LIST_IGNORED)}
@@ -86,10 +79,6 @@ class TreeComparison:
     def close(self) -> None:
         """End the watches."""
         self._watches.close()
-
-    @staticmethod
-    def _variables(root: str, git_dir: str, index: str) -> Mapping[str, str]:
-        return {"GIT_DIR": git_dir, "GIT_WORK_TREE": root, "GIT_INDEX_FILE": index}
 
     def _names(self, args: Sequence[str]) -> list[bytes]:
         return self._run(args).split(b"\0")[:-1]

@@ -12,7 +12,7 @@ toolbox's git.
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -157,8 +157,8 @@ Files that the agent later adds next to them are then part of the change. With m
 folders are excluded.
 """
 
-Run = Callable[[Sequence[str], Mapping[str, str]], bytes]
-"""Runs git with arguments and variables, and returns its stdout."""
+Run = Callable[[Sequence[str]], bytes]
+"""Runs git with arguments on the private git directory, and returns its stdout."""
 
 
 def reset_to_baseline(git_dir: str, root: str, commit: str, run: Run) -> BaselineResult:
@@ -167,15 +167,14 @@ def reset_to_baseline(git_dir: str, root: str, commit: str, run: Run) -> Baselin
     git_dir: the private git directory that changes are exported with.
     commit: the commit that is checked out.
     """
-    variables = {"GIT_DIR": git_dir, "GIT_WORK_TREE": root}
-    changed = _names(run(["diff-index", "-z", "--name-only", commit], variables))
+    changed = _names(run(["diff-index", "-z", "--name-only", commit]))
     if changed:
-        run(["read-tree", "--reset", "-u", commit], variables)
-        run(["checkout-index", "--all", "--force", "--quiet"], variables)
+        run(["read-tree", "--reset", "-u", commit])
+        run(["checkout-index", "--all", "--force", "--quiet"])
     listing = ["ls-files", "-z", "--others", "--exclude-standard"]
-    untracked = _names(run(listing, variables))
+    untracked = _names(run(listing))
     if len(untracked) > MAX_EXCLUDED_FILES:
-        untracked = _names(run([*listing, "--directory"], variables))
+        untracked = _names(run([*listing, "--directory"]))
     patterns = [b"/" + escape_glob(name) for name in untracked if b"\n" not in name]
     exclude_from_change(git_dir, patterns)
     exclude_from_change(os.path.join(root, ".git"), patterns)
@@ -200,8 +199,7 @@ def remove_checkout(git_dir: str, root: str, run: Run) -> list[bytes]:
     """
     if not has_baseline(git_dir):
         return []
-    variables = {"GIT_DIR": git_dir, "GIT_WORK_TREE": root}
-    for name in _names(run(["ls-files", "-z"], variables)):
+    for name in _names(run(["ls-files", "-z"])):
         path = os.path.join(os.fsencode(root), name)
         if os.path.islink(path) or os.path.isfile(path):
             os.unlink(path)
