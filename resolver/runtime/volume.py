@@ -8,18 +8,15 @@ outlives a process that is killed. The lock of the archive is known on this mach
 kernel releases it when its process dies: the container of an earlier owner is then left over.
 """
 
-import fcntl
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from resolver.errors import SandboxError
 from resolver.runtime.engine import engine_errors, remove_container
-from resolver.runtime.toolbox import ENTRY, KEPT_TIME, PREFIX, Toolbox
+from resolver.runtime.toolbox import ENTRY, KEPT_TIME, PREFIX, Toolbox, hold_lock
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -90,8 +87,8 @@ def fill_volume(
         "check that the engine has free disk space with `docker system df`",
     ):
         deadline = time.monotonic() + lock_seconds
-        with _lock(toolbox.archive(), deadline) as lock:
-            _fill(client, toolbox, image, lock, deadline, lock_seconds)
+        with hold_lock(toolbox.archive(), deadline, _POLL_SECONDS) as descriptor:
+            _fill(client, toolbox, image, _lock_id(descriptor), deadline, lock_seconds)
 
 
 def _fill(
@@ -116,35 +113,14 @@ def _fill(
         remove_container(helper)
 
 
-@contextmanager
-def _lock(archive: Path, deadline: float) -> Iterator[str]:
-    """Hold the lock of the archive, flock(2). Yield a name that no other lock of any machine has.
-
-    Yields "" without the lock if another process has had it up to the deadline, or if the file
-    system has no locks.
-    """
-    descriptor = os.open(archive, os.O_RDONLY)
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    yield ""
-                    return
-                time.sleep(_POLL_SECONDS)
-            except OSError:
-                yield ""
-                return
-            else:
-                break
-        # The number of a file is unique on one device, that of a device until the machine starts
-        # again.
-        status = os.fstat(descriptor)
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        yield f"{boot}-{status.st_dev}-{status.st_ino}"
-    finally:
-        os.close(descriptor)
+def _lock_id(descriptor: int | None) -> str:
+    """Return a name of the lock that no other lock of any machine has, "" for no lock."""
+    if descriptor is None:
+        return ""
+    # The number of a file is unique on one device, that of a device until the machine starts again.
+    status = os.fstat(descriptor)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}-{status.st_dev}-{status.st_ino}"
 
 
 def _is_filled(helper: "Container") -> bool:

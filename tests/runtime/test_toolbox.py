@@ -93,7 +93,7 @@ def test_of_concurrent_builds_one_is_made_and_old_ones_are_removed(tmp_path: Pat
     ]
     for thread in threads:
         thread.start()
-    until(lambda: builds and any(is_inside(thread, "_build_lock") for thread in threads))
+    until(lambda: builds and any(is_inside(thread, "hold_lock") for thread in threads))
     may_end.set()
     for thread in threads:
         thread.join()
