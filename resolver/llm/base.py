@@ -47,6 +47,11 @@ class ModelConfig(DeferredModel):
     output_cost_per_token: float | None = Field(default=None, ge=0, description="US dollars.")
     set_by: SetBy = DEFAULT_SET_BY
 
+    @property
+    def key(self) -> str:
+        """The API key in plain text, "" if none is set."""
+        return self.api_key.get_secret_value() if self.api_key else ""
+
 
 CLOUDS = {
     "bedrock": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import quote, urlsplit
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
-from resolver.llm.base import DEFAULT_SET_BY, SetBy, api_key_variable
+from resolver.llm.base import ModelConfig, api_key_variable
 from resolver.llm.library import REDIRECTED
 
 _MAX_DETAIL_CHARACTERS = 300
@@ -63,122 +63,109 @@ class ModelFailure:
     retry_after: float | None = None
 
 
-@dataclass(frozen=True)
-class FailedCall:
-    """The parameters of a call that error messages mention. `timeout` is in seconds."""
-
-    model: str
-    timeout: float
-    key: str = ""
-    base_url: str | None = None
-    has_tools: bool = False
-    set_by: SetBy = DEFAULT_SET_BY
-
-    @property
-    def endpoint(self) -> str:
-        """A name for the endpoint in messages: only its host, because a URL can contain secrets."""
-        host = urlsplit(self.base_url).netloc.rpartition("@")[2] if self.base_url else ""
-        return f"the model endpoint at {host}" if host else "the model endpoint"
-
-
 def model_failure_of(
-    call: FailedCall,
+    config: ModelConfig,
     status: int,
     text: str,
     headers: Mapping[str, str],
     *,
+    has_tools: bool = False,
     is_too_long: bool = False,
 ) -> ModelFailure:
     """Return the failure that an HTTP status and an error text stand for.
 
+    config: that of the model that was called.
     status: 200 for a response that is not a completion, 500 for a lost connection.
+    has_tools: True if the model was offered tools.
     is_too_long: True if the conversation is known to exceed the context window.
     """
-    detail = _short_message(text, call.key)
+    detail = _short_message(text, config.key)
     if status == 408 and _TIMED_OUT.search(detail):
-        detail = f"no complete answer within {call.timeout:g} seconds"
+        detail = f"no complete answer within {config.timeout:g} seconds"
     explanation = f"{detail or 'no explanation'} (status {status})"
     mentions_length = _TOO_LONG.search(detail) or _TOO_LONG_CODE in text
     if is_too_long or (status in (400, 413, 422) and mentions_length):
-        return ModelFailure("the conversation is too long", _context_window_error(call, detail))
-    no_access = _INVALID_ACCOUNT.search(detail) or (not call.key and _NO_KEY.search(detail))
+        return ModelFailure("the conversation is too long", _context_window_error(config, detail))
+    no_access = _INVALID_ACCOUNT.search(detail) or (not config.key and _NO_KEY.search(detail))
     if status in (401, 403) or no_access:
-        return ModelFailure("the key was not accepted", _key_error(call, explanation))
+        return ModelFailure("the key was not accepted", _key_error(config, explanation))
     if status == 402 or (status == 429 and _NO_CREDIT.search(detail)):
         error = ModelError(
             f"the account behind the model's key has no credit left: {explanation}",
-            f"add credit at the provider, or set {call.set_by.api_key} to the key of another "
+            f"add credit at the provider, or set {config.set_by.api_key} to the key of another "
             "account",
             "no_credit",
         )
         return ModelFailure("no credit", error)
     if REDIRECTED in detail:
         error = ModelError(
-            f"{call.endpoint} did not answer: {detail}",
-            f"set {call.set_by.base_url} to the final address if you trust it",
+            f"{endpoint_at(config.base_url)} did not answer: {detail}",
+            f"set {config.set_by.base_url} to the final address if you trust it",
         )
         return ModelFailure("redirected", error)
     if status in _TRANSIENT_STATUSES or status >= 500 or _UNREADABLE_RESPONSE.search(detail):
         error = ModelError(
-            f"{call.endpoint} gave no usable answer: {explanation}",
-            f"try again later; if the problem persists, check {call.set_by.base_url} and the "
-            "provider's "
-            "status page",
+            f"{endpoint_at(config.base_url)} gave no usable answer: {explanation}",
+            f"try again later; if the problem persists, check {config.set_by.base_url} and the "
+            "provider's status page",
             "provider_down",
         )
         return ModelFailure(explanation, error, is_transient=True, retry_after=retry_after(headers))
-    return ModelFailure(explanation, _request_error(call, explanation, status))
+    return ModelFailure(explanation, _request_error(config, explanation, status, has_tools))
 
 
-def _context_window_error(call: FailedCall, detail: str) -> ContextWindowExceeded:
+def endpoint_at(base_url: str | None) -> str:
+    """Return a name for the endpoint: only its host, because a URL can contain secrets."""
+    host = urlsplit(base_url).netloc.rpartition("@")[2] if base_url else ""
+    return f"the model endpoint at {host}" if host else "the model endpoint"
+
+
+def _context_window_error(config: ModelConfig, detail: str) -> ContextWindowExceeded:
     return ContextWindowExceeded(
-        f"the conversation does not fit into the context window of {call.model}: {detail}",
+        f"the conversation does not fit into the context window of {config.model}: {detail}",
         "use a model with a larger context window, or a smaller issue",
     )
 
 
-def _key_error(call: FailedCall, explanation: str) -> ModelAuthError:
-    if not call.key:
-        provider_variable = (
-            api_key_variable(call.model.partition("/")[0]) if "/" in call.model else ""
-        )
-        alternative = (
-            f", or {provider_variable}"
-            if provider_variable and provider_variable != call.set_by.api_key
-            else ""
-        )
+def _key_error(config: ModelConfig, explanation: str) -> ModelAuthError:
+    if not config.key:
+        provider = config.model.partition("/")[0] if "/" in config.model else ""
+        variable = api_key_variable(provider) if provider else ""
+        alternative = f", or {variable}" if variable not in ("", config.set_by.api_key) else ""
         return ModelAuthError(
-            f"{call.endpoint} requires a key and none is set: {explanation}",
-            f"set {call.set_by.api_key}{alternative}",
+            f"{endpoint_at(config.base_url)} requires a key and none is set: {explanation}",
+            f"set {config.set_by.api_key}{alternative}",
             "model_key",
         )
     return ModelAuthError(
-        f"{call.endpoint} did not accept the key: {explanation}",
-        f"set {call.set_by.api_key} to a key that may use {call.model}",
+        f"{endpoint_at(config.base_url)} did not accept the key: {explanation}",
+        f"set {config.set_by.api_key} to a key that may use {config.model}",
         "model_key",
     )
 
 
-def _request_error(call: FailedCall, explanation: str, status: int) -> ModelError:
+def _request_error(
+    config: ModelConfig, explanation: str, status: int, has_tools: bool
+) -> ModelError:
     """Return the error for a request that the endpoint rejected, with advice for known causes."""
-    what = f"{call.endpoint} refused the request to {call.model}: {explanation}"
+    what = f"{endpoint_at(config.base_url)} refused the request to {config.model}: {explanation}"
     if "LLM Provider NOT provided" in explanation:
         return ModelError(
-            f"the model name {call.model!r} names no known provider",
+            f"the model name {config.model!r} names no known provider",
             "write it as litellm does (anthropic/NAME, openai/NAME), or set "
-            f"{call.set_by.base_url} for an endpoint that speaks OpenAI's API",
+            f"{config.set_by.base_url} for an endpoint that speaks OpenAI's API",
         )
     if status == 404:
         return ModelError(
             what,
-            f"check the model's name ({call.set_by.model}) and the address "
-            f"({call.set_by.base_url})",
+            f"check the model's name ({config.set_by.model}) and the address "
+            f"({config.set_by.base_url})",
         )
-    if call.has_tools and _MENTIONS_TOOLS.search(explanation):
+    if has_tools and _MENTIONS_TOOLS.search(explanation):
         return ModelError(what, "if the model does not support tool calls, use --dialect tags")
     return ModelError(
         what,
-        f"check the model's name and settings ({call.set_by.model}, {call.set_by.base_url})",
+        f"check the model's name and settings ({config.set_by.model}, {config.set_by.base_url})",
     )
 
 

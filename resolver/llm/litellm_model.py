@@ -12,7 +12,7 @@ from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attem
 from resolver.config.templates import render
 from resolver.errors import LimitReached
 from resolver.llm.base import ChatMessage, ModelConfig, OnRetry, ToolSpec
-from resolver.llm.failures import FailedCall, ModelFailure, model_failure_of
+from resolver.llm.failures import ModelFailure, model_failure_of
 from resolver.llm.library import (
     BoundedClient,
     entry_of,
@@ -70,7 +70,6 @@ class LiteLLMModel:
         self._jitter = jitter
         self._money_left = money_left
         self._last_call: CallSize | None = None
-        self._key = config.api_key.get_secret_value() if config.api_key else ""
 
     @property
     def name(self) -> str:
@@ -164,22 +163,15 @@ class LiteLLMModel:
         contain the key.
         """
         package = litellm()
-        call = FailedCall(
-            model=self.name,
-            timeout=self._config.timeout,
-            key=self._key,
-            base_url=self._config.base_url,
-            has_tools=bool(tools),
-            set_by=self._config.set_by,
-        )
         try:
             response = self._respond(messages, tools, max_output_tokens)
         except tuple(package.LITELLM_EXCEPTION_TYPES) as error:
             return model_failure_of(
-                call,
+                self._config,
                 int(getattr(error, "status_code", None) or 500),
                 str(error),
                 dict(getattr(error, "litellm_response_headers", None) or self._last_headers()),
+                has_tools=bool(tools),
                 is_too_long=isinstance(error, package.ContextWindowExceededError),
             )
         billed, is_estimated = billed_tokens(response, characters_of(messages, tools))
@@ -187,7 +179,7 @@ class LiteLLMModel:
         tokens = tokens_of(response)
         completion = completion_of(response, model=self.name, tokens=tokens, cost=cost)
         if completion is None:
-            return model_failure_of(call, 200, "an answer without a message in it", {})
+            return model_failure_of(self._config, 200, "an answer without a message in it", {})
         is_estimated = is_estimated and cost is not None
         return completion.model_copy(update={"is_cost_estimated": is_estimated})
 

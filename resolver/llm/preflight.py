@@ -18,7 +18,7 @@ from tenacity.wait import wait_exponential
 
 from resolver.errors import ModelAuthError, ModelError
 from resolver.llm.base import DEFAULT_SET_BY, Model, ModelConfig, OnRetry, SetBy, api_key_variable
-from resolver.llm.failures import without_key
+from resolver.llm.failures import endpoint_at, without_key
 from resolver.llm.library import BoundedClient
 from resolver.llm.registry import provider_of
 
@@ -255,11 +255,10 @@ def _listed_models(
 
 
 def _unreachable(config: ModelConfig, listing: _ModelListing, reason: str) -> ModelError:
-    host = urlsplit(listing.base_url).netloc.rpartition("@")[2]
     base_url = config.set_by.base_url
     return explain(
         ModelError(
-            f"the model endpoint at {host} can't be reached: {reason or 'no connection'}",
+            f"{endpoint_at(listing.base_url)} can't be reached: {reason or 'no connection'}",
             f"check {base_url} and this machine's network, then start again",
             "provider_down",
         ),

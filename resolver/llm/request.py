@@ -333,7 +333,7 @@ def access(config: ModelConfig, name: str) -> dict[str, Any]:
     Without a key, the machine's own credentials for the cloud are used, also with a `base_url`:
     they sign requests or are exchanged for tokens, and are not sent themselves.
     """
-    key = config.api_key.get_secret_value() if config.api_key else None
+    key = config.key or None
     provider = name.partition("/")[0]
     if provider.startswith("bedrock"):
         return {"api_key": key, "aws_region_name": config.region}

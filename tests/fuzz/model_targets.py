@@ -4,13 +4,16 @@ import json
 from functools import cache
 from typing import Any
 
+from pydantic import SecretStr
+
 from resolver.agents.replies import find_fenced_code, read_reply
 from resolver.agents.tags import parse_tags, write_tags
 from resolver.errors import ModelError
 from resolver.events.actions import Invalid
 from resolver.events.lifecycle import ModelReplied
 from resolver.events.log import ACTION_TYPES, dump_line, make_storable, parse_line
-from resolver.llm.failures import FailedCall, model_failure_of, retry_after
+from resolver.llm.base import ModelConfig
+from resolver.llm.failures import model_failure_of, retry_after
 from resolver.mcp.results import MAX_TEXT_CHARACTERS, observation_of_result
 from resolver.mcp.tool_listing import (
     MAX_TOTAL_CHARACTERS,
@@ -208,8 +211,8 @@ def model_failure(data: bytes) -> None:
     """Error text and headers of a provider: a short line without the key."""
     text = as_text(data)
     for status in (200, 400, 401, 429, 503):
-        call = FailedCall(model="m", timeout=60.0, key=KEY)
-        failure = model_failure_of(call, status, text, {"retry-after": text})
+        config = ModelConfig(model="m", timeout=60.0, api_key=SecretStr(KEY))
+        failure = model_failure_of(config, status, text, {"retry-after": text})
         assert failure.error.next_step and KEY not in failure.error.what + failure.reason
     for name in ("retry-after", "retry-after-ms"):
         seconds = retry_after({name: text})

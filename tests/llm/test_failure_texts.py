@@ -5,11 +5,15 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
-from resolver.llm.failures import FailedCall, model_failure_of, retry_after
+from resolver.llm.base import ModelConfig
+from resolver.llm.failures import model_failure_of, retry_after
 
 KEY = "sk-canary-3f9a1b27c4d85e60"
-CALL = FailedCall(model="m", timeout=1.0, key=KEY, base_url="http://127.0.0.1:1/v1")
+CONFIG = ModelConfig(
+    model="m", timeout=1.0, api_key=SecretStr(KEY), base_url="http://127.0.0.1:1/v1"
+)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +78,7 @@ words = st.text(max_size=200)
     ),
 )
 def test_any_text_gives_a_short_line_without_the_key(status: int, text: str) -> None:
-    failure = model_failure_of(CALL, status, text, {})
+    failure = model_failure_of(CONFIG, status, text, {})
     shown = failure.error.what + failure.reason + failure.error.next_step
     assert KEY not in shown
     assert len(failure.error.what) < 600
@@ -84,12 +88,12 @@ def test_any_text_gives_a_short_line_without_the_key(status: int, text: str) -> 
 
 def test_a_key_written_with_escapes_is_found() -> None:
     escaped = "".join(f"\\u{ord(c):04x}" for c in KEY)
-    failure = model_failure_of(CALL, 400, f'{{"error": {{"message": "bad {escaped}"}}}}', {})
+    failure = model_failure_of(CONFIG, 400, f'{{"error": {{"message": "bad {escaped}"}}}}', {})
     assert failure.error.what.endswith("bad [key] (status 400)")
 
 
 def test_deep_nesting_does_not_crash() -> None:
-    failure = model_failure_of(CALL, 400, '{"error": ' * 100_000, {})
+    failure = model_failure_of(CONFIG, 400, '{"error": ' * 100_000, {})
     assert "status 400" in failure.error.what
 
 
@@ -103,18 +107,18 @@ def test_deep_nesting_does_not_crash() -> None:
     ],
 )
 def test_the_message_is_found_in_any_form_of_error_body(body: dict[str, object]) -> None:
-    failure = model_failure_of(CALL, 422, f"litellm.BadRequestError: {json.dumps(body)}", {})
+    failure = model_failure_of(CONFIG, 422, f"litellm.BadRequestError: {json.dumps(body)}", {})
     assert failure.reason == "too hot (status 422)"
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
 def test_a_provider_that_may_be_back_later_is_down(status: int) -> None:
     """The entry points repeat a run for this cause, and no other of a model."""
-    failure = model_failure_of(CALL, status, "Request timed out.", {})
+    failure = model_failure_of(CONFIG, status, "Request timed out.", {})
     assert failure.is_transient and failure.error.cause == "provider_down"
 
 
 def test_a_request_that_would_be_refused_again_is_no_outage() -> None:
     for status in (400, 401, 402, 404):
-        failure = model_failure_of(CALL, status, "no", {})
+        failure = model_failure_of(CONFIG, status, "no", {})
         assert not failure.is_transient and failure.error.cause != "provider_down"
