@@ -24,7 +24,7 @@ from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stream import Clock, utc_now
-from resolver.models.run import RunState
+from resolver.models.run import ACTIVE_STATES, RunState
 from resolver.trace.plain import duration, for_terminal, one_line
 from resolver.trace.steps import inner_event, is_step, step_of
 from resolver.trace.text import (
@@ -58,7 +58,6 @@ _PHASE_AFTER_STAGE: dict[str, Phase] = {
     ROOT_STAGE: "setup",
     "change": "verify",
 }
-_ACTIVE_STATES = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
 CHECK_TITLES = {
     "base": "Check without the change",
     "base_with_tests": "Check without the change, with its tests",
@@ -85,7 +84,7 @@ def phase_after(event: Event, phase: Phase) -> Phase:
             return "work"
         case AgentStateChanged(state=RunState.RUNNING):
             return "work" if phase == "verify" else phase
-        case AgentStateChanged(state=state) if state not in _ACTIVE_STATES:
+        case AgentStateChanged(state=state) if state not in ACTIVE_STATES:
             return "export"
         case life.VerificationCompleted(sent_to_agent=sent):
             return "work" if sent else "publish"

@@ -28,7 +28,14 @@ from resolver.events.lifecycle import Condensation, Warned
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
 from resolver.memory.skills.recaller import NullRecaller, Recaller
-from resolver.models.run import DeclineReason, Outcome, RunLimits, RunState
+from resolver.models.run import (
+    AWAITING_STATES,
+    FINAL_STATES,
+    DeclineReason,
+    Outcome,
+    RunLimits,
+    RunState,
+)
 
 logger = logging.getLogger("resolver.controller")
 
@@ -39,19 +46,6 @@ MAX_LOST_SANDBOXES = 2
 """Number of sandboxes that may end during the same action. The action is then the likely cause, so
 the agent is told instead of repeating it."""
 
-FINAL_STATES = frozenset(
-    {
-        RunState.FINISHED,
-        RunState.REJECTED,
-        RunState.ERROR,
-        RunState.STOPPED,
-        RunState.STUCK,
-        RunState.LIMIT,
-        RunState.REFUSED,
-    }
-)
-"""Final states of a run."""
-
 STATE_BY_DECLINED_REASON: Mapping[DeclineReason, RunState] = {
     "": RunState.FINISHED,
     "cannot_reproduce": RunState.REJECTED,
@@ -60,9 +54,6 @@ STATE_BY_DECLINED_REASON: Mapping[DeclineReason, RunState] = {
     "needs_answer": RunState.AWAITING_USER_INPUT,
 }
 """The state that each `declined` reason of a `Finish` leads to."""
-
-AWAITING_STATES = frozenset({RunState.AWAITING_USER_INPUT, RunState.AWAITING_CONFIRMATION})
-"""States in which a run waits for a person. They end the process too if nobody answers."""
 
 
 class Executor(Protocol):

@@ -238,6 +238,16 @@ class RunState(StrEnum):
     REFUSED = "refused"
 
 
+ACTIVE_STATES = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
+"""States that no run ends in."""
+
+AWAITING_STATES = frozenset({RunState.AWAITING_USER_INPUT, RunState.AWAITING_CONFIRMATION})
+"""States in which a run waits for a person. They end the process too if nobody answers."""
+
+FINAL_STATES = frozenset(RunState) - ACTIVE_STATES - AWAITING_STATES
+"""States that end a run."""
+
+
 DeclineReason = Literal["", "cannot_reproduce", "already_fixed", "needs_answer", "not_wanted"]
 """Why an agent changed nothing on purpose; "" when it did not decline.
 

@@ -14,7 +14,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event, parse_logged_event
-from resolver.models.run import Completion, RunState
+from resolver.models.run import FINAL_STATES, Completion, RunState
 from resolver.telemetry import conventions as c
 from resolver.telemetry.attributes import (
     FAILED_STATES,
@@ -27,19 +27,6 @@ from resolver.telemetry.attributes import (
 )
 from resolver.telemetry.content import ContentWriter, Part
 from resolver.telemetry.span import AttributeValue, RunSpan
-
-ENDED_STATES = frozenset(
-    {
-        RunState.FINISHED,
-        RunState.REJECTED,
-        RunState.ERROR,
-        RunState.STOPPED,
-        RunState.STUCK,
-        RunState.LIMIT,
-        RunState.REFUSED,
-    }
-)
-"""States that end an invocation of an agent."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +149,7 @@ class AgentSpans:
     def _change_state(self, event: o.AgentStateChanged) -> None:
         if event.state is RunState.RUNNING:
             self._invoke(event.timestamp)
-        if event.state not in ENDED_STATES or self._invocation is None:
+        if event.state not in FINAL_STATES or self._invocation is None:
             return
         self._invocation.set({c.STATE: event.state.value, c.ITERATIONS: self._iterations})
         error = event.because or event.state.value if event.state in FAILED_STATES else ""

@@ -22,7 +22,7 @@ from resolver.events.base import ActionBase, EventBase, Source
 from resolver.events.lifecycle import roots_of
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
-from resolver.models.run import RunState
+from resolver.models.run import ACTIVE_STATES, RunState
 from resolver.trace.plain import duration, for_terminal, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view, inner_event, is_step, step_of
 from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceStep, note_of
@@ -203,9 +203,6 @@ PREPARING = "Read the request, clone, start the sandbox"
 WORKING = "The agent works"
 PUBLISHING = "Check and publish"
 
-_ACTIVE_STATES = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
-"""States in which the run has not ended."""
-
 
 class GroupedProgress:
     """A subscriber of the event stream that prints progress in groups.
@@ -232,7 +229,7 @@ class GroupedProgress:
         if is_step(event):
             self._switch_to(WORKING)
         self._progress(event)
-        if isinstance(event, AgentStateChanged) and event.state not in _ACTIVE_STATES:
+        if isinstance(event, AgentStateChanged) and event.state not in ACTIVE_STATES:
             self._switch_to(PUBLISHING)
 
     def _switch_to(self, title: str) -> None:

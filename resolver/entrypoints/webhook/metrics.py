@@ -30,7 +30,7 @@ from resolver.events.run_log import reply_in
 from resolver.events.stream import Clock, utc_now
 from resolver.github.forge import Forge
 from resolver.models.base import FrozenModel
-from resolver.models.run import Completion, RunState, Trigger
+from resolver.models.run import ACTIVE_STATES, Completion, RunState, Trigger
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.storage.database import DatabaseError
 
@@ -42,9 +42,6 @@ MAX_REMEMBERED = 10_000
 COMMENT_BUCKETS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)
 PULL_REQUEST_BUCKETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
 SANDBOX_BUCKETS = (0.25, 0.5, 1, 2, 5, 10, 30, 60, 120)
-
-UNFINISHED_STATES = frozenset({RunState.LOADING, RunState.RUNNING, RunState.PAUSED})
-"""States that no run ends in."""
 
 TOKEN_DIRECTIONS = ("input", "output", "cached_input")
 """Labels of the counted tokens; those of `cached_input` are part of `input` too."""
@@ -143,7 +140,7 @@ class ServerMetrics:
         }
         for result in DELIVERY_RESULTS:
             self._deliveries.labels(result)
-        for state in set(RunState) - UNFINISHED_STATES:
+        for state in set(RunState) - ACTIVE_STATES:
             self._observed["runs"].labels(state.value)
         for direction in TOKEN_DIRECTIONS:
             self._observed["tokens"].labels(direction)

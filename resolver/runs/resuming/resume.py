@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from resolver import __version__
 from resolver.config.templates import render
 from resolver.controller.control import Approve, Control, Deny, MessageToAgent
-from resolver.controller.controller import FINAL_STATES
 from resolver.controller.limits import extension_events
 from resolver.events.actions import Message
 from resolver.events.base import Source
@@ -23,7 +22,7 @@ from resolver.events.lifecycle import (
 from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
-from resolver.models.run import Continuation, RunLimits, RunState
+from resolver.models.run import FINAL_STATES, Continuation, RunLimits, RunState
 from resolver.models.truncate import marker_for
 
 

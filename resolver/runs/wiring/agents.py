@@ -28,12 +28,7 @@ from resolver.controller.confirmation import (
     RiskAnalyzer,
     notify_nobody,
 )
-from resolver.controller.controller import (
-    FINAL_STATES,
-    Condensers,
-    ConversationCondenser,
-    HostHandlers,
-)
+from resolver.controller.controller import Condensers, ConversationCondenser, HostHandlers
 from resolver.controller.delegation import Delegates
 from resolver.errors import SandboxError, UsageError
 from resolver.events.actions import McpCall
@@ -55,7 +50,7 @@ from resolver.memory.condensers.registry import CondenserParts, LogCondenser, ma
 from resolver.memory.condensers.summaries import SummaryClient
 from resolver.memory.condensers.view import SERVICE, SizeBound
 from resolver.models.approval import tool_risk
-from resolver.models.run import Command, McpTool, Trigger
+from resolver.models.run import FINAL_STATES, Command, McpTool, Trigger
 from resolver.runs.resuming.rebuild import recorded_actions
 from resolver.runs.wiring.models import (
     EMBEDDING,
