@@ -8,6 +8,7 @@ over all files.
 """
 
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -55,15 +56,19 @@ def main() -> None:
         root = Path(folder) / "root"
         root.mkdir()
         make_repository(root, files)
-        git_dir = str(root / ".git")
+        index = shutil.copy2(root / ".git" / "index", folder)
+        variables = {
+            "GIT_DIR": str(root / ".git"),
+            "GIT_WORK_TREE": str(root),
+            "GIT_INDEX_FILE": str(index),
+        }
         started = time.perf_counter()
-        comparison = TreeComparison(str(root), git_dir, f"{folder}/comparison", git)
+        comparison = TreeComparison(str(root), lambda args: git(args, variables))
         print(f"start, ms: {(time.perf_counter() - started) * 1000:.2f}")
         print("| what | least ms | median ms |\n|---|--:|--:|")
         target = root / "package_0" / "module_0" / "file_0.py"
         measure("nothing changed", comparison.take, lambda _: None)
         measure("one file changed", comparison.take, lambda n: target.write_text(str(n)))
-        variables = {"GIT_DIR": git_dir, "GIT_WORK_TREE": str(root)}
         measure("git diff-files", lambda: git(["diff-files"], variables), lambda _: None)
         paths = [str(path) for path in root.rglob("*.py")]
         measure("lstat of all files", lambda: list(map(os.lstat, paths)), lambda _: None)
