@@ -204,5 +204,5 @@ def test_the_instruction_of_any_text_is_part_of_it(soup: str) -> None:
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_nothing_inside_a_fence_is_a_mention(soup: str) -> None:
-    inside = soup.replace("```", "")
-    assert find_instruction(f"~~~~\n{inside}\n~~~~", "@agent") is None
+    fence = "~" * 100  # longer than any that the text has
+    assert find_instruction(f"{fence}\n{soup}\n{fence}", "@agent") is None
