@@ -58,7 +58,7 @@ def check_finding(
     return DoctorFinding(answer is not None, f"{what}: {answer or 'no'}", required=required)
 
 
-def or_error(
+def findings_until_error(
     what: str, findings: Iterator[DoctorFinding], required: bool = True
 ) -> Iterator[DoctorFinding]:
     """Yield the findings. If a ResolverError ends them, the last one says why they end.
@@ -120,7 +120,7 @@ _RULES: Mapping[str, tuple[str, str, bool]] = {
 
 def check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
     """Check the GitHub App: its key, permissions, events and webhook."""
-    return or_error("GitHub App", _check_app(settings, host))
+    return findings_until_error("GitHub App", _check_app(settings, host))
 
 
 def _check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
@@ -136,7 +136,7 @@ def _check_app(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
         f"for `resolver serve`, subscribe to them {location}",
         required=False,
     )
-    yield from or_error("webhook of the App", _check_webhook(app), required=False)
+    yield from findings_until_error("webhook of the App", _check_webhook(app), required=False)
 
 
 def _check_webhook(app: AppAccess) -> Iterator[DoctorFinding]:
@@ -183,7 +183,7 @@ def check_repository_for(
     settings: Settings, host: RunHost, repository: str
 ) -> Iterator[DoctorFinding]:
     """Check everything about one repository that a run depends on."""
-    return or_error(repository, _check_repository(settings, host, repository))
+    return findings_until_error(repository, _check_repository(settings, host, repository))
 
 
 def _check_repository(
@@ -198,10 +198,12 @@ def _check_repository(
     yield DoctorFinding(True, f"account: {login}")
     if page.get("archived"):
         yield DoctorFinding(False, f"{repository} is archived", "unarchive it: it is read-only")
-    yield from or_error("installation", _check_rights(settings, host, access, repository))
+    yield from findings_until_error(
+        "installation", _check_rights(settings, host, access, repository)
+    )
     yield _check_settings_file(access)
-    yield from or_error("rules", _check_rules(access, settings), required=False)
-    yield from or_error("workflows", _check_ci(access, login), required=False)
+    yield from findings_until_error("rules", _check_rules(access, settings), required=False)
+    yield from findings_until_error("workflows", _check_ci(access, login), required=False)
 
 
 def _check_rights(

@@ -19,12 +19,11 @@ from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.github.context.labeled_issues import LabeledIssues, Labeling
 from resolver.github.events.payloads import Issue
 from resolver.github.events.permission import IgnoredEvent, authorize
-from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.events.sweep import labeled_trigger, with_later_time
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markdown import single_line
 from resolver.models.run import Publication, Trigger
-from resolver.runs.common import run_id
+from resolver.runs.common import listening_policy, run_id
 from resolver.runs.conversation.commands import archive_run_log, comment_watch_for
 from resolver.runs.conversation.watch import watch_comments
 from resolver.runs.output import Output
@@ -220,7 +219,7 @@ class Sweep:
         )
 
     def _trigger(self, issue: Issue, labeling: Labeling | None) -> Trigger | IgnoredEvent:
-        policy = ListeningPolicy.model_validate(self.settings, from_attributes=True)
+        policy = listening_policy(self.settings)
         return labeled_trigger(issue, labeling, self.repository, policy)
 
     def _find_earlier_publication(self, *triggers: Trigger) -> tuple[Trigger, Publication | None]:

@@ -17,7 +17,7 @@ from resolver.evaluation.task_format import (
 )
 from resolver.git.git import HostGit, create_bare_repository, fetch_arguments
 from resolver.git.overlay import write_blob, write_tree
-from resolver.git.tree import TreeEntry, read_tree
+from resolver.git.tree import TreeEntry, encode_path, read_tree
 from resolver.git.workspace import Workspace
 
 BRANCH = "main"
@@ -79,7 +79,7 @@ def write_tree_with(git: HostGit, tree: str, files: Mapping[str, bytes]) -> str:
     modes = {e.path: e.mode for e in read_tree(git, tree) if e.mode.startswith("100")}
     entries = []
     for name, content in files.items():
-        path = name.encode("utf-8", "surrogateescape")
+        path = encode_path(name)
         default = "100755" if content.startswith(b"#!") else "100644"
         entries.append(TreeEntry(path, modes.get(path, default), write_blob(git, content)))
     return write_tree(git, tree, entries)
@@ -114,7 +114,7 @@ def _commit_folder(git: HostGit, folder: Path) -> None:
     empty = git.run("mktree", stdin=b"").decode().strip()
     entries = (
         TreeEntry(
-            name.encode("utf-8", "surrogateescape"),
+            encode_path(name),
             "100755" if name in executable else "100644",
             write_blob(git, content),
         )

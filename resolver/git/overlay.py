@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from resolver.config.temporary_directory import temporary_directory
 from resolver.git.git import HostGit
-from resolver.git.tree import ABSENT, TreeEntry, decode_path, read_changes
+from resolver.git.tree import ABSENT, TreeEntry, decode_path, encode_path, read_changes
 
 
 def overlay_tree(
@@ -36,9 +36,7 @@ def overlay_tree(
         TreeEntry(c.path, c.new_mode, given.get(path, c.new_id)) for path, c in chosen.items()
     ]
     no_object = "0" * len(base)
-    entries += [
-        TreeEntry(path.encode("utf-8", "surrogateescape"), ABSENT, no_object) for path in removed
-    ]
+    entries += [TreeEntry(encode_path(path), ABSENT, no_object) for path in removed]
     return write_tree(git, base, entries), tuple(chosen)
 
 

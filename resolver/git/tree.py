@@ -104,6 +104,11 @@ def decode_path(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
+def encode_path(path: str) -> bytes:
+    """Return the path of which `decode_path` has made the text."""
+    return path.encode("utf-8", "surrogateescape")
+
+
 def read_changes(git: HostGit, base: str, tree: str) -> tuple[TreeChange, ...]:
     """Return the paths that differ, in tree order. A rename is a deletion and an addition."""
     args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
@@ -339,8 +344,8 @@ def context_tar(git: HostGit, commit: str, folder: str, dockerfile: str) -> Iter
     or the files have more than MAX_CONTEXT_BYTES.
     """
     tree = {e.path: e for e in read_tree(git, commit) if e.mode != GITLINK}
-    dockerfile_entry = tree.get(dockerfile.encode("utf-8", "surrogateescape"))
-    prefix = b"" if folder == "." else folder.encode("utf-8", "surrogateescape") + b"/"
+    dockerfile_entry = tree.get(encode_path(dockerfile))
+    prefix = b"" if folder == "." else encode_path(folder) + b"/"
     entries = {p.removeprefix(prefix): e for p, e in tree.items() if p.startswith(prefix)}
     if dockerfile_entry is None or dockerfile_entry.mode == SYMLINK or not entries:
         missing = folder if dockerfile_entry else dockerfile

@@ -33,6 +33,7 @@ from resolver.git.tree import (
     SYMLINK,
     context_tar,
     decode_path,
+    encode_path,
     find_entry,
     read_blobs,
     read_patch,
@@ -251,7 +252,7 @@ class Workspace:
         commit_id = self.base if commit is None else check_commit(commit)
         if {"", ".", ".."} & set(path.split("/")) or "\0" in path:
             return None
-        entry = find_entry(self.git, commit_id, path.encode("utf-8", "surrogateescape"))
+        entry = find_entry(self.git, commit_id, encode_path(path))
         if entry is None or entry.mode in {SYMLINK, GITLINK}:
             return None
         result = self.git.attempt("cat-file", "blob", entry.id, limit=limit)

@@ -14,6 +14,7 @@ from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import WorkspaceError
 from resolver.git.git import Credential, HostGit, create_bare_repository
 from resolver.git.remote import OBJECT_ID, fetch, list_refs
+from resolver.git.tree import decode_path
 from resolver.models.outcome import PullRequestFacts
 from resolver.outcomes.classify import OBSERVATION_WINDOW, LineEvidence, is_window_over
 from resolver.outcomes.patches import (
@@ -318,15 +319,15 @@ class _PartialClone:
     def _paths_of(self, merge: _Merge) -> tuple[str, ...]:
         """Return the files of the merge, and their names after later renames without a change."""
         args = ("diff-tree", "-r", "--name-only", "--no-renames", "-z", merge.before, merge.after)
-        names = [_decode(name) for name in self.git.read_objects(*args).split(b"\0") if name]
+        names = [decode_path(name) for name in self.git.read_objects(*args).split(b"\0") if name]
         if merge.later:
             renames = self.git.read_objects(
                 "log", "--first-parent", "--reverse", "--format=", *_RENAME_OPTIONS,
                 f"{merge.after}..{merge.later}", "--",
             )  # fmt: skip
             for old, new in _rename_pairs(renames):
-                if _decode(old) in names:
-                    names.append(_decode(new))
+                if decode_path(old) in names:
+                    names.append(decode_path(new))
         return tuple(dict.fromkeys(names))
 
     def _renames(self, commit: str) -> dict[bytes, bytes]:
@@ -398,7 +399,3 @@ def _is_by_person(commit: _LaterCommit, own_login: str) -> bool:
         and name not in own_names
         and not _TRAILER.search(commit.message)
     )
-
-
-def _decode(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")

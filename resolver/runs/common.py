@@ -166,6 +166,11 @@ def app_login(settings: Settings, host: RunHost, *, is_brief: bool = False) -> d
         return {}
 
 
+def listening_policy(settings: Settings) -> ListeningPolicy:
+    """Return the settings that say whose events start work, and how they address Resolver."""
+    return ListeningPolicy.model_validate(settings, from_attributes=True)
+
+
 def trigger_for_target(
     settings: Settings,
     event: str,
@@ -178,7 +183,7 @@ def trigger_for_target(
     own_login: Resolver's login, used if the settings do not have it.
     arrival: see `parse_github_event`.
     """
-    policy = ListeningPolicy.model_validate(settings, from_attributes=True)
+    policy = listening_policy(settings)
     login = settings.bot_login or own_login
     policy = policy.model_copy(update={"bot_login": login})
     return parse.parse_github_event(event, payload, policy, arrival)

@@ -35,6 +35,16 @@ def values(tmp_path: Path) -> StageValues:
     return executed_values(run_request(tmp_path))
 
 
+@pytest.fixture
+def values_with_change(values: StageValues, tmp_path: Path) -> StageValues:
+    """The values of a run whose output folder holds its change."""
+    bundle = tmp_path / "new.bundle"
+    bundle.write_bytes(b"x")
+    change = ExportedChange(commit="c" * 40, tree="b" * 40, bundle=bundle)
+    values.request.output.keep_change(change)
+    return values
+
+
 def test_a_report_has_the_warnings_of_all_stages_and_of_the_pull_request(
     values: StageValues,
 ) -> None:
@@ -99,15 +109,11 @@ def test_a_run_without_a_log_leaves_nothing_to_publish(values: StageValues) -> N
 
 
 def test_a_kept_change_can_be_published_unless_the_policy_would_refuse_it_with_any_settings(
-    values: StageValues, tmp_path: Path
+    values_with_change: StageValues,
 ) -> None:
-    bundle = tmp_path / "new.bundle"
-    bundle.write_bytes(b"x")
-    change = ExportedChange(commit="c" * 40, tree="b" * 40, bundle=bundle)
-    values.request.output.keep_change(change)
-    with run_log(values.request.output.log) as log:
+    with run_log(values_with_change.request.output.log) as log:
         log.stream.add(sample.started())
-        values = values.with_value(OpenedLog(log))
+        values = values_with_change.with_value(OpenedLog(log))
         refusal = RunFailure(kind="policy", what="a protected file", settings_decide=True)
         assert publishing_route(values, refusal) == "", "the agent has not finished"
         log.stream.add(AgentStateChanged(state=RunState.FINISHED))
@@ -119,16 +125,12 @@ def test_a_kept_change_can_be_published_unless_the_policy_would_refuse_it_with_a
 
 
 def test_a_change_is_public_once_it_has_its_branch_and_its_pull_request(
-    values: StageValues, tmp_path: Path
+    values_with_change: StageValues,
 ) -> None:
-    bundle = tmp_path / "new.bundle"
-    bundle.write_bytes(b"x")
-    change = ExportedChange(commit="c" * 40, tree="b" * 40, bundle=bundle)
-    values.request.output.keep_change(change)
-    with run_log(values.request.output.log) as log:
+    with run_log(values_with_change.request.output.log) as log:
         log.stream.add(sample.started())
         log.stream.add(AgentStateChanged(state=RunState.FINISHED))
-        values = values.with_value(OpenedLog(log))
+        values = values_with_change.with_value(OpenedLog(log))
     failure = RunFailure(kind="error", what="GitHub is down", cause="forge_down")
     only_branch = values.with_value(PublishedRun(Publication(branch="agent/12")))
     assert can_be_published(values, None) and can_be_published(values, failure)

@@ -16,11 +16,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from resolver.errors import Refused
 from resolver.github.client.answers import ApiAnswer
-from resolver.github.client.resources import links_of
+from resolver.github.client.resources import PAGE_SIZE, links_of
 from resolver.models.run import Trigger, TriggerKind
-
-PAGE_SIZE = 100
-"""Number of pushes on a page of the API, newest first."""
 
 MAX_PAGES = 10
 """Maximum number of pages that are read to reach the time of the request."""

@@ -39,6 +39,7 @@ from resolver.github.events.starting_events import ListeningPolicy, find_event_o
 from resolver.github.forge import Forge
 from resolver.models.approval import split_decision_number
 from resolver.models.run import Command, Extension, Trigger, TriggerKind
+from resolver.runs.common import listening_policy
 from resolver.runs.stages import RunRequest
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class CommentWatch:
         if not is_comment or self.trigger.comment_id not in news.changed:
             return
         status = forge.request_status(self.trigger)
-        policy = _listening_policy(self.trigger, self.settings, forge)
+        policy = _policy_for_trigger(self.trigger, self.settings, forge)
         withdrawal = find_withdrawal(self.trigger, status, policy)
         if withdrawal:
             logger.warning("the run is stopped: %s", withdrawal)
@@ -217,7 +218,7 @@ class CommentWatch:
         request_comment_id = self.trigger.comment_id or 0 if has_request_comment else 0
         if comment.id <= request_comment_id or comment.created_at < self.trigger.at:
             return None
-        policy = ListeningPolicy.model_validate(self.settings, from_attributes=True)
+        policy = listening_policy(self.settings)
         command = parse.command_of(comment.body or "", comment.user, policy)
         if command is None or command.command not in STEERING_COMMANDS:
             return None
@@ -279,12 +280,12 @@ def find_withdrawal(trigger: Trigger, status: RequestStatus, policy: ListeningPo
     return event.withdrawal.format_map({"number": number, **dict(policy)})
 
 
-def _listening_policy(trigger: Trigger, settings: Settings, forge: Forge) -> ListeningPolicy:
+def _policy_for_trigger(trigger: Trigger, settings: Settings, forge: Forge) -> ListeningPolicy:
     """Return the policy for the trigger, with the teams as ORG/TEAM.
 
     GitHub is asked for Resolver's login only if the trigger needs it.
     """
-    policy = ListeningPolicy.model_validate(settings, from_attributes=True)
+    policy = listening_policy(settings)
     event = find_event_of(trigger.kind)
     if event is None or not event.needs_own_login:
         return policy
@@ -330,7 +331,7 @@ def require_standing_request(request: RunRequest, settings: Settings, forge: For
 def _find_present_withdrawal(trigger: Trigger, settings: Settings, forge: Forge) -> str:
     """Ask GitHub why the request does not stand any more. Return "" if it does."""
     status = forge.request_status(trigger)
-    withdrawal = find_withdrawal(trigger, status, _listening_policy(trigger, settings, forge))
+    withdrawal = find_withdrawal(trigger, status, _policy_for_trigger(trigger, settings, forge))
     if withdrawal:
         return withdrawal
     try:
@@ -353,7 +354,7 @@ def require_current_delivery(
     if request.is_local or trigger.number is None or now - trigger.at <= max_age:
         return
     status = forge.request_status(trigger)
-    policy = _listening_policy(trigger, settings, forge)
+    policy = _policy_for_trigger(trigger, settings, forge)
     change = find_change_since_delivery(trigger, status, policy)
     if change:
         logger.warning("run %s is refused: made at %s, %s", request.run, trigger.at, change)

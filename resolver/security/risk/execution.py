@@ -145,11 +145,11 @@ def _unseen_text(call: ShellCall, tags: frozenset[str], is_opaque: bool) -> Iter
         yield high("runs_hidden_code", call.text)
 
 
-Reader = Callable[[str], Iterable[RiskFinding]]
+CodeReader = Callable[[str], Iterable[RiskFinding]]
 """Returns findings about code that an interpreter runs."""
 
 
-def _reader_of(name: str, paths: Paths, walk: ShellWalk) -> Reader | None:
+def _reader_of(name: str, paths: Paths, walk: ShellWalk) -> CodeReader | None:
     """Return the reader of the code that an interpreter runs; None for any other program."""
     if name in SHELLS:
         return lambda code: _walked(code, walk)
@@ -166,7 +166,7 @@ def _walked(text: str, walk: ShellWalk) -> tuple[RiskFinding, ...]:
     return ()
 
 
-def _interpret(call: ShellCall, walk: ShellWalk, read: Reader) -> Iterator[RiskFinding]:
+def _interpret(call: ShellCall, walk: ShellWalk, read: CodeReader) -> Iterator[RiskFinding]:
     """Yield findings about what an interpreter runs: code of an option, a file, or its input."""
     letters = _CODE_OPTION.get(call.name, "c")
     codes = [_option_value(call, letter) for letter in letters]
@@ -190,7 +190,7 @@ def _interpret(call: ShellCall, walk: ShellWalk, read: Reader) -> Iterator[RiskF
 
 
 def _run_file(
-    call: ShellCall, walk: ShellWalk, path: str, read: Reader | None = None
+    call: ShellCall, walk: ShellWalk, path: str, read: CodeReader | None = None
 ) -> Iterator[RiskFinding]:
     """Yield findings about running a script that the same text has downloaded or written before.
 

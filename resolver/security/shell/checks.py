@@ -49,13 +49,13 @@ def read_checks(command: str) -> CommandChecks:
     """Return the checks of a command line. A command that is too long has none."""
     if len(command) > MAX_READ_CHARACTERS:
         return CommandChecks()
-    reader = _Reader()
+    reader = _ScriptReader()
     reader.read_script(command, decides=True, depth=0)
     checks = tuple(dict.fromkeys(reader.checks))
     return CommandChecks(checks, bool(checks) and reader.is_conclusive)
 
 
-class _Reader:
+class _ScriptReader:
     """Collects the checks of a script, and finds out if the script fails when one of them does.
 
     decides: a failure of this part of the script is a failure of all of it.
