@@ -3,9 +3,6 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -15,14 +12,7 @@ from resolver.errors import SandboxError
 from resolver.runtime.remote.protocol import RemoteFailure, StreamEnd
 from resolver.runtime.service.stream import MAX_HELD_BYTES, Incoming, OffsetError, Outgoing
 from tests.parts.waiting import is_inside, until
-
-T = TypeVar("T")
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run it in a thread of its own: the test's may have a loop of another part running."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+from tests.remote_service.loops import run
 
 
 def collect(incoming: Incoming) -> tuple[threading.Thread, list[bytes]]:

@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, TypeVar
@@ -131,6 +131,9 @@ MAX_STREAMS: Final = 16
 MAX_REMEMBERED: Final = 1000
 """Number of removed sandboxes for which the reason is remembered."""
 
+INFORM_SECONDS: Final = 2.0
+"""Time in seconds that a server which stops gives its clients to learn why their streams ended."""
+
 _UNKNOWN_SANDBOX: Final = RemoteFailure(
     what="the server has no such sandbox: it was restarted, or removed it long ago",
     next_step="start the run again",
@@ -185,6 +188,8 @@ class Sandboxes:
         self._running: dict[str, ServedSandbox] = {}
         self._removing: dict[str, asyncio.Task[None]] = {}
         self._removal_reasons: dict[str, RemoteFailure] = {}
+        self._uninformed: set[str] = set()
+        self._all_informed = asyncio.Event()
         self._closed = False
         self._threads = ThreadPoolExecutor(2 * bounds.sandboxes + 2, "sandboxes")
 
@@ -218,6 +223,9 @@ class Sandboxes:
         """Return a sandbox that runs or is being started. Raises UnknownError."""
         sandbox = self._running.get(name)
         if sandbox is None:
+            self._uninformed.discard(name)
+            if not self._uninformed:
+                self._all_informed.set()
             raise UnknownError(self._removal_reasons.get(name, _UNKNOWN_SANDBOX))
         sandbox.touch()
         return sandbox
@@ -254,15 +262,26 @@ class Sandboxes:
         return self._removing.get(name)
 
     async def close(self) -> None:
-        """Remove all sandboxes and refuse to start new ones."""
+        """Remove all sandboxes and refuse to start new ones.
+
+        Then wait until the clients have asked for the rest of the streams that this ended, since
+        the reply to that tells them the reason: for at most INFORM_SECONDS, as a client may have
+        died.
+        """
         self._closed = True
         reason = RemoteFailure(
             what="the sandbox server was stopped",
             next_step="start the run again when it is up",
         )
+        self._all_informed.clear()
+        self._uninformed = {name for name, each in self._running.items() if each.streams}
         for name in list(self._running):
             self.remove(name, reason)
         await asyncio.gather(*self._removing.values(), return_exceptions=True)
+        if self._uninformed:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(INFORM_SECONDS):
+                    await self._all_informed.wait()
 
     async def _start(self, sandbox: ServedSandbox) -> Machine:
         request = sandbox.request
