@@ -6,7 +6,8 @@ volumes and probes of the files are given to the engine one by one.
 
 import shlex
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,17 @@ def answers(container: Container, spec: dict[str, Any], probe: str) -> bool:
     return succeeds(container, "python3", "-c", GET, url)
 
 
+def stop_together(graces: Iterable[tuple[Container, int]]) -> None:
+    """Stop the containers side by side, and check that each ends well within its seconds."""
+    stopped = list(graces)
+    with ThreadPoolExecutor(len(stopped)) as pool:
+        list(pool.map(lambda one: one[0].stop(timeout=one[1]), stopped))
+    for container, _ in stopped:
+        log = container.logs().decode()
+        assert container.wait()["StatusCode"] == 0, log
+        assert "Traceback" not in log
+
+
 def test_the_pods_of_the_manifests_become_ready_and_end_in_time(cluster: Cluster) -> None:
     """Web and worker start at once on an empty database; afterwards the job runs."""
     variables = {"POSTGRES_USER": "resolver", "POSTGRES_PASSWORD": "PASSWORD", **UTF_8}
@@ -171,11 +183,9 @@ def test_the_pods_of_the_manifests_become_ready_and_end_in_time(cluster: Cluster
     purge = start_pod(cluster, "purge", job)
     assert purge.wait()["StatusCode"] == 0, purge.logs().decode()
 
-    for name, pod in pods.items():
-        containers[name].stop(timeout=pod["terminationGracePeriodSeconds"])
-        log = containers[name].logs().decode()
-        assert containers[name].wait()["StatusCode"] == 0, log
-        assert "Traceback" not in log
+    stop_together(
+        (containers[name], pod["terminationGracePeriodSeconds"]) for name, pod in pods.items()
+    )
 
 
 def start_service(cluster: Cluster, name: str, service: dict[str, Any]) -> Container:
@@ -209,7 +219,7 @@ def start_service(cluster: Cluster, name: str, service: dict[str, Any]) -> Conta
         volumes=volumes,
         healthcheck={
             "test": check["test"],
-            "interval": 2 * seconds,
+            "interval": seconds,
             "timeout": int(check["timeout"].rstrip("s")) * seconds,
         }
         if check
@@ -231,11 +241,10 @@ def test_the_services_of_the_compose_file_become_healthy_and_end_in_time(cluster
     until(lambda: count_workers(containers["database"]) == len(workers))
     listed = containers["web"].exec_run(["resolver", "admin", "executors"]).output.decode()
     assert all(worker in listed for worker in workers)
-    for name in ("web", "worker-1", "worker-2"):
-        containers[name].stop(timeout=int(services[name]["stop_grace_period"].rstrip("s")))
-        log = containers[name].logs().decode()
-        assert containers[name].wait()["StatusCode"] == 0, log
-        assert "Traceback" not in log
+    stop_together(
+        (containers[name], int(services[name]["stop_grace_period"].rstrip("s")))
+        for name in ("web", "worker-1", "worker-2")
+    )
 
 
 def count_workers(database: Container) -> int:

@@ -72,7 +72,8 @@ def _put(root: Path, files: dict) -> None:  # type: ignore[type-arg]
 
 
 @settings(
-    # One example takes a tenth of a second: shrinking would take minutes.
+    # One example takes a fifth of a second: shrinking would take minutes.
+    max_examples=max(1, settings.default.max_examples // 2),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow],
 )
