@@ -6,11 +6,18 @@ from pathlib import Path
 import pytest
 
 from resolver.config.settings import Settings
+from resolver.errors import PolicyViolation
 from resolver.git.workspace import Workspace
 from resolver.github.local_forge import LocalForge
 from resolver.models.pull_request import PullRequestContext
-from resolver.models.run import UnverifiedReason
-from resolver.publishing.commit_builder import CommitBuilder, PublishRequest, is_draft
+from resolver.models.run import Patch, Publication, ResolvedConflict, UnverifiedReason
+from resolver.publishing.commit_builder import (
+    CommitBuilder,
+    PlannedChange,
+    PublishRequest,
+    PushedChange,
+    is_draft,
+)
 from tests.git.scenario import commit_all, make_repository, plain_git, write
 from tests.github import reports
 
@@ -56,6 +63,15 @@ def merge_of(builder: CommitBuilder) -> tuple[PullRequestContext, str]:
     return pull, builder.commit(workspace.tree(pull.head), pull.head, pull.base)
 
 
+def commit_tree(builder: CommitBuilder, tree: str, message: str, *parents: str) -> str:
+    """Return a commit that somebody else has made."""
+    roles = ("AUTHOR", "COMMITTER")
+    mona = {f"GIT_{role}_{key}": "mona" for role in roles for key in ("NAME", "EMAIL")}
+    options = [word for parent in parents for word in ("-p", parent.strip())]
+    args = ("commit-tree", *options, "-m", message, tree)
+    return builder.workspace.git.run(*args, environment=mona).decode().strip()
+
+
 def test_a_merge_notifies_nobody_whom_a_branch_is_named_for(builder: CommitBuilder) -> None:
     subject = builder.workspace.git.text("log", "-1", "--format=%s", merge_of(builder)[1])
     assert subject.startswith("Merge branch 'main' into ")
@@ -79,12 +95,82 @@ def test_the_trailer_alone_does_not_make_a_commit_our_own(
     if not is_merge:
         made = builder.commit(tree, pull.head)
     message = git.text("log", "-1", "--format=%B", made)
-    roles = ("AUTHOR", "COMMITTER")
-    mona = {f"GIT_{role}_{key}": "mona" for role in roles for key in ("NAME", "EMAIL")}
-    parents = ("-p", pull.head, *(("-p", pull.base) if is_merge else ()))
-    args = ("commit-tree", *parents, "-m", message, tree)
-    copied = git.run(*args, environment=mona).decode().strip()
+    copied = commit_tree(builder, tree, message, pull.head, *([pull.base] if is_merge else []))
     assert builder.find_own_commit(pull.head, copied) is None
+
+
+@pytest.mark.parametrize("is_same_message", [True, False])
+def test_a_signed_commit_is_recognized_by_its_message(
+    builder: CommitBuilder, is_same_message: bool
+) -> None:
+    """GitHub has made it, with an author and a time of its own."""
+    pull, git = builder.workspace.pull, builder.workspace.git
+    assert pull is not None
+    tree = builder.workspace.tree(pull.head)
+    own = builder.commit(tree, pull.head)
+    message = git.text("log", "-1", "--format=%B", own)
+    if not is_same_message:
+        message = message.replace("\n", "\nMore.\n", 1)
+    signed = commit_tree(builder, tree, message, pull.head)
+    request = replace(builder.request, settings=Settings(signed_commits=True))
+    found = replace(builder, request=request).find_own_commit(pull.head, signed)
+    assert found == (signed if is_same_message else None)
+
+
+@pytest.mark.parametrize("parents", [0, 3])
+def test_a_commit_with_a_number_of_parents_that_no_run_makes_is_not_our_own(
+    builder: CommitBuilder, parents: int
+) -> None:
+    pull, made = merge_of(builder)
+    git, tree = builder.workspace.git, builder.workspace.tree(pull.head)
+    message = git.text("log", "-1", "--format=%B", made)
+    commits = (pull.head, pull.base, git.text("rev-parse", f"{pull.head}^"))
+    planted = commit_tree(builder, tree, message, *commits[:parents])
+    assert builder.find_own_commit(pull.head, planted) is None
+
+
+def test_only_a_merge_of_the_base_branch_is_named_as_one(builder: CommitBuilder) -> None:
+    pull = builder.workspace.pull
+    assert pull is not None
+    git, tree = builder.workspace.git, builder.workspace.tree(pull.head)
+    below = git.text("rev-parse", f"{pull.head}^").strip()
+    subject = git.text("log", "-1", "--format=%s", builder.commit(tree, pull.head, below))
+    assert subject.startswith("Merge ") and pull.base_branch not in subject
+
+
+def test_a_tree_that_was_not_judged_is_judged_on_the_commit_that_it_was_made_for(
+    builder: CommitBuilder,
+) -> None:
+    """The policy was enforced for the run's own patch: its base and its tree, and no other."""
+    pull, workspace = builder.workspace.pull, builder.workspace
+    assert pull is not None
+    change = PlannedChange(pull.head, workspace.tree(pull.base))
+    settings = Settings(protected_paths=("*.py",))
+    judged = Patch(base=pull.head, tree=change.tree)
+    request = replace(builder.request, settings=settings, patch=judged)
+    assert replace(builder, request=request).apply(change, pull.head)
+    for other in (
+        judged.model_copy(update={"tree": workspace.tree(pull.head)}),
+        judged.model_copy(update={"base": pull.base}),
+    ):
+        unjudged = replace(builder, request=replace(request, patch=other))
+        with pytest.raises(PolicyViolation):
+            unjudged.apply(change, pull.head)
+
+
+@pytest.mark.parametrize("untouched", [True, False])
+def test_a_conflict_that_the_agent_did_not_edit_makes_the_pull_request_a_draft(
+    untouched: bool,
+) -> None:
+    conflicts = (ResolvedConflict(path="a.py", kept="merged", untouched=untouched),)
+    publication = Publication(branch="half", commit="c" * 40, conflicts=conflicts)
+    verified = replace(publish_request(), report=reports.report(unverified=""))
+    report = verified.report_with(PushedChange(publication, notices=("late",)))
+    assert (report.unverified, report.draft) == (
+        ("unedited_conflict", True) if untouched else ("", False)
+    )
+    assert report.patch is not None and report.patch.commit == publication.commit
+    assert report.warnings[-1] == "late"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Tests of what is published to a pull request's branch that others change during the run."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,14 +8,14 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import Settings
-from resolver.errors import PushRefused, Refused
+from resolver.errors import ForgeError, PushRefused, Refused
 from resolver.git.git import Credential
 from resolver.git.merge import merge
 from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Patch
-from resolver.publishing.commit_builder import CommitBuilder
+from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.push_to_pull_request import (
     BranchUnavailable,
     publish_to_pull_request,
@@ -198,6 +199,33 @@ def test_a_merge_of_somebody_else_is_not_reported_as_pushed(branch: Branch) -> N
     done = publish_clean_merge(builder)
     assert (done.publication.how, done.publication.commit) == ("unchanged", merged_commit)
     assert branch.tip() == merged_commit
+
+
+@pytest.mark.parametrize("publish", [publish_clean_merge, publish_merge])
+def test_a_merge_for_a_fork_that_the_token_can_not_push_to_never_becomes_a_patch(
+    fork: Branch, publish: Callable[[CommitBuilder], PushedChange]
+) -> None:
+    """A patch has no second parent: applied, it would add the base's changes a second time."""
+    fork.github.commit(NAME, "main", {"new.py": "1\n"})
+    fork.github.add_user("eve")
+    builder = fork.builder({"new.py": "1\n"}, token=fork.github.token_for("eve"))
+    with pytest.raises(ForgeError, match="#12 can't be updated from here, because") as refused:
+        publish(builder)
+    assert "let its author merge main into it" in refused.value.next_step
+    assert fork.tip() == fork.head
+
+
+def test_a_clean_merge_for_a_branch_that_may_not_be_pushed_to_becomes_a_separate_one(
+    branch: Branch,
+) -> None:
+    main = branch.github.commit(NAME, "main", {"new.py": "1\n"})
+    builder = branch.builder({})
+    source = builder.forge.source(12).model_copy(update={"is_protected": True})
+    protected = replace(builder.forge, pull_source=source)
+    done = publish_clean_merge(replace(builder, forge=protected))
+    assert (done.publication.how, done.proposed_base) == ("separate", "half")
+    assert branch.tip() == branch.head
+    assert branch.parents(str(done.publication.branch)) == [branch.head, main]
 
 
 def in_conflict(branch: Branch, ours: Any, theirs: Any, path: str = "lines.py") -> str:

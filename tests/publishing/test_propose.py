@@ -1,17 +1,23 @@
 """Tests of which pull request is opened or gets a new text after a push."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from resolver.errors import ForgeError
+from resolver.events.lifecycle import StageCompleted
+from resolver.events.log import read_log
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
+from resolver.github.forge import ACTIONS_LOGIN
 from resolver.github.local_forge import LocalForge
 from resolver.models.run import Publication, PublicationMethod, PullRequest
 from resolver.publishing.commit_builder import CommitBuilder, PushedChange
-from resolver.publishing.pull_request import propose
+from resolver.publishing.pull_request import propose, report_pending_checks
 from tests.publishing.test_commit_builder import publish_request
+from tests.runs.plain_values import run_log
 
 PULL = PullRequest(title="Fix it", body="", number=13, url="https://github.com/o/r/pull/13")
 
@@ -75,3 +81,70 @@ def test_a_branch_that_was_pushed_is_known_if_its_pull_request_is_refused(tmp_pa
     assert next(steps).publication.branch == "agent/12"
     with pytest.raises(ForgeError, match="agent/12 may not be proposed"):
         next(steps)
+
+
+def stages_after(folder: Path, pushed: PushedChange, forge: LocalForge) -> list[tuple[str, str]]:
+    """The stages in the log of a run that published this."""
+    log = run_log(folder / "events.jsonl")
+    workspace = Workspace(folder, str(folder), "a" * 40, "main")
+    request = replace(publish_request(), log=log)
+    list(propose(CommitBuilder(request, forge, workspace), pushed, time.monotonic()))
+    log.close()
+    stages = [e for e in read_log(folder / "events.jsonl") if isinstance(e, StageCompleted)]
+    assert all(0 <= stage.seconds < 600 for stage in stages)
+    return [(stage.stage, stage.detail) for stage in stages]
+
+
+def test_the_log_says_where_the_change_was_published(tmp_path: Path) -> None:
+    with_pull = PushedChange(Publication(branch="agent/12"), proposed_base="main")
+    forge = RecordingForge(tmp_path)
+    assert stages_after(tmp_path, with_pull, forge) == [("published", PULL.url)]
+
+
+def test_the_log_names_the_branch_where_no_pull_request_is_known(tmp_path: Path) -> None:
+    pushed = PushedChange(Publication(branch="half", how="pushed"))
+    forge = RecordingForge(tmp_path)
+    assert stages_after(tmp_path, pushed, forge) == [("published", "half")]
+
+
+class UnwillingForge(LocalForge):
+    """A forge on which the text of a pull request can't be changed."""
+
+    def update_existing_pull_request(self, report: Report) -> None:
+        raise ForgeError("it is locked", "unlock it")
+
+
+def test_a_text_that_can_not_be_changed_is_a_notice_on_a_published_change(tmp_path: Path) -> None:
+    pushed = PushedChange(Publication(branch="half", how="pushed"), notices=("first",))
+    workspace = Workspace(tmp_path, str(tmp_path), "a" * 40, "main")
+    forge = UnwillingForge(tmp_path / "issue.md", "main")
+    *_, last = propose(CommitBuilder(publish_request(), forge, workspace), pushed, 0.0)
+    assert last.publication == pushed.publication
+    assert last.notices == ("first", "it is locked; unlock it")
+
+
+class ForgeAs(LocalForge):
+    def __init__(self, login: str) -> None:
+        super().__init__(Path("issue.md"), "main")
+        self._login = login
+
+    def whoami(self) -> str:
+        return self._login
+
+
+@pytest.mark.parametrize(
+    ("publication", "login", "expected"),
+    [
+        (Publication(branch="agent/12"), ACTIONS_LOGIN, 1),
+        (Publication(branch="agent/12"), "a[bot]", 0),
+        (Publication(branch="agent/12"), "z[bot]", 0),
+        (Publication(branch="agent/12", repeated=True), ACTIONS_LOGIN, 0),
+        (Publication(how="patch"), ACTIONS_LOGIN, 0),
+    ],
+)
+def test_it_is_said_that_no_checks_start_only_if_a_job_has_pushed_a_branch(
+    publication: Publication, login: str, expected: int
+) -> None:
+    warnings = report_pending_checks(publication, ForgeAs(login))
+    assert len(warnings) == expected
+    assert all("starts no workflows" in warning for warning in warnings)

@@ -14,7 +14,12 @@ from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.models.approval import ApprovalDecision
 from resolver.models.run import Continuation, Extension, RunLimits, RunState
-from resolver.runs.resuming.resume import apply_approvals, continue_run
+from resolver.runs.resuming.resume import (
+    apply_approvals,
+    change_limits,
+    continue_run,
+    resume_run,
+)
 from tests.trace import sample
 
 RUN = "run-2"
@@ -31,6 +36,51 @@ def log(tmp_path: Path) -> Iterator[RunLog]:
     with RunLog(tmp_path / "events.jsonl", unchanged, lambda: sample.START) as opened:
         opened.stream.add(sample.started())
         yield opened
+
+
+CONTINUATION = Continuation(run="run-1", by="mona")
+
+
+@pytest.mark.parametrize(
+    ("state", "ended", "continuation", "reason"),
+    [
+        (RunState.FINISHED, True, None, "the run had ended, and its change is published"),
+        (RunState.LIMIT, True, None, "the run had ended, and continues"),
+        (RunState.RUNNING, False, None, "the run was interrupted and continues"),
+        (RunState.FINISHED, False, None, "the run was interrupted and continues"),
+        (RunState.LIMIT, False, CONTINUATION, "continues run run-1"),
+        (RunState.LIMIT, True, CONTINUATION, "the run had ended, and continues"),
+    ],
+)
+def test_the_log_says_why_and_for_whom_a_run_is_resumed(
+    log: RunLog, state: RunState, ended: bool, continuation: Continuation | None, reason: str
+) -> None:
+    log.stream.add(AgentStateChanged(state=state))
+    resume_run(log, RUN, continuation, ended=ended, traceparent="00-a-b-01")
+    resumed = log.state.events[-1]
+    assert isinstance(resumed, Resumed)
+    assert (resumed.run, resumed.traceparent) == (RUN, "00-a-b-01")
+    assert (resumed.reason, resumed.by) == (reason, "mona" if continuation else "")
+
+
+def test_a_run_that_was_interrupted_after_it_continued_another_one_was_interrupted(
+    log: RunLog,
+) -> None:
+    for _ in range(2):
+        resume_run(log, RUN, CONTINUATION, ended=False)
+    reasons = [event.reason for event in log.state.events if isinstance(event, Resumed)]
+    assert reasons == ["continues run run-1", "the run was interrupted and continues"]
+
+
+def test_limits_that_a_person_gave_replace_those_of_the_log_once(log: RunLog) -> None:
+    count = len(log.state.events)
+    unchanged_limits = log.state.limits
+    change_limits(log, {"max_iterations": unchanged_limits.max_iterations})
+    assert len(log.state.events) == count
+    for _ in range(2):
+        change_limits(log, {"max_iterations": 7})
+    assert len(log.state.events) == count + 1
+    assert log.state.limits == unchanged_limits.model_copy(update={"max_iterations": 7})
 
 
 def ended_in(log: RunLog, state: RunState) -> RunLog:
@@ -74,6 +124,13 @@ def test_without_a_text_the_agent_is_told_to_continue(log: RunLog) -> None:
     continue_run(log, RUN, Continuation(run="run-1", by="mona"), MAX)
     [message] = messages(log)
     assert "No instruction was given" in message
+
+
+def test_what_the_agent_said_since_does_not_count_as_the_persons_text(log: RunLog) -> None:
+    ended_in(log, RunState.STUCK)
+    log.stream.add(Message(content="hm", source=Source.AGENT))
+    continue_run(log, RUN, Continuation(run="run-1", message="The one in calc.py"), MAX)
+    assert len(messages(log)) == 1
 
 
 def test_the_extension_raises_the_limits_of_the_log_once(log: RunLog) -> None:
