@@ -14,7 +14,7 @@ def test_each_measured_module_and_its_tests_exist() -> None:
         for node in tree.body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MODULES"
     ]
-    assert len(modules) == 10
+    assert len(modules) > 20, "those that decide what is allowed, and those of the pipeline"
     paths = [f"resolver/{module}" for module, *_ in modules.values()]
     paths += [path for _, *tests in modules.values() for path in tests]
     assert [path for path in paths if not (ROOT / path).exists()] == []

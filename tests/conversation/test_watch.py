@@ -2,9 +2,12 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
+from resolver.config.github_settings import AccessPolicy
 from resolver.config.settings import load_settings
 from resolver.controller.control import (
     Approve,
@@ -17,8 +20,11 @@ from resolver.controller.control import (
     Resume,
     Stop,
 )
-from resolver.models.run import Extension, Trigger
-from resolver.runs.conversation.watch import CommentWatch
+from resolver.errors import NotAllowed, Refused
+from resolver.github.local_forge import LocalForge
+from resolver.models.run import Actor, Command, Extension, Trigger
+from resolver.runs.conversation.watch import STEERING_COMMANDS, CommentWatch, authorize_steering
+from tests.github import reports
 from tests.github.test_github_reading import NAME, forge_for, issue, triggered
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
@@ -133,3 +139,50 @@ def test_who_has_asked_for_the_run_may_stop_it_without_write_access(watched: Wat
     watched.poll(watched.say("@agent pause"), watched.say("@agent stop: wrong file"), int)
     assert watched.take_all() == [Stop(by="alice", reason="wrong file")]
     assert watched.reactions() == [[], ["+1"]]
+
+
+def sent_by(login: str, command: Command, *, is_bot: bool = False) -> Trigger:
+    return reports.trigger(actor=Actor(login=login, is_bot=is_bot), command=command)
+
+
+class ForgeOfReaders(LocalForge):
+    """A forge on which nobody has write access."""
+
+    def permission(self, login: str) -> str:
+        return "read"
+
+
+READERS = ForgeOfReaders(Path("issue.md"), "main")
+BOTS_ALLOWED = AccessPolicy(users=("ci[bot]",))
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("command", [Command.APPROVE, Command.DENY])
+def test_a_bot_decides_about_no_action(command: Command) -> None:
+    """A bot that may start work approves an action that waits for a person: refused."""
+    decision = sent_by("ci[bot]", command, is_bot=True)
+    with pytest.raises(Refused, match="only a person can approve an action"):
+        authorize_steering(decision, sent_by("alice", Command.FIX), READERS, BOTS_ALLOWED)
+
+
+@pytest.mark.parametrize("command", sorted(STEERING_COMMANDS - {Command.APPROVE, Command.DENY}))
+def test_a_bot_that_may_start_work_may_steer_a_run(command: Command) -> None:
+    steering = sent_by("ci[bot]", command, is_bot=True)
+    authorize_steering(steering, None, READERS, BOTS_ALLOWED)
+
+
+@pytest.mark.parametrize(
+    ("running", "login", "command", "is_allowed"),
+    [
+        (sent_by("Alice", Command.FIX), "alice", Command.STOP, True),
+        (sent_by("alice", Command.FIX), "alice", Command.PAUSE, False),
+        (sent_by("mona", Command.FIX), "alice", Command.STOP, False),
+        (None, "alice", Command.STOP, False),
+        (sent_by("", Command.FIX), "", Command.STOP, False),  # accounts that were deleted
+    ],
+)
+def test_the_requester_alone_may_stop_a_run_without_write_access(
+    running: Trigger | None, login: str, command: Command, is_allowed: bool
+) -> None:
+    with nullcontext() if is_allowed else pytest.raises(NotAllowed):
+        authorize_steering(sent_by(login, command), running, READERS, AccessPolicy())
