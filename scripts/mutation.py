@@ -70,6 +70,66 @@ MODULES = {
         "tests/git/test_bundle_header.py",
     ),
     "event-log": ("events/log.py", "tests/events"),
+    "update-branch": (
+        "publishing/update_branch.py",
+        "tests/publishing/test_update_branch.py",
+        "tests/publishing/test_moved_pull_request.py",
+        "tests/runs/test_update_stages.py",
+    ),
+    "commit-builder": (
+        "publishing/commit_builder.py",
+        "tests/publishing/test_commit_builder.py",
+        "tests/publishing/test_commit_authors.py",
+        "tests/publishing/test_earlier_branch.py",
+        "tests/publishing/test_branches.py",
+    ),
+    "branches": (
+        "publishing/branches.py",
+        "tests/publishing/test_branches.py",
+        "tests/publishing/test_earlier_branch.py",
+    ),
+    "pull-request": (
+        "publishing/pull_request.py",
+        "tests/publishing/test_base_moved.py",
+        "tests/publishing/test_earlier_branch.py",
+        "tests/publishing/test_propose.py",
+        "tests/github/test_check_run.py",
+    ),
+    "review": (
+        "publishing/review.py",
+        "tests/publishing/test_threads.py",
+        "tests/runs/test_reviewing.py",
+        "tests/runs/test_review_stages.py",
+    ),
+    "admission": ("runs/quotas/admission.py", "tests/quotas"),
+    "resume": ("runs/resuming/resume.py", "tests/runs/test_resumed_log.py"),
+    "watch": (
+        "runs/conversation/watch.py",
+        "tests/conversation/test_watch.py",
+        "tests/conversation/test_standing_request.py",
+        "tests/runs/test_withdrawal.py",
+    ),
+    "request-runner": (
+        "entrypoints/webhook/request_runner.py",
+        "tests/webhook/test_request_runner.py",
+        "tests/webhook/test_runs.py",
+    ),
+    "pull-request-heads": (
+        "github/comments/pull_request_heads.py",
+        "tests/github/test_github_heads.py",
+    ),
+    "thread-replies": ("github/comments/thread_replies.py", "tests/github/test_github_rounds.py"),
+    "find-or-create": (
+        "github/comments/find_or_create.py",
+        "tests/github/test_github_publishing.py",
+        "tests/github/test_github_abandoned.py",
+    ),
+    "progress": (
+        "github/comments/progress.py",
+        "tests/github/test_progress_reporter.py",
+        "tests/github/test_github_comments.py",
+        "tests/presentation",
+    ),
 }
 """Each module below `resolver/` and its tests."""
 

@@ -126,6 +126,15 @@ def test_new_work_is_not_for_the_run_at_work(watched: Watched) -> None:
     assert watched.take_all() == [] and watched.reactions() == [[], []]
 
 
+def test_what_was_said_in_the_second_before_the_request_is_not_for_its_run(
+    github: GitHubServer, issue: Issue
+) -> None:
+    github.add_comment(issue, "@agent pause", "alice")
+    watched = Watched(github, issue)
+    watched.poll(lambda: None, lambda: None)
+    assert watched.take_all() == []
+
+
 @pytest.mark.attack
 def test_a_stranger_stops_nothing(watched: Watched) -> None:
     """Somebody without write access stops or pauses the run of another person: it is ignored."""

@@ -1,0 +1,122 @@
+"""Tests of when GitHub is asked whether a request still stands, and what follows from an error."""
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.controller.control import Control
+from resolver.errors import ForgeError, Refused, RunStopped
+from resolver.github.context.request_status import RequestStatus, RequestText
+from resolver.github.local_forge import LocalForge
+from resolver.models.run import Trigger, TriggerKind
+from resolver.runs.conversation.watch import (
+    CommentWatch,
+    require_current_delivery,
+    require_standing_request,
+    watch_comments,
+)
+from resolver.runs.stages import RunRequest
+from tests.github import reports
+from tests.runs.plain_values import run_request
+
+STANDS = RequestStatus(comment=RequestText("@agent fix"), has_comment=True)
+DELETED = RequestStatus(has_comment=True)
+SETTINGS = load_settings({}, {"RESOLVER_RETRY_SECONDS": "{first_wait: 0.01}"})
+
+
+@dataclass(frozen=True)
+class AnsweringForge(LocalForge):
+    """A forge that answers what has become of a request, in turn; an error is raised."""
+
+    answers: list[RequestStatus | ForgeError] = field(default_factory=list)
+
+    def request_status(self, trigger: Trigger) -> RequestStatus:  # type: ignore[override]
+        answer = self.answers.pop(0)
+        if isinstance(answer, ForgeError):
+            raise answer
+        return answer
+
+
+def forge(*answers: RequestStatus | ForgeError) -> AnsweringForge:
+    return AnsweringForge(Path("issue.md"), "main", answers=list(answers))
+
+
+def error(cause: str) -> ForgeError:
+    failed = ForgeError("GitHub can't be asked", "try again")
+    failed.cause = cause
+    return failed
+
+
+@pytest.fixture
+def request_for_run(tmp_path: Path) -> RunRequest:
+    return run_request(tmp_path)
+
+
+def test_a_result_is_published_only_if_the_request_still_stands(
+    request_for_run: RunRequest,
+) -> None:
+    require_standing_request(request_for_run, SETTINGS, forge(STANDS))
+    with pytest.raises(RunStopped, match="was deleted while the run was working, so nothing"):
+        require_standing_request(request_for_run, SETTINGS, forge(DELETED))
+
+
+def test_a_result_waits_for_a_github_that_is_down_and_for_no_other_error(
+    request_for_run: RunRequest,
+) -> None:
+    asked = forge(error("forge_down"), error("forge_down"), STANDS)
+    require_standing_request(request_for_run, SETTINGS, asked)
+    assert asked.answers == []
+    refused = forge(error("bad_credentials"), STANDS)
+    with pytest.raises(ForgeError):
+        require_standing_request(request_for_run, SETTINGS, refused)
+    assert refused.answers == [STANDS]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"publish": False},
+        {"by_operator": True},
+        {"trigger": reports.trigger(kind=TriggerKind.LOCAL)},
+        {"trigger": reports.trigger(number=None)},
+    ],
+)
+def test_where_no_request_can_be_withdrawn_github_is_not_asked(
+    request_for_run: RunRequest, changes: dict[str, Any]
+) -> None:
+    require_standing_request(replace(request_for_run, **changes), SETTINGS, forge())
+
+
+def test_only_an_old_delivery_is_compared_with_what_github_says_now(
+    request_for_run: RunRequest,
+) -> None:
+    made_at = request_for_run.trigger.at
+    max_age = timedelta(seconds=SETTINGS.server.max_delivery_age_seconds)
+    require_current_delivery(request_for_run, SETTINGS, forge(), made_at + max_age)
+    late = made_at + max_age + timedelta(seconds=1)
+    require_current_delivery(request_for_run, SETTINGS, forge(STANDS), late)
+    with pytest.raises(Refused, match="the comment that asked for it was deleted") as refused:
+        require_current_delivery(request_for_run, SETTINGS, forge(DELETED), late)
+    assert refused.value.is_silent
+    for changes in ({"kind": TriggerKind.LOCAL}, {"number": None}):
+        trigger = reports.trigger(**changes)
+        require_current_delivery(
+            replace(request_for_run, trigger=trigger), SETTINGS, forge(), trigger.at + 2 * max_age
+        )
+
+
+@pytest.mark.parametrize(("seconds", "is_watched"), [(0.0, False), (0.001, True)])
+def test_comments_are_polled_only_with_an_interval(seconds: float, is_watched: bool) -> None:
+    opened: list[str] = []
+
+    def open_forge() -> Any:
+        opened.append("forge")
+
+    watch = CommentWatch(reports.trigger(), Control(), open_forge, [], SETTINGS, seconds)
+    with watch_comments(watch):
+        pass
+    assert opened == (["forge"] if is_watched else [])
