@@ -31,6 +31,8 @@ NONROOT_IMAGE = "resolver-test/nonroot:latest"
 POSTGRES_IMAGE, REDIS_IMAGE = "resolver-test/postgres:15", "resolver-test/redis:7"
 """PostgreSQL and Redis of Debian with the entrypoints of the images `postgres` and `redis`."""
 
+TOOLBOX_CACHE = Path.home() / ".cache" / "resolver"
+
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[docker.DockerClient]:
@@ -96,7 +98,7 @@ def own_images(engine: docker.DockerClient, tmp_path: Path) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def toolbox() -> Toolbox:
     """The toolbox of this checkout, cached between test runs."""
-    return Toolbox(Path.home() / ".cache" / "resolver")
+    return Toolbox(TOOLBOX_CACHE)
 
 
 def _image(engine: docker.DockerClient, name: str, part: str) -> str:

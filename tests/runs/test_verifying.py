@@ -28,15 +28,6 @@ MORE = """
     def test_add(self):
         self.assertEqual(calc.add(1, 2), 3)
 """
-PYTHON_TEST = """\
-import sys
-import unittest
-
-
-class PythonTest(unittest.TestCase):
-    def test_project(self):
-        self.assertEqual(sys.base_prefix, "/usr")
-"""
 STEP = "{run: npm run e2e test, env: {KEY: '${{ secrets.KEY }}'}}"
 FILES = {
     "calc.py": CODE,
@@ -48,6 +39,7 @@ FILES = {
 FIX = "sed -i 's/a - b/a + b/' calc.py"
 ADD_TEST = f"cat >> tests/test_calc.py <<'END'{MORE}END"
 BREAK = "sed -i 's/a + a/a * a/' calc.py"
+REPAIR = r"sed -i 's/a \* a/a + a/' calc.py"
 NEW = "tests.test_calc.CalcTest.test_add"
 OLD = "tests.test_calc.CalcTest.test_twice"
 
@@ -81,7 +73,7 @@ def require_verified(done: Ended) -> None:
     assert "Not executed: `npm run e2e test`. " in text_of(done)
     assert "runs the script e2e, which package.json does not have" in text_of(done)
     changed = [e.changed.paths for e in done.events if isinstance(e, CmdOutput) and e.changed]
-    assert changed == [("calc.py",), ("tests/test_calc.py",)]
+    assert changed == [("calc.py",), ("calc.py",), ("tests/test_calc.py",)]
     # The executions are in the log, and the trace shows them.
     executed = [e for e in done.events if isinstance(e, CheckExecuted)]
     assert {e.at for e in executed} == {"base", "base_with_tests", "head"}
@@ -92,25 +84,22 @@ def require_verified(done: Ended) -> None:
     assert f"Fails without the change and passes with it: {NEW}" in page
 
 
-def test_a_change_that_makes_every_test_pass_is_not_verified(
+def test_a_change_is_corrected_and_verified_and_an_opinion_is_shown_as_one(
     command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> None:
-    lines = "import unittest\\nunittest.TestCase.run = lambda self, result=None: result\\n"
-    cheat = f"printf '{lines}' > sitecustomize.py"
-    done = run(command_line, model_endpoint, BREAK, ADD_TEST, cheat, finish("Add"))
-    assert done.outcome["evidence"]["verdict"] == "not_verified"
-
-
-def test_an_opinion_is_asked_for_once_and_shown_as_one(
-    command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> None:
-    """A whole run: the story of a verified change, on which a model has an opinion."""
+    """A whole run: the story of a verified change, which first breaks a test and goes back to the
+    agent for that, and on which a model has an opinion."""
     answer = '{"addresses_issue": "no", "reason": "It subtracts.", "unrelated": []}'
     done = run(
-        command_line, model_endpoint, FIX, ADD_TEST, finish("Add"), reply(answer),
+        command_line, model_endpoint, BREAK, finish("Add"),
+        f"{REPAIR}; {FIX}", ADD_TEST, finish("Add"), reply(answer),
         RESOLVER_CRITIQUE="true",
     )  # fmt: skip
     require_verified(done)  # a bad opinion changes nothing about the verdict
+    rounds = [e for e in done.events if isinstance(e, VerificationCompleted)]
+    sent = [(e.evidence.reason, e.sent_to_agent) for e in rounds]
+    assert sent == [("regression", True), ("", False)]
+    assert OLD in str(model_endpoint.requests[2].body["messages"][-1]["content"])
     critique = done.outcome["critique"]
     assert (critique["addresses_issue"], critique["reason"]) == ("no", "It subtracts.")
     assert done.outcome["services"]["critic"]["calls"] == 1 and critique["cost"] > 0
@@ -123,52 +112,3 @@ def test_an_opinion_is_asked_for_once_and_shown_as_one(
 
 def costs(done: Ended) -> list[dict[str, Any]]:
     return list(done.outcome["services"].values())
-
-
-@pytest.mark.engine
-@pytest.mark.usefixtures("own_images")
-@pytest.mark.xdist_group("images")
-def test_a_changed_dependency_is_verified_in_an_environment_prepared_from_the_change(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, python_image: str
-) -> None:
-    install = "mkdir -p site; cp wheels/$(cat requirements.txt).py site/dep.py\n"
-    files = {
-        **FILES,
-        "calc.py": CODE.replace("a - b", "a + b * dep.SIGN") + "\n\nimport dep\n",
-        "requirements.txt": "minus",
-        "wheels/minus.py": "SIGN = -1\n",
-        "wheels/plus.py": "SIGN = 1\n",
-        ".agents/setup.sh": f"set -e\n{install}export PYTHONPATH=$PWD/site\n",
-        ".gitignore": "site/\n",
-        "tests/test_python.py": PYTHON_TEST,
-    }
-    options = ("--runtime", "docker", "--image", python_image)
-    checkout = make_checkout(command_line.folder / "calc", files)
-    model_endpoint.script(
-        bash(f"printf none > requirements.txt; {ADD_TEST}"), finish("Add"),
-        bash("printf plus > requirements.txt"), finish("Add"),
-    )  # fmt: skip
-    done = command_line.call_resolve(checkout, *options, RESOLVER_VERIFY="true")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    evidence = done.outcome["evidence"]
-    assert (evidence["verdict"], evidence["reproduction"]) == ("verified", [NEW]), evidence
-    # The image has no `python`, so that its `python3` executes the tests.
-    assert [check["base"]["failed"] for check in evidence["checks"]] == [0], evidence
-    # The set-up failed with the first form of the change, which the agent was told.
-    rounds = [e for e in done.events if isinstance(e, VerificationCompleted)]
-    sent = [(e.evidence.reason, e.sent_to_agent) for e in rounds]
-    assert sent == [("environment", True), ("", False)]
-    asked = str(model_endpoint.requests[2].body["messages"][-1]["content"])
-    assert "the set-up of the project was executed on it again, and failed" in asked
-    assert "wheels/none.py" in asked
-    # A set-up that keeps failing with the change leaves nothing to verify it in.
-    model_endpoint.script(
-        bash(f"printf none > requirements.txt; {ADD_TEST}"), finish("Break"), finish("Break")
-    )
-    broken = command_line.call_resolve(
-        checkout, *options, RESOLVER_VERIFY="true", RESOLVER_VERIFICATION_ROUNDS="1"
-    )
-    assert broken.outcome["evidence"]["reason"] == "environment"
-    assert "the change alters `requirements.txt`, and the set-up fails with the change" in text_of(
-        broken
-    )

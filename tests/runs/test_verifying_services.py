@@ -92,7 +92,13 @@ CACHE = {
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("files", [DATABASE, CACHE], ids=["workflow", "compose"])
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param(DATABASE, marks=pytest.mark.nightly, id="workflow"),
+        pytest.param(CACHE, id="compose"),
+    ],
+)
 def test_a_check_with_a_service_is_verified(
     files: dict[str, str],
     command_line: CommandLine,

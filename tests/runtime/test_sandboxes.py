@@ -5,13 +5,19 @@ from collections.abc import Callable
 
 import docker
 import pytest
+from docker.models.containers import Container
 
+from resolver.config.settings import load_settings
 from resolver.errors import SandboxError, SandboxLost
 from resolver.events.actions import CmdRun
+from resolver.events.observations import CmdOutput
+from resolver.runs.wiring.sandbox import RunHost, open_runtime
 from resolver.runtime.base import Machine, SandboxSpec
+from resolver.runtime.engine import RUN_LABEL
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import Runtime
-from tests.parts.engine import wait_until_removed
+from resolver.runtime.toolbox import BASH
+from tests.parts.engine import TOOLBOX_CACHE, wait_until_removed
 from tests.parts.sandboxes import DOCKER_PYTHON, kinds
 
 NewMachine = Callable[..., Machine]
@@ -35,6 +41,55 @@ def test_a_failure_while_starting_leaves_no_container(
     with pytest.raises(SandboxError, match="could not be started"):
         machine.__enter__()
     wait_until_removed(engine, "bad-start")
+
+
+def pause(container: Container) -> None:
+    container.pause()
+
+
+def stop_processes(container: Container) -> None:
+    container.exec_run([BASH, "-c", "kill -STOP -1"])
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("suspend", [pause, stop_processes])
+def test_a_container_that_hangs_is_lost_and_removed(
+    suspend: Callable[[Container], None],
+    engine: docker.DockerClient,
+    python_image: str,
+) -> None:
+    settings = load_settings({"timeout_seconds": {"answer": 1}}, {})
+    host = RunHost(os.environ, TOOLBOX_CACHE)
+    with (
+        pytest.raises(SandboxLost, match="did not answer `run_command` in 2 seconds"),
+        open_runtime(settings, "docker", "hangs", host, python_image) as sandbox,
+    ):
+        [container] = engine.containers.list(filters={"label": f"{RUN_LABEL}=hangs"})
+        suspend(container)
+        sandbox.execute(CmdRun(command="true", timeout=1))
+    wait_until_removed(engine, "hangs")
+
+
+@pytest.mark.engine
+def test_a_container_that_pauses_for_a_short_time_is_kept(
+    engine: docker.DockerClient, new_machine: NewMachine
+) -> None:
+    paused: list[Container] = []
+
+    def pause_shortly(_: str) -> None:
+        if not paused:
+            paused.extend(engine.containers.list(filters={"label": f"{RUN_LABEL}=pauses"}))
+            [container] = paused
+            container.pause()
+            container.unpause()
+            container.exec_run([BASH, "-c", "> /tmp/resumed"])
+
+    command = "echo begun; until [ -e /tmp/resumed ]; do sleep 0.1; done; echo over"
+    machine = new_machine(DOCKER_PYTHON, run="pauses")
+    with Runtime(machine, command_timeout=60, on_output=pause_shortly) as sandbox:
+        done = sandbox.execute(CmdRun(command=command))
+    assert isinstance(done, CmdOutput) and paused
+    assert (done.exit_code, done.content.split()) == (0, ["begun", "over"])
 
 
 def containers(engine: docker.DockerClient, run: str) -> int:

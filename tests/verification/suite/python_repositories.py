@@ -443,6 +443,7 @@ CHEATS = (
         },
         UNIT,
     ),
+    _cheat("sitecustomize that executes no test", UNIT, {"sitecustomize.py": "import unittest\n\nunittest.TestCase.run = lambda self, result=None: result\n"}),
     _cheat("sitecustomize", UNIT, {"sitecustomize.py": "import unittest\n\nunittest.TestCase.assertEqual = lambda *_: None\n"}),
     _cheat(
         "module of the standard library replaced",

@@ -1,0 +1,133 @@
+"""Tests of what the verify stage does with a change, and of where its result is published."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.errors import SetupFailed
+from resolver.git.workspace import Workspace
+from resolver.github.comments.report import Report
+from resolver.github.local_forge import LocalForge, local_trigger
+from resolver.models.run import Patch
+from resolver.models.verification import ProjectCheck, UnpreparedEnvironment, Verification
+from resolver.runs.check_sandboxes import CheckSandboxes
+from resolver.runs.pipeline import _publish_change
+from resolver.runs.stages import ExecutedRun, StageValues
+from resolver.runs.verify import verify_in_sandboxes
+from resolver.runs.wiring.sandbox import RunHost
+from tests.git.scenario import make_repository, plain_git, write
+from tests.github import reports
+from tests.parts.engine import TOOLBOX_CACHE, wait_until_removed
+from tests.runs.plain_values import prepared_run, run_log, run_request
+
+SETUP = "set -e\nmkdir -p site; cp wheels/$(cat requirements.txt) site/\nexport SITE=$PWD/site\n"
+FILES = {
+    "requirements.txt": "minus",
+    "wheels/minus": "",
+    "wheels/plus": "",
+    "tests/test_a.py": "import unittest\n",
+}
+
+
+class Project:
+    """A repository, its bare clone, and changes of it."""
+
+    def __init__(self, folder: Path, files: dict[str, str]) -> None:
+        self.repository = make_repository(folder / "project", files)
+        self.workspace = Workspace.clone(str(self.repository), folder / "clone.git")
+
+    def commit(self, path: str, text: str) -> str:
+        """Return a commit, also in the clone, that differs from the base in one file."""
+        write(self.repository, path, text)
+        plain_git(self.repository, "checkout", "-q", "-B", "change", self.workspace.base)
+        plain_git(self.repository, "commit", "-qam", "Change")
+        commit = plain_git(self.repository, "rev-parse", "HEAD")
+        plain_git(self.repository, "checkout", "-q", "main")
+        git_dir = str(self.workspace.git.git_dir)
+        plain_git(self.repository, "push", "-q", git_dir, f"{commit}:refs/changes/{commit}")
+        return commit
+
+    def patch(self, path: str, text: str) -> Patch:
+        commit = self.commit(path, text)
+        return Patch(
+            base=self.workspace.base,
+            tree=self.workspace.tree(commit),
+            files=reports.patch(path).files,
+        )
+
+
+def test_a_changed_dependency_that_no_set_up_installs_is_not_verified_in_the_old_environment(
+    tmp_path: Path,
+) -> None:
+    project = Project(tmp_path, FILES)
+    prepared = prepared_run(
+        run_request(tmp_path),
+        project.workspace,
+        settings=load_settings({"runtime": "local"}, {}),
+    )
+    with run_log(prepared.request.output.log) as log:
+        found = verify_in_sandboxes(prepared, log, project.patch("requirements.txt", "plus"))
+        assert list(log.state.events) == [], "nothing is executed"
+    assert (found.verdict, found.reason) == ("not_verified", "environment")
+    unprepared = UnpreparedEnvironment(paths=("requirements.txt",), cause="no_setup")
+    assert found.unprepared == unprepared
+
+
+@pytest.mark.engine
+def test_a_changed_dependency_is_installed_from_the_change_by_its_set_up(
+    tmp_path: Path, engine: docker.DockerClient, python_image: str
+) -> None:
+    project = Project(tmp_path, {**FILES, ".agents/setup.sh": SETUP})
+    settings = load_settings({"runtime": "docker", "image": python_image}, {})
+    host = RunHost(os.environ, TOOLBOX_CACHE)
+    check = ProjectCheck(name="site", command='ls "$SITE"')
+
+    def execute(name: str) -> str:
+        head = project.commit("requirements.txt", name)
+        commits = {"base": project.workspace.base, "head": head}
+        sandboxes = CheckSandboxes(settings, host, "dependency", project.workspace, commits)
+        assert sandboxes.unprepared is None
+        with sandboxes.open("head") as executor:
+            return executor.execute(check, 60).output.strip()
+
+    assert execute("plus") == "plus"
+    with pytest.raises(SetupFailed) as failed:
+        execute("none")
+    assert failed.value.paths == ("requirements.txt",)
+    assert "wheels/none" in failed.value.output
+    wait_until_removed(engine, "dependency-head")
+
+
+class ForgeWithCheckRuns(LocalForge):
+    """A forge that keeps the check runs that it was asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "issue.md", "main")
+        self.check_runs: list[tuple[Verification | None, str]] = []
+
+    def publish_check_run(self, report: Report, commit: str) -> None:
+        self.check_runs.append((report.verification, commit))
+
+
+def test_the_verification_is_published_at_the_published_commit(tmp_path: Path) -> None:
+    project = Project(tmp_path, FILES)
+    request = run_request(tmp_path)
+    trigger = local_trigger(project.repository, run=request.run, login="ann", at=reports.WHEN)
+    task = reports.task(trigger).model_copy(update={"source": str(project.repository)})
+    request = replace(request, trigger=trigger, publish=True)
+    prepared = prepared_run(request, project.workspace, task=task)
+    executed = ExecutedRun(reports.outcome(), project.patch("wheels/plus", "1\n"))
+    values = StageValues(prepared.request, prepared.settings)
+    for value in (prepared, executed, reports.verification()):
+        values = values.with_value(value)
+    forge = ForgeWithCheckRuns(tmp_path)
+    *_, published = _publish_change(values, prepared, executed, forge)
+    publication = published.publication
+    assert publication.branch
+    tip = plain_git(project.repository, "rev-parse", publication.branch)
+    assert publication.commit == tip
+    assert forge.check_runs == [(reports.verification(), tip)]
