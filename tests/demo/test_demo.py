@@ -1,8 +1,6 @@
 """`resolver demo`: real commands on a real repository, with recorded replies."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import docker
 import pytest
@@ -14,7 +12,7 @@ from resolver.events.lifecycle import ModelReplied, RunStarted
 from resolver.events.log import read_log
 from resolver.events.observations import CmdOutput
 from tests.parts.github_markdown import render_github_markdown
-from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish, git
 from tests.presentation.outlines import outline, pictured_outline
 
@@ -81,6 +79,7 @@ def check(line: CommandLine, *options: str) -> None:
 def test_on_this_machine_it_ends_with_branch_pull_request_and_trace(
     command_line: CommandLine,
 ) -> None:
+    """A whole run, because the demo is one: its recording has to fit the program of today."""
     command_line.environment |= {"DOCKER_HOST": "tcp://127.0.0.1:1"}
     command_line.environment.pop("RESOLVER_RUNTIME")
     check(command_line)
@@ -89,6 +88,8 @@ def test_on_this_machine_it_ends_with_branch_pull_request_and_trace(
 def test_commands_that_do_not_run_as_recorded_fail_the_demo_and_are_named(
     command_line: CommandLine, tmp_path: Path
 ) -> None:
+    """A whole run, because only an execution differs from the recording, and the command decides
+    about the exit code afterwards."""
     broken = tmp_path / "bin" / "python3"
     broken.parent.mkdir()
     broken.write_text("#!/bin/sh\necho 'No such device' >&2\nexit 19\n")
@@ -106,12 +107,15 @@ def test_commands_that_do_not_run_as_recorded_fail_the_demo_and_are_named(
 def test_in_a_container_it_does_the_same(
     command_line: CommandLine, engine: docker.DockerClient, python_image: str
 ) -> None:
+    """A whole run, because the recording has to fit the programs of an image, too."""
     check(command_line, "--runtime", "docker", "--image", python_image)
 
 
 def test_a_live_model_can_do_it_instead(
     command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> None:
+    """A whole run, because nothing else shows that the live model is asked, instead of the
+    recording, and that the printed events are those of the log."""
     model_endpoint.script(bash("echo fixed >> README.md"), finish("Say that it is fixed"))
     folder = command_line.folder / "demo"
     done = command_line.call("demo", "--live", "--json", "--folder", folder)
@@ -128,30 +132,3 @@ def test_live_without_a_key_says_which_variable_to_set(command_line: CommandLine
     done = command_line.call("demo", "--live")
     assert done.exit_code == UsageError.exit_code
     assert "LLM_API_KEY" in done.stderr
-
-
-def obeys(body: dict[str, Any]) -> Answer:
-    """A model that does the house rules it is told, and knows none by itself."""
-    messages = json.dumps(body["messages"])
-    fix = "sed -i 's/12/12/' README.md && echo fixed >> README.md"
-    line = " && echo '- Fixed.' >> CHANGES.md" if "a line below" in messages else ""
-    return finish("Fix it") if "echo fixed" in messages else bash(fix + line)
-
-
-@pytest.mark.parametrize("has_rules", [True, False])
-def test_without_its_file_the_prompt_the_trace_and_the_change_are_others(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path, has_rules: bool
-) -> None:
-    repository, issue = make_repository(tmp_path / "demo")
-    if not has_rules:
-        git(repository, "rm", "-q", "AGENTS.md")
-        git(repository, "commit", "-q", "-m", "No rules")
-    model_endpoint.answer_with(obeys)
-    done = command_line.call_resolve(repository, issue=issue.read_text())
-    assert done.exit_code == 0, done.stdout + done.stderr
-    prompt = json.dumps(model_endpoint.requests[0].body["messages"])
-    trace = (done.output / "trace.md").read_text()
-    changed = {file["path"] for file in done.outcome["files"]}
-    assert ("a warning is a failure here" in prompt) is has_rules
-    assert ("a warning is a failure here" in trace) is has_rules
-    assert ("CHANGES.md" in changed) is has_rules

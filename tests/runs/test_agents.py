@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import ModelEndpoint, tool_call
+from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, finish
 from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
 
@@ -47,20 +47,21 @@ def asked(scenario: Scenario, text: str) -> dict[str, Any]:
 
 
 def test_an_agent_of_the_repository_does_what_a_slash_calls_it_for(scenario: Scenario) -> None:
-    """A whole run: the story of such an agent. Another definition has a mistake, and the model that
-    this one asks for is not among those that the operator has named."""
+    """A whole run: the story of such an agent. Another definition has a mistake, and this one asks
+    for a model that the operator has named."""
     agents = {
         ".agents/agents/bad.md": "---\ndescription: x\ntools: execute_bsh\n---\nDo it.\n",
         ".agents/agents/notes.md": NOTES.replace("tools:", "model: openai/small\ntools:"),
     }
     scenario.github.commit(REPOSITORY, "main", agents, "Break one, and ask for another model")
+    scenario.line.environment["RESOLVER_FALLBACK_MODELS"] = "openai/small"
     scenario.endpoint.script(FIX, finish(SUMMARY))
     done = scenario.action(asked(scenario, "@agent /release-notes for v1.2"))
     assert done.exit_code == 0, done.stdout + done.stderr
     [comment] = scenario.bot_comments()
     assert ".agents/agents/bad.md:3" in comment and "execute_bash" in comment, "it is left out"
-    assert "asks for the model" in comment and done.outcome["model"] == "openai/scripted"
-    assert {request.body["model"] for request in scenario.endpoint.requests} == {"scripted"}
+    assert "asks for the model" not in comment and done.outcome["model"] == "openai/small"
+    assert {request.body["model"] for request in scenario.endpoint.requests} == {"small"}
     [pull] = scenario.pulls()
     assert pull.title == "Make add add"
     body = scenario.endpoint.requests[0].body
@@ -71,28 +72,3 @@ def test_an_agent_of_the_repository_does_what_a_slash_calls_it_for(scenario: Sce
     names = [tool["function"]["name"] for tool in body["tools"]]
     assert names == ["execute_bash", "str_replace_editor", "think", "finish"]
     assert done.events[0].agent == "release-notes"  # type: ignore[union-attr]
-
-
-ENDS = {
-    "LocAgent": tool_call(
-        "report_places", {"message": "LocAgent", "places": [{"path": "calc.py", "start": 1}]}
-    ),
-    "ReviewerAgent": tool_call("submit_review", {"summary": "ReviewerAgent"}),
-}
-KINDS = (
-    "CodeActAgent", "ReadOnlyAgent", "LocAgent", "ReviewerAgent", "BrowsingAgent",
-    "VisualBrowsingAgent", "release-notes", "counter",
-)  # fmt: skip
-
-
-def test_an_agents_model_is_asked_where_the_operator_has_named_it(scenario: Scenario) -> None:
-    """A whole run, because calls, outcome and comment have to agree."""
-    small = {".agents/agents/notes.md": NOTES.replace("tools:", "model: openai/small\ntools:")}
-    scenario.github.commit(REPOSITORY, "main", small, "Ask another model")
-    scenario.line.environment["RESOLVER_FALLBACK_MODELS"] = "openai/small"
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.action(asked(scenario, "@agent /release-notes"))
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert {request.body["model"] for request in scenario.endpoint.requests} == {"small"}
-    assert "asks for the model" not in "\n".join(scenario.bot_comments())
-    assert done.outcome["model"] == "openai/small"

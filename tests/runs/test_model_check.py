@@ -9,9 +9,11 @@ from resolver.config.settings import Settings, load_settings
 from resolver.errors import ModelAuthError, ModelError
 from resolver.events.lifecycle import ServiceReplied, StageCompleted
 from resolver.events.run_log import RunLog
+from resolver.models.run import RunLimits
+from resolver.runs.execute import ExecutionRequest, execute
 from resolver.runs.wiring.models import check_run_model
 from tests.parts.model_endpoint import ModelEndpoint, error, reply
-from tests.runs.plain_values import run_log
+from tests.runs.plain_values import prepared_run, run_log, run_request
 from tests.trace import sample
 
 UNKNOWN = error(404, "no such model")
@@ -89,3 +91,18 @@ def test_a_script_and_a_recording_need_no_check(
 ) -> None:
     assert check(settings(model_endpoint, LLM_MODEL=model), log) == ["run_started"]
     assert (model_endpoint.listings, model_endpoint.requests) == ([], [])
+
+
+def test_a_refused_key_ends_a_run_before_its_sandbox(
+    model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    """A set-up that takes minutes would otherwise run in vain."""
+    model_endpoint.listing = REFUSED
+    model_endpoint.script(REFUSED)
+    request = run_request(tmp_path)
+    # There is no clone: a sandbox could not check it out.
+    prepared = prepared_run(request, settings=settings(model_endpoint, RESOLVER_RUNTIME="local"))
+    with run_log(request.output.log) as log:
+        with pytest.raises(ModelAuthError):
+            execute(ExecutionRequest(prepared, (), tmp_path, RunLimits()), log)
+        assert [event.kind for event in log.state.events] == ["run_started"]

@@ -1,7 +1,6 @@
-"""Runs that change their model on the way, and runs that their money ends.
+"""Runs that change their model on the way, and where the keys of models are not.
 
-Whole runs, because calls, money, log and outcome have to agree, or nothing may be set up before the
-model is checked.
+Whole runs, because calls, log and outcome have to agree.
 """
 
 from pathlib import Path
@@ -51,22 +50,6 @@ def test_a_run_whose_model_fails_in_the_middle_continues_with_another(
         "scripted", "scripted", "spare", "spare",
     ]  # fmt: skip
     assert "From here on, openai/spare is used" in (done.output / "trace.md").read_text()
-
-
-def test_a_key_that_is_not_accepted_ends_the_run_before_sandbox_and_setup(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
-) -> None:
-    """A run that ends early: the order of its stages keeps a wrong key from a set-up."""
-    model_endpoint.listing = error(401, f"bad key {MODEL_KEY}")
-    model_endpoint.script(error(401, f"bad key {MODEL_KEY}"))
-    was_set_up = tmp_path / "was-set-up"
-    done = command_line.call_resolve(checkout, issue=ISSUE, RESOLVER_SETUP=f"touch {was_set_up}")
-    assert done.exit_code == 1
-    assert [event.kind for event in done.events] == ["run_started"]
-    assert not was_set_up.exists()
-    assert "did not accept the key" in done.stderr
-    assert "LLM_API_KEY" in done.stderr
-    assert MODEL_KEY.encode() not in done.everything
 
 
 def test_the_key_of_a_service_is_in_no_sandbox_and_in_nothing_that_is_written(

@@ -102,25 +102,3 @@ def running(server: SandboxServer) -> int:
 
 def soon(condition: Callable[[], bool], seconds: float = 60) -> bool:
     return becomes_true(condition, seconds)
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({}, "RESOLVER_REMOTE"),
-        ({"RESOLVER_REMOTE": "http://127.0.0.1:1"}, "RESOLVER_REMOTE_TOKEN"),
-        (
-            {"RESOLVER_REMOTE": "http://h.example", "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN},
-            "unencrypted",
-        ),
-    ],
-)
-def test_what_is_missing_for_the_remote_runtime_is_named(
-    command_line: CommandLine, tmp_path: Path, settings: dict[str, str], says: str
-) -> None:
-    checkout = make_checkout(tmp_path / "calc", FILES)
-    command_line.environment |= settings
-    done = command_line.call_resolve(checkout, "--runtime", "remote")
-    assert done.exit_code == 2
-    assert says in done.stderr
-    assert SANDBOX_TOKEN not in done.stderr

@@ -293,6 +293,24 @@ def test_a_limit_that_a_runtime_lacks_is_a_usage_error(limit: str, kind: str) ->
         open_runtime(settings, kind, "run", open_host({}), "")
 
 
+@pytest.mark.parametrize(
+    ("remote", "says"),
+    [
+        ({}, "set RESOLVER_REMOTE to the server's address"),
+        ({"RESOLVER_REMOTE": "http://127.0.0.1:1"}, "and RESOLVER_REMOTE_TOKEN"),
+        (
+            {"RESOLVER_REMOTE": "http://h.example", "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN},
+            "unencrypted",
+        ),
+    ],
+)
+def test_what_is_missing_for_the_remote_runtime_is_named(remote: dict[str, str], says: str) -> None:
+    with pytest.raises(UsageError) as wrong:
+        open_runtime(load_settings({}, remote), "remote", "run", open_host({}), "")
+    text = wrong.value.what + wrong.value.next_step
+    assert says in text and SANDBOX_TOKEN not in text
+
+
 def test_an_image_name_beyond_reason_is_a_usage_error(
     local_sandbox_server: SandboxServer,
 ) -> None:
