@@ -31,7 +31,9 @@ def attempt(tmp_path: Path) -> Attempt:
 def test_an_attempt_with_a_result_is_not_made_again_and_leaves_no_repository(
     attempt: Attempt,
 ) -> None:
-    result = AttemptResult(task=attempt.task.id, model=NOP, cause="no_change", verdict="checked")
+    result = AttemptResult(
+        task=attempt.task.id, model=NOP, resolved=True, cause="", verdict="checked"
+    )
     write_result(attempt.folder, result)
     repository = attempt.folder / "repository.git"
     repository.mkdir()

@@ -16,10 +16,11 @@ from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
 pytestmark = pytest.mark.engine
 
 FILES = {"calc.sh": "add() { echo $(($1 - $2)); }\n", "docs/a.md": "a\n"}
+SETUP = "echo no such package >&2; exit 3\n"
 
 
 @pytest.mark.parametrize("kind", [pytest.param("python", marks=pytest.mark.nightly), "busybox"])
-def test_the_main_job_is_the_same_in_any_image(
+def test_the_main_job_is_the_same_in_any_image_and_after_a_set_up_that_fails(
     kind: str,
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
@@ -28,7 +29,9 @@ def test_the_main_job_is_the_same_in_any_image(
     busybox_image: str,
     tmp_path: Path,
 ) -> None:
-    checkout = make_checkout(tmp_path / "calc", FILES)
+    """A whole run, because every stage that uses the sandbox has to work in any image. What the
+    set-up says reaches the agent and the pull request."""
+    checkout = make_checkout(tmp_path / "calc", {**FILES, ".openhands/setup.sh": SETUP})
     edit = {"path": "calc.sh", "old_str": "$1 - $2", "new_str": "$1 + $2"}
     model_endpoint.script(
         bash("pwd; git log --oneline; . ./calc.sh; add 2 2"),
@@ -48,4 +51,7 @@ def test_the_main_job_is_the_same_in_any_image(
     request = json.dumps(model_endpoint.requests[-1].body)
     for words in ("/workspace", "Begin", "right"):
         assert words in request, words
+    begun, body = json.dumps(model_endpoint.requests[0].body), done.outcome["pull_request"]["body"]
+    assert "no such package" in begun and "exit code 3" in begun
+    assert "no such package" in body and ".openhands/setup.sh" in body
     wait_until_removed(engine, done.outcome["run"])

@@ -12,12 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from resolver.events.actions import McpCall
 from resolver.events.lifecycle import SystemPrompt
-from resolver.events.log import read_log
-from resolver.events.observations import ErrorObservation, McpResult
+from resolver.events.observations import McpResult
 from tests.mcp.conftest import SCRIPT
-from tests.parts.killer import Killer
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.processes import count_running
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
@@ -87,39 +84,6 @@ def test_tools_of_both_sides_are_called_and_a_long_result_is_kept_in_the_sandbox
     result = [e for e in done.events if isinstance(e, McpResult)][3]
     assert result.output_file and result.output_file.endswith("mcp-0001.txt")
     assert any("line 4499" in getattr(e, "content", "") for e in done.events[result.id + 1 :])
-
-
-@pytest.mark.parametrize("made", [pytest.param(False, marks=pytest.mark.nightly), True])
-def test_a_run_that_was_killed_in_a_call_does_not_repeat_it(
-    command_line: CommandLine,
-    model_endpoint: ModelEndpoint,
-    tmp_path: Path,
-    made: bool,
-) -> None:
-    """Whole runs, because only a process that dies in a call shows that it is never made twice."""
-    calls = tmp_path / "calls"
-    operator(command_line, variables={"CALLS": str(calls)})
-    script = [tool_call("docs__add", {"a": 1, "b": 1}), FIX, finish()]
-    model_endpoint.answer_with(
-        lambda body: script[sum(m["role"] == "assistant" for m in body["messages"])]
-    )
-    repository, issue = checkout(tmp_path), tmp_path / "issue.md"
-    issue.write_text("# Fix it")
-    start = ("resolve", repository, "--issue", issue, "--output")
-    killer = Killer(tmp_path, command_line.environment)
-    output = tmp_path / "killed"
-    whole = command_line.call_resolve(repository)
-    assert whole.exit_code == 0, whole.stderr
-    at = next(e.id for e in whole.events if isinstance(e, McpResult if made else McpCall))
-    calls.unlink()
-    assert killer.run(*start, output, event=at, before=made) == -9, killer.printed
-    assert killer.run("resolve", "--resume", output) == 0, killer.printed
-    assert (calls.read_text() if calls.exists() else "") == ("add\n" if made else "")
-    after = list(read_log(output / "events.jsonl"))
-    answer = next(e for e in after if isinstance(e, ErrorObservation))
-    assert answer.code == "interrupted"
-    prompts = [e for e in after if isinstance(e, SystemPrompt)]
-    assert len(prompts) == 1 and prompts[0].mcp_tools
 
 
 def test_a_stopped_run_does_not_wait_for_a_call(

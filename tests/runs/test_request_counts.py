@@ -5,12 +5,9 @@ Whole runs, because all stages of a run share what was read, and any of them cou
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 from scripts.structure import ProcessRecorder
 from tests.parts.github_server.exchange import Exchange
-from tests.parts.model_endpoint import Answer
 from tests.parts.runs import bash, finish
 from tests.runs.test_github import FIX, SELDOM, SUMMARY, Scenario, scenario
 
@@ -86,21 +83,3 @@ def test_a_mention_becomes_a_pull_request_with_few_requests_and_processes(
     programs = Counter(recorder.processes)
     assert programs["git"] > 0
     assert len(recorder.processes) <= MOST_PROCESSES, programs
-
-
-def test_a_branch_that_somebody_creates_during_the_run_is_left_alone(scenario: Scenario) -> None:
-    """A whole run, because the names of branches are listed when it starts."""
-    preferred = "agent/issue-1-add-subtracts"
-
-    def finish_late(_: dict[str, Any]) -> Answer:
-        created.append(scenario.github.commit("octo/calc", preferred, {"a.py": "1\n"}, "x", "mona"))
-        return finish(SUMMARY)
-
-    created: list[str] = []
-    answers: list[Callable[[dict[str, Any]], Answer]] = [lambda _: FIX, finish_late]
-    scenario.endpoint.answer_with(lambda body: answers.pop(0)(body))
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [pull] = scenario.pulls()
-    assert pull.pull.head == f"{preferred}-2"
-    assert scenario.repository.git.tip(preferred) == created[0]
