@@ -101,6 +101,13 @@ def test_a_setting_that_a_repository_may_not_have_ends_the_run(tmp_path: Path) -
         prepared(tmp_path, {".github/resolver.yml": "base_url: http://evil.example\n"})
 
 
+def test_a_settings_file_that_can_not_be_read_is_named_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as wrong:
+        prepared(tmp_path, {".github/resolver.yml": "max_iterations: [\n"})
+    assert ".github/resolver.yml, line 2: not YAML" in wrong.value.what
+    assert wrong.value.next_step == "correct the file on the default branch"
+
+
 def test_work_starts_from_the_branch_of_the_settings(tmp_path: Path) -> None:
     made = prepared(tmp_path, {".github/resolver.yml": "base_branch: develop\n"})
     assert (made.workspace.branch, made.task.base_branch) == ("develop", "develop")

@@ -14,7 +14,7 @@ from tests.attacks.canaries import files_below, leaks
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, tool_call
 from tests.parts.runs import MODEL_KEY, CommandLine, Ended, bash, finish
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
+from tests.runs.test_github import FIX, SUMMARY, Scenario
 
 
 @pytest.fixture
@@ -58,6 +58,8 @@ def test_a_wrong_input_is_reported_in_the_conversation(scenario: Scenario) -> No
 
 
 def test_a_wrong_input_is_not_reported_to_a_person_who_may_not_ask(scenario: Scenario) -> None:
+    """Runs of the Action that end before their first stage, because only the entry point reads an
+    event although its settings are wrong."""
     event = scenario.github.event_issue_comment(scenario.mention("zoe"))
     done = scenario.action(event, **{"INPUT_MAX-BUDGET": "five"})
     assert (done.exit_code, scenario.bot_comments()) == (2, [])
@@ -65,19 +67,6 @@ def test_a_wrong_input_is_not_reported_to_a_person_who_may_not_ask(scenario: Sce
     result = scenario.github.event_issue_comment(scenario.mention(text="no request"))
     assert scenario.action(result, **{"INPUT_MAX-BUDGET": "five"}).exit_code == 2
     assert scenario.bot_comments() == [] and scenario.outputs()["state"] == "error"
-
-
-def test_a_wrong_settings_file_is_reported_in_the_conversation(scenario: Scenario) -> None:
-    """A whole run of the Action, because it fails between the clone and the sandbox, and each place
-    that a person looks at has to say so."""
-    bad = {".github/resolver.yml": "max_iterations: [\n"}
-    scenario.github.commit(REPOSITORY, "main", bad, "x")
-    done, body = asked(scenario)
-    assert done.exit_code == 2, done.stderr
-    assert ".github/resolver.yml, line 2: not YAML" in body
-    assert "**What next:** Correct the file on the default branch." in body
-    assert scenario.outputs()["state"] == "error" and scenario.outputs()["outcome"]
-    assert "::error title=Resolver::.github/resolver.yml" in done.stdout
 
 
 @pytest.mark.attack

@@ -1,10 +1,15 @@
-"""Tests of the number and purpose of a run's requests to GitHub.
+"""The course of one delivery: its functions, its requests to GitHub and its processes.
 
-Whole runs, because all stages of a run share what was read, and any of them could read it again.
+A whole run, because only calls show which function calls which, and all stages share what was read:
+any of them could read it again.
 """
 
 import re
+import sys
+import threading
 from collections import Counter
+from pathlib import Path
+from types import FrameType
 
 from scripts.structure import ProcessRecorder
 from tests.parts.github_server.exchange import Exchange
@@ -12,6 +17,10 @@ from tests.parts.runs import bash, finish
 from tests.runs.test_github import FIX, SELDOM, SUMMARY, Scenario, scenario
 
 __all__ = ["scenario"]
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = str(ROOT / "resolver")
+HOP = re.compile(r"^\d+\. `resolver\.([\w.]+)` `([\w.]+)`")
 
 API = (
     (r"GET /user$", "who we are", 1),
@@ -61,15 +70,47 @@ def purposes(made: list[str], table: Table) -> Counter[str]:
     )
 
 
-def test_a_mention_becomes_a_pull_request_with_few_requests_and_processes(
+def listed_hops() -> list[tuple[str, str]]:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    section = page.partition("<!-- hops -->")[2].partition("<!-- end of hops -->")[0]
+    return [match.groups() for match in map(HOP.match, section.splitlines()) if match]  # type: ignore[misc]
+
+
+class CallRecorder:
+    """Records each function of the package when it is first called, in any thread."""
+
+    def __init__(self) -> None:
+        self.called: dict[tuple[str, str], None] = {}
+
+    def __enter__(self) -> "CallRecorder":
+        threading.setprofile(self._record)
+        sys.setprofile(self._record)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+
+    def _record(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            module = frame.f_code.co_filename[len(PACKAGE) + 1 : -len(".py")].replace("/", ".")
+            self.called.setdefault((module, frame.f_code.co_qualname))
+
+
+def test_a_mention_passes_through_the_listed_functions_with_few_requests_and_processes(
     scenario: Scenario,
 ) -> None:
     scenario.endpoint.script(bash("cat calc.py"), FIX, bash("python3 calc.py"), finish(SUMMARY))
+    event = scenario.github.event_issue_comment(scenario.mention())
     recorder = ProcessRecorder()
     recorder.start()
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
+    with CallRecorder() as calls:
+        done = scenario.action(event, **SELDOM)
     recorder.stop()
     assert done.exit_code == 0, done.stdout + done.stderr
+    listed = listed_hops()
+    assert len(listed) > 20
+    assert [hop for hop in calls.called if hop in listed] == listed
     api = [
         shown(request)
         for request in scenario.github.requests
