@@ -58,10 +58,10 @@ def test_a_container_that_hangs_is_lost_and_removed(
     engine: docker.DockerClient,
     python_image: str,
 ) -> None:
-    settings = load_settings({"timeout_seconds": {"answer": 1}}, {})
+    settings = load_settings({"timeout_seconds": {"answer": 2}}, {})
     host = RunHost(os.environ, TOOLBOX_CACHE)
     with (
-        pytest.raises(SandboxLost, match="did not answer `run_command` in 2 seconds"),
+        pytest.raises(SandboxLost, match="did not answer `run_command` in 3 seconds"),
         open_runtime(settings, "docker", "hangs", host, python_image) as sandbox,
     ):
         [container] = engine.containers.list(filters={"label": f"{RUN_LABEL}=hangs"})
