@@ -117,7 +117,7 @@ def test_hidden_text_is_taken_out_of_words_and_shown_in_code(scenario: ReviewSce
 
 
 def test_text_from_after_the_request_is_not_used(scenario: ReviewScenario) -> None:
-    """Somebody comments and edits after the request: the model does not see it."""
+    """Somebody comments, edits and pushes after the request: the model does not see it."""
     early = scenario.github.add_review_comment(scenario.pull, "half.py", 10, "EARLY", "eve")
     event = scenario.ask()
     scenario.github.advance(30)
@@ -125,9 +125,12 @@ def test_text_from_after_the_request_is_not_used(scenario: ReviewScenario) -> No
     scenario.github.add_review(scenario.pull, "LATE-2", "eve")
     scenario.github.edit_comment(early, "LATE-3")
     scenario.github.edit_issue(scenario.issue, body="LATE-4")
-    scenario.endpoint.script(submit())
-    assert scenario.action(event).exit_code == 0
-    assert "LATE" not in scenario.prompt
+    for number in range(2):
+        scenario.github.commit(FORK, "half", {"late.py": f"LATE = {number}\n"}, "LATE-5", "zoe")
+    scenario.endpoint.script(bash("git log --format=%s%n%b; cat late.py"), submit())
+    done = scenario.action(event)
+    assert (done.exit_code, done.outcome["base"]) == (0, scenario.head)
+    assert "LATE" not in str([request.body for request in scenario.endpoint.requests])
     for words in ("written after", "edited after", f"#{scenario.issue.number}, edited"):
         assert words in scenario.prompt, words
 

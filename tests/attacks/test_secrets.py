@@ -227,6 +227,8 @@ def test_a_change_that_holds_a_secret_is_refused_and_kept_without_it(
     assert done.outcome["branch"] is None
     assert git(stage.checkout, "branch", "--list", "agent/*") == ""
     assert b"a + b" in (done.output / "patch.diff").read_bytes()
+    # Its objects are compressed, so that the secret would not be found in it.
+    assert not (done.output / "change.bundle").exists()
     assert leaks(stage.sinks(done)) == []
 
 
@@ -238,4 +240,5 @@ def test_a_secret_in_a_change_that_is_not_published_is_not_kept_either(stage: St
         options=("--max-iterations", "2"),
     )
     assert done.exit_code == 4, done.stderr
+    assert not (done.output / "change.bundle").exists()
     assert leaks(stage.sinks(done)) == []

@@ -141,6 +141,23 @@ def test_a_kept_change_is_offered_for_publication(
         assert " publish" not in body.replace("not publish", "")
 
 
+def test_a_change_that_was_not_pushed_is_in_the_comment_as_a_patch_with_the_reason() -> None:
+    text = "Subject: [PATCH] Fix it\n\n-    return x // 2\n+    return x / 2\n```\n"
+    kept = {"publication": Publication(pull_request=PULL, how="patch", patch=text, why="it is old")}
+    body = comment_body(ended(Ending.PULL_REQUEST).model_copy(update=kept))
+    assert "**did not push it**, because it is old." in body
+    assert "<code>git am</code>" in body and f"diff\n{text}" in body and is_closed(body)
+
+
+def test_a_separate_pull_request_is_linked_with_the_reason() -> None:
+    why = "its branch half is protected"
+    kept = {"publication": Publication(pull_request=PULL, how="separate", why=why)}
+    body = comment_body(ended(Ending.PULL_REQUEST).model_copy(update=kept))
+    assert f"Resolver opened [#13]({PULL.url}) with the change" in body
+    assert "It did not push to the branch itself, because its branch" in body
+    assert "is protected." in body
+
+
 def test_only_a_refusal_by_settings_may_end_differently() -> None:
     bound = failure_from_error(PolicyViolation("it is too large", settings_decide=True))
     assert not bound.is_lasting and not failure_from_error(ForgeError("GitHub said so")).is_lasting

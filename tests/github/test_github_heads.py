@@ -184,8 +184,10 @@ def test_many_pull_requests_of_others_need_one_request(github: GitHubServer) -> 
     assert [request.path for request in github.requests[before:]] == [f"/repos/{NAME}/pulls"]
     before = len(github.requests)
     assert forge.find_publication(trigger()) is None
-    one_by_one = [request.path for request in github.requests[before:] if "/pulls/" in request.path]
-    assert one_by_one == []
+    paths = [request.path for request in github.requests[before:]]
+    assert not any("/pulls/" in path for path in paths), "pulls are read one by one"
+    # It is looked up for people who may not start work as well.
+    assert not any("matching-refs" in path or "/activity" in path for path in paths), paths
 
 
 @pytest.mark.parametrize("editable", [True, False])
@@ -198,3 +200,15 @@ def test_the_author_of_a_fork_says_if_maintainers_may_push_to_it(
     pull.pull.maintainer_can_modify = editable
     source = heads(github).source(pull.number)
     assert (source.repository, source.is_fork, source.can_modify) == (FORK, True, editable)
+
+
+@pytest.mark.parametrize("is_protected", [True, False])
+def test_a_branch_of_the_repository_may_be_protected(
+    github: GitHubServer, is_protected: bool
+) -> None:
+    pull = opened(github, "half", author="mona")
+    if is_protected:
+        github.protect_branch(NAME, "half")
+    source = heads(github).source(pull.number)
+    assert (source.is_open, source.branch, source.is_fork) == (True, "half", False)
+    assert source.is_protected is is_protected

@@ -109,6 +109,16 @@ def test_the_result_on_another_commit_is_judged_again(moving: Moving) -> None:
         builder.apply(moving.change, late)
 
 
+def test_a_rename_by_others_can_not_carry_a_change_into_a_workflow(moving: Moving) -> None:
+    """Git applies the change to the file under its new name."""
+    plain_git(moving.source, "checkout", "-q", moving.start)
+    (moving.source / ".github/workflows").mkdir(parents=True)
+    plain_git(moving.source, "mv", "calc.py", ".github/workflows/calc.yml")
+    late = moving.fetched(commit_all(moving.source, "Move"))
+    with pytest.raises(PolicyViolation, match=r"during the run, .*workflows/calc\.yml"):
+        moving.builder.apply(moving.change, late)
+
+
 def advanced(
     moving: Moving, tips: list[str], push: Callable[[str, str], PushedCommit | None]
 ) -> PushedCommit | None:

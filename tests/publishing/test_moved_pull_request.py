@@ -26,6 +26,7 @@ from resolver.publishing.update_branch import (
     publish_merge,
     require_publishable_update,
 )
+from tests.git.scenario import plain_git
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.publishing.test_commit_builder import publish_request
@@ -33,6 +34,7 @@ from tests.publishing.test_push_to_pull_request import ForgeWithPull
 
 NAME = "octo/demo"
 FORK = "zoe/demo"
+CI = ".github/workflows/ci.yml"
 LINES = "".join(f"{n}\n" for n in range(9))
 Files = dict[str, Any]
 
@@ -128,6 +130,16 @@ CHANGE: Files = {"half.py": "0.5\n"}
 # Changes
 
 
+@pytest.mark.parametrize("name", ["branch", "fork"])
+def test_the_change_is_one_commit_on_the_head_in_the_repository_of_the_branch(
+    request: pytest.FixtureRequest, name: str
+) -> None:
+    branch: Branch = request.getfixturevalue(name)
+    done = publish_to_pull_request(branch.builder(CHANGE))
+    assert (done.publication.how, done.publication.commit) == ("pushed", branch.tip())
+    assert branch.parents() == [branch.head] and done.notices == ()
+
+
 def test_a_rewritten_branch_stays_and_the_change_becomes_a_separate_pull_request(
     branch: Branch,
 ) -> None:
@@ -140,6 +152,15 @@ def test_a_rewritten_branch_stays_and_the_change_becomes_a_separate_pull_request
     [notice] = done.notices
     assert "#12" in notice and "somebody pushed" in notice
     assert branch.parents(str(done.publication.branch)) == [branch.head]
+
+
+def test_a_branch_that_turns_out_to_be_protected_gets_a_separate_pull_request(
+    branch: Branch,
+) -> None:
+    branch.github.protect_branch(NAME, "half")
+    done = publish_to_pull_request(branch.builder(CHANGE))
+    assert (done.publication.how, done.proposed_base) == ("separate", "half")
+    assert "is protected" in done.publication.why and branch.tip() == branch.head
 
 
 def test_the_same_change_of_somebody_else_is_not_reported_as_pushed(branch: Branch) -> None:
@@ -160,6 +181,15 @@ def test_a_fork_that_the_token_can_not_push_to_gets_a_patch(fork: Branch) -> Non
     assert fork.tip() == fork.head
 
 
+def test_the_patch_of_a_fork_can_be_applied_to_its_branch(fork: Branch, tmp_path: Path) -> None:
+    done = publish_to_pull_request(fork.builder(CHANGE, can_modify=False))
+    assert done.publication.how == "patch" and fork.tip() == fork.head
+    source = fork.github.repository(FORK).git_dir
+    plain_git(tmp_path, "clone", "-q", "--branch", "half", str(source), "work")
+    plain_git(tmp_path / "work", "am", "-q", stdin=done.publication.patch.encode())
+    assert (tmp_path / "work" / "half.py").read_text() == CHANGE["half.py"]
+
+
 def test_a_token_that_can_not_push_to_the_own_repository_is_an_error(branch: Branch) -> None:
     branch.github.add_user("eve")
     builder = branch.builder(CHANGE, token=branch.github.token_for("eve"))
@@ -174,6 +204,18 @@ def test_by_setting_a_branch_of_its_own_contains_the_commits_of_the_fork(fork: B
     assert fork.tip() == fork.head
     [notice] = done.notices
     assert "#12" in notice
+
+
+@pytest.mark.attack
+def test_a_fork_can_not_bring_its_workflows_into_this_repository(fork: Branch) -> None:
+    """A fork's pull request contains workflows: they are not pushed to this repository."""
+    fork.head = fork.commit({CI: "on: push\n"})
+    done = publish_to_pull_request(fork.builder(CHANGE, fork_changes="branch"))
+    assert (done.publication.how, done.publication.branch) == ("patch", None)
+    assert "changes to protected files" in done.publication.why and CI in done.publication.why
+    assert "+0.5" in done.publication.patch
+    upstream = fork.github.repository(NAME).git
+    assert upstream.text("for-each-ref", "refs/heads/agent") == ""
 
 
 # Updates
@@ -244,6 +286,20 @@ def test_a_resolution_for_a_branch_that_has_moved_becomes_a_separate_pull_reques
     assert (done.publication.how, done.proposed_base) == ("separate", "half")
     assert branch.tip() == pushed_commit
     assert branch.parents(str(done.publication.branch)) == [branch.head, main]
+
+
+@pytest.mark.parametrize("signed_commits", [False, True])
+def test_a_merge_that_an_interrupted_attempt_has_pushed_is_not_pushed_again(
+    branch: Branch, signed_commits: bool
+) -> None:
+    main = in_conflict(branch, f"ours\n{LINES}", f"theirs\n{LINES}")
+    builder = branch.builder(
+        {"lines.py": f"ours\ntheirs\n{LINES}"}, signed_commits=signed_commits
+    )
+    first, again = publish_merge(builder), publish_merge(builder)
+    assert (again.publication.how, again.publication.commit) == ("updated", branch.tip())
+    assert again.publication == first.publication and again.proposed_base == ""
+    assert branch.parents() == [branch.head, main]
 
 
 @pytest.mark.parametrize("others", [{}, {"other.py": "1\n"}])

@@ -1,18 +1,19 @@
-"""How a run ends that fails before its agent has worked."""
+"""Tests of how a run ends in which no agent works."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from errno import ENOSPC
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resolver.config.settings import load_settings
 from resolver.github.comments.report import Ending, Report
 from resolver.github.local_forge import LocalForge
-from resolver.models.run import Task, Trigger
+from resolver.models.run import Publication, Task, Trigger
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest
-from tests.runs.plain_values import run_request
+from tests.runs.plain_values import PULL, run_request
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,23 @@ class FullForge(RecordingForge):
 
     def read(self, trigger: Trigger) -> Task:
         raise OSError(ENOSPC, f"No space left for {trigger.key}", "/var/clone")
+
+
+@dataclass(frozen=True)
+class ForgeWithPushedWork(RecordingForge):
+    """A forge on which an earlier attempt has pushed its commit without a final comment.
+
+    looked_up: triggers for which its commit was looked for.
+    """
+
+    looked_up: list[Trigger] = field(default_factory=list)
+
+    def pushed(self, trigger: Trigger, run: str, prefix: str) -> Any:
+        self.looked_up.append(trigger)
+        return Publication(how="added", branch="agent/12", commit="d" * 40, pull_request=PULL)
+
+    def read(self, trigger: Trigger) -> Task:
+        raise AssertionError(f"the work of {trigger.key} is done again")
 
 
 def with_refusals(folder: Path, refusals: str) -> RunRequest:
@@ -66,3 +84,18 @@ def test_a_disk_that_is_full_in_the_middle_is_reported_with_what_to_do(tmp_path:
     assert report.ending is Ending.ERROR and report.failure is not None
     assert report.failure.what.endswith("Resolver is full: /var/clone")
     assert report.failure.next_step == "free some disk space, then ask again"
+
+
+def test_a_run_whose_commit_was_pushed_is_only_reported(tmp_path: Path) -> None:
+    forge = ForgeWithPushedWork(tmp_path / "issue.md", "main")
+    result = run_pipeline(run_request(tmp_path), forge, lambda _: None)
+    assert result.exit_code == 0
+    [report] = forge.reports
+    assert report.ending is Ending.PULL_REQUEST and report.pull_request == PULL
+    assert report.publication.repeated and report.publication.commit == "d" * 40
+
+
+def test_no_branches_are_read_for_a_person_who_may_not_start_work(tmp_path: Path) -> None:
+    forge = ForgeWithPushedWork(tmp_path / "issue.md", "main", level="read")
+    assert run_pipeline(run_request(tmp_path), forge).exit_code == 5
+    assert forge.looked_up == []

@@ -9,16 +9,17 @@ import pytest
 from resolver.errors import PolicyViolation, Refused
 from resolver.git.merge import commit_unfinished_merge, merge
 from resolver.git.workspace import Workspace
+from resolver.github.local_forge import LocalForge
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Command, Patch
-from resolver.runs.pipeline import _check_policy, _update_branch, _work_and_publish
+from resolver.runs.pipeline import _publish, _update_branch, _work_and_publish
 from resolver.runs.stages import ExecutedRun, PreparedRun, StageValues
 from tests.git.test_merge import Clone, Files
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.publishing.test_moved_pull_request import NAME, Branch
 from tests.publishing.test_push_to_pull_request import ForgeWithPull
-from tests.runs.plain_values import prepared_run, run_request
+from tests.runs.plain_values import prepared_run, run_log, run_request
 
 CI = ".github/workflows/ci.yml"
 
@@ -35,7 +36,14 @@ class Update:
         base = self.prepared.workspace.base
         patch = Patch(base=base, tree=self.clone.tree_with(base, files))
         outcome = reports.outcome(task_completed=task_completed)
-        _check_policy(self.prepared, ExecutedRun(outcome, patch))
+        executed = ExecutedRun(outcome, patch)
+        # A dry run passes the same gate.
+        request = replace(self.prepared.request, publish=False)
+        prepared = replace(self.prepared, request=request)
+        values = StageValues(request, prepared.settings).with_value(prepared).with_value(executed)
+        forge = LocalForge(self.clone.source / "issue.md", "main")
+        with run_log(request.output.folder / "events.jsonl") as log:
+            list(_publish(values, prepared, executed, log, forge))
 
 
 @pytest.fixture
@@ -64,7 +72,8 @@ def update(tmp_path: Path) -> Update:
         update={"command": Command.UPDATE, "is_pull_request": True}
     )
     request = replace(request, trigger=trigger)
-    return Update(clone, prepared_run(request, workspace))
+    task = reports.task(trigger, pull=pull)
+    return Update(clone, prepared_run(request, workspace, task=task))
 
 
 RESOLVED: Files = {CI: "on: theirs\n", "a.txt": "ours\ntheirs\n"}

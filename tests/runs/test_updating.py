@@ -63,25 +63,36 @@ def test_a_clean_merge_is_done_without_a_model(scenario: UpdateScenario) -> None
 
 def test_conflicts_are_resolved_and_become_a_merge_commit(scenario: UpdateScenario) -> None:
     """A whole run: the story of conflicts. The one in a workflow is resolved with the base's own
-    file, which is the one way that the policy allows, and a file without a conflict is changed."""
+    file, which is the one way that the policy allows, and a file without a conflict is changed. At
+    first the merge can't be pushed, and a later command has only what the failed run has stored."""
     scenario.github.commit(UPSTREAM, "half", {WORKFLOW: "on: pull_request\n"}, "ci", "mona")
     head, main = scenario.conflict()
+    scenario.github.fail_next("*", r"git-receive-pack", 500, times=99)
     scenario.endpoint.script(
         bash("git log --format=%s HEAD^2 -1; git status --short; cat lines.py | sed -n 8,16p"),
         bash(f"{BOTH}; git checkout HEAD^2 -- {WORKFLOW}; echo '# more' >> half.py"),
         RESOLVED,
     )
-    right(scenario.ask("@agent resolve the merge conflicts"))
-    assert scenario.parents() == [head, main]
-    text = scenario.git("show", "half:lines.py")
-    assert "as the pull request says\n# ten, as main says" in text and "<<<<" not in text
-    assert scenario.git("show", f"half:{WORKFLOW}") == "on: push"
-    assert "half.py" in scenario.git("ls-tree", "--name-only", "half")
+    settings = {
+        "RESOLVER_KEEP_LOG": "false",
+        "RESOLVER_RETRY_SECONDS": "{github_writes: 0, first_wait: 0.05}",
+    }
+    failed = scenario.ask("@agent resolve the merge conflicts", **settings)
+    assert failed.exit_code == 1 and scenario.tip() == head
     for words in ("lines.py", "CONFLICT (content)", main, "Bring pull request"):
         assert words in scenario.prompt, words
     seen = str(scenario.endpoint.requests[1].body)
     assert "ten of main" in seen and f"<<<<<<< {head}" in seen
-    [comment] = scenario.own_comments()
+
+    scenario.github.app.faults = type(scenario.github.app.faults)()
+    scenario.github.commit(UPSTREAM, "main", {"later.py": "x = 1\n"})
+    right(scenario.line.call("publish", failed.output))
+    assert len(scenario.endpoint.requests) == 3 and scenario.parents() == [head, main]
+    text = scenario.git("show", "half:lines.py")
+    assert "as the pull request says\n# ten, as main says" in text and "<<<<" not in text
+    assert scenario.git("show", f"half:{WORKFLOW}") == "on: push"
+    assert "half.py" in scenario.git("ls-tree", "--name-only", "half")
+    comment = scenario.own_comments()[-1]
     assert "- `lines.py`: merged by the agent\n" in comment and "Keep both words" in comment
     assert "left as git merged it" not in comment
     assert f"- `{WORKFLOW}`: the version of `main`\n" in comment

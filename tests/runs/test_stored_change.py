@@ -1,0 +1,56 @@
+"""Tests of publishing the change that an earlier attempt has stored, for which no sandbox starts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resolver.errors import WorkspaceError
+from resolver.events.run_log import RunLog
+from resolver.models.run import ExportedChange, RunLimits
+from resolver.runs.execute import ExecutionRequest, execute
+from tests.git.scenario import make_repository, open_scenario
+from tests.git.test_bundle import Forge
+from tests.runs.plain_values import prepared_run, run_log, run_request
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[RunLog]:
+    with run_log(tmp_path / "events.jsonl") as opened:
+        yield opened
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> ExecutionRequest:
+    """A request whose output folder holds the change: a new file."""
+    scenario = open_scenario(make_repository(tmp_path / "source"), tmp_path)
+    forge = Forge(scenario, tmp_path)
+    tree = forge.tree(("100644", "new.txt", forge.object("blob", b"x\n")))
+    commit = forge.commit(tree, forge.base)
+    request = run_request(tmp_path)
+    request.output.keep_change(
+        ExportedChange(commit=commit, tree=tree, bundle=forge.bundle(commit))
+    )
+    return ExecutionRequest(
+        prepared=prepared_run(request, scenario.workspace),
+        recording=(),
+        export_folder=tmp_path,
+        max_limits=RunLimits(),
+        change=request.output.change,
+    )
+
+
+def test_a_stored_change_is_the_result(stored: ExecutionRequest, log: RunLog) -> None:
+    result = execute(stored, log)
+    assert stored.change is not None and result.patch.tree == stored.change.tree
+    assert "new.txt" in {file.path for file in result.patch.files}
+
+
+@pytest.mark.attack
+def test_a_bundle_that_was_tampered_with_is_refused(stored: ExecutionRequest, log: RunLog) -> None:
+    """The kept change of a run is damaged before it is published: refused."""
+    assert stored.change is not None and stored.change.bundle is not None
+    bundle = stored.change.bundle
+    bundle.write_bytes(bundle.read_bytes()[:-20])
+    with pytest.raises(WorkspaceError, match="can't be used"):
+        execute(stored, log)
