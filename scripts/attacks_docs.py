@@ -62,7 +62,6 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/github/test_hidden_text.py",
         "tests/github/test_github_pinning.py",
         "tests/github/test_github_pictures.py",
-        "tests/runs/test_pulls.py",
         "tests/memory/skills/test_reading.py",
         "tests/agents/test_definitions.py",
     ),
@@ -90,7 +89,8 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/git/test_clone_cache.py",
         "tests/git/test_policy.py",
         "tests/git/test_deceptive_text.py",
-        "tests/runs/test_publish.py",
+        "tests/publishing/test_moved_pull_request.py",
+        "tests/runs/test_stored_change.py",
     ),
     "Sandbox": (
         "tests/attacks/test_container_limits.py",

@@ -88,6 +88,25 @@ def test_a_commit_is_found_in_the_pull_request_that_asked_for_it(github: GitHubS
     assert found.pull_request is not None and found.pull_request.number == pull.number
 
 
+def test_a_merge_of_the_run_is_found_as_an_update_of_the_pull_request(
+    github: GitHubServer,
+) -> None:
+    pull = opened(github, "half", author="mona")
+    repository = github.repository(NAME)
+    head, main = push(github, "half", run="another"), repository.git.tip("main")
+    arguments = ("-p", head, "-p", main, "-m", f"Merge\n\nResolver-Run: {RUN}", f"{head}^{{tree}}")
+    roles = ("AUTHOR", "COMMITTER")
+    names = {f"GIT_{role}_{key}": BOT for role in roles for key in ("NAME", "EMAIL")}
+    made = repository.git.git("commit-tree", *arguments, env=names).decode().strip()
+    repository.git.git("update-ref", "refs/heads/half", made)
+    repository.pusher = github.world.account(BOT)
+    note_pushes(github.world, repository)
+    tips(pull)
+    request = reports.trigger(number=pull.number, is_pull_request=True)
+    found = heads(github).pushed(request, RUN, PREFIX)
+    assert found is not None and (found.commit, found.how) == (made, "updated")
+
+
 def test_a_commit_is_found_after_its_branch_was_removed(github: GitHubServer) -> None:
     pull = opened(github, f"{PREFIX}fix")
     made = push(github, f"{PREFIX}fix")

@@ -293,9 +293,7 @@ def test_a_merge_that_an_interrupted_attempt_has_pushed_is_not_pushed_again(
     branch: Branch, signed_commits: bool
 ) -> None:
     main = in_conflict(branch, f"ours\n{LINES}", f"theirs\n{LINES}")
-    builder = branch.builder(
-        {"lines.py": f"ours\ntheirs\n{LINES}"}, signed_commits=signed_commits
-    )
+    builder = branch.builder({"lines.py": f"ours\ntheirs\n{LINES}"}, signed_commits=signed_commits)
     first, again = publish_merge(builder), publish_merge(builder)
     assert (again.publication.how, again.publication.commit) == ("updated", branch.tip())
     assert again.publication == first.publication and again.proposed_base == ""

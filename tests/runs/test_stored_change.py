@@ -1,4 +1,4 @@
-"""Tests of publishing the change that an earlier attempt has stored, for which no sandbox starts."""
+"""Tests of executing a run whose change an earlier attempt has stored: no sandbox starts."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -23,16 +23,16 @@ WORKFLOW = ".github/workflows/ci.yml"
 class UpdateScenario(PullScenario):
     """The pull request and main have gone on."""
 
-    def conflict(self, branch: str = "half", repository: str = UPSTREAM) -> tuple[str, str]:
+    def conflict(self) -> tuple[str, str]:
         """Heads of the pull request and of main, which are in conflict in lines.py."""
-        head = self.github.commit(repository, branch, {"lines.py": OURS}, "ten")
+        head = self.github.commit(UPSTREAM, "half", {"lines.py": OURS}, "ten")
         main = self.github.commit(
             UPSTREAM, "main", {"lines.py": THEIRS, WORKFLOW: "on: push\n"}, "ten of main"
         )
         return head, main
 
-    def parents(self, branch: str = "half", repository: str = UPSTREAM) -> list[str]:
-        return self.git("log", "-1", "--format=%P", branch, repository=repository).split()
+    def parents(self) -> list[str]:
+        return self.git("log", "-1", "--format=%P", "half").split()
 
     def merge_tree(self, *commits: str) -> str:
         return self.git("merge-tree", "--write-tree", *commits)
@@ -97,62 +97,3 @@ def test_conflicts_are_resolved_and_become_a_merge_commit(scenario: UpdateScenar
     assert "left as git merged it" not in comment
     assert f"- `{WORKFLOW}`: the version of `main`\n" in comment
     assert "Resolving the conflicts also changed files that had none: half.py" in comment
-
-
-def test_a_merge_does_not_carry_an_edit_of_a_workflow_whatever_the_sandboxs_history_says(
-    scenario: UpdateScenario,
-) -> None:
-    """A whole run, because the sandbox's history is rewritten; tests/git/test_policy.py has the
-    other ways to change a workflow."""
-    head, _ = scenario.conflict()
-    amend = (
-        f"echo 'run: evil' >> {WORKFLOW}; git -c user.name=x -c user.email=x@x commit -qam evil; "
-        "git update-ref HEAD HEAD^1; rm -rf .git/hooks"
-    )
-    scenario.endpoint.script(bash(BOTH), bash(amend), RESOLVED)
-    done = scenario.ask("@agent update")
-    assert done.exit_code == 5, done.stdout
-    assert scenario.tip() == head
-    comment = scenario.own_comments()[-1]
-    assert WORKFLOW in comment and "protected" in comment
-
-
-def test_a_resolved_merge_that_could_not_be_pushed_is_published_later(
-    scenario: UpdateScenario,
-) -> None:
-    """A whole run, because the later command has only what the failed run has stored."""
-    head, main = scenario.conflict()
-    scenario.github.fail_next("*", r"git-receive-pack", 500, times=99)
-    scenario.endpoint.script(bash(BOTH), RESOLVED)
-    failed = scenario.ask(
-        "@agent update",
-        RESOLVER_KEEP_LOG="false",
-        RESOLVER_RETRY_SECONDS="{github_writes: 0, first_wait: 0.05}",
-    )
-    assert failed.exit_code == 1 and scenario.tip() == head
-    scenario.github.app.faults = type(scenario.github.app.faults)()
-    scenario.github.commit(UPSTREAM, "main", {"later.py": "x = 1\n"})
-    done = scenario.line.call("publish", failed.output)
-    assert done.exit_code == 0, done.stderr
-    assert scenario.parents() == [head, main]
-    assert len(scenario.endpoint.requests) == 2
-
-
-def test_a_signed_merge_whose_answer_was_lost_is_recognized(scenario: UpdateScenario) -> None:
-    """A whole run, because the second attempt starts from what the first one has stored."""
-    head, main = scenario.conflict()
-    scenario.line.environment["RESOLVER_SIGNED_COMMITS"] = "true"
-    scenario.github.cut_next("PATCH", r"/git/refs/heads/", times=99, after=True)
-    scenario.endpoint.script(bash(BOTH), RESOLVED)
-    settings = {
-        "RESOLVER_KEEP_LOG": "false",
-        "RESOLVER_RETRY_SECONDS": "{github_writes: 0, first_wait: 0.05}",
-    }
-    failed = scenario.ask("@agent update", **settings)
-    assert failed.exit_code == 1 and scenario.parents() == [head, main]
-    tip = scenario.tip()
-    scenario.github.app.faults = type(scenario.github.app.faults)()
-    done = scenario.line.call("publish", failed.output)
-    assert done.exit_code == 0, done.stderr
-    assert scenario.tip() == tip
-    assert not any(branch.startswith("agent/") for branch in scenario.git("branch").split())
