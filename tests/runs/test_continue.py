@@ -17,7 +17,6 @@ from tests.parts.waiting import until
 from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
 
 LIMIT = {"INPUT_MAX-ITERATIONS": "2"}
-DOCS = bash("echo '# It adds now' > README.md")
 
 
 class Continuing(Scenario):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
+from resolver.github.client.snapshot import SnapshotQuery
 from resolver.github.comments.report import Ending, Report
 from resolver.github.local_forge import LocalForge
 from resolver.models.run import Publication, Task, Trigger
@@ -45,13 +46,16 @@ class FullForge(RecordingForge):
 class ForgeWithPushedWork(RecordingForge):
     """A forge on which an earlier attempt has pushed its commit without a final comment.
 
-    looked_up: triggers for which its commit was looked for.
+    requests: which requests for branches and commits it got.
     """
 
-    looked_up: list[Trigger] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def snapshot(self, query: SnapshotQuery) -> None:
+        self.requests.append(f"refs such as {query.ref_prefix}")
 
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> Any:
-        self.looked_up.append(trigger)
+        self.requests.append(f"commits for {trigger.key}")
         return Publication(how="added", branch="agent/12", commit="d" * 40, pull_request=PULL)
 
     def read(self, trigger: Trigger) -> Task:
@@ -90,6 +94,7 @@ def test_a_run_whose_commit_was_pushed_is_only_reported(tmp_path: Path) -> None:
     forge = ForgeWithPushedWork(tmp_path / "issue.md", "main")
     result = run_pipeline(run_request(tmp_path), forge, lambda _: None)
     assert result.exit_code == 0
+    assert forge.requests == ["commits for issue_comment:77"]
     [report] = forge.reports
     assert report.ending is Ending.PULL_REQUEST and report.pull_request == PULL
     assert report.publication.repeated and report.publication.commit == "d" * 40
@@ -98,4 +103,4 @@ def test_a_run_whose_commit_was_pushed_is_only_reported(tmp_path: Path) -> None:
 def test_no_branches_are_read_for_a_person_who_may_not_start_work(tmp_path: Path) -> None:
     forge = ForgeWithPushedWork(tmp_path / "issue.md", "main", level="read")
     assert run_pipeline(run_request(tmp_path), forge).exit_code == 5
-    assert forge.looked_up == []
+    assert forge.requests == []
