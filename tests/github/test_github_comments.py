@@ -182,6 +182,18 @@ def test_a_run_does_not_close_its_own_comment(github: GitHubServer, issue: Issue
     assert "**ended unexpectedly**" not in bodies(issue)[0]
 
 
+def test_a_run_closes_the_comment_of_an_earlier_request_that_was_killed(
+    github: GitHubServer, issue: Issue
+) -> None:
+    comments = forge_for(github).run_comments
+    comments.write_progress(progress(issue), None)  # GitHub knows of no such job
+    later = progress(issue, trigger=trigger_on(issue).model_copy(update={"key": "later"}))
+    comments.write_progress(later, None)
+    comments.close_killed_runs(later)
+    first, second = bodies(issue)
+    assert "**ended unexpectedly**" in first and "**ended unexpectedly**" not in second
+
+
 @pytest.mark.attack
 def test_a_forged_marker_has_no_effect(github: GitHubServer, issue: Issue) -> None:
     """Somebody copies the marker of a progress comment: it is not taken for Resolver's."""

@@ -33,6 +33,7 @@ class Board:
         self.answers = threading.Event()
         self.answers.set()
         self.written: list[RunProgress] = []
+        self.closed_for: list[str] = []
         self.write_count = 0
         self.threads: set[int] = set()
 
@@ -48,7 +49,7 @@ class Board:
         return comment_id or 7
 
     def close_killed_runs(self, progress: RunProgress) -> None:
-        """Nobody has died."""
+        self.closed_for.append(progress.run)
 
 
 def telling(board: Board, interval: float = 0.01) -> ProgressReporter:
@@ -103,6 +104,17 @@ def test_progress_follows_the_log() -> None:
     assert (last.sandbox, last.iterations, last.cost, last.worked) == (True, 1, 0.25, True)
     assert [item.title for item in last.plan] == ["Use ***"]
     assert reporter.comment_id == 7 and board.threads != {threading.get_ident()}
+
+
+def test_the_comments_of_killed_runs_are_closed_once() -> None:
+    board = Board()
+    reporter = telling(board)
+    reporter.start()
+    until(lambda: board.closed_for)
+    reporter.show(iterations=1)
+    until(lambda: board.written[-1].iterations == 1)
+    reporter.close()
+    assert board.closed_for == ["r"]
 
 
 def test_the_number_of_changed_files_follows_the_sandbox() -> None:

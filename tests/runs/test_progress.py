@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.events import Events
+from resolver.storage.run_refs import RUNS
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, bash, finish
@@ -114,14 +114,6 @@ class Seen:
         return look
 
 
-def edits(scenario: Scenario) -> int:
-    """Return the number of requests to edit a comment."""
-    return sum(
-        request.method == "PATCH" and "/issues/comments/" in request.path
-        for request in scenario.github.requests
-    )
-
-
 def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
     scenario: Scenario,
 ) -> None:
@@ -141,7 +133,7 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
     fixed = "- [x] Fix: 1 file changed\n- [ ] Verify: disabled in the settings\n"
     assert f"{fixed}- [ ] Open a pull request\n" in checklist(seen.bodies[-1])
     last = seen.bodies[-1]
-    assert "working on this" in last
+    assert "working on this" in last and " job=77.1 -->" in last
     assert re.search(r"- \[x\] Clone the repository \(at `[0-9a-f]{12}`\)", last), last
     assert "Find `@mona`'s bug (in progress)" in last
     assert "/octo/calc/actions/runs/77" in last and "Comment `@agent stop` to stop the run" in last
@@ -153,114 +145,34 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
 
 
 def test_a_run_ended_by_a_signal_says_so_in_the_same_comment(scenario: Scenario) -> None:
-    """A whole run in a process of its own, because it is ended by a signal."""
+    """A whole run in a process of its own, because it is ended by a signal. Its log is not to be
+    kept, so it offers nobody to continue it."""
     scenario.endpoint.script(bash("sleep 600"))
-    begun = Begun(scenario, scenario.github.event_issue_comment(scenario.mention()))
+    event = scenario.github.event_issue_comment(scenario.mention())
+    begun = Begun(scenario, event, RESOLVER_KEEP_LOG="false")
     until(lambda: at_work(scenario))
     assert begun.end(signal.SIGTERM) == 1
     [comment] = scenario.bot_comments()
     assert "ending=stopped -->" in comment and "SIGTERM" in comment
-
-
-def killed(scenario: Scenario, **more: str) -> Begun:
-    """A run that is killed at work, and leaves its comment as it was then."""
-    scenario.endpoint.script(bash("sleep 600"))
-    begun = Begun(scenario, scenario.github.event_issue_comment(scenario.mention()), **more)
-    until(lambda: at_work(scenario))
-    assert begun.end(signal.SIGKILL) == -signal.SIGKILL
-    [comment] = scenario.bot_comments()
-    assert "ending=progress" in comment and "job=123.2" in comment
-    return begun
-
-
-def test_a_step_after_a_killed_run_says_that_it_died_and_other_jobs_do_not(
-    scenario: Scenario,
-) -> None:
-    """Whole runs, because the closing step reads what a killed run has left."""
-    job = {"GITHUB_JOB": "resolve", "RUNNER_NAME": "GitHub Actions 7"}
-    begun = killed(scenario, **job)
-    kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
-    event = scenario.line.folder / "other.json"
-    event.write_text(json.dumps(scenario.github.event_issue_comment(scenario.mention())))
-    others = [
-        {"GITHUB_RUN_ID": "124", "RUNNER_NAME": job["RUNNER_NAME"]},
-        {"RUNNER_NAME": "GitHub Actions 8"},  # of the same matrix
-        {"GITHUB_EVENT_PATH": str(event), "RUNNER_NAME": job["RUNNER_NAME"]},
-    ]
-    for other in others:
-        assert "Nothing to close" in scenario.line.call("close", **{**kept, **other}).stdout
-    assert "ending=progress" in scenario.bot_comments()[0]
-
-    waited = {"GITHUB_JOB": "close", "RUNNER_NAME": "GitHub Actions 9"}
-    done = scenario.line.call("close", **{**kept, **waited})
-    assert (done.exit_code, "Nothing to close" in done.stdout) == (0, False), done.stderr
-    [comment] = scenario.bot_comments()
-    for words in ("**ended unexpectedly**", "ending=died -->", "/actions/runs/123"):
-        assert words in comment
-    again = scenario.line.call("action", **kept, INPUT_CLOSE="true")
-    assert (again.exit_code, "Nothing to close" in again.stdout) == (0, True), again.stderr
-
-
-def words_after(scenario: Scenario, begun: Begun, number: int | None = None) -> list[str]:
-    """What we have written, on an issue that was not there before unless its number is given, once
-    the run was killed and the step after it is done."""
-    issues = scenario.repository.issues
-
-    def written() -> list[str]:
-        on = [issues[number]] if number else list(issues.values())[1:]
-        return [c.body for i in on for c in i.comments if c.author.login == "resolver-bot"]
-
-    until(lambda: any("Work: 1 of at most" in body for body in written()))
-    assert begun.end(signal.SIGKILL) == -signal.SIGKILL
-    before = len(issues)
-    kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
-    done = scenario.line.call("action", **kept, INPUT_CLOSE="true", INPUT_MAX_BUDGET="a lot")
-    assert (done.exit_code, len(issues)) == (0, before), done.stdout + done.stderr
-    return written()
-
-
-def test_a_step_after_a_killed_run_on_a_failing_check_says_that_it_died(scenario: Scenario) -> None:
-    """Whole runs, because the closing step finds the issue that a killed run opened."""
-    scenario.endpoint.script(bash("sleep 600"))
-    event = Events(scenario.github, "octo/calc").workflow_failed("main", "mona")
-    wanted = {"INPUT_FIX-FAILING-CHECKS": "all"}
-    [result] = words_after(scenario, Begun(scenario, event, "workflow_run", **wanted))
-    assert "ending=died -->" in result
-
-
-def test_a_check_whose_run_was_killed_before_its_issue_was_there_gets_none(
-    scenario: Scenario,
-) -> None:
-    event = scenario.line.folder / "event.json"
-    event.write_text(
-        json.dumps(Events(scenario.github, "octo/calc").workflow_failed("main", "mona"))
-    )
-    job = {"GITHUB_EVENT_NAME": "workflow_run", "GITHUB_EVENT_PATH": str(event)}
-    wanted = {"INPUT_FIX-FAILING-CHECKS": "all", "GITHUB_RUN_ID": "123"}
-    done = scenario.line.call("close", **job, **wanted)
-    assert (done.exit_code, "Nothing to close" in done.stdout) == (0, True), done.stderr
-    assert len(scenario.repository.issues) == 1
+    assert "@agent continue" not in comment
+    assert scenario.repository.git.text("for-each-ref", RUNS) == ""
 
 
 def test_a_step_after_a_killed_sweep_says_which_run_died(scenario: Scenario) -> None:
-    """Whole runs, because the closing step has to find the issue that a killed sweep worked on."""
+    """A whole run, because the closing step finds the comment of a killed sweep by the job that its
+    run has named there. `test_close.py` has the comments of other runs."""
     scenario.github.add_label(scenario.issue, "agent", "mona")
     scenario.github.advance(5)
     scenario.endpoint.script(bash("sleep 600"))
     more = {"GITHUB_REPOSITORY": "octo/calc", "GITHUB_ACTIONS": "true"}
     begun = Begun(scenario, {"schedule": "17 3 * * *"}, "schedule", **more)
-    [result] = words_after(scenario, begun, scenario.issue.number)
+    until(lambda: at_work(scenario))
+    assert begun.end(signal.SIGKILL) == -signal.SIGKILL
+    kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
+    done = scenario.line.call("action", **kept, INPUT_CLOSE="true", INPUT_MAX_BUDGET="a lot")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    [result] = scenario.bot_comments()
     assert "ending=died -->" in result
-
-
-def test_the_next_request_closes_what_a_lost_job_has_left(scenario: Scenario) -> None:
-    """Whole runs, because the second finds the comment that the first left when it was killed."""
-    killed(scenario)  # GitHub knows of no such job
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 0, done.stderr
-    first, second = scenario.bot_comments()
-    assert "**ended unexpectedly**" in first and "Resolver opened" in second
 
 
 def test_a_refused_push_is_kept_and_published_by_a_comment(scenario: Scenario) -> None:
@@ -285,12 +197,3 @@ def test_a_refused_push_is_kept_and_published_by_a_comment(scenario: Scenario) -
     )
     assert "nothing to publish" in scenario.bot_comments()[-1]
     assert (len(scenario.pulls()), len(scenario.bot_comments())) == (1, 3)
-
-
-def test_publish_without_an_earlier_run_starts_none(scenario: Scenario) -> None:
-    done = scenario.action(
-        scenario.github.event_issue_comment(scenario.mention(text="@agent publish"))
-    )
-    assert (done.exit_code, scenario.outputs()["state"]) == (0, "nothing")
-    [comment] = scenario.bot_comments()
-    assert "nothing to publish" in comment and not scenario.work_done()
