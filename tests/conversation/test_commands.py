@@ -2,14 +2,27 @@
 
 import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resolver.config.settings import Settings, load_settings
-from resolver.models.run import Command, Continuation, Publication, Snapshot, Trigger
-from resolver.runs.conversation.command_handler import CommandHandler, RunsOfOtherJobs
+from resolver.events.observations import AgentStateChanged
+from resolver.models.run import (
+    Command,
+    Continuation,
+    Publication,
+    RunState,
+    Snapshot,
+    Trigger,
+)
+from resolver.runs.conversation.command_handler import (
+    CommandHandler,
+    HandledCommand,
+    RunsOfOtherJobs,
+)
 from resolver.runs.conversation.commands import (
     archive_run_log,
     continue_from_archive,
@@ -32,6 +45,7 @@ from tests.trace import sample
 __all__ = ["issue"]
 
 RUN = "20260102-030405-abc123"
+LATER = "20260102-030406-abc123"
 EARLIER = Publication(branch="agent/12", commit="d" * 40, tree="e" * 40, pull_request=PULL)
 
 
@@ -49,12 +63,18 @@ def asked(folder: Path, conversation: Issue, **trigger: Any) -> RunRequest:
     return replace(run_request(folder), trigger=asks, run=RUN)
 
 
-def ended(request: RunRequest) -> RunResult:
-    """The result of a run that has written its log and its outcome."""
+def ended(request: RunRequest, source: str = "", state: RunState | None = None) -> RunResult:
+    """The result of a run that has written its log and its outcome.
+
+    source: where the log's repository is cloned from. state: the last one in the log.
+    """
     values = executed_values(request)
     outcome_file = outcome_file_of(values, values.publication, None, 3)
+    task = reports.task(request.trigger, source=source)
     with run_log(request.output.log) as log:
-        log.stream.add(sample.started())
+        log.stream.add(sample.started().model_copy(update={"task": task}))
+        if state is not None:
+            log.stream.add(AgentStateChanged(state=state))
     request.output.write_outcome(outcome_file)
     return RunResult(request, build_report(values), outcome_file, values.publication, 3, log=log)
 
@@ -77,6 +97,39 @@ def test_without_a_log_the_run_starts_over_where_it_was_asked_and_says_so(
     )
     fresh = replace(request, trigger=request.trigger.model_copy(update={"command": Command.FIX}))
     assert continue_from_archive(fresh, settings) is fresh
+
+
+def continued(
+    github: GitHubServer, folder: Path, conversation: Issue, logged_source: str
+) -> tuple[RunRequest, RunResult]:
+    """A request to continue, after a run whose archived log has this source; and that run."""
+    settings = settings_for(github)
+    earlier = ended(asked(folder, conversation), logged_source)
+    archive_run_log(earlier, settings)
+    wanted = {"command": Command.CONTINUE, "instruction": "mention the ticket"}
+    request = replace(asked(folder / "later", conversation, **wanted), run=LATER)
+    return continue_from_archive(request, settings), earlier
+
+
+def test_the_archived_log_of_the_last_run_is_continued(
+    github: GitHubServer, issue: Issue, tmp_path: Path
+) -> None:
+    source = f"{github.server_url}/{NAME}.git"
+    request, earlier = continued(github, tmp_path, issue, source)
+    assert request.output.log.read_bytes() == earlier.request.output.log.read_bytes()
+    found = request.continuation
+    assert found is not None and request.notices == ()
+    assert (found.run, found.by, found.message) == (RUN, "alice", "mention the ticket")
+
+
+def test_after_a_log_of_another_server_the_run_starts_over_and_says_why(
+    github: GitHubServer, issue: Issue, tmp_path: Path
+) -> None:
+    """`test_continuation.py` has the other ways in which a log can be wrong."""
+    request, _ = continued(github, tmp_path, issue, f"https://evil.example/{NAME}.git")
+    assert request.continuation is None and not request.output.log.exists()
+    [notice] = request.notices
+    assert "another server's" in notice and "can't be used" in notice and "started over" in notice
 
 
 def test_a_command_on_resolvers_pull_request_is_about_its_issue(
@@ -107,7 +160,11 @@ def test_a_log_is_archived_in_the_repository_unless_it_is_turned_off(
 ) -> None:
     result = ended(asked(tmp_path, issue))
     archive_run_log(result, settings_for(github, RESOLVER_KEEP_LOG=str(keep_log)))
-    assert archived(github) == ([f"{RUNS}/{issue.number}/{RUN}"] if keep_log else [])
+    refs = archived(github)
+    assert refs == ([f"{RUNS}/{issue.number}/{RUN}"] if keep_log else [])
+    git = github.repository(NAME).git
+    files = [git.text("ls-tree", "--name-only", ref).split() for ref in refs]
+    assert files == [["events.jsonl", "outcome.json"]] * len(refs)
 
 
 def test_a_log_that_cannot_be_archived_is_a_warning(
@@ -150,17 +207,50 @@ def test_a_stop_without_an_active_run_is_answered_once(
     assert [r.content for r in comment.reactions] == ["eyes"]
 
 
-@pytest.mark.parametrize("decision", ["approve", "deny"])
-def test_a_decision_where_nothing_waits_starts_nothing(
-    github: GitHubServer, issue: Issue, tmp_path: Path, decision: str
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("approve", "No action is waiting for approval here"),
+        ("deny", "No action is waiting for approval here"),
+        ("publish", "nothing to publish"),
+    ],
+)
+def test_a_command_about_an_earlier_run_starts_nothing_where_there_is_none(
+    github: GitHubServer, issue: Issue, tmp_path: Path, command: str, answer: str
 ) -> None:
-    trigger = triggered(github, github.add_comment(issue, f"@agent {decision}", "alice"))
+    trigger = triggered(github, github.add_comment(issue, f"@agent {command}", "alice"))
     forge, host = forge_for(github), run_request(tmp_path).host
     settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
     handler = CommandHandler(forge, settings, lambda: ledger_for_trigger(trigger, settings, host))
     handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
     assert handled is not None and (handled.state, handled.exit_code) == ("nothing", 0)
-    assert "No action is waiting for approval here" in issue.comments[-1].body
+    assert answer in issue.comments[-1].body
+
+
+def test_a_decision_about_the_waiting_action_of_an_archived_run_continues_it(
+    github: GitHubServer, issue: Issue, tmp_path: Path
+) -> None:
+    settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
+    source = f"{github.server_url}/{NAME}.git"
+    waiting = ended(asked(tmp_path, issue), source, RunState.AWAITING_CONFIRMATION)
+    archive_run_log(waiting, settings)
+    forge = forge_for(github)
+
+    def decide(login: str) -> tuple[RunRequest, HandledCommand | None]:
+        trigger = triggered(github, github.add_comment(issue, "@agent approve 123456", login))
+        request = replace(run_request(tmp_path / login), trigger=trigger, run=LATER)
+        ledger = partial(ledger_for_trigger, trigger, settings, request.host)
+        targets = RunsOfOtherJobs(forge, settings, request.host, LATER)
+        return request, CommandHandler(forge, settings, ledger).handle(trigger, LATER, targets)
+
+    _, refused = decide("eve")
+    assert refused is not None and (refused.state, refused.exit_code) == ("refused", 5)
+    request, handled = decide("alice")
+    assert handled is None, "a run is started for it"
+    found = continue_from_archive(request, settings).continuation
+    assert found is not None and found.decision is not None
+    decision = found.decision
+    assert (decision.approved, decision.by, decision.number) == (True, "alice", "123456")
 
 
 def test_help_is_answered_with_the_commands_and_starts_nothing(

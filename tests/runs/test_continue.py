@@ -9,12 +9,10 @@ import pytest
 
 from resolver.storage.run_refs import RUNS
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.exchange import Exchange
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish
-from tests.parts.waiting import until
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
+from tests.runs.test_github import FIX, SUMMARY, Scenario
 
 LIMIT = {"INPUT_MAX-ITERATIONS": "2"}
 
@@ -47,21 +45,6 @@ class Continuing(Scenario):
         """The last comment of ours."""
         texts = [c.body for c in (on or self.issue).comments if c.author.login == "resolver-bot"]
         return texts[-1] if texts else ""
-
-    def looks(self) -> list[Exchange]:
-        """The requests with which runs looked for new comments on the issue."""
-        path = f"/issues/{self.issue.number}/comments"
-        found = self.github.requests
-        return [
-            request
-            for request in found
-            if request.path.endswith(path) and request.query.get("since")
-        ]
-
-    def wait_for_look(self) -> None:
-        """Wait until the run has looked for new comments again, from its beginning to its end."""
-        seen = len(self.looks())
-        until(lambda: len(self.looks()) > seen + 1)
 
     def while_at_work(self, number: int, answer: Answer, act: Callable[[], object]) -> None:
         """Give `answer` to the model's request of this number, and do `act` a moment later."""
@@ -134,48 +117,6 @@ def test_a_run_continues_after_its_limit_from_the_log_in_the_repository(
     assert scenario.kept() == sorted([first.outcome["run"], done.outcome["run"]])
 
 
-def test_without_a_log_it_starts_over_and_says_so(scenario: Continuing) -> None:
-    """Whole runs, because the first must leave no log."""
-    limited(scenario, RESOLVER_KEEP_LOG="false")
-    assert scenario.kept() == []
-    assert "continue" not in scenario.last_comment()
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.ask("@agent continue, and be quick", RESOLVER_KEEP_LOG="false")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert "no log of an earlier run" in scenario.last_comment()
-    assert "be quick" in scenario.last_request
-    assert scenario.kept() == []
-
-
-def test_a_planted_log_is_not_believed(scenario: Continuing) -> None:
-    """A whole run, because the new run has to start over and say why. `test_continuation.py` has
-    the ways in which a log can be wrong."""
-    first = limited(scenario)
-    tree = scenario.git(
-        "ls-tree", "--name-only", f"{RUNS}/{scenario.issue.number}/{scenario.kept()[0]}"
-    )
-    assert tree.split() == ["events.jsonl", "outcome.json"]
-    ref = f"{RUNS}/{scenario.issue.number}/{first.outcome['run']}"
-    log = (first.output / "events.jsonl").read_bytes()
-    plant(scenario, ref, log.replace(b"/octo/calc.git", b"/evil/calc.git", 1))
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.ask("@agent continue")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert (
-        "can't be used" in scenario.last_comment() and "another server" in scenario.last_comment()
-    )
-    assert "started over" in scenario.last_comment()
-
-
-def plant(scenario: Continuing, ref: str, log: bytes) -> None:
-    git = scenario.repository.git
-    blob = git.git("hash-object", "-w", "--stdin", input=log).decode().strip()
-    tree = git.git("mktree", input=f"100644 blob {blob}\tevents.jsonl\n".encode())
-    who = {f"GIT_{n}_{k}": "eve@x" for n in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
-    commit = git.git("commit-tree", "-m", "x", tree.decode().strip(), env=who)
-    git.git("update-ref", ref, commit.decode().strip())
-
-
 def test_a_stranger_continues_nothing(scenario: Continuing) -> None:
     """A whole run, because no stage of it may begin to work."""
     scenario.github.add_user("eve")
@@ -205,34 +146,6 @@ def test_a_stop_comment_ends_the_command_that_runs(scenario: Continuing) -> None
     assert job.exit_code == 0
     assert scenario.outputs() == {"state": "taken"}
     assert len(scenario.issue.comments) == comments
-
-
-def wait_for_look(scenario: Continuing) -> None:
-    """Until the run at work has read all comments that there are now."""
-    before = len(scenario.github.requests)
-
-    def looks() -> int:
-        return sum("/comments" in asked.path for asked in scenario.github.requests[before:])
-
-    until(lambda: looks() > 1)  # one may have been on its way
-
-
-def test_a_stranger_stops_nothing_and_the_requester_does(scenario: Continuing) -> None:
-    """A whole run, because the comments have to come while it works."""
-    scenario.github.add_user("eve")
-
-    def both() -> None:
-        scenario.mention("eve", "@agent stop")
-        scenario.wait_for_look()
-        scenario.github.grant("mona", REPOSITORY, "read")
-        scenario.mention("mona", "@agent stop")
-
-    scenario.while_at_work(1, bash("sleep 120", timeout=300), both)
-    done = scenario.ask("@agent please fix this")
-    assert done.outcome["state"] == "stopped"
-    by_eve, by_mona = (c for c in scenario.issue.comments if c.body == "@agent stop")
-    assert [r.content for r in by_eve.reactions] == []
-    assert [r.content for r in by_mona.reactions] == ["+1"]
 
 
 @pytest.mark.nightly

@@ -1,25 +1,29 @@
 """What a request to continue adds to the log of the earlier run."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resolver.controller.control import Approve, Control, Deny, MessageToAgent, Request
 from resolver.events.actions import Message
 from resolver.events.base import Source
-from resolver.events.lifecycle import ConfirmationAnswered, Resumed
+from resolver.events.lifecycle import ConfirmationAnswered, LimitsExtended, Resumed
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.models.approval import ApprovalDecision
 from resolver.models.run import Continuation, Extension, RunLimits, RunState
+from resolver.runs.pipeline import _update_resumed_log
 from resolver.runs.resuming.resume import (
     apply_approvals,
     change_limits,
     continue_run,
     resume_run,
 )
+from tests.runs.plain_values import prepared_run, run_request
 from tests.trace import sample
 
 RUN = "run-2"
@@ -94,7 +98,9 @@ def messages(log: RunLog) -> list[str]:
     return [e.content for e in events if isinstance(e, Message) and e.source is Source.USER]
 
 
-@pytest.mark.parametrize("state", [RunState.REJECTED, RunState.ERROR, RunState.LIMIT])
+@pytest.mark.parametrize(
+    "state", [RunState.REJECTED, RunState.ERROR, RunState.LIMIT, RunState.FINISHED]
+)
 def test_an_ended_run_gets_the_persons_text_once_and_runs_again(
     log: RunLog, state: RunState
 ) -> None:
@@ -202,3 +208,37 @@ def test_a_decision_is_given_once_and_only_to_a_run_that_waits(log: RunLog) -> N
     log.stream.add(ConfirmationAnswered(action=1, approved=True, by="mona"))
     apply_approvals(log, RUN, decided(True), control)
     assert control.is_empty
+
+
+def update(log: RunLog, folder: Path, **changes: Any) -> Control:
+    """Add to the log what the request of the resumed run says; return what is sent to the run."""
+    request = replace(run_request(folder), run=RUN, **changes)
+    _update_resumed_log(prepared_run(request, max_cost=100.0), log)
+    return request.control
+
+
+def test_a_request_with_a_decision_sends_it_to_the_run(log: RunLog, tmp_path: Path) -> None:
+    ended_in(log, RunState.AWAITING_CONFIRMATION)
+    assert update(log, tmp_path, continuation=decided(True)).take() == APPROVAL
+    assert messages(log) == []
+
+
+def test_a_request_to_continue_lets_the_run_continue_with_more_and_the_text(
+    log: RunLog, tmp_path: Path
+) -> None:
+    ended_in(log, RunState.LIMIT)
+    before = log.state.limits.max_iterations
+    more = Extension(iterations=5)
+    asked = Continuation(run="run-1", extension=more, message="Use tabs", by="mona")
+    assert update(log, tmp_path, continuation=asked).is_empty
+    assert log.state.limits.max_iterations == before + 5
+    assert "Use tabs" in messages(log)[0] and log.state.run_state is RunState.RUNNING
+
+
+@pytest.mark.parametrize(("overrides", "granted"), [({"max_iterations": 5}, [5]), ({}, [])])
+def test_limits_of_the_command_line_replace_those_of_the_log(
+    log: RunLog, tmp_path: Path, overrides: dict[str, float], granted: list[int]
+) -> None:
+    update(ended_in(log, RunState.ERROR), tmp_path, limit_overrides=overrides)
+    extended = [e for e in log.state.events if isinstance(e, LimitsExtended)]
+    assert [e.limits.max_iterations for e in extended] == granted
