@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from resolver.events.lifecycle import LimitsExtended
 from resolver.events.observations import ErrorObservation
 from resolver.runtime.local import process_descendants
-from tests.parts.model_endpoint import Answer, ModelEndpoint, reply
+from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import (
     RESOLVER,
     CommandLine,
@@ -56,6 +57,22 @@ def fingerprint(checkout: Path) -> dict[str, str]:
     return found
 
 
+def in_use(checkout: Path) -> Path:
+    """Leave a checkout as somebody who works in it does: with hooks, and with changes of which one
+    is staged. Return the file that a hook makes when it is run."""
+    marker = checkout.parent / "hook-ran"
+    for hook in ("post-checkout", "pre-commit", "post-commit", "reference-transaction"):
+        path = checkout / ".git" / "hooks" / hook
+        path.write_text(f"#!/bin/sh\ntouch {marker}\n")
+        path.chmod(0o755)
+    (checkout / "calc.py").write_text("# half-written\n")
+    (checkout / "new.txt").write_text("not added\n")
+    (checkout / "README.md").write_text("staged\n")
+    git(checkout, "add", "README.md")
+    marker.unlink(missing_ok=True)
+    return marker
+
+
 def resume_command_in(done: Ended) -> list[str]:
     """The words of the command that a run's last lines offer."""
     [line] = [line for line in done.stderr.splitlines() if line.startswith("  Continue ")]
@@ -65,7 +82,10 @@ def resume_command_in(done: Ended) -> list[str]:
 def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
-    """A whole run, in a process of its own: the story of the command line on a checkout."""
+    """A whole run, in a process of its own: the story of the command line on a checkout, whose
+    working tree, index, hooks and configuration are left alone."""
+    marker = in_use(checkout)
+    before = fingerprint(checkout)
     model_endpoint.script(bash("cat calc.py"), FIX, finish("Make add add\n\nIt subtracted."))
     done = command_line.resolve(checkout, issue="# add() subtracts\n\n2 + 2 gives 0.")
     assert done.exit_code == 0, done.stderr
@@ -83,68 +103,19 @@ def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(
     assert (outcome["iterations"], outcome["cost"]) == (3, pytest.approx(0.00033))
     assert "agent/add-subtracts" in done.stderr
     assert str(done.output / "trace.html") in done.stderr
-
-
-def test_the_patch_applies_to_the_base_and_gives_the_tree(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
-) -> None:
-    """A whole run, because the sandbox's tree, the patch and the commit have to agree."""
-    cache = "mkdir __pycache__; printf '\\0' > __pycache__/calc.cpython-311.pyc"
-    more = f"printf '\\0\\1\\2' > blob.bin; rm README.md; {cache}"
-    model_endpoint.script(FIX, bash(more), finish())
-    done = command_line.call_resolve(checkout)
-    body = done.outcome["pull_request"]["body"]
-    assert "Left out of the change" in body and "pycache" in body
-    assert "| `blob.bin` | new | **binary** |" in body and ".pyc` |" not in body
-    assert "calc.cpython" not in git(checkout, "ls-tree", "-r", done.outcome["commit"])
-    git(checkout, "worktree", "add", "-q", str(tmp_path / "other"), done.outcome["base"])
-    git(tmp_path / "other", "apply", "--index", str(done.output / "patch.diff"))
-    assert git(tmp_path / "other", "write-tree") == done.outcome["tree"]
-
-
-def test_working_tree_index_hooks_and_config_are_left_alone(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
-) -> None:
-    """A whole run, because none of its stages may write to a person's checkout or run its hooks."""
-    marker = tmp_path / "hook-ran"
-    for hook in ("post-checkout", "pre-commit", "post-commit", "reference-transaction"):
-        path = checkout / ".git" / "hooks" / hook
-        path.write_text(f"#!/bin/sh\ntouch {marker}\n")
-        path.chmod(0o755)
-    (checkout / "calc.py").write_text("# half-written\n")
-    (checkout / "new.txt").write_text("not added\n")
-    (checkout / "README.md").write_text("staged\n")
-    git(checkout, "add", "README.md")
-    marker.unlink(missing_ok=True)
-    before = fingerprint(checkout)
-    model_endpoint.script(FIX, finish())
-    done = command_line.call_resolve(checkout)
-    assert done.exit_code == 0, done.stderr
     assert fingerprint(checkout) == before
     assert not marker.exists()
     assert "uncommitted changes" in done.stderr
-    assert git(checkout, "show", "agent/fix-it:README.md") == "# calc"
+    assert git(checkout, "show", "agent/add-subtracts:README.md") == "# calc"
 
 
-IN_TAGS = (
-    reply(
-        "Let me fix it.\n<execute_bash>\nsed -i 's/a - b/a + b/' calc.py\n</execute_bash>\n"
-        "<execute_ipython>\nprint(open('calc.py').read())\n</execute_ipython>"
-    ),
-    reply(
-        '<str_replace_editor command="create" path="notes.md">\n<file_text>\nIt adds.\n'
-        "</file_text>\n</str_replace_editor>"
-    ),
-    reply("<finish>\nMake add add\n<cause>\nIt subtracted.\n</cause>\n</finish>"),
-)
-
-
-def test_a_limit_is_exit_code_4_and_the_patch_is_kept(
+def test_a_dry_run_at_its_limit_is_completed_by_the_command_that_it_offers(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
-    """Whole runs, because the command that the first one offers has to complete its work."""
+    """Whole runs, because the command that the first one offers has to complete its work, which is
+    still not to be published."""
     model_endpoint.script(FIX, bash("echo one"), bash("echo two"))
-    done = command_line.call_resolve(checkout, "--max-iterations", "3")
+    done = command_line.call_resolve(checkout, "--max-iterations", "3", "--no-publish")
     assert done.exit_code == 4
     assert (done.outcome["state"], done.outcome["limit"]) == ("limit", "iterations")
     assert done.outcome["branch"] is None
@@ -153,6 +124,11 @@ def test_a_limit_is_exit_code_4_and_the_patch_is_kept(
     assert command == ["resolver", "resolve", "--resume", str(done.output), "--max-iterations", "6"]
     model_endpoint.script(finish("Make add add"))
     assert command_line.call(*command[1:]).exit_code == 0
+    [granted] = [e.limits for e in done.events if isinstance(e, LimitsExtended)]
+    assert granted.max_iterations == 6
+    assert done.outcome["state"] == "finished"
+    assert b"a + b" in (done.output / "patch.diff").read_bytes()
+    assert git(checkout, "branch", "--list", "agent/*") == "", "the run was not to publish"
 
 
 def test_a_base_branch_that_a_checkout_has_not_is_refused(

@@ -18,6 +18,7 @@ from resolver.publishing.commit_builder import PublishRequest, PushedChange
 from resolver.runs.reporting import (
     build_report,
     can_be_published,
+    execution_warnings,
     find_missing_verification,
     is_answer_run,
     outage_of,
@@ -26,7 +27,14 @@ from resolver.runs.reporting import (
 )
 from resolver.runs.stages import ExecutedRun, OpenedLog, PublishedRun, StageValues
 from tests.github import reports
-from tests.runs.plain_values import PULL, executed_values, published_values, run_log, run_request
+from tests.runs.plain_values import (
+    PULL,
+    executed_values,
+    prepared_run,
+    published_values,
+    run_log,
+    run_request,
+)
 from tests.trace import sample
 
 
@@ -176,3 +184,22 @@ def test_the_agent_that_the_log_began_with_decides_if_a_run_is_an_answer(
     with run_log(tmp_path / "events.jsonl") as log:
         log.stream.add(sample.started().model_copy(update={"agent": agent}))
         assert is_answer_run(values.with_value(OpenedLog(log))) is answers
+
+
+def test_files_that_the_change_does_not_contain_are_named_with_the_reason(
+    values: StageValues,
+) -> None:
+    change = ExportedChange(
+        commit="c" * 40, tree="b" * 40, generated=("__pycache__/",), left_out=("locked",)
+    )
+    # The secret keeps the change, which is in no clone here, from being read.
+    executed = ExecutedRun(
+        reports.outcome(), reports.patch(), change=change, files_with_secrets=("a.py",)
+    )
+    with run_log(values.request.output.log) as log:
+        warnings = execution_warnings(prepared_run(values.request), executed, log, False)
+        rejected, generated = warnings
+    assert rejected.startswith("Left out of the change, because git can't add it")
+    assert rejected.endswith(": locked.")
+    assert generated.startswith("Left out of the change, because it is a cache or build output")
+    assert "with that name: __pycache__/. Add such files to `.gitignore`" in generated

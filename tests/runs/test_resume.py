@@ -3,7 +3,6 @@
 Whole runs, because a resumed run starts from the files that another one left.
 """
 
-import json
 from pathlib import Path
 
 import pytest
@@ -83,32 +82,6 @@ def test_a_limit_of_a_resumed_run_is_set_anew_once_and_the_others_stay(tmp_path:
         events = log.state.events
     granted = [event.limits for event in events if isinstance(event, LimitsExtended)]
     assert granted == [before, before.model_copy(update={"max_iterations": 1})]
-
-
-def test_a_rebuilt_change_that_differs_is_reported(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    """Whole runs, because the second has to follow the stored request of the first: to publish
-    nothing."""
-    model_endpoint.script(bash("echo evening; sed -i 's/a - b/a + b/' calc.py"), finish())
-    done = command_line.call_resolve(checkout, "--no-publish")
-    log = done.output / "events.jsonl"
-    lines = log.read_text().splitlines(keepends=True)
-    last = next(json.loads(line)["id"] for line in lines if '"kind":"cmd_output"' in line)
-    kept = "".join(lines[: last + 1])
-    log.write_text(kept.replace('"content":"evening', '"content":"morning'))
-    (done.output / "outcome.json").unlink()
-    model_endpoint.script(finish("Make add add"))
-    again = resume(command_line, done.output, "--max-iterations", "5")
-    assert again.exit_code == 0, again.stderr
-    granted = [e.limits.max_iterations for e in again.events if isinstance(e, LimitsExtended)]
-    assert granted == [5]
-    [result] = again.outcome["divergences"]
-    assert result["field"] == "content"
-    assert (result["recorded"].strip(), result["found"].strip()) == ("morning", "evening")
-    assert "resumed in a new sandbox" in again.stderr
-    assert b"a + b" in (again.output / "patch.diff").read_bytes()
-    assert git(checkout, "branch", "--list", "agent/*") == "", "the run was not to publish"
 
 
 def test_a_folder_without_a_run_and_a_second_target_are_refused(
