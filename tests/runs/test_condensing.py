@@ -39,7 +39,7 @@ def work(body: dict[str, Any]) -> Answer:
     shown = re.findall(r"step-(\d+)", json.dumps(body["messages"]))
     step = max(map(int, shown), default=0) + 1
     if step == 3:
-        return bash("sed -i 's/a - b/a + b/' calc.py; echo step-3; seq 1 1200")
+        return bash("sed -i 's/a - b/a + b/' calc.py; cat calc.py; echo step-3; seq 1 1200")
     return finish("Make add add") if step > LAST else bash(f"echo step-{step}; seq 1 1200")
 
 
@@ -93,7 +93,7 @@ def condensed(line: CommandLine, checkout: Path) -> Ended:
 def replay(line: CommandLine, recorded: Ended, checkout: Path) -> Ended:
     """The same without a model, and without the settings of the recorded one."""
     for name in ("LLM_MODEL", "LLM_API_KEY", "LLM_BASE_URL"):
-        line.environment.pop(name)
+        line.environment.pop(name, None)
     log = recorded.output / "events.jsonl"
     return line.call_resolve(checkout, "--model", f"replay:{log}")
 
@@ -143,10 +143,10 @@ def test_a_condensed_run_resumes_exactly_around_each_condensation(
 
 
 def test_a_condensed_run_replays_exactly_without_its_settings(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
 ) -> None:
-    """A whole run and its replay, because the condensed conversation has to follow from the log
-    alone."""
+    """A whole run and its replays, because the condensed conversation has to follow from the log
+    alone, and what is different in another repository has to be reported."""
     model_endpoint.answer_with(work)
     recorded = condensed(command_line, checkout)
     assert recorded.exit_code == 0, recorded.stderr
@@ -164,3 +164,12 @@ def test_a_condensed_run_replays_exactly_without_its_settings(
     assert [(c.notes, len(c.forgotten)) for c in now] == [
         (c.notes, len(c.forgotten)) for c in before
     ]
+
+    other = make_checkout(tmp_path / "other", {"calc.py": "def add(a, b):\n    return 0\n"})
+    differing = replay(command_line, recorded, other)
+    assert differing.exit_code == 3
+    base, content, *_ = differing.outcome["divergences"]
+    assert (base["field"], content["field"]) == ("base", "content")
+    assert "return 0" in content["found"]
+    assert "differs from its recording" in differing.stderr
+    assert len(model_endpoint.requests) == asked

@@ -32,14 +32,23 @@ def recorded(command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path:
     return done
 
 
-def test_a_log_replays_without_a_model_elsewhere(
+def test_a_log_is_forked_at_its_end_and_replays_without_a_model_elsewhere(
     command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
 ) -> None:
-    """A whole run and its replay, because the second sandbox has to give the same results."""
+    """A whole run, its fork and its replay, because a run that is over has to work again and be
+    published, and another sandbox has to give the same results."""
+    before = recorded.everything
+    model_endpoint.script(bash("echo more > more.txt"), finish("Say more"))
+    last = str(len(recorded.events) - 1)
+    options = ("--publish", "--output", tmp_path / "fork")
+    done = command_line.call("replay", recorded.output, "--from", last, *options)
+    assert done.exit_code == 0, done.stderr
+    assert git(tmp_path / "calc", "show", "agent/fix-it-2:more.txt") == "more"
+    assert "a + b" in git(tmp_path / "calc", "show", "agent/fix-it-2:calc.py")
+
     asked = len(model_endpoint.requests)
     moved = tmp_path / "moved"
     (tmp_path / "calc").rename(moved)
-    before = recorded.everything
     done = command_line.call("replay", recorded.output)
     assert done.exit_code == 2
     assert "--source" in done.stderr
@@ -74,16 +83,3 @@ def test_a_fork_continues_live_from_a_step(
     assert isinstance(fork.events[second], Resumed)
     assert "Put b first." in json.dumps(model_endpoint.requests[asked].body)
     assert git(tmp_path / "calc", "branch", "--list", "agent/*") == "agent/fix-it"
-
-
-def test_a_fork_from_the_end_continues_after_finish_and_can_be_published(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
-) -> None:
-    """A whole run and its fork, because a run that is over has to work again and be published."""
-    model_endpoint.script(bash("echo more > more.txt"), finish("Say more"))
-    last = str(len(recorded.events) - 1)
-    options = ("--publish", "--output", tmp_path / "fork")
-    done = command_line.call("replay", recorded.output, "--from", last, *options)
-    assert done.exit_code == 0, done.stderr
-    assert git(tmp_path / "calc", "show", "agent/fix-it-2:more.txt") == "more"
-    assert "a + b" in git(tmp_path / "calc", "show", "agent/fix-it-2:calc.py")
