@@ -2,13 +2,16 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resolver.config.settings import load_settings
 from resolver.controller.control import Control, Stop
+from resolver.errors import RunStopped
 from resolver.github.client.access import GitHubAccess
 from resolver.github.context.request_status import (
     RequestStatus,
@@ -22,11 +25,13 @@ from resolver.runs.conversation.watch import (
     CommentWatch,
     find_change_since_delivery,
     find_withdrawal,
+    require_standing_request,
 )
 from tests.parts.events import Payload
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.model_endpoint import Answer
 from tests.parts.runs import finish
+from tests.runs.plain_values import run_request
 from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario, scenario
 from tests.runs.test_request_counts import SELDOM
 
@@ -150,6 +155,17 @@ def test_who_is_assigned_or_asked_for_a_review_is_read(scenario: Scenario) -> No
     assert forge.request_status(asked(LABEL)).requested_accounts == ()
 
 
+def request_of(scenario: Scenario, comment: Comment) -> tuple[Trigger, GitHubForge]:
+    """Return the request that the comment makes, and GitHub."""
+    trigger = asked(
+        comment_id=comment.id,
+        comment_node=scenario.github.event_issue_comment(comment)["comment"]["node_id"],
+        at=comment.created_at,
+    )
+    urls = (scenario.github.api_url, scenario.github.server_url, scenario.github.graphql_url)
+    return trigger, GitHubForge(GitHubAccess(scenario.token, *urls, attempts=0), REPOSITORY)
+
+
 def withdraw(scenario: Scenario, payload: Payload, how: Callable[[], object]) -> list[str]:
     """Run with `how` called before the agent's last reply; return the bot's comments."""
 
@@ -176,13 +192,18 @@ def test_the_result_of_a_deleted_request_is_kept_and_not_published(scenario: Sce
 
 
 @pytest.mark.attack
-def test_the_result_is_not_published_for_somebody_who_lost_write_access(scenario: Scenario) -> None:
+def test_the_result_is_not_published_for_somebody_who_lost_write_access(
+    scenario: Scenario, tmp_path: Path
+) -> None:
     """The requester loses write access while the run works: nothing is published."""
-    payload = scenario.github.event_issue_comment(scenario.mention())
-    [result] = withdraw(
-        scenario, payload, lambda: scenario.github.grant("mona", REPOSITORY, "read")
-    )
-    assert "mona has no write access" in result and "while the run was working" in result
+    trigger, forge = request_of(scenario, scenario.mention())
+    request, settings = replace(run_request(tmp_path), trigger=trigger), load_settings({}, {})
+    require_standing_request(request, settings, forge)
+    scenario.github.grant("mona", REPOSITORY, "read")
+    with pytest.raises(RunStopped) as stopped:
+        require_standing_request(request, settings, forge)
+    reason = stopped.value.what
+    assert "mona has no write access" in reason and "while the run was working" in reason
 
 
 class Polls(threading.Event):
@@ -202,13 +223,7 @@ class Polls(threading.Event):
 def watch(scenario: Scenario, act: Callable[[Comment], object]) -> Control:
     """Poll twice, with `act` called in between; return what the run was asked."""
     comment, control = scenario.mention(), Control()
-    trigger = asked(
-        comment_id=comment.id,
-        comment_node=scenario.github.event_issue_comment(comment)["comment"]["node_id"],
-        at=comment.created_at,
-    )
-    urls = (scenario.github.api_url, scenario.github.server_url, scenario.github.graphql_url)
-    forge = GitHubForge(GitHubAccess(scenario.token, *urls, attempts=0), REPOSITORY)
+    trigger, forge = request_of(scenario, comment)
     settings = load_settings({}, {})
     CommentWatch(trigger, control, lambda: forge, [1], settings, 1.0).run(
         Polls(lambda: act(comment))
