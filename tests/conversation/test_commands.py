@@ -207,6 +207,20 @@ def test_a_stop_without_an_active_run_is_answered_once(
     assert [r.content for r in comment.reactions] == ["eyes"]
 
 
+def test_a_command_that_the_active_run_has_taken_is_not_answered(
+    github: GitHubServer, issue: Issue, tmp_path: Path
+) -> None:
+    """The run is in another job. It confirms the command by a reaction to the comment."""
+    trigger = triggered(github, github.add_comment(issue, "@agent stop", "alice"))
+    forge, host = forge_for(github), run_request(tmp_path).host
+    forge_for(github).confirm(trigger)
+    settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
+    handler = CommandHandler(forge, settings, lambda: ledger_for_trigger(trigger, settings, host))
+    handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
+    assert handled is not None and (handled.state, handled.exit_code) == ("taken", 0)
+    assert [c.author.login for c in issue.comments] == ["alice"]
+
+
 @pytest.mark.parametrize(
     ("command", "answer"),
     [

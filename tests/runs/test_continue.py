@@ -1,16 +1,15 @@
 """Comments that steer a run of the Action, and runs that go on from the log of an earlier one."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from resolver.storage.run_refs import RUNS
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.state import Comment, Issue
-from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.parts.github_server.state import Issue
+from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish
 from tests.runs.test_github import FIX, SUMMARY, Scenario
 
@@ -45,16 +44,6 @@ class Continuing(Scenario):
         """The last comment of ours."""
         texts = [c.body for c in (on or self.issue).comments if c.author.login == "resolver-bot"]
         return texts[-1] if texts else ""
-
-    def while_at_work(self, number: int, answer: Answer, act: Callable[[], object]) -> None:
-        """Give `answer` to the model's request of this number, and do `act` a moment later."""
-
-        def answered(_: dict[str, Any]) -> Answer:
-            assert len(self.endpoint.requests) == number
-            threading.Timer(0.5, act).start()
-            return answer
-
-        self.endpoint.answer_with(answered)
 
     @property
     def last_request(self) -> str:
@@ -124,28 +113,6 @@ def test_a_stranger_continues_nothing(scenario: Continuing) -> None:
     assert done.exit_code == 5
     assert not scenario.work_done()
     assert "write access" in scenario.last_comment()
-
-
-def test_a_stop_comment_ends_the_command_that_runs(scenario: Continuing) -> None:
-    """A whole run, because a comment has to interrupt a command in its sandbox."""
-    said: list[Comment] = []
-    scenario.while_at_work(
-        1,
-        bash("echo begun; sleep 1200", timeout=3000),
-        lambda: said.append(scenario.mention(text="@agent stop: wrong file")),
-    )
-    done = scenario.ask("@agent please fix this")
-    assert done.exit_code == 1
-    assert done.outcome["state"] == "stopped"
-    assert "mona" in scenario.last_comment()
-    assert "`@agent continue`" in scenario.last_comment()
-    assert [r.content for r in said[0].reactions] == ["+1"]
-
-    comments = len(scenario.issue.comments)
-    job = scenario.action(scenario.github.event_issue_comment(said[0]))
-    assert job.exit_code == 0
-    assert scenario.outputs() == {"state": "taken"}
-    assert len(scenario.issue.comments) == comments
 
 
 @pytest.mark.nightly
