@@ -118,6 +118,16 @@ def test_a_failed_check_is_shown_with_step_annotations_and_log() -> None:
     ]
 
 
+def test_a_request_by_a_failed_check_is_not_called_one_of_a_person() -> None:
+    task = make_task()
+    started = {"check": "CI", "instruction": 'The check "CI" failed on main.'}
+    failed = task.model_copy(update={"trigger": task.trigger.model_copy(update=started)})
+    prompt = rendered(failed)
+    assert "No person asked for this run. A failed check started it" in prompt
+    assert block(prompt, "request") == 'request\nThe check "CI" failed on main.'
+    assert "No person asked for this run" not in rendered(task)
+
+
 def test_pictures_are_listed_with_alternative_texts_and_reasons_for_missing_ones() -> None:
     pictures = (
         Picture(number=1, where="in the description", alt="a chart", kind="png", width=8, height=6),
@@ -153,6 +163,41 @@ def test_omitted_items_are_in_a_marked_block() -> None:
 
 def words(body: str) -> AuthoredText:
     return AuthoredText(id=1, author="eve", at=NOW, body=body)
+
+
+def test_a_pull_request_is_shown_with_what_it_closes_and_what_was_said_of_it() -> None:
+    approval = words("Nice start.").model_copy(
+        update={"author": "mona", "association": "COLLABORATOR"}
+    )
+    pull = PullRequestContext(
+        number=7,
+        head="a" * 40,
+        base_branch="main",
+        author="zoe",
+        head_branch="half",
+        head_repository="zoe/calc",
+        is_fork=True,
+        merge_base="b" * 40,
+        closes=(LinkedIssue(number=3, title="No halves", body="2 are needed.", author="eve"),),
+        reviews=(PastReview(state="APPROVED", text=approval),),
+        threads=(ReviewThread(id="t", path="half.py", line=10, comments=(words("A poor name."),)),),
+    )
+    diff = "=== half.py: modified, +2 -1\n    10 +def half(x):"
+    prompt = render_task(
+        make_task(pull=pull), "abc123", "/workspace", diff=diff, expects_review=True
+    )
+    assert "\nNow review the pull request." in prompt
+    assert f"By zoe (NONE, {UNKNOWN}), from branch half of zoe/calc, a fork" in prompt
+    assert f"It branched off main at {'b' * 40}: " in prompt
+    for name, text in (
+        (f"issue #3 by eve (NONE, {UNKNOWN}), which it closes", "No halves\n\n2 are needed."),
+        ("review by mona (COLLABORATOR): APPROVED", "Nice start."),
+        ("open conversation on half.py:10", f"eve (NONE, {UNKNOWN}): A poor name."),
+        ("diff", diff),
+    ):
+        assert block(prompt, name) == f"{name}\n{text}"
+    alone = PullRequestContext(number=7, head="a" * 40, base_branch="main", author="zoe")
+    assert ", a fork" not in rendered(make_task(pull=alone))
 
 
 def huge() -> Task:

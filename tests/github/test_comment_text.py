@@ -368,6 +368,14 @@ def test_the_pull_request_says_what_closes_what_changed_and_what_it_cost() -> No
     assert ending_of(body, "issue_comment:77") is Ending.PULL_REQUEST
 
 
+def test_a_pull_request_that_nobody_asked_for_names_the_check_that_failed() -> None:
+    failed = reports.trigger(kind=TriggerKind.CHECK_FAILED, check="CI|lint")
+    body = pull_request_body(reports.report(trigger=failed))
+    assert "| Started by | the failure of the check `CI\\|lint` |" in body
+    assert "Requested by" not in body
+    assert "Started by" not in pull_request_body(reports.report())
+
+
 def test_sections_of_the_agent_have_headings() -> None:
     parts = {
         "cause": "It subtracted. @octocat",

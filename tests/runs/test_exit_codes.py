@@ -8,9 +8,10 @@ import pytest
 
 from resolver.models.run import Patch, Publication, RunState
 from resolver.runs.pipeline import _exit_code
-from resolver.runs.stages import ExecutedRun, PublishedRun, StageValues
+from resolver.runs.stages import ExecutedRun, OpenedLog, PublishedRun, StageValues
 from tests.github import reports
-from tests.runs.plain_values import executed_values, prepared_run, run_request
+from tests.runs.plain_values import executed_values, prepared_run, run_log, run_request
+from tests.trace import sample
 
 UNCHANGED = Patch(base="a" * 40, tree="b" * 40)
 
@@ -41,6 +42,18 @@ def test_the_state_of_the_agent_and_its_change_decide(
     outcome = reports.outcome(state=state)
     assert _exit_code(values.with_value(ExecutedRun(outcome, reports.patch()))) == changed
     assert _exit_code(values.with_value(ExecutedRun(outcome, UNCHANGED))) == unchanged
+
+
+@pytest.mark.parametrize("agent", ["ReadOnlyAgent", "ReviewerAgent"])
+def test_an_answer_and_a_review_need_no_change(
+    values: StageValues, tmp_path: Path, agent: str
+) -> None:
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(sample.started().model_copy(update={"agent": agent}))
+        values = values.with_value(OpenedLog(log))
+        for state, expected in ((RunState.FINISHED, 0), (RunState.LIMIT, 4)):
+            executed = ExecutedRun(reports.outcome(state=state), UNCHANGED)
+            assert _exit_code(values.with_value(executed)) == expected
 
 
 def test_what_a_branch_has_already_is_no_change(values: StageValues) -> None:

@@ -8,11 +8,13 @@ import pytest
 from rich.console import Console
 
 from resolver.github.comments.report import RunFailure
-from resolver.models.run import Outcome, RunState, TriggerKind
+from resolver.models.pull_request import PublishedReview
+from resolver.models.run import Outcome, Publication, RunState, TriggerKind
 from resolver.runs.reporting import build_report, outcome_file_of, print_result
-from resolver.runs.stages import ExecutedRun, RunResult, StageValues
+from resolver.runs.stages import ExecutedRun, OpenedLog, PublishedRun, RunResult, StageValues
 from tests.github import reports
-from tests.runs.plain_values import executed_values, run_request
+from tests.runs.plain_values import executed_values, run_log, run_request
+from tests.trace import sample
 
 
 def printed(
@@ -86,3 +88,25 @@ def test_the_first_line_shows_by_its_colour_how_the_run_ended(
     first, *others = printed(values, exit_code=exit_code, colors=True).splitlines()
     assert first.startswith(style)
     assert not any(line.startswith(style) for line in others)
+
+
+def test_a_review_is_shown_with_its_page_or_else_with_its_file(values: StageValues) -> None:
+    for url in ("", "https://github.com/octo/demo/pull/12#pullrequestreview-3"):
+        publication = Publication(review=PublishedReview(commit="a" * 40, url=url))
+        shown = printed(values.with_value(PublishedRun(publication)), exit_code=0)
+        assert f"Review        {url or values.request.output.folder / 'review.md'}\n" in shown
+    assert "Review  " not in printed(values, exit_code=0)
+
+
+@pytest.mark.parametrize(
+    ("agent", "is_printed"), [("ReadOnlyAgent", True), ("CodeActAgent", False)]
+)
+def test_an_answer_is_printed_itself(
+    values: StageValues, tmp_path: Path, agent: str, is_printed: bool
+) -> None:
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(sample.started().model_copy(update={"agent": agent}))
+        executed = ExecutedRun(reports.outcome("Because of the sign."), reports.patch())
+        shown = printed(values.with_value(OpenedLog(log)).with_value(executed), exit_code=0)
+    assert ("Because of the sign." in shown) is is_printed
+    assert ("Changed " in shown) is not is_printed

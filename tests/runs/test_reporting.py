@@ -7,6 +7,7 @@ import pytest
 
 from resolver.events.observations import AgentStateChanged
 from resolver.github.comments.report import Ending, RunFailure
+from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import (
     ExportedChange,
     Publication,
@@ -21,6 +22,7 @@ from resolver.runs.reporting import (
     execution_warnings,
     find_missing_verification,
     is_answer_run,
+    is_review_run,
     outage_of,
     outcome_file_of,
     publishing_route,
@@ -203,3 +205,24 @@ def test_files_that_the_change_does_not_contain_are_named_with_the_reason(
     assert rejected.endswith(": locked.")
     assert generated.startswith("Left out of the change, because it is a cache or build output")
     assert "with that name: __pycache__/. Add such files to `.gitignore`" in generated
+
+
+@pytest.mark.parametrize(
+    ("agent", "has_pull_request", "is_review"),
+    [
+        ("ReviewerAgent", True, True),
+        ("ReviewerAgent", False, False),
+        ("ReadOnlyAgent", True, False),
+        ("CodeActAgent", True, False),
+    ],
+)
+def test_a_review_is_what_the_reviewer_says_of_a_pull_request(
+    tmp_path: Path, agent: str, has_pull_request: bool, is_review: bool
+) -> None:
+    assert not is_review_run(None)
+    pull = PullRequestContext(number=12, head="a" * 40, base_branch="main")
+    opening = sample.started()
+    task = opening.task.model_copy(update={"pull": pull if has_pull_request else None})
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(opening.model_copy(update={"agent": agent, "task": task}))
+        assert is_review_run(log) is is_review

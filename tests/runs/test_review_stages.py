@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resolver.config.settings import Settings
 from resolver.events.actions import Finish, ReviewComment
+from resolver.events.observations import AgentStateChanged
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
 from resolver.github.local_forge import LocalForge
@@ -23,11 +25,21 @@ from resolver.models.pull_request import (
     ThreadReply,
     ThreadRequest,
 )
-from resolver.models.run import RunState
+from resolver.models.run import ExportedChange, Patch, RunState
 from resolver.publishing.review import append_remarks
 from resolver.runs.execute import _separately_answered_threads
-from resolver.runs.pipeline import _answer_threads, _publish_review, _with_links
+from resolver.runs.pipeline import (
+    _answer_threads,
+    _execute,
+    _publish,
+    _publish_review,
+    _with_links,
+)
+from resolver.runs.prepare import load_task
+from resolver.runs.stages import ExecutedRun, OpenedLog, RunRequest, StageValues
+from resolver.runs.verify import ChangeVerifier
 from tests.github import reports
+from tests.parts.runs import make_checkout
 from tests.runs.plain_values import (
     executed_values,
     prepared_run,
@@ -61,6 +73,10 @@ class ReviewForge(LocalForge):
         del report, replies, commit
         self.resolves.append(resolve)
         return AnsweredThreads(url="https://github.com/octo/demo/pull/7#discussion_r1")
+
+
+def no_verifier() -> ChangeVerifier:
+    raise AssertionError("an answer is not verified")
 
 
 def resolves(folder: Path, *, publish: bool = True, asked: int = 1, **settings: str) -> list[bool]:
@@ -111,32 +127,100 @@ def test_only_a_question_in_a_single_thread_is_answered_by_the_final_message(
     assert _separately_answered_threads(prepared, settings) == labels
 
 
+def pull_request_values(request: RunRequest, **settings: Any) -> StageValues:
+    """Return the values of a run that has finished its review of a.py in a pull request."""
+    hunk = DiffHunk(old_start=1, old_lines=2, new_start=1, new_lines=3)
+    file = DiffFile(path="a.py", status="modified", hunks=(hunk,))
+    pull = PullRequestContext(number=12, head="a" * 40, base_branch="main", files=(file,))
+    folder = request.output.folder.parent / "clone.git"
+    workspace = Workspace(folder, "source", "a" * 40, "pull/12", pull=pull)
+    prepared = prepared_run(request, workspace, settings=Settings(**settings))
+    return executed_values(request).with_value(prepared)
+
+
 @pytest.mark.parametrize("publish", [True, False])
 def test_a_review_is_written_to_the_output_and_published_only_where_it_is_wanted(
     tmp_path: Path, publish: bool
 ) -> None:
     request = replace(run_request(tmp_path), publish=publish)
-    hunk = DiffHunk(old_start=1, old_lines=2, new_start=1, new_lines=3)
-    pull = PullRequestContext(
-        number=12,
-        head="a" * 40,
-        base_branch="main",
-        files=(DiffFile(path="a.py", status="modified", hunks=(hunk,)),),
-    )
-    workspace = Workspace(tmp_path / "clone.git", "source", "a" * 40, "pull/12", pull=pull)
-    prepared = prepared_run(request, workspace, settings=Settings(review_verdicts=("approve",)))
-    values = executed_values(request).with_value(prepared)
+    values = pull_request_values(request, review_verdicts=("approve",))
+    assert values.prepared is not None
     forge = ReviewForge(tmp_path)
     with run_log(tmp_path / "events.jsonl") as log:
         log.stream.add(ReviewComment(path="a.py", line=2, body="This rounds down."))
         log.stream.add(Finish(message="It halves.", verdict="approve"))
-        published = _publish_review(values, prepared, log, forge)
+        published = _publish_review(values, values.prepared, log, forge)
     verdicts = [review.verdict for review in forge.reviews]
     assert verdicts == ([ReviewVerdict.APPROVE] if publish else [])
     review = published.publication.review
     assert review is not None and (review.placed, review.url) == (1, "")
     text = (request.output.folder / "review.md").read_text()
     assert "Fixed the parser." in text and "This rounds down." in text and "`a.py:2`" in text
+
+
+@pytest.mark.parametrize(
+    ("agent", "state", "published"),
+    [
+        ("ReviewerAgent", RunState.FINISHED, 1),
+        ("ReviewerAgent", RunState.LIMIT, 0),
+        ("ReviewerAgent", RunState.ERROR, 0),
+        ("ReadOnlyAgent", RunState.FINISHED, 0),
+    ],
+)
+def test_only_a_review_that_was_finished_is_published(
+    tmp_path: Path, agent: str, state: RunState, published: int
+) -> None:
+    values = pull_request_values(run_request(tmp_path))
+    prepared, forge = values.prepared, ReviewForge(tmp_path)
+    assert prepared is not None
+    executed = ExecutedRun(reports.outcome(state=state), reports.patch())
+    opening = sample.started()
+    task = opening.task.model_copy(update={"pull": prepared.workspace.pull})
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(opening.model_copy(update={"agent": agent, "task": task}))
+        log.stream.add(ReviewComment(path="a.py", line=2, body="This rounds down."))
+        values = values.with_value(OpenedLog(log)).with_value(executed)
+        *_, last = _publish(values, prepared, executed, log, forge)
+    assert [len(review.inline_comments) for review in forge.reviews] == [1] * published
+    assert (last.publication.review is not None) is bool(published)
+
+
+class ChangedWorkspace(Workspace):
+    """A workspace that gets a change of a.py from the sandbox."""
+
+    def receive(self, *_: object) -> Patch:
+        change = {"base": self.base, "tree": self.tree(self.base)}
+        return reports.patch("a.py").model_copy(update=change)
+
+
+@pytest.mark.parametrize(
+    ("agent", "files", "message"),
+    [
+        ("CodeActAgent", ["a.py"], "See a.py:2."),
+        ("ReadOnlyAgent", [], "See [`a.py:2`]({page}#L2)."),
+        ("ReviewerAgent", [], "See [`a.py:2`]({page}#L2).\n\n- [`a.py:1`]({page}#L1) (medium):"),
+    ],
+)
+def test_an_answer_has_links_and_the_comments_of_a_review_but_nothing_of_the_working_tree(
+    tmp_path: Path, agent: str, files: list[str], message: str
+) -> None:
+    request = run_request(tmp_path)
+    request.output.keep_change(ExportedChange(commit="c" * 40, tree="b" * 40))
+    checkout = make_checkout(tmp_path / "calc", {"a.py": "x = 1\ny = 2\n"})
+    workspace = ChangedWorkspace.clone(str(checkout), tmp_path / "clone.git")
+    prepared = prepared_run(request, workspace)
+    values = StageValues(request, prepared.settings).with_value(prepared)
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(sample.started().model_copy(update={"agent": agent}))
+        log.stream.add(ReviewComment(path="a.py", line=1, body="Name `x` better."))
+        log.stream.add(Finish(message="See a.py:2."))
+        log.stream.add(AgentStateChanged(state=RunState.FINISHED))
+        values = values.with_value(OpenedLog(log))
+        forge = ReviewForge(tmp_path)
+        executed = _execute(values, prepared, log, forge, tmp_path, no_verifier)
+    page = f"https://github.com/{request.trigger.repository}/blob/{workspace.base}/a.py"
+    assert executed.outcome.message.startswith(message.format(page=page))
+    assert [file.path for file in executed.patch.files] == files
 
 
 @pytest.mark.parametrize(
@@ -173,3 +257,19 @@ def test_an_answer_ends_as_answered_unless_it_says_otherwise(
 ) -> None:
     outcome = reports.outcome(state=state, reason=reason)
     assert _with_links(prepared_run(run_request(tmp_path)), outcome).reason == expected
+
+
+def test_a_resumed_review_is_of_the_commit_that_its_log_names(tmp_path: Path) -> None:
+    request = replace(run_request(tmp_path), resume=True)
+    opening = sample.started()
+    pull = PullRequestContext(number=12, head="b" * 40, base_branch="main")
+    trigger = request.trigger.model_copy(update={"number": 12, "is_pull_request": True})
+    task = opening.task.model_copy(update={"pull": pull, "trigger": trigger})
+    with run_log(request.output.log) as log:
+        log.stream.add(opening.model_copy(update={"task": task}))
+    # This forge has nothing to read.
+    run_task = load_task(request, request.load_settings({}), ReviewForge(tmp_path), None)
+    assert run_task.log is not None
+    run_task.log.close()
+    assert run_task.task.pull == pull
+    assert run_task.request.trigger == trigger

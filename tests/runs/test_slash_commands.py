@@ -63,9 +63,12 @@ def test_a_name_calls_an_agent_and_a_skill_leaves_it_as_it_is(named: str, agent:
     assert choose_agent(trigger(named), "CodeActAgent", definitions("own"), SKILLS) == agent
 
 
-def test_a_question_goes_to_who_changes_nothing() -> None:
-    asked = trigger(command=Command.QUESTION)
-    assert choose_agent(asked, "CodeActAgent", Definitions()) == "ReadOnlyAgent"
+@pytest.mark.parametrize(
+    ("command", "agent"),
+    [(Command.QUESTION, "ReadOnlyAgent"), (Command.REVIEW, "ReviewerAgent")],
+)
+def test_a_question_and_a_review_go_to_who_changes_nothing(command: Command, agent: str) -> None:
+    assert choose_agent(trigger(command=command), "CodeActAgent", Definitions()) == agent
 
 
 @pytest.mark.parametrize("agent", ["ReadOnlyAgent", "own"])
