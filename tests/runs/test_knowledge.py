@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from resolver.config.settings import load_settings
+from resolver.git.git import Credential
 from resolver.git.remote import LinearHistory
 from resolver.git.workspace import Workspace
 from resolver.github.client.snapshot import RepositorySnapshot
-from resolver.models.run import Trigger
+from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.prepare import _known_refs
 from resolver.runs.stages import RunTask
 from resolver.runs.wiring.knowledge import note_store, read_knowledge
@@ -16,6 +17,7 @@ from resolver.runs.wiring.sandbox import RunHost
 from resolver.storage.notes import FileNoteStore
 from tests.github import reports
 from tests.parts.github import GitHubServer
+from tests.parts.runs import make_checkout
 from tests.runs.plain_values import run_request
 from tests.runs.test_slash_commands import trigger
 
@@ -44,6 +46,35 @@ def test_skills_of_the_owner_are_read_if_the_setting_is_on_and_the_run_may_read_
     assert (known.library.skill("house") is not None) is is_read
     if not is_enabled:
         assert not [made for made in github.requests if "octo/.github" in made.path]
+
+
+@pytest.mark.parametrize("says_so", [True, False])
+@pytest.mark.parametrize("is_private", [True, False])
+def test_private_skills_are_for_private_repositories(
+    github: GitHubServer, tmp_path: Path, *, is_private: bool, says_so: bool
+) -> None:
+    """says_so: GitHub says if the repository is public; otherwise git asks for it without a
+    token."""
+    github.create_repository("octo/calc", {"calc.py": "x = 1\n"}, private=is_private)
+    github.create_repository("octo/.github", SKILL, private=True)
+    for repository in ("octo/calc", "octo/.github"):
+        github.grant("resolver-bot", repository, "read")
+    settings = load_settings({}, {"GITHUB_SERVER_URL": github.server_url}, {})
+    token = github.token_for("resolver-bot", "octo/calc", "octo/.github")
+    credential = Credential(github.server_url, token)
+    workspace = Workspace.clone(
+        settings.clone_url("octo/calc"), tmp_path / "clone", credential=credential
+    )
+    known = read_knowledge(
+        workspace,
+        settings,
+        on("octo/calc"),
+        RunHost({}, tmp_path),
+        credential,
+        tmp_path,
+        lambda: not is_private if says_so else None,
+    )
+    assert (known.library.skill("house") is not None) is is_private
 
 
 def test_skills_of_the_owners_two_repositories_are_named_by_them_and_the_nearest_wins(
@@ -94,3 +125,19 @@ def test_notes_are_stored_only_if_the_settings_want_it(tmp_path: Path) -> None:
     }
     assert found == {"store": store, "propose": None, "off": None}
     assert note_store(load_settings({"notes": "store"}, {}), RunHost({}, tmp_path)) is None
+
+
+def test_a_run_reads_the_notes_about_its_repository_if_they_are_stored(tmp_path: Path) -> None:
+    store = FileNoteStore(tmp_path / "notes")
+    for repository in ("octo/calc", "octo/other"):
+        store.add(repository, [f"About {repository}."], "run-1", reports.WHEN)
+    checkout = make_checkout(tmp_path / "calc", {"calc.py": "x = 1\n"})
+    workspace = Workspace.clone(str(checkout), tmp_path / "clone")
+    local = on("octo/calc").model_copy(update={"kind": TriggerKind.LOCAL})
+    host, found = RunHost({}, tmp_path, notes=store), {}
+    for notes in ("store", "propose", "off"):
+        settings = load_settings({"notes": notes}, {})
+        known = read_knowledge(workspace, settings, local, host, None, tmp_path, lambda: None)
+        found[notes] = (known.notes.text, known.notes.sources)
+    shown = "- About octo/calc. (run run-1, 2026-01-02)"
+    assert found == {"store": (shown, ("run run-1",)), "propose": ("", ()), "off": ("", ())}

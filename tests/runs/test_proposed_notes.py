@@ -1,5 +1,6 @@
 """Tests of the notes that are written into the instructions for agents as a part of the change."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from resolver.runs.wiring.knowledge import (
 )
 from resolver.sandbox.editor import Editor
 from resolver.sandbox.wire import ActionFailed
+from resolver.storage.notes import FileNoteStore
 from tests.github import reports
 from tests.runs.plain_values import executed_values, prepared_run, run_log, run_request
 
@@ -145,3 +147,24 @@ def test_notes_that_can_not_be_proposed_are_shown(tmp_path: Path) -> None:
         warnings = list(execution_warnings(prepared, values.executed, log, is_answer=True))
         assert len(warnings) == count
     assert "no place to store them is set up here: Use tabs." in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("notes", "is_kept"), [("store", True), ("propose", False), ("off", False)]
+)
+def test_notes_are_kept_and_shown_only_if_they_are_to_be_stored(
+    tmp_path: Path, notes: str, is_kept: bool
+) -> None:
+    store = FileNoteStore(tmp_path / "notes")
+    request = run_request(tmp_path)
+    request = replace(request, host=replace(request.host, notes=store))
+    values = executed_values(request)
+    assert values.executed is not None
+    prepared = prepared_run(request, settings=Settings.model_validate({"notes": notes}))
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(Remember(note="Use tabs."))
+        shown = list(execution_warnings(prepared, values.executed, log, is_answer=True))
+    assert [("Use tabs." in text) for text in shown] == [True] * is_kept
+    kept = store.read(request.trigger.repository)
+    assert kept.sources == (f"run {request.run}",) * is_kept
+    assert ("Use tabs." in kept.text) is is_kept

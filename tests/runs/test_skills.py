@@ -7,7 +7,6 @@ touches; those that only look at the first request end there.
 import json
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -16,8 +15,8 @@ from resolver.events.base import Source
 from resolver.events.log import Event
 from resolver.events.observations import RecallResult
 from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import ModelEndpoint, tool_call, tool_calls
-from tests.parts.runs import CommandLine, bash, finish
+from tests.parts.model_endpoint import ModelEndpoint, tool_calls
+from tests.parts.runs import CommandLine, finish
 from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
 
 TASK = """---
@@ -73,10 +72,6 @@ def only_grows(scenario: Scenario) -> None:
         assert before["tools"] == after["tools"]
 
 
-def view(path: str) -> Any:
-    return tool_call("str_replace_editor", {"command": "view", "path": path})
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -119,58 +114,6 @@ def test_the_agent_asks_for_skills_itself(scenario: Scenario) -> None:
     assert loaded["python"].why == "calc.py was changed"
     assert "HOUSE-WORD" in prompts(scenario)[0] and "GLOB-WORD" in prompts(scenario)[-1]
     only_grows(scenario)
+    tools = [tool["function"]["name"] for tool in scenario.endpoint.requests[0].body["tools"]]
+    assert "recall" in tools and "remember" not in tools, "no notes are wanted"
     assert "“subtracts” was said" in (done.output / "trace.md").read_text()
-
-
-@pytest.mark.parametrize("target_is_private", [False, True])
-def test_private_skills_are_for_private_repositories(
-    scenario: Scenario, *, target_is_private: bool
-) -> None:
-    """A whole run, because GitHub decides who may read them, and no stage may show
-    them to others."""
-    scenario.github.create_repository(
-        "octo/.github",
-        {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nORG-WORD"},
-        private=True,
-    )
-    scenario.github.grant("resolver-bot", "octo/.github", "read")
-    scenario.github.repository(REPOSITORY).private = target_is_private
-    token = scenario.github.token_for("resolver-bot", REPOSITORY, "octo/.github")
-    scenario.endpoint.script(finish("There is nothing to do."))
-    done = scenario.line.call("resolve", scenario.target, GITHUB_TOKEN=token)
-    assert done.exit_code == 3, done.stderr
-    assert ("ORG-WORD" in prompts(scenario)[0]) is target_is_private
-
-
-EVIL = {
-    "AGENTS.md": "EVIL-HOUSE",
-    "CLAUDE.md": "EVIL-CLAUDE",
-    ".agents/skills/adding.md": "---\ntriggers: [subtracts, fix]\n---\nEVIL-SKILL",
-    ".agents/skills/new.md": "---\ntriggers: [subtracts, fix]\n---\nEVIL-NEW",
-    "web/AGENTS.md": "EVIL-NESTED",
-    "evil/AGENTS.md": "EVIL-FOLDER",
-    "calc.py": "def add(a, b):\n    return a - b  # ours\n",
-}
-
-
-def test_nothing_of_a_pull_requests_head_is_used_as_a_skill(scenario: Scenario) -> None:
-    """A whole run, because it shows that a fork's files have no say in what the agent is told."""
-    github = scenario.github
-    github.create_repository("eve/calc", parent=REPOSITORY)
-    github.commit("eve/calc", "evil", EVIL, "Bring evil")
-    pull = github.create_pull(REPOSITORY, "eve:evil", "It subtracts", author="eve")
-    github.advance(5)
-    comment = github.add_comment(pull, "@agent review", "mona")
-    scenario.endpoint.script(
-        bash("cat web/AGENTS.md evil/AGENTS.md AGENTS.md"),
-        tool_call("submit_review", {"summary": "It subtracts.", "verification": "read"}),
-    )
-    done = scenario.action(github.event_issue_comment(comment))
-    assert done.exit_code == 0, done.stdout + done.stderr
-    loaded = loaded_skills(done.events)
-    assert loaded["AGENTS.md"].content == "HOUSE-WORD: use tabs."
-    assert loaded["adding"].content == "ADDING-WORD"
-    assert loaded["python"].why == "calc.py was changed"
-    assert loaded["web/AGENTS.md"].content == "WEB-WORD: no frameworks."
-    assert set(loaded) == {"AGENTS.md", "adding", "python", "web/AGENTS.md"}
-    assert "EVIL" not in "".join(skill.content for skill in loaded.values())

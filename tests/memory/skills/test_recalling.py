@@ -24,6 +24,7 @@ from resolver.memory.skills.recaller import (
     SkillRecaller,
 )
 from resolver.memory.skills.skill import Origin, Skill
+from resolver.models.pull_request import DiffFile, PullRequestContext
 from resolver.models.run import Actor, Comment, Completion, RunLimits, Task, Trigger, TriggerKind
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -214,6 +215,17 @@ def test_a_skill_is_loaded_once() -> None:
         events, recalled(events), a.Message(content="flaky flaky", source=By.USER)
     )
     assert recalled(events) == []
+
+
+def test_the_files_that_a_pull_request_changes_load_their_skills() -> None:
+    [started, *others] = opening()
+    assert isinstance(started, life.RunStarted)
+    file = DiffFile(path="src/a.py", status="modified")
+    pull = PullRequestContext(number=2, head="a" * 40, base_branch="main", files=(file,))
+    reviewed = started.task.model_copy(update={"pull": pull})
+    events = numbered([started.model_copy(update={"task": reviewed}), *others])
+    loaded = {result.name: result.why for _, result in recalled(events)}
+    assert loaded == {"AGENTS.md": "always loaded", "python": "src/a.py was changed"}
 
 
 def test_a_skill_that_the_agent_requested_is_not_loaded_again() -> None:
