@@ -7,7 +7,6 @@ before it and from what they left on GitHub.
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.routes_issues import react
 from tests.parts.github_server.state import Issue
-from tests.parts.model_endpoint import Answer, ModelEndpoint, Usage, error, slow
+from tests.parts.model_endpoint import Answer, ModelEndpoint, error, slow
 from tests.parts.runs import CommandLine, Ended, bash, finish
 
 REPOSITORY = "octo/calc"
@@ -63,10 +62,6 @@ class Scenario:
         done = self.line.call("sweep", REPOSITORY, "--output", output, *options, **environment)
         return Ended(done.exit_code, done.stdout, done.stderr, output)
 
-    def pulls(self) -> list[str]:
-        issues = self.github.repository(REPOSITORY).issues.values()
-        return [str(i.body) for i in issues if i.pull is not None]
-
     def own_comments(self, issue: Issue) -> list[str]:
         return [c.body for c in issue.comments if c.author.login == "resolver-bot"]
 
@@ -106,40 +101,6 @@ def test_an_issue_that_was_edited_or_renamed_after_its_label_waits_for_a_new_one
     scenario.github.advance(5)
     scenario.github.add_label(edited, "agent", "mona")
     assert f"#{edited.number}  would start" in scenario.sweep("--dry-run").stdout
-
-
-def test_a_label_of_somebody_without_write_access_starts_nothing(scenario: Scenario) -> None:
-    """Whole sweeps, because a refusal is a run that ends early, and is told of only once."""
-    scenario.github.grant("tom", REPOSITORY, "triage")
-    refused, bot = scenario.issue("One", by="tom"), scenario.issue("Two", by="helper[bot]")
-    good = scenario.issue("Three")
-    done = scenario.sweep("--max-issues", "1")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert f"#{refused.number}  skipped: tom has no write access" in done.stdout
-    assert f"#{bot.number}  skipped: it was labeled by helper[bot]" in done.stdout
-    assert f"#{good.number}  done  " in done.stdout
-    scenario.sweep()
-    assert len(scenario.own_comments(refused)) == 1
-    assert not scenario.own_comments(bot)
-
-
-def test_the_money_of_a_sweep_is_shared_by_its_runs(scenario: Scenario) -> None:
-    """Each run costs two replies of $0.50."""
-    issues = [scenario.issue(n) for n in ("One", "Two", "Three")]
-    usage = Usage(prompt=5000)
-    scenario.endpoint.answer_with(lambda body: replace(scenario.reply(body), usage=usage))
-    bounds = ("--max-total", "2.1", "--max-budget", "1.6")
-    prices = "{input_cost_per_token: 0.0001, output_cost_per_token: 0.000001}"
-    done = scenario.sweep(*bounds, RESOLVER_MODEL_OPTIONS=prices)
-    first, second, third, total = done.stdout.splitlines()
-    assert first.startswith("#1  done"), first
-    assert first.endswith("($1.00)")
-    assert second.startswith("#2  done")
-    assert second.endswith("($1.00)")
-    assert third == "#3  not started: $2.00 of $2.10 are spent (--max-total)"
-    assert total == "2 done, 1 not started; $2.00 of $2.10 spent"
-    assert "The budget of this run was reduced to" in scenario.own_comments(issues[1])[0]
-    assert "The budget of this run was reduced to" not in scenario.own_comments(issues[0])[0]
 
 
 def test_a_dry_run_changes_nothing(scenario: Scenario) -> None:

@@ -18,15 +18,17 @@ from resolver.entrypoints.sweep import (
     render_sweep,
 )
 from resolver.errors import ForgeError, RunStopped
+from resolver.events.lifecycle import ModelReplied
 from resolver.github.comments.report import RunFailure
 from resolver.github.context.labeled_issues import Labeling
 from resolver.github.events.payloads import Issue, User
 from resolver.github.local_forge import LocalForge
-from resolver.models.run import Publication, RunState, Trigger
+from resolver.models.run import Completion, Publication, RunState, Trigger
 from resolver.runs.conversation.comments import Conclusion, conclude
 from resolver.runs.stages import ExecutedRun, PublishedRun, RunResult
 from tests.github import reports
-from tests.runs.plain_values import PULL, executed_values, run_request
+from tests.runs.plain_values import PULL, executed_values, run_log, run_request
+from tests.trace import sample
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LABELING = Labeling(
@@ -100,10 +102,17 @@ class PlainSweep(Sweep):
 
 
 def sweep(
-    forge: LabeledForge, folder: Path, runs: int = 10, cost: float = 20.0, **more: Any
-) -> PlainSweep:
+    forge: LabeledForge,
+    folder: Path,
+    runs: int = 10,
+    cost: float = 20.0,
+    kind: type[Sweep] = PlainSweep,
+    **more: Any,
+) -> Sweep:
     limits = {"sweep_runs": runs, "sweep_cost": cost}
-    settings = load_settings({"max_budget": 1.6, "automatic_run_limits": limits}, {})
+    chosen = {"max_budget": 1.6, "automatic_run_limits": limits}
+    # This forge has no comments that a run could wait for.
+    settings = load_settings({**chosen, "comment_interval_seconds": {"commands": 0}}, {})
     values: dict[str, Any] = {
         "repository": "octo/calc",
         "forge": forge,
@@ -113,14 +122,14 @@ def sweep(
         "folder": folder,
         "now": lambda: AT + timedelta(minutes=5),
     }
-    return PlainSweep(**{**values, **more})
+    return kind(**{**values, **more})
 
 
 def forge_with(folder: Path, *numbers: int, **more: Any) -> LabeledForge:
     return LabeledForge(folder / "issue.md", "main", numbers=numbers, **more)
 
 
-def fates(made: PlainSweep) -> list[tuple[int, str, str]]:
+def fates(made: Sweep) -> list[tuple[int, str, str]]:
     return [(row.number, row.fate.value, row.reason) for row in made.run()]
 
 
@@ -170,6 +179,34 @@ def test_a_dry_run_says_whose_label_starts_nothing(tmp_path: Path) -> None:
     [(_, fate, reason)] = fates(made)
     assert (fate, made.started_runs) == ("skipped", 0)
     assert reason.startswith("mona has no write access")
+
+
+def test_a_label_of_somebody_without_write_access_is_refused_by_its_run_and_counts_as_none(
+    tmp_path: Path,
+) -> None:
+    refused: list[RunResult] = []
+    made = sweep(
+        forge_with(tmp_path, 1, level="triage"), tmp_path, kind=Sweep, on_result=refused.append
+    )
+    [(_, fate, reason)] = fates(made)
+    assert (fate, made.started_runs) == ("skipped", 0)
+    assert reason.startswith("mona has no write access")
+    [result] = refused
+    assert result.exit_code == 5
+    assert (result.request.trigger.number, result.request.output.folder.name) == (1, "issue-1")
+
+
+def test_a_run_may_spend_what_the_runs_before_it_have_left(tmp_path: Path) -> None:
+    results: list[RunResult] = []
+    made = sweep(
+        forge_with(tmp_path, 1, level="triage"), tmp_path, kind=Sweep, on_result=results.append
+    )
+    made.rows.append(SweepRow(9, "Earlier", SweepFate.DONE, cost=18.75))
+    made.run()
+    [result] = results
+    assert result.request.budget(made.settings) == 1.25
+    made.rows.append(SweepRow(8, "Later", SweepFate.DONE, cost=1.0))
+    assert result.request.budget(made.settings) == 1.25, "it is known when the run starts"
 
 
 def test_what_was_answered_before_is_not_started_again(tmp_path: Path) -> None:
@@ -257,3 +294,12 @@ def test_the_row_of_a_run_has_its_page_and_what_it_cost(tmp_path: Path) -> None:
     [issue] = made.forge.labeled("agent").oldest_first()
     row = made._row_of_result(result(tmp_path, Conclusion(), PUBLISHED, RunState.FINISHED), issue)
     assert (row.number, row.url, row.cost) == (1, PULL.url, 0.0)
+    opening = sample.started().model_copy(update={"run": "run-1"})
+    reply = ModelReplied(completion=Completion(model="m", cost=0.5))
+    unpriced = ModelReplied(completion=Completion(model="m", cost=None))
+    with run_log(tmp_path / "events.jsonl") as log:
+        for event in (opening, reply, reply, unpriced):
+            log.stream.add(event)
+        ended = replace(result(tmp_path, Conclusion(), PUBLISHED, RunState.FINISHED), log=log)
+        row = made._row_of_result(ended, issue)
+    assert (row.cost, row.unpriced) == (1.0, 1)
