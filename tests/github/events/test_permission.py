@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from resolver.config.github_settings import AccessPolicy, Level
+from resolver.config.settings import load_settings
 from resolver.errors import NotAllowed, Refused
 from resolver.github.events.permission import authorize
 from resolver.github.local_forge import LocalForge
-from resolver.models.run import Actor, Trigger, TriggerKind
+from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.runs.conversation.watch import STARTING_COMMANDS
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
@@ -95,6 +97,21 @@ def test_members_of_allowed_teams_may_start_work(server: GitHubServer) -> None:
     for login in ("dave", "eve"):
         with pytest.raises(NotAllowed, match=f"{login} has no write access"):
             authorize(requested_by(login), forge_for(server, token), who)
+
+
+def test_the_teams_of_the_settings_are_those_whose_members_may_start_work() -> None:
+    settings = load_settings({}, {"RESOLVER_ALLOWED_TEAMS": "octo/core, octo/docs"})
+    assert settings.access_policy.teams == ("octo/core", "octo/docs")
+
+
+@pytest.mark.parametrize("command", sorted(STARTING_COMMANDS))
+def test_nothing_can_be_asked_for_without_permission(
+    server: GitHubServer, command: Command
+) -> None:
+    server.add_user("eve")
+    asking = requested_by("eve").model_copy(update={"command": command})
+    with pytest.raises(NotAllowed, match="eve has no write access"):
+        authorize(asking, forge_for(server))
 
 
 def test_an_unreadable_team_is_a_refusal_that_names_the_permission(
