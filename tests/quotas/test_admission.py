@@ -9,16 +9,19 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
+from resolver.controller.control import Stop
 from resolver.errors import QuotaReached
 from resolver.github.client.access import GitHubAccess
+from resolver.github.comments.markers import DASHBOARD
 from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor
-from resolver.runs.quotas.admission import read_refs, reserve_quota
+from resolver.runs.quotas.admission import read_refs, reserve_quota, watch_dashboard_stops
 from resolver.runs.stages import AcceptedRun, RunRequest
 from resolver.storage.ledger_ref import REF
 from tests.github import reports
 from tests.parts.github import GitHubServer
+from tests.parts.waiting import PATIENCE_SECONDS
 from tests.quotas.booking import NOW, Place
 from tests.runs.plain_values import run_request
 from tests.storage.test_ledger_ref import put, ref
@@ -109,6 +112,40 @@ def test_a_request_that_is_started_again_keeps_the_cost_of_earlier_attempts(
     assert reserved is not None
     assert (reserved.cost, reserved.unpriced, reserved.attempts) == (cost, 2 if cost else 0, 2)
     assert reserved.at == (later if days else NOW)
+
+
+def test_a_run_at_work_is_stopped_by_whoever_the_ledger_names(
+    github: GitHubServer, place: Place, request_for_run: RunRequest
+) -> None:
+    github.grant("octo", REPOSITORY, "write")
+    environment = {
+        "GITHUB_API_URL": github.api_url,
+        "GITHUB_SERVER_URL": github.server_url,
+        "GITHUB_GRAPHQL_URL": github.graphql_url,
+        "GITHUB_TOKEN": place.token,
+        "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 0.01, writes: 0}",
+        "RESOLVER_BOT_LOGIN": "octo",
+        "RESOLVER_DASHBOARD": "true",
+    }
+    settings = load_settings({}, environment, {})
+    access = GitHubAccess(
+        place.token, github.api_url, place.server, github.graphql_url, bot_login="octo"
+    )
+    forge = GitHubForge(access, REPOSITORY)
+    request = replace(request_for_run, load_settings=lambda _: settings)
+    accepted = reserve_quota(request, settings, forge, None)
+    with watch_dashboard_stops(request, settings, accepted, forge):
+        [board] = [
+            issue.body or ""
+            for issue in github.repository(REPOSITORY).issues.values()
+            if (issue.body or "").startswith(DASHBOARD)
+        ]
+        assert f"- [ ] <!-- resolver:box stop run={RUN}" in board
+        assert request.control.is_empty
+        reserved = place.ledger().read().runs[0]
+        stopped = reserved.model_copy(update={"stop_by": "mona"})
+        place.ledger().change(lambda ledger: (ledger.with_run(stopped), None))
+        assert request.control.wait(PATIENCE_SECONDS) == Stop(by="mona")
 
 
 def test_a_ledger_that_was_read_with_the_refs_is_not_fetched_again(

@@ -1,9 +1,8 @@
-"""Quotas, chains of bots and the dashboard, through the Action's entry point on the test GitHub.
+"""Quotas and chains of bots, through the Action's entry point on the test GitHub.
 
 Whole runs, because the ledger is written before and after the work of each, and read by the next.
 """
 
-import json
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,14 +10,12 @@ from typing import Any
 
 import pytest
 
-from resolver.github.comments.markers import DASHBOARD
 from resolver.github.events.quota_ledger import QuotaLedger, read_ledger
 from resolver.storage.ledger_ref import DAMAGED, FILE, REF
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.state import Issue
-from tests.parts.model_endpoint import Answer, ModelEndpoint, error
-from tests.parts.runs import CommandLine, Ended, bash, finish
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
+from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.parts.runs import CommandLine, Ended, finish
+from tests.runs.test_github import FIX, SUMMARY, Scenario
 
 
 class GuardedScenario(Scenario):
@@ -45,36 +42,6 @@ class GuardedScenario(Scenario):
 
     def answer_once(self, *more: Any) -> None:
         self.endpoint.script(*more, finish("There is nothing to do.", completed=True))
-
-    def dashboards(self) -> list[Issue]:
-        issues = self.repository.issues.values()
-        return [issue for issue in issues if (issue.body or "").startswith(DASHBOARD)]
-
-    def tick(
-        self, words: str, sender: str = "mona", *, apart: bool = False, **environment: str
-    ) -> Ended:
-        """A person ticks the first box whose line holds the words. apart: the job of the tick is
-        a process of its own, beside the run at work here."""
-        [dashboard] = self.dashboards()
-        before = dashboard.body or ""
-        lines = before.splitlines()
-        at = next(n for n, line in enumerate(lines) if line.startswith("- [ ]") and words in line)
-        lines[at] = lines[at].replace("- [ ]", "- [x]")
-        self.github.edit_issue(dashboard, body="\n".join(lines))
-        event = self.github.event_issues(dashboard, "edited", sender)
-        event["changes"] = {"body": {"from": before}}
-        if not apart:
-            return self.action(event, "issues", **environment)
-        path = self.line.folder / "tick.json"
-        path.write_text(json.dumps(event))
-        (self.line.folder / "tick").mkdir()
-        return self.line.run(
-            "action",
-            GITHUB_EVENT_NAME="issues",
-            GITHUB_EVENT_PATH=str(path),
-            GITHUB_WORKSPACE=str(self.line.folder / "tick"),
-            **environment,
-        )
 
 
 @pytest.fixture
@@ -191,77 +158,3 @@ def test_the_dashboard_does_not_start_a_spoiled_ledger_anew_for_a_bot(
     assert "can't be read" in done.stdout
     assert not scenario.endpoint.requests
     assert scenario.repository.git.text("rev-parse", REF) == pushed
-
-
-def test_a_run_at_work_is_shown_with_a_box_and_stops_when_a_person_ticks_it(
-    scenario: GuardedScenario,
-) -> None:
-    """A whole run, because another job has to stop it through the ledger while it works."""
-    shown: list[str] = []
-
-    def answer(_: Any) -> Answer:
-        if not shown:
-            [dashboard] = scenario.dashboards()
-            shown.append(dashboard.body or "")
-            shown.append(scenario.tick("**Stop**", apart=True, **DASH).stdout)
-        return bash("sleep 1")
-
-    scenario.endpoint.answer_with(answer)
-    done = scenario.ask(**DASH)
-    assert "- [ ] <!-- resolver:box stop run=" in shown[0]
-    assert "reads the stop request from the ledger" in shown[1]
-    assert done.outcome["state"] == "stopped", done.stdout
-    assert "mona" in done.outcome["reason"]
-    [dashboard] = scenario.dashboards()
-    body = dashboard.body or ""
-    assert "**Stop**" not in body
-    assert "- [x]" not in body
-    assert "was stopped" in body
-
-
-def failed(scenario: GuardedScenario) -> None:
-    scenario.endpoint.script(error(400))
-    assert scenario.ask(**DASH).exit_code == 1
-
-
-def test_a_box_that_is_ticked_by_somebody_who_may_not_or_elsewhere_starts_nothing(
-    scenario: GuardedScenario,
-) -> None:
-    """Somebody ticks a box, is not heard and copies the dashboard into an issue of their own, which
-    a maintainer ticks."""
-    who = "tess"
-    scenario.github.grant(who, REPOSITORY, "triage")
-    failed(scenario)
-    asked, said = len(scenario.endpoint.requests), len(scenario.bot_comments())
-    done = scenario.tick("**Continue**", who, **DASH)
-    assert done.exit_code == 0
-    assert f"The box is not for {who}" in done.stdout
-    assert len(scenario.endpoint.requests) == asked
-    assert len(scenario.bot_comments()) == said
-    [dashboard] = scenario.dashboards()
-    before = dashboard.body or ""
-    assert "- [x]" not in before
-    assert "**Continue**" in before
-
-    after = before.replace("- [ ] <!-- resolver:box retry", "- [x] <!-- resolver:box retry")
-    assert after != before
-    copy = scenario.github.create_issue(REPOSITORY, "Rules", after, author="eve")
-    event = scenario.github.event_issues(copy, "edited", "mona")
-    event["changes"] = {"body": {"from": before}}
-    done = scenario.action(event, "issues", **DASH)
-    assert "does not belong to the dashboard" in done.stdout
-    assert len(scenario.endpoint.requests) == asked
-    assert copy.body == after
-
-
-def put(scenario: GuardedScenario, data: bytes) -> None:
-    git = ["git", "-C", str(scenario.repository.git.path)]
-
-    def text(*args: str, stdin: bytes = b"") -> str:
-        done = subprocess.run([*git, *args], input=stdin, capture_output=True, check=True)
-        return done.stdout.decode().strip()
-
-    blob = text("hash-object", "-w", "--stdin", stdin=data)
-    tree = text("mktree", stdin=f"100644 blob {blob}\t{FILE}\n".encode())
-    who = ("-c", "user.name=eve", "-c", "user.email=eve@example.org")
-    text("update-ref", REF, text(*who, "commit-tree", "-m", "mine", tree))
