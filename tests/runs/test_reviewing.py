@@ -1,6 +1,5 @@
 """Tests of building a review: comments on lines, repeated comments, and comments left out."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,8 +21,6 @@ from resolver.publishing.review import (
 )
 from resolver.publishing.review_comments import readable_pull_request, review_comment_handler
 from tests.github.reports import WHEN
-from tests.parts.model_endpoint import ModelEndpoint, tool_call
-from tests.parts.runs import CommandLine, make_checkout
 
 FILE = DiffFile(
     path="a.py",
@@ -209,21 +206,3 @@ def test_what_an_earlier_review_was_ended_with_is_not_said_again() -> None:
 
 def test_without_a_pull_request_a_comment_is_only_noted() -> None:
     assert review_comment_handler(None)(comment(5)).content == "Noted."
-
-
-def test_on_a_local_checkout_what_was_noted_is_printed(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    checkout = make_checkout(tmp_path / "calc", {"half.py": "x = 1\n"})
-    model_endpoint.script(
-        tool_call("review_comment", {"path": "half.py", "line": 1, "body": "Name `x` better."}),
-        tool_call("submit_review", {"summary": "One finding."}),
-    )
-    done = command_line.call_resolve(
-        checkout, "--agent", "ReviewerAgent", issue="# Review the last commit"
-    )
-    assert done.exit_code == 0, done.stderr
-    assert "One finding." in done.outcome["message"]
-    assert "half.py:1 (medium)" in done.outcome["message"]
-    assert "Name `x` better." in done.stderr
-    assert done.outcome["review"] is None

@@ -53,12 +53,6 @@ class RoundScenario(Scenario):
         event = self.github.event_review(review)
         return self.action(event, "pull_request_review", **environment)
 
-    def commented(self, comment: ReviewComment, **environment: str) -> Ended:
-        """The job that the comment on a line starts."""
-        self.github.advance(5)
-        event = self.github.event_review_comment(comment)
-        return self.action(event, "pull_request_review_comment", **environment)
-
     def replies(self, root: ReviewComment) -> list[ReviewComment]:
         """Ours in that conversation."""
         return [
@@ -81,31 +75,6 @@ def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> Iterator[RoundScenario]:
     yield RoundScenario(github, command_line, model_endpoint)
-
-
-# Questions
-
-
-def test_a_question_on_a_line_is_answered_there_and_nowhere_else(scenario: RoundScenario) -> None:
-    """A whole run: the story of a question on a line, which gets no final comment."""
-    root = scenario.github.add_review_comment(
-        scenario.pull, "half.py", 11, "@agent why does this round down?", "mona"
-    )
-    other = scenario.github.add_review_comment(scenario.pull, "half.py", 30, "Nice.", "eve")
-    scenario.endpoint.script(ended(message="It is `//`: see half.py:11."))
-    done = scenario.commented(root)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [answer] = scenario.replies(root)
-    assert "It is `//`: see" in answer.body
-    assert scenario.own_comments() == []
-    assert scenario.replies(other) == []
-    assert scenario.branches() == []
-    again = scenario.commented(root)
-    assert again.exit_code == 0, again.stdout + again.stderr
-    assert (len(scenario.replies(root)), len(scenario.endpoint.requests)) == (1, 1)
-
-
-# Rounds
 
 
 def reviewed(scenario: RoundScenario, body: str = "@agent please address") -> list[ReviewComment]:
