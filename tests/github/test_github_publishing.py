@@ -1,5 +1,6 @@
 """Tests of publishing over a real socket: once each, with a message for each failure."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -364,3 +365,22 @@ def test_a_fork_of_the_same_owner_with_the_same_branch_is_not_resolvers(
     made = forge.open_pull_request(report_on(issue), BRANCH)
     assert made.number != fork_pull.number and fork_pull.title == "Theirs"
     assert len(pulls(github)) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_since_the_request"),
+    [
+        (TriggerKind.ISSUE_COMMENT, True),
+        (TriggerKind.ISSUE_OPENED, True),
+        (TriggerKind.DISPATCHED, False),
+        (TriggerKind.COMMAND_LINE, False),
+    ],
+)
+def test_work_is_searched_since_the_request_unless_its_time_is_another_in_each_attempt(
+    github: GitHubServer, issue: Issue, kind: TriggerKind, is_since_the_request: bool
+) -> None:
+    trigger = trigger_on(issue, kind=kind)
+    github.add_comment(issue, f"{run_marker(trigger.key, Ending.NO_CHANGE)}\n\nNothing.", BOT)
+    later = trigger.model_copy(update={"at": github.world.now() + timedelta(hours=1)})
+    found = forge_for(github).find_publication(later)
+    assert (found is None) is is_since_the_request
