@@ -1,6 +1,7 @@
 """Tests of reserving a run's quota in the ledger, on a test GitHub with git over HTTP."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,8 @@ from resolver.config.settings import load_settings
 from resolver.controller.control import Stop
 from resolver.errors import QuotaReached
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.markers import DASHBOARD
+from resolver.github.comments.markers import DASHBOARD, run_marker
+from resolver.github.comments.report import Ending
 from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor
@@ -27,6 +29,7 @@ from tests.runs.plain_values import run_request
 from tests.storage.test_ledger_ref import put, ref
 
 REPOSITORY = "octo/demo"
+CALM = nullcontext()
 RUN = "20261121-120000-000001"
 UNLIMITED = str(dict.fromkeys(("thread_day", "user_day", "repository_day"), 0))
 
@@ -233,3 +236,65 @@ def test_a_run_on_a_pull_request_has_an_entry_with_which_its_box_finds_it(
     _, ledger = reserve(github, place, replace(request_for_run, trigger=trigger))
     [entry] = ledger.runs
     assert (entry.thread, entry.number, entry.pull_request) == (12, 20, True)
+
+
+@pytest.mark.parametrize(
+    ("authors", "is_refused"),
+    [
+        (("octo", "ci[bot]", "octo", "ci[bot]"), True),
+        (("octo", "ci[bot]", "mona", "octo", "ci[bot]"), False),
+        (("mona", "octo", "ci[bot]", "octo", "ci[bot]"), True),
+        (("ci[bot]", "ci[bot]", "ci[bot]"), False),
+    ],
+)
+def test_our_comments_since_a_person_wrote_count_in_a_chain_of_bots(
+    github: GitHubServer,
+    place: Place,
+    request_for_run: RunRequest,
+    authors: tuple[str, ...],
+    is_refused: bool,
+) -> None:
+    github.add_user("ci[bot]", type="Bot")
+    issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
+    for author in authors:
+        github.advance(1)
+        github.add_comment(issue, "Well.", author)
+    by_bot = reports.trigger(number=issue.number, actor=Actor(login="ci[bot]", is_bot=True))
+    request = replace(request_for_run, trigger=by_bot)
+    with pytest.raises(QuotaReached, match="answered each other 2 times") if is_refused else CALM:
+        reserve(github, place, request, {"RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 2}"})
+
+
+@pytest.mark.parametrize(
+    ("author", "days", "text", "is_silent"),
+    [
+        ("octo", 0, "quota", True),
+        ("octo", 1, "quota", False),
+        ("mona", 0, "quota", False),
+        ("octo", 0, "Hello", False),
+    ],
+)
+def test_where_no_refusal_can_be_stored_the_comment_of_today_shows_that_it_was_said(
+    github: GitHubServer,
+    place: Place,
+    request_for_run: RunRequest,
+    author: str,
+    days: int,
+    text: str,
+    is_silent: bool,
+) -> None:
+    quotas = {"RESOLVER_RUN_QUOTAS": "{repository_day: 1}"}
+    reserve(github, place, request_for_run, quotas)
+    issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
+    told = f"{run_marker('issue_comment:70', Ending.CEILING)}\n\nIt was too much."
+    github.add_comment(issue, told if text == "quota" else text, author)
+    trigger = reports.trigger(number=issue.number, key="issue_comment:78")
+    now = github.world.now() + timedelta(days=days)
+    late = replace(request_for_run, trigger=trigger, now=lambda: now)
+    # The first run was on that day.
+    entry = place.ledger().read().runs[0].model_copy(update={"at": now})
+    place.ledger().change(lambda ledger: (ledger.with_run(entry), None))
+    reader = github.token_for("octo", REPOSITORY, permissions={"contents": "read"})
+    with pytest.raises(QuotaReached) as reached:
+        reserve(github, replace(place, token=reader), late, quotas)
+    assert reached.value.is_silent is is_silent
