@@ -1,6 +1,7 @@
 """Tests of reserving a run's quota in the ledger, on a test GitHub with git over HTTP."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -10,21 +11,26 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.controller.control import Stop
+from resolver.controller.control import Control, Stop
 from resolver.errors import QuotaReached
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.markers import DASHBOARD, run_marker
 from resolver.github.comments.report import Ending
-from resolver.github.events.quota_ledger import QuotaLedger
+from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor
-from resolver.runs.quotas.admission import read_refs, reserve_quota, watch_dashboard_stops
+from resolver.runs.quotas.admission import (
+    DashboardStopPoller,
+    read_refs,
+    reserve_quota,
+    watch_dashboard_stops,
+)
 from resolver.runs.stages import AcceptedRun, RunRequest
 from resolver.storage.ledger_ref import REF
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.parts.waiting import PATIENCE_SECONDS
-from tests.quotas.booking import NOW, Place
+from tests.quotas.booking import NOW, Place, entry
 from tests.runs.plain_values import run_request
 from tests.storage.test_ledger_ref import put, ref
 
@@ -298,3 +304,79 @@ def test_where_no_refusal_can_be_stored_the_comment_of_today_shows_that_it_was_s
     with pytest.raises(QuotaReached) as reached:
         reserve(github, replace(place, token=reader), late, quotas)
     assert reached.value.is_silent is is_silent
+
+
+def dashboards(github: GitHubServer) -> list[str]:
+    issues = github.repository(REPOSITORY).issues.values()
+    return [issue.body for issue in issues if (issue.body or "").startswith(DASHBOARD)]
+
+
+def test_a_refusal_that_is_told_is_on_the_dashboard_and_a_silent_one_writes_nothing(
+    github: GitHubServer, place: Place, request_for_run: RunRequest
+) -> None:
+    github.grant("octo", REPOSITORY, "write")
+    quotas = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}", "RESOLVER_DASHBOARD": "true"}
+    reserve(github, place, request_for_run, quotas)
+    assert dashboards(github) == []
+    for number, is_silent in ((78, False), (79, True)):
+        before = len(github.writes())
+        trigger = reports.trigger(key=f"issue_comment:{number}")
+        with pytest.raises(QuotaReached) as reached:
+            reserve(github, place, replace(request_for_run, trigger=trigger), quotas)
+        assert reached.value.is_silent is is_silent
+        assert (len(github.writes()) == before) is is_silent
+        assert len(dashboards(github)) == 1
+
+
+@pytest.mark.parametrize("is_bot", [True, False])
+def test_a_ledger_that_can_not_be_reached_stops_bots_and_no_person(
+    github: GitHubServer, place: Place, request_for_run: RunRequest, is_bot: bool
+) -> None:
+    github.repository(REPOSITORY).private = True
+    github.add_user("eve")
+    shut_out = replace(place, token=github.token_for("eve"))
+    actor = Actor(login="ci[bot]" if is_bot else "mona", is_bot=is_bot)
+    request = replace(request_for_run, trigger=reports.trigger(actor=actor))
+    settings = load_settings(
+        {},
+        {
+            "GITHUB_SERVER_URL": github.server_url,
+            "GITHUB_TOKEN": shut_out.token,
+            "RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 0}",
+        },
+        {},
+    )
+    access = GitHubAccess(shut_out.token, github.api_url, place.server, github.graphql_url)
+    with pytest.raises(QuotaReached, match="can't be read") if is_bot else CALM:
+        accepted = reserve_quota(request, settings, GitHubForge(access, REPOSITORY))
+        assert accepted.reservation is None
+
+
+class Steps(threading.Event):
+    """Takes a step before each poll, and is set after the last one."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        super().__init__()
+        self._steps = list(steps)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self._steps:
+            self._steps.pop(0)()
+            return False
+        return True
+
+
+def test_only_the_stop_of_the_own_run_is_taken_from_the_ledger(place: Place) -> None:
+    control = Control()
+    own, other = entry(1), entry(2)
+
+    def put(*runs: LedgerRun) -> Callable[[], object]:
+        ledger = QuotaLedger(runs=runs)
+        return lambda: place.ledger().change(lambda _: (ledger, None))
+
+    poller = DashboardStopPoller(place.ledger(), own.key, control, 1.0)
+    stopped = other.model_copy(update={"stop_by": "mona"})
+    poller.run(Steps(put(own), put(stopped), put(own, stopped)))
+    assert control.is_empty
+    poller.run(Steps(put(own.model_copy(update={"stop_by": "zoe"})), lambda: None))
+    assert (control.take(), control.is_empty) == (Stop(by="zoe"), True)

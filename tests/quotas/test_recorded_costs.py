@@ -136,6 +136,14 @@ def test_what_earlier_attempts_cost_stays_in_the_entry(recording: Recording) -> 
     assert (recording.entry.cost, recording.entry.unpriced) == (1.25, 4)
 
 
+def test_a_run_that_ended_is_on_the_dashboard(recording: Recording) -> None:
+    recording.github.grant("octo", REPOSITORY, "write")
+    recording.settings = recording.settings.model_copy(update={"dashboard": True})
+    recording.record(recording.values(recording.accepted()))
+    [board] = recording.github.repository(REPOSITORY).issues.values()
+    assert f"stop run={RUN}" not in (board.body or "") and "$0.25" in (board.body or "")
+
+
 def test_a_run_without_a_log_has_cost_nothing(recording: Recording) -> None:
     recording.record(recording.values(recording.accepted(), has_log=False), Ending.ERROR)
     entry = recording.entry
