@@ -57,7 +57,7 @@ def test_memory_and_processes_of_a_container_are_bounded(stage: Stage, engine: o
         bash("x=$(head -c 900000000 /dev/zero | tr '\\0' x); echo ${#x}", timeout=60),
         bash("head -c 900000000 /dev/zero > /dev/shm/fill; du -m /dev/shm/fill", timeout=60),
         bash("rm -f /dev/shm/fill; sed -i 's/a - b/a + b/' calc.py"),
-        bash("bomb() { bomb | bomb & }; bomb; sleep 3; echo $(ls -d /proc/[0-9]* | wc -l)",
+        bash("bomb() { bomb | bomb & }; bomb; sleep 1; echo $(ls -d /proc/[0-9]* | wc -l)",
              timeout=10),
         bash("echo after", timeout=10),
         finish("Make add add"),
