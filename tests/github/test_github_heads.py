@@ -2,10 +2,11 @@
 
 import pytest
 
+from resolver.errors import ForgeError
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
 from resolver.github.comments.report import Ending
-from resolver.models.run import Trigger
+from resolver.models.run import Command, Trigger
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
@@ -85,6 +86,7 @@ def test_a_commit_is_found_in_the_pull_request_that_asked_for_it(github: GitHubS
     tips(pull)
     found = heads(github).pushed(request, RUN, PREFIX)
     assert found is not None and (found.commit, found.how, found.branch) == (made, "pushed", "half")
+    assert found.repository == "", "the branch is in the repository itself"
     assert found.pull_request is not None and found.pull_request.number == pull.number
 
 
@@ -105,6 +107,36 @@ def test_a_merge_of_the_run_is_found_as_an_update_of_the_pull_request(
     request = reports.trigger(number=pull.number, is_pull_request=True)
     found = heads(github).pushed(request, RUN, PREFIX)
     assert found is not None and (found.commit, found.how) == (made, "updated")
+
+
+def test_a_commit_in_a_fork_is_found_with_the_forks_repository(github: GitHubServer) -> None:
+    pull = of_fork(github, "main", author="mona")
+    fork = github.repository(FORK)
+    note_pushes(github.world, fork)
+    made = fork.git.commit(
+        "main", {"a.py": "1"}, f"Fix it\n\nResolver-Run: {RUN}", BOT, github.world.now(),
+        parent=fork.git.tip("main"),
+    )  # fmt: skip
+    fork.pusher = github.world.account(BOT)
+    note_pushes(github.world, fork)
+    tips(pull)
+    request = reports.trigger(number=pull.number, is_pull_request=True)
+    found = heads(github).pushed(request, RUN, PREFIX)
+    assert found is not None and (found.commit, found.how) == (made, "pushed")
+    assert found.repository == FORK
+    assert found.commit_url == f"{github.server_url}/{FORK}/commit/{made}"
+
+
+@pytest.mark.parametrize("command", [Command.QUESTION, Command.REVIEW])
+def test_a_request_that_pushes_nothing_has_no_commit_to_find(
+    github: GitHubServer, command: Command
+) -> None:
+    opened(github, f"{PREFIX}fix")
+    push(github, f"{PREFIX}fix")
+    before = len(github.requests)
+    request = trigger().model_copy(update={"command": command})
+    assert heads(github).pushed(request, RUN, PREFIX) is None
+    assert not [r for r in github.requests[before:] if "/pulls" in r.path]
 
 
 def test_a_commit_is_found_after_its_branch_was_removed(github: GitHubServer) -> None:
@@ -183,14 +215,25 @@ def test_what_was_pushed_after_the_request_is_not_worked_on_and_is_named(
     assert "pushed to after the request" in found.moved
 
 
-@pytest.mark.parametrize("whose", ["a person's", "of another branch", "of another issue"])
+def test_a_pull_request_whose_marker_names_the_issue_is_followed(github: GitHubServer) -> None:
+    marker = run_marker("key", Ending.PULL_REQUEST, 1, RUN)
+    pull = opened(github, f"{PREFIX}x", body=f"{marker}\n\nFixes #1")
+    found = heads(github).of_issue(trigger(), PREFIX)
+    assert found is not None and found.number == pull.number
+
+
+@pytest.mark.parametrize(
+    "whose", ["a person's", "of another branch", "of a later issue", "of an earlier issue"]
+)
 def test_a_pull_request_that_is_not_ours_for_the_issue_is_not_followed(
     github: GitHubServer, whose: str
 ) -> None:
-    marker = run_marker("key", Ending.PULL_REQUEST, 999 if whose == "of another issue" else 1, RUN)
-    branch = "feature" if whose == "of another branch" else f"{PREFIX}x"
-    opened(github, branch, "mona" if whose == "a person's" else BOT, f"{marker}\n\nFixes #1")
-    assert heads(github).of_issue(trigger(), PREFIX) is None
+    github.create_issue(NAME, "It breaks too", "Please help", author="mallory")
+    named = {"of a later issue": 999, "of an earlier issue": 1}.get(whose, 2)
+    marker = run_marker("key", Ending.PULL_REQUEST, named, RUN)
+    branch = "feature" if whose == "of another branch" else "agent/issue-2-x"
+    opened(github, branch, "mona" if whose == "a person's" else BOT, f"{marker}\n\nFixes #2")
+    assert heads(github).of_issue(reports.trigger(number=2), "agent/issue-2-") is None
 
 
 def test_many_pull_requests_of_others_need_one_request(github: GitHubServer) -> None:
@@ -231,3 +274,47 @@ def test_a_branch_of_the_repository_may_be_protected(
     source = heads(github).source(pull.number)
     assert (source.is_open, source.branch, source.is_fork) == (True, "half", False)
     assert source.is_protected is is_protected
+
+
+def test_a_branch_deleted_while_its_pull_request_is_open_is_not_protected(
+    github: GitHubServer,
+) -> None:
+    pull = opened(github, "half", author="mona")
+    github.repository(NAME).git.git("update-ref", "-d", "refs/heads/half")
+    source = heads(github).source(pull.number)
+    assert (source.is_open, source.branch, source.is_protected) == (True, "half", False)
+
+
+@pytest.mark.parametrize("status", [403, 502])
+def test_a_branch_whose_protection_can_not_be_read_is_not_taken_for_unprotected(
+    github: GitHubServer, status: int
+) -> None:
+    pull = opened(github, "half", author="mona")
+    github.fail_next("GET", "/branches/half$", status, body={"message": "no"}, times=9)
+    with pytest.raises(ForgeError, match=str(status)):
+        heads(github).source(pull.number)
+
+
+def test_the_protection_of_a_closed_pull_requests_branch_is_not_asked_for(
+    github: GitHubServer,
+) -> None:
+    pull = opened(github, "half", author="mona")
+    pull.state = "closed"
+    source = heads(github).source(pull.number)
+    assert not source.is_open
+    assert not [request for request in github.requests if "/branches/" in request.path]
+
+
+def test_branches_listed_for_the_open_pull_request_are_not_listed_again_for_a_new_name(
+    github: GitHubServer,
+) -> None:
+    opened(github, f"{PREFIX}fix")
+    github.commit(NAME, f"{PREFIX}more", {"a.py": "1"}, "Begin")
+    reader = heads(github)
+    assert reader.branches_at_start(PREFIX) is None, "nothing is listed yet"
+    reader.of_issue(trigger(), PREFIX)
+    before = len(github.requests)
+    assert reader.branches_at_start(PREFIX) == {f"{PREFIX}fix", f"{PREFIX}more"}
+    assert reader.branches_at_start(f"{PREFIX}fix") == {f"{PREFIX}fix"}
+    assert reader.branches_at_start("agent/issue-2-") is None, "these are not listed"
+    assert len(github.requests) == before
