@@ -23,10 +23,12 @@ from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.events.stream import utc_now
 from resolver.github.comments.report import RunFailure, failure_from_error
+from resolver.github.events.checks import check_key
 from resolver.github.forge import Forge
-from resolver.models.run import Command, Publication, PullRequest, RunState, Trigger
+from resolver.models.run import Command, Publication, PullRequest, RunState, Trigger, TriggerKind
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.runs.conversation.comments import Conclusion, conclude
+from resolver.runs.output import Output
 from resolver.runs.stages import (
     ExecutedRun,
     OpenedLog,
@@ -143,6 +145,14 @@ class Scenario:
         return comment.body.replace("\\", "")
 
 
+def run_of(trigger: Trigger) -> str:
+    return run_id(trigger.key, trigger.at)
+
+
+def folder_of(runner: RequestRunner, trigger: Trigger) -> Path:
+    return runner.folder / run_of(trigger)
+
+
 @pytest.fixture
 def scenario(github: GitHubServer, tmp_path: Path) -> Scenario:
     return Scenario(github, tmp_path)
@@ -151,12 +161,13 @@ def scenario(github: GitHubServer, tmp_path: Path) -> Scenario:
 def test_a_run_is_counted_once_with_what_its_log_says(scenario: Scenario) -> None:
     runner = scenario.runner()
     assert runner.execute(started(scenario.trigger)).state == "finished"
-    assert runner.execute(started(scenario.trigger, 2)).state == "repeated"
+    again = runner.execute(started(scenario.trigger, 2))
+    assert (again.state, again.exit_code) == ("repeated", 0)
     assert len(scenario.stage.requests) == 1
     total = scenario.total()
     assert (total.repository, total.runs, total.active_runs) == ("octo/calc", 1, 0)
     assert total.cost == pytest.approx(0.2)
-    folder = runner.folder / run_id(scenario.trigger.key, scenario.trigger.at)
+    folder = folder_of(runner, scenario.trigger)
     assert json.loads((folder / OUTCOME).read_text())["cost"] == pytest.approx(0.2)
 
 
@@ -177,11 +188,72 @@ def test_a_failed_run_is_counted(scenario: Scenario) -> None:
 def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> None:
     runner = scenario.runner()
     runner.execute(started(scenario.trigger))
-    run = run_id(scenario.trigger.key, scenario.trigger.at)
+    run = run_of(scenario.trigger)
     (runner.folder / run / OUTCOME).unlink()
     scenario.ledger.record_cost(run, scenario.name, 0.0, 0, utc_now())
     assert runner.execute(started(scenario.trigger, crashes=MAX_CRASHES)).state == "error"
     assert scenario.total().cost == pytest.approx(0.2)
+
+
+def test_a_run_that_is_given_up_before_its_first_event_keeps_no_budget_from_others(
+    scenario: Scenario,
+) -> None:
+    runner, quotas = scenario.runner(), Settings().cost_quotas
+    scenario.ledger.reserve(run_of(scenario.trigger), scenario.name, 1, quotas, utc_now(), 4)
+    folder = folder_of(runner, scenario.trigger)
+    folder.mkdir(parents=True)
+    (folder / EVENTS).touch()
+    runner.execute(started(scenario.trigger, crashes=MAX_CRASHES))
+    assert scenario.total().active_runs == 0
+
+
+def test_a_run_whose_log_is_damaged_is_given_up_with_the_cost_that_was_known(
+    scenario: Scenario,
+) -> None:
+    runner = scenario.runner()
+    scenario.ledger.record_cost(run_of(scenario.trigger), scenario.name, 0.3, 0, utc_now())
+    folder = folder_of(runner, scenario.trigger)
+    folder.mkdir(parents=True)
+    (folder / EVENTS).write_bytes(b"{}\n")
+    assert runner.execute(started(scenario.trigger, crashes=MAX_CRASHES)).state == "error"
+    assert scenario.total().cost == pytest.approx(0.3)
+    assert "the server crashed" in scenario.comment()
+
+
+def test_budget_is_reserved_for_as_long_as_a_run_may_last(scenario: Scenario) -> None:
+    runner = scenario.runner()
+    longest = runner.settings(scenario.name).longest_run
+    reserved: list[int] = []
+
+    def execute(request: RunRequest, forge: Forge) -> RunResult:
+        result = scenario.stage(request, forge)
+        for part in (0.95, 1.05):
+            [total] = scenario.ledger.totals(utc_now() + longest * part)
+            reserved.append(total.active_runs)
+        return result
+
+    replace(runner, pipeline=execute).execute(started(scenario.trigger))
+    assert reserved == [1, 0]
+
+
+def test_a_process_that_may_not_write_any_more_leaves_the_cost_to_the_one_that_goes_on(
+    scenario: Scenario,
+) -> None:
+    lost: list[str] = []
+
+    def require_lease() -> None:
+        if lost:
+            raise LeaseLost("another process has the runs")
+
+    def execute(request: RunRequest, forge: Forge) -> RunResult:
+        result = scenario.stage(request, forge)
+        lost.append(request.run)
+        return result
+
+    runner = replace(scenario.runner(), pipeline=execute, require_lease=require_lease)
+    assert runner.execute(started(scenario.trigger)).state == "finished"
+    total = scenario.total()
+    assert (total.cost, total.active_runs) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -261,6 +333,75 @@ def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
     assert NEXT_ATTEMPT not in scenario.comment() and "mona stopped" in scenario.comment()
 
 
+def test_a_stop_after_a_crash_of_the_server_is_reported(scenario: Scenario) -> None:
+    runner = scenario.runner()
+    folder = folder_of(runner, scenario.trigger)
+    folder.mkdir(parents=True)
+    later = {"at": utc_now() + RETRY, "key": "stop", "command": Command.STOP}
+    runner.histories.record_stop(scenario.trigger.model_copy(update=later))
+    done = runner.execute(replace(started(scenario.trigger, 2, crashes=1), outages=0))
+    assert done.state == "stopped" and not scenario.stage.requests
+    assert "mona stopped it before it could continue" in scenario.comment()
+    assert json.loads((folder / OUTCOME).read_text())["state"] == "stopped"
+
+
+def test_an_end_that_can_not_be_stored_is_reported_all_the_same(scenario: Scenario) -> None:
+    runner = scenario.runner()
+    folder = folder_of(runner, scenario.trigger)
+    (folder / OUTCOME).mkdir(parents=True)
+    done = runner.execute(started(scenario.trigger, crashes=MAX_CRASHES))
+    assert done.state == "error"
+    assert "the server crashed" in scenario.comment()
+
+
+def test_a_run_that_another_process_has_open_is_given_up_without_an_exception(
+    scenario: Scenario,
+) -> None:
+    runner = scenario.runner()
+    folder = folder_of(runner, scenario.trigger)
+    output = Output(folder)
+    done = runner.execute(started(scenario.trigger))
+    output.close()
+    assert done.state == "error" and not (folder / OUTCOME).exists()
+    assert "could not open the log" in scenario.comment()
+
+
+def check_failed(scenario: Scenario, head: str = "") -> Trigger:
+    """A check of the default branch has failed on its newest commit, or on `head`."""
+    head = head or str(scenario.forge.github.repository(scenario.name).git.tip("main"))
+    return scenario.trigger.model_copy(
+        update={
+            "key": check_key(scenario.name, head), "kind": TriggerKind.CHECK_FAILED,
+            "number": None, "head": head, "branch": "main", "check": "CI", "comment_id": None,
+        }
+    )  # fmt: skip
+
+
+def test_a_failed_check_on_an_old_commit_is_ignored_unless_its_run_was_interrupted(
+    scenario: Scenario,
+) -> None:
+    request = check_failed(scenario, head="a" * 40)
+    done = scenario.runner().execute(started(request))
+    assert (done.state, done.exit_code) == ("ignored", 0)
+    assert not scenario.stage.requests
+    scenario.runner().execute(started(request, 2))
+    [run] = scenario.stage.requests
+    assert run.trigger.number not in {None, scenario.issue.number}
+
+
+def test_a_failed_check_whose_conversation_may_not_be_read_is_ignored(scenario: Scenario) -> None:
+    scenario.forge.github.fail_next("GET", "/issues$", 403, body={"message": "no access"})
+    done = scenario.runner().execute(started(check_failed(scenario)))
+    assert (done.state, done.exit_code) == ("ignored", 0)
+
+
+def test_a_failed_check_is_looked_at_again_after_an_outage(scenario: Scenario) -> None:
+    scenario.forge.github.fail_next("GET", "/issues$", 502, times=50)
+    with pytest.raises(ResolverError) as raised:
+        scenario.runner().execute(started(check_failed(scenario)))
+    assert raised.value.cause == "forge_down"
+
+
 def test_a_run_whose_result_github_does_not_take_is_repeated(scenario: Scenario) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
@@ -275,7 +416,7 @@ def test_a_run_whose_result_github_does_not_take_is_repeated(scenario: Scenario)
 def test_a_run_continues_on_another_machine_and_the_first_one_can_not_write_any_more(
     scenario: Scenario,
 ) -> None:
-    run = run_id(scenario.trigger.key, scenario.trigger.at)
+    run = run_of(scenario.trigger)
     first, second = scenario.runner("first"), scenario.runner("second")
     scenario.stage.failure = outage("provider_down")
     with pytest.raises(ResolverError):
@@ -314,7 +455,7 @@ def test_a_request_to_continue_gets_the_log_of_the_last_run(scenario: Scenario) 
     runner = scenario.runner()
     scenario.stage.state = RunState.LIMIT
     runner.execute(started(scenario.trigger))
-    first = run_id(scenario.trigger.key, scenario.trigger.at)
+    first = run_of(scenario.trigger)
     scenario.forge.github.advance(5)
     again = scenario.request_on(scenario.issue, "@agent continue, and use pytest -x")
     runner.execute(started(again))
@@ -344,7 +485,8 @@ def test_an_approval_after_the_end_of_the_run_continues_from_its_log_once(
 ) -> None:
     runner = scenario.runner()
     early = scenario.request_on(scenario.issue, "@agent approve")
-    assert runner.execute(started(early)).state == "nothing", "no run waits"
+    done = runner.execute(started(early))
+    assert (done.state, done.exit_code) == ("nothing", 0), "no run waits"
     scenario.stage.state = RunState.AWAITING_CONFIRMATION
     runner.execute(started(scenario.trigger))
     scenario.forge.github.advance(5)
@@ -389,5 +531,5 @@ def test_a_run_has_a_page_only_if_the_server_has_a_public_address(scenario: Scen
     scenario.runner(**public).execute(started(trigger))
     without, page = [request.page for request in scenario.stage.requests]
     assert without == ""
-    assert page == page_url("https://r.example.org", "hook", run_id(trigger.key, trigger.at))
+    assert page == page_url("https://r.example.org", "hook", run_of(trigger))
     assert f"[Full trace]({page})" in scenario.comment(issue)
