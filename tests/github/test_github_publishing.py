@@ -95,6 +95,16 @@ def test_without_draft_support_an_ordinary_pull_request_is_opened(
     assert not forge_for(github).open_pull_request(report_on(issue, draft=True), BRANCH).draft
 
 
+def test_a_draft_that_is_refused_for_another_reason_is_not_opened_as_ready(
+    github: GitHubServer, issue: Issue
+) -> None:
+    words = {"message": "Validation Failed", "errors": [{"message": "No commits between the two"}]}
+    github.fail_next("POST", "/pulls$", 422, body=words)
+    with pytest.raises(ForgeError, match="No commits between"):
+        forge_for(github).open_pull_request(report_on(issue, draft=True), BRANCH)
+    assert not pulls(github)
+
+
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("how", ["500", "cut"])
 @pytest.mark.parametrize("is_new", [False, True])
@@ -111,6 +121,9 @@ def test_a_lost_answer_leaves_one_pull_request_and_one_comment(
     forge.comment(report_on(issue, pull_request=pull))
     assert len(pulls(github)) == 1
     assert len(issue.comments) == 1
+    # After an error that may hide a success, what exists is read before it is created again.
+    attempts = [made for made in github.writes() if made.path.endswith("/pulls")]
+    assert len(attempts) == (1 if done else 2)
 
 
 def test_there_is_one_comment_for_a_run_edited_in_place(github: GitHubServer, issue: Issue) -> None:
@@ -201,6 +214,40 @@ def test_a_command_line_run_is_found_with_any_clock(github: GitHubServer, issue:
     forge_for(github).comment(report_on(issue, trigger=trigger))
     forge_for(github).comment(report_on(issue, trigger=trigger))
     assert len(issue.comments) == 1
+
+
+def test_the_pull_request_of_a_command_line_run_is_found_with_any_clock(
+    github: GitHubServer, issue: Issue
+) -> None:
+    ahead = reports.WHEN.replace(year=2100)
+    trigger = trigger_on(issue, kind=TriggerKind.COMMAND_LINE, at=ahead, key="k")
+    pull = forge_for(github).open_pull_request(report_on(issue, trigger=trigger), BRANCH)
+    found = forge_for(github).find_publication(trigger)
+    assert found is not None and found.pull_request is not None
+    assert found.pull_request.number == pull.number
+
+
+def test_a_pull_request_opened_in_the_second_of_the_request_is_found(
+    github: GitHubServer, issue: Issue
+) -> None:
+    """GitHub's times have no fractions of a second."""
+    forge_for(github).open_pull_request(report_on(issue), BRANCH)
+    [pull] = pulls(github)
+    asked_then = trigger_on(issue).model_copy(update={"at": pull.updated_at})
+    assert forge_for(github).find_publication(asked_then) is not None
+    asked_later = asked_then.model_copy(update={"at": pull.updated_at + timedelta(seconds=1)})
+    assert forge_for(github).find_publication(asked_later) is None
+
+
+def test_a_request_is_answered_once(github: GitHubServer, issue: Issue) -> None:
+    asked = trigger_on(issue)
+    for _ in range(2):
+        forge_for(github).post_answer(asked, "It costs $1")
+    [answer] = issue.comments
+    assert "It costs $1" in answer.body
+    other = asked.model_copy(update={"key": "another"})
+    forge_for(github).post_answer(other, "It costs $1")
+    assert len(issue.comments) == 2
 
 
 @pytest.mark.attack
