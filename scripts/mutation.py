@@ -128,6 +128,7 @@ MODULES = {
         "github/comments/progress.py",
         "tests/github/test_progress_reporter.py",
         "tests/github/test_github_comments.py",
+        "tests/github/test_verification_text.py",
         "tests/presentation",
     ),
 }

@@ -6,7 +6,13 @@ from typing import get_type_hints
 
 from resolver.errors import ForgeError
 from resolver.events import actions as a
-from resolver.events.lifecycle import ConfirmationAnswered, ModelReplied, StageCompleted
+from resolver.events.lifecycle import (
+    CheckExecuted,
+    ConfirmationAnswered,
+    ModelReplied,
+    StageCompleted,
+    VerificationCompleted,
+)
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged, ChangedPaths, CmdOutput
 from resolver.events.state import State
@@ -17,6 +23,7 @@ from resolver.github.comments.progress import (
     RunProgress,
 )
 from resolver.models.run import Completion, PlanItem, RunState
+from resolver.models.verification import CheckExecution, VerificationEvidence
 from tests.github import reports
 from tests.parts.waiting import until
 
@@ -214,6 +221,51 @@ def test_a_pending_approval_stays_in_the_comment_until_it_is_decided() -> None:
     log.add(REPLY)
     until(lambda: len(board.written) > written)
     reporter.close()
+
+
+def test_while_a_person_is_asked_no_edit_is_made_whatever_else_is_reported() -> None:
+    board = Board()
+    reporter = telling(board)
+    log = Log(reporter)
+    reporter.hold()
+    log.add(StageCompleted(stage="sandbox"))
+    reporter.start()
+    until(lambda: board.closed_for)  # after the first round of the thread
+    assert board.written == []
+    log.add(ConfirmationAnswered(action=0, approved=True))
+    reporter.show(iterations=1)
+    until(lambda: board.written)
+    reporter.close()
+
+
+def test_the_verdict_stays_until_the_agent_works_again() -> None:
+    board = Board()
+    reporter = telling(board, interval=0.0)
+    log = Log(reporter)
+    reporter.start()
+    execution = CheckExecution(exit_code=1, seconds=2.0)
+    log.add(
+        CheckExecuted(
+            key="k", name="pytest", command="pytest", at="head", tree="t", execution=execution
+        )
+    )
+    evidence = VerificationEvidence(
+        verdict="not_verified",
+        reason="regression",
+        reproduction=("test_a",),
+        checks=(),
+        tampering=(),
+    )
+    log.add(VerificationCompleted(tree="t", evidence=evidence))
+    log.add(AgentStateChanged(state=RunState.FINISHED))
+    until(lambda: board.written and board.written[-1].worked)
+    last = board.written[-1]
+    assert (last.verifying, last.verdict, last.reproduced) == (True, "not_verified", 1)
+    log.add(AgentStateChanged(state=RunState.RUNNING))
+    until(lambda: not board.written[-1].worked)
+    reporter.close()
+    last = board.written[-1]
+    assert (last.verifying, last.verdict, last.reproduced) == (False, None, 0)
 
 
 def test_a_reporter_that_was_never_started_can_be_closed() -> None:
