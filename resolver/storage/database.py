@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -124,8 +124,17 @@ class ServerDatabase:
     @contextmanager
     def savepoint(self, connection: Connection) -> Iterator[None]:
         """Undo what is written within it, and nothing else of the transaction, if it fails."""
-        with self.translating_errors(), connection.begin_nested():
-            yield
+        with self.translating_errors():
+            nested = connection.begin_nested()
+            try:
+                yield
+            except BaseException:
+                # SQLite may have undone the whole transaction, with its savepoints, for example if
+                # the disk is full. That is the error to report.
+                with suppress(SQLAlchemyError):
+                    nested.rollback()
+                raise
+            nested.commit()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

@@ -610,6 +610,11 @@ def test_a_full_database_is_named_and_takes_requests_again_later(
         assert "has room" in caught.value.next_step
         full.check()
         full.close()
+        database = ServerDatabase(url)
+        batch = [Insertion({**row, "id": f"late-{row['id']}"}) for row in rows_of_waiting_runs(3)]
+        insert_batch(database, REQUESTS.insert(), batch)
+        assert ["disk is full" in str(each.error) for each in batch] == [True] * 3
+        database.close()
     finally:
         event.remove(Engine, "connect", limit)
     queue = SqlRequestQueue(url)
