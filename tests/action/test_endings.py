@@ -18,9 +18,6 @@ pytestmark = [
     pytest.mark.timeout(900),  # the first test builds the image
 ]
 
-SECONDS_TO_STOP = 7.0
-"""After SIGINT the runner waits 7.5 s before it sends SIGTERM, and 2.5 s more before SIGKILL."""
-
 
 def test_an_event_that_asks_for_nothing_ends_at_once(scenario: Scenario) -> None:
     comment = scenario.mention(text="see `@agent` in the README")

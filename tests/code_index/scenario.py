@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from resolver.code_index.codebase import CodeBase
 from resolver.code_index.grammars import Syntax, syntax_of
 from resolver.code_index.graph import Graph, build_graph
 from resolver.code_index.index import DEFAULT_BOUNDS, CodeIndex, IndexBounds
@@ -79,15 +78,6 @@ def sources_of(files: Mapping[str, str]) -> list[SourceFile]:
 def graph_of(files: Mapping[str, str]) -> Graph:
     """Return the graph, built in this process."""
     return build_graph(sources_of(files))
-
-
-def code_of(files: Mapping[str, str]) -> CodeBase:
-    """Return in this process what the child process holds."""
-    code = CodeBase()
-    for path, text in files.items():
-        code.add(path, text.encode(), lambda: False)
-    code.build(True)
-    return code
 
 
 def commit_of(folder: Path, files: Mapping[str, str]) -> tuple[HostGit, str]:

@@ -22,7 +22,6 @@ Message = dict[str, Any]
 
 HUGE = 20_000_000
 FOREVER = threading.Event()
-SECRET_WORD = "MCP_TOKEN"
 TEXT = {"type": "string"}
 GOOD = {
     "name": "add",

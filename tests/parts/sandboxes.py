@@ -8,7 +8,6 @@ import os
 import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,6 @@ from resolver.runtime.docker import DockerMachine
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import GitDirTar, Runtime
 from tests.parts.sandbox_server import SandboxServer
-
-SandboxMaker = Callable[..., AbstractContextManager[Runtime]]
 
 LOCAL = "local"
 DOCKER_PYTHON = "docker-python"

@@ -47,9 +47,3 @@ def is_inside(thread: threading.Thread, function: str) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def next_second() -> None:
-    """Wait until the clock shows another second, for names that contain the current second."""
-    now = int(time.time())
-    until(lambda: int(time.time()) > now)

@@ -21,10 +21,6 @@ FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "README.md": "# calc\n
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
 SUMMARY = "Make add add\n\n`add` subtracted; it adds now."
 
-WATCHED = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 0.2, writes: 0}"}
-"""For the job of a comment such as `@agent continue`: it waits one and a half times as long for a
-run at work that takes the command."""
-
 SELDOM = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 600, progress: 600, writes: 0}"}
 """Polls for comments and edits of progress are as many as the run is long: there are none here."""
 

@@ -17,8 +17,6 @@ from resolver.sandbox.wire import MAX_TEXT, CommandResult
 from tests.parts.processes import act_on_start, count_running, is_alive
 from tests.parts.waiting import until
 
-ONE_SHELL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
 
 def _run(bash: Bash, command: str, timeout: float = 10) -> CommandResult:
     return bash.run(command, timeout, False)
