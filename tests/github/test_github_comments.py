@@ -172,6 +172,8 @@ def test_without_a_job_a_run_has_died_when_its_time_is_over(
         comments.close_comments_of_killed_runs(issue.number, NOW + timedelta(hours=6), "@agent")
         == 0
     )
+    [result] = bodies(issue)
+    assert "**ended unexpectedly**" in result and "Job of the run" not in result
 
 
 def test_a_run_does_not_close_its_own_comment(github: GitHubServer, issue: Issue) -> None:

@@ -4,6 +4,8 @@ import threading
 from datetime import timedelta
 from typing import get_type_hints
 
+import pytest
+
 from resolver.errors import ForgeError
 from resolver.events import actions as a
 from resolver.events.lifecycle import (
@@ -59,18 +61,18 @@ class Board:
         self.closed_for.append(progress.run)
 
 
-def telling(board: Board, interval: float = 0.01) -> ProgressReporter:
-    begun = RunProgress(
+def initial() -> RunProgress:
+    return RunProgress(
         trigger=reports.trigger(),
         run="r",
         since=reports.WHEN,
         until=reports.WHEN + timedelta(hours=4),
     )
+
+
+def telling(board: Board, interval: float = 0.01) -> ProgressReporter:
     return ProgressReporter(
-        lambda: board,
-        begun,
-        interval,
-        lambda text: text.replace("s3cret", "***"),
+        lambda: board, initial(), interval, lambda text: text.replace("s3cret", "***")
     )
 
 
@@ -110,6 +112,7 @@ def test_progress_follows_the_log() -> None:
     last = board.written[-1]
     assert (last.sandbox, last.iterations, last.cost, last.worked) == (True, 1, 0.25, True)
     assert [item.title for item in last.plan] == ["Use ***"]
+    assert last.changed_files == 0, "the sandbox has not named any"
     assert reporter.comment_id == 7 and board.threads != {threading.get_ident()}
 
 
@@ -193,6 +196,34 @@ def test_an_edit_is_retried_a_limited_number_of_times() -> None:
     assert away.write_count == MAX_FAILURES and reporter.comment_id is None
 
 
+def test_failed_edits_are_counted_since_the_last_one_that_succeeded() -> None:
+    board = Board(fails=1)
+    reporter = telling(board)
+    reporter.start()
+    until(lambda: board.written)
+    [writer] = [t for t in threading.enumerate() if t.ident in board.threads]
+    succeeded = board.write_count
+    board.fails = 1000
+    reporter.show(iterations=1)
+    until(lambda: not writer.is_alive())
+    reporter.close()
+    assert board.write_count == succeeded + MAX_FAILURES
+
+
+def test_a_run_goes_on_without_progress_if_there_is_no_access_to_github(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refuse() -> Board:
+        raise ForgeError("the token is not accepted")
+
+    reporter = ProgressReporter(refuse, initial(), 0.01, str)
+    reporter.start()
+    reporter.show(iterations=1)
+    reporter.close()
+    assert "is not reported: the token is not accepted" in caplog.text
+    assert reporter.comment_id is None
+
+
 def test_a_deleted_comment_ends_the_progress_updates() -> None:
     board = Board(gone=1)
     reporter = telling(board)
@@ -243,6 +274,9 @@ def test_the_verdict_stays_until_the_agent_works_again() -> None:
     reporter = telling(board, interval=0.0)
     log = Log(reporter)
     reporter.start()
+    log.add(StageCompleted(stage="change"))
+    until(lambda: board.written and board.written[-1].worked)
+    assert not board.written[-1].verifying, "no check has been executed yet"
     execution = CheckExecution(exit_code=1, seconds=2.0)
     log.add(
         CheckExecuted(
@@ -258,7 +292,8 @@ def test_the_verdict_stays_until_the_agent_works_again() -> None:
     )
     log.add(VerificationCompleted(tree="t", evidence=evidence))
     log.add(AgentStateChanged(state=RunState.FINISHED))
-    until(lambda: board.written and board.written[-1].worked)
+    log.add(StageCompleted(stage="published"))
+    until(lambda: board.written[-1].published)
     last = board.written[-1]
     assert (last.verifying, last.verdict, last.reproduced) == (True, "not_verified", 1)
     log.add(AgentStateChanged(state=RunState.RUNNING))
