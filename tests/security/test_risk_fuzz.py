@@ -1,11 +1,15 @@
 """Property tests of the risk rules: any text is rated in bounded time."""
 
+import ast
+import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import resolver.security.risk as risk_package
 from resolver.events.actions import BrowseInteractive, CmdRun, FileRead, IPythonRunCell
 from resolver.models.approval import RiskLevel
 from resolver.security.risk.analyzer import RuleAnalyzer
@@ -43,6 +47,26 @@ def test_any_text_has_a_risk(text: str) -> None:
         assert risk.level in RiskLevel
         assert bool(risk.reasons) == (risk.level is not RiskLevel.LOW)
         assert all("\n" not in reason and len(reason) < 200 for reason in risk.reasons)
+
+
+def known_words() -> set[str]:
+    """Return the names of programs and the options that the rules know."""
+    folder = Path(risk_package.__path__[0])
+    constants = {
+        node.value
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    return {word for word in constants if re.fullmatch(r"[\w.+-]{1,30}", word)}
+
+
+@pytest.mark.parametrize("form", ["{}", "{} -x", "{} -- a", "sudo {}", "echo a | {}", "curl {}"])
+def test_each_word_that_the_rules_know_has_a_risk_with_few_arguments(form: str) -> None:
+    words = known_words()
+    assert {"wget", "scp", "--output", "git"} <= words
+    for word in words:
+        assert ANALYZER.assess(CmdRun(command=form.format(word))).level in RiskLevel
 
 
 @given(MIXED)

@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from posixpath import basename, join
 
 from resolver.security.risk.expansion import Flow, replace_escapes
@@ -125,7 +126,7 @@ def downloaded_files(call: ShellCall) -> Iterator[str]:
     is_wget = call.name == "wget"
     own_name = is_wget or call.has("O", "--remote-name")
     folder = ""
-    for arg, following in zip(call.args, (*call.args[1:], ""), strict=True):
+    for arg, following in pairwise((*call.args, "")):
         option, _, value = arg.partition("=")
         if option in {"--output", "--output-document"}:
             yield value or following
