@@ -304,7 +304,7 @@ class ProgressReporter:
             # A delegate answers in its own log; here the next iteration shows that the wait is
             # over.
             if isinstance(event, ConfirmationAnswered) or state.iterations > self._replies:
-                self._paused_writes.clear()
+                self._resume_writes()
             self._replies = state.iterations
             if isinstance(event, StageCompleted):
                 self._stage(event.stage)
@@ -335,6 +335,12 @@ class ProgressReporter:
         self._paused_writes.set()
         with self._write_lock:
             pass  # wait until an edit in progress has ended
+
+    def _resume_writes(self) -> None:
+        """Edit the comment again, which still asks for the decision even if nothing has changed."""
+        if self._paused_writes.is_set():
+            self._paused_writes.clear()
+            self._changed.set()
 
     def close(self) -> None:
         """Stop writing. When this returns, no edit is in progress."""
