@@ -1,5 +1,6 @@
 """Tests of when GitHub is asked whether a request still stands, and what follows from an error."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -33,6 +34,9 @@ class AnsweringForge(LocalForge):
     """A forge that answers what has become of a request, in turn; an error is raised."""
 
     answers: list[RequestStatus | ForgeError] = field(default_factory=list)
+
+    def whoami(self) -> str:
+        return "our-agent[bot]"
 
     def request_status(self, trigger: Trigger) -> RequestStatus:  # type: ignore[override]
         answer = self.answers.pop(0)
@@ -70,10 +74,33 @@ def test_a_result_waits_for_a_github_that_is_down_and_for_no_other_error(
     asked = forge(error("forge_down"), error("forge_down"), STANDS)
     require_standing_request(request_for_run, SETTINGS, asked)
     assert asked.answers == []
-    refused = forge(error("bad_credentials"), STANDS)
-    with pytest.raises(ForgeError):
-        require_standing_request(request_for_run, SETTINGS, refused)
-    assert refused.answers == [STANDS]
+    for cause in ("bad_credentials", "unknown_repository"):
+        refused = forge(error(cause), STANDS)
+        with pytest.raises(ForgeError):
+            require_standing_request(request_for_run, SETTINGS, refused)
+        assert refused.answers == [STANDS]
+
+
+@pytest.mark.parametrize(
+    ("kind", "account", "stands"),
+    [
+        (TriggerKind.ISSUE_ASSIGNED, "our-agent[bot]", True),
+        (TriggerKind.ISSUE_ASSIGNED, "zoe", False),
+        (TriggerKind.REVIEW_REQUESTED, "octo/core", True),
+        (TriggerKind.REVIEW_REQUESTED, "other/core", False),
+    ],
+)
+def test_a_request_of_our_account_or_team_stands_while_that_is_asked(
+    request_for_run: RunRequest, kind: TriggerKind, account: str, stands: bool
+) -> None:
+    """A team of the settings without an organization is one of the repository's owner."""
+    settings = load_settings({}, {"RESOLVER_REVIEW_TEAMS": "core"})
+    trigger = reports.trigger(kind=kind, repository="octo/demo")
+    request = replace(request_for_run, trigger=trigger)
+    with nullcontext() if stands else pytest.raises(RunStopped, match="was removed"):
+        require_standing_request(
+            request, settings, forge(RequestStatus(requested_accounts=(account,)))
+        )
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,17 @@ def test_what_was_said_in_the_second_before_the_request_is_not_for_its_run(
     assert watched.take_all() == []
 
 
+def test_the_request_itself_commands_nothing_when_it_is_edited(watched: Watched) -> None:
+    [request] = watched.issue.comments
+
+    def edit() -> None:
+        watched.github.advance(2)
+        watched.github.edit_comment(request, "@agent pause")
+
+    watched.poll(lambda: None, edit, lambda: None)
+    assert watched.take_all() == []
+
+
 @pytest.mark.attack
 def test_a_stranger_stops_nothing(watched: Watched) -> None:
     """Somebody without write access stops or pauses the run of another person: it is ignored."""
