@@ -85,6 +85,7 @@ MODULES = {
     ),
     "branches": (
         "publishing/branches.py",
+        "tests/publishing/test_new_branch.py",
         "tests/publishing/test_branches.py",
         "tests/publishing/test_earlier_branch.py",
     ),

@@ -65,9 +65,7 @@ def app(github: GitHubServer) -> App:
 
 def addresses(github: GitHubServer) -> dict[str, str]:
     return {
-        "GITHUB_API_URL": github.api_url,
-        "GITHUB_SERVER_URL": github.server_url,
-        "GITHUB_GRAPHQL_URL": github.graphql_url,
+        **github.addresses,
     }
 
 

@@ -35,9 +35,7 @@ def test_nothing_but_the_change_and_clean_text_reaches_github(
     issue = github.create_issue(REPOSITORY, "add() subtracts", f"2 + 2\n{HOSTILE}", author="zoe")
     stage.line.environment |= {
         "GITHUB_TOKEN": token,
-        "GITHUB_API_URL": github.api_url,
-        "GITHUB_SERVER_URL": github.server_url,
-        "GITHUB_GRAPHQL_URL": github.graphql_url,
+        **github.addresses,
     }
     known = "\n\n".join(encodings(token))
     stage.endpoint.script(

@@ -39,9 +39,7 @@ def doctor(github: GitHubServer, capsys: pytest.CaptureFixture[str]) -> Any:
             "LLM_MODEL": "openai/x",
             "LLM_API_KEY": "k" * 20,
             "GITHUB_TOKEN": token,
-            "GITHUB_API_URL": github.api_url,
-            "GITHUB_SERVER_URL": github.server_url,
-            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            **github.addresses,
             **environment,
         }
         code = run(["doctor", NAME, "--runtime", "local", "--json"], given)

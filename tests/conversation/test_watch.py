@@ -1,6 +1,5 @@
 """Tests of what comments ask of a run at work, read from a GitHub over a real socket."""
 
-import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -28,20 +27,9 @@ from tests.github import reports
 from tests.github.test_github_reading import NAME, forge_for, issue, triggered
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
+from tests.parts.waiting import Steps
 
 __all__ = ["issue"]
-
-
-class Steps(threading.Event):
-    """Takes a step before each poll, and is set with the last one, after which none follows."""
-
-    def __init__(self, *steps: Callable[[], object]) -> None:
-        super().__init__()
-        self._steps = list(steps)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self._steps.pop(0)()
-        return not self._steps
 
 
 class Watched:

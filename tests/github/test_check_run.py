@@ -38,9 +38,7 @@ class Scenario:
         settings = load_settings(
             {},
             {
-                "GITHUB_API_URL": github.api_url,
-                "GITHUB_SERVER_URL": github.server_url,
-                "GITHUB_GRAPHQL_URL": github.graphql_url,
+                **github.addresses,
                 "RESOLVER_APP_ID": str(app.id),
                 "RESOLVER_APP_PRIVATE_KEY": app.private_key,
             },

@@ -6,14 +6,14 @@ from resolver.errors import ForgeError
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
 from resolver.github.comments.report import Ending
-from resolver.models.run import Command, Trigger
+from resolver.models.run import Command, Publication, Trigger
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.documents_git import tips
 from tests.parts.github_server.routes_activity import note_pushes
 from tests.parts.github_server.routes_pulls import new_pull
-from tests.parts.github_server.state import Issue
+from tests.parts.github_server.state import Issue, Repository
 
 RUN = "20260101-120000-abcdef"
 PREFIX = "agent/issue-1-"
@@ -46,6 +46,17 @@ def push(github: GitHubServer, branch: str, by: str = BOT, run: str = RUN) -> st
     repository.pusher = github.world.account(by)
     note_pushes(github.world, repository)
     return str(made)
+
+
+def found_after_own_push(github: GitHubServer, pull: Issue, repository: Repository) -> Publication:
+    """Let our account have pushed what is new; return what the run finds on the pull request."""
+    repository.pusher = github.world.account(BOT)
+    note_pushes(github.world, repository)
+    tips(pull)
+    request = reports.trigger(number=pull.number, is_pull_request=True)
+    found = heads(github).pushed(request, RUN, PREFIX)
+    assert found is not None
+    return found
 
 
 def opened(github: GitHubServer, branch: str, author: str = BOT, body: str = "") -> Issue:
@@ -101,12 +112,8 @@ def test_a_merge_of_the_run_is_found_as_an_update_of_the_pull_request(
     names = {f"GIT_{role}_{key}": BOT for role in roles for key in ("NAME", "EMAIL")}
     made = repository.git.git("commit-tree", *arguments, env=names).decode().strip()
     repository.git.git("update-ref", "refs/heads/half", made)
-    repository.pusher = github.world.account(BOT)
-    note_pushes(github.world, repository)
-    tips(pull)
-    request = reports.trigger(number=pull.number, is_pull_request=True)
-    found = heads(github).pushed(request, RUN, PREFIX)
-    assert found is not None and (found.commit, found.how) == (made, "updated")
+    found = found_after_own_push(github, pull, repository)
+    assert (found.commit, found.how) == (made, "updated")
 
 
 def test_a_commit_in_a_fork_is_found_with_the_forks_repository(github: GitHubServer) -> None:
@@ -117,12 +124,8 @@ def test_a_commit_in_a_fork_is_found_with_the_forks_repository(github: GitHubSer
         "main", {"a.py": "1"}, f"Fix it\n\nResolver-Run: {RUN}", BOT, github.world.now(),
         parent=fork.git.tip("main"),
     )  # fmt: skip
-    fork.pusher = github.world.account(BOT)
-    note_pushes(github.world, fork)
-    tips(pull)
-    request = reports.trigger(number=pull.number, is_pull_request=True)
-    found = heads(github).pushed(request, RUN, PREFIX)
-    assert found is not None and (found.commit, found.how) == (made, "pushed")
+    found = found_after_own_push(github, pull, fork)
+    assert (found.commit, found.how) == (made, "pushed")
     assert found.repository == FORK
     assert found.commit_url == f"{github.server_url}/{FORK}/commit/{made}"
 

@@ -42,9 +42,7 @@ class Scenario:
         return {
             "GITHUB_TOKEN": self.github.token_for(BOT, REPOSITORY),
             "RESOLVER_BOT_LOGIN": BOT,
-            "GITHUB_API_URL": self.github.api_url,
-            "GITHUB_SERVER_URL": self.github.server_url,
-            "GITHUB_GRAPHQL_URL": self.github.graphql_url,
+            **self.github.addresses,
         }
 
     @property

@@ -55,6 +55,15 @@ class GitHubServer(Stage):
     def graphql_url(self) -> str:
         return f"{self.server_url}/api/graphql"
 
+    @property
+    def addresses(self) -> dict[str, str]:
+        """The variables with which a run finds this server."""
+        return {
+            "GITHUB_API_URL": self.api_url,
+            "GITHUB_SERVER_URL": self.server_url,
+            "GITHUB_GRAPHQL_URL": self.graphql_url,
+        }
+
     def server_url_at(self, host: str) -> str:
         """The same server for a client that reaches this machine as `host`."""
         return f"http://{host}:{self.port}"

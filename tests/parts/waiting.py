@@ -47,3 +47,15 @@ def is_inside(thread: threading.Thread, function: str) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+class Steps(threading.Event):
+    """Takes a step before each poll, and is set with the last one, after which none follows."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        super().__init__()
+        self._steps = list(steps)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._steps.pop(0)()
+        return not self._steps

@@ -1,15 +1,16 @@
 """Tests of the name of a run's new branch."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from resolver.config.settings import Settings
 from resolver.git.push import branch_name
 from resolver.git.workspace import Workspace
 from resolver.github.local_forge import LocalForge, local_trigger
 from resolver.publishing.branches import create_branch
-from resolver.publishing.commit_builder import CommitBuilder, PublishRequest
+from resolver.publishing.commit_builder import CommitBuilder
 from tests.git.scenario import make_repository, plain_git
 from tests.github import reports
+from tests.publishing.test_commit_builder import publish_request
 
 
 def test_a_branch_that_somebody_creates_during_the_run_is_left_alone(tmp_path: Path) -> None:
@@ -18,16 +19,7 @@ def test_a_branch_that_somebody_creates_during_the_run_is_left_alone(tmp_path: P
     workspace = Workspace.clone(str(source), tmp_path / "clone.git")
     trigger = local_trigger(source, run="run-1", login="ann", at=reports.WHEN)
     task = reports.task(trigger).model_copy(update={"source": str(source)})
-    request = PublishRequest(
-        run="run-1",
-        trigger=trigger,
-        task=task,
-        patch=reports.patch(),
-        settings=Settings(),
-        committed_at=reports.WHEN,
-        credential=lambda: None,
-        report=reports.report(),
-    )
+    request = replace(publish_request(), trigger=trigger, task=task)
     builder = CommitBuilder(request, LocalForge(tmp_path / "issue.md", "main"), workspace)
     commit = builder.commit(workspace.tree(workspace.base), workspace.base)
     preferred = branch_name(task.title, task.trigger.subject, kind="issue")

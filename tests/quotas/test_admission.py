@@ -1,6 +1,5 @@
 """Tests of reserving a run's quota in the ledger, on a test GitHub with git over HTTP."""
 
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -29,7 +28,7 @@ from resolver.runs.stages import AcceptedRun, RunRequest
 from resolver.storage.ledger_ref import REF
 from tests.github import reports
 from tests.parts.github import GitHubServer
-from tests.parts.waiting import PATIENCE_SECONDS
+from tests.parts.waiting import PATIENCE_SECONDS, Steps
 from tests.quotas.booking import NOW, Place, entry
 from tests.runs.plain_values import run_request
 from tests.storage.test_ledger_ref import put, ref
@@ -64,9 +63,7 @@ def reserve(
     fetches_refs: read the repository's refs before, as a run does.
     """
     environment = {
-        "GITHUB_API_URL": github.api_url,
-        "GITHUB_SERVER_URL": github.server_url,
-        "GITHUB_GRAPHQL_URL": github.graphql_url,
+        **github.addresses,
         "GITHUB_TOKEN": place.token,
     }
     settings = load_settings({}, environment | dict(more or {}), {})
@@ -128,9 +125,7 @@ def test_a_run_at_work_is_stopped_by_whoever_the_ledger_names(
 ) -> None:
     github.grant("octo", REPOSITORY, "write")
     environment = {
-        "GITHUB_API_URL": github.api_url,
-        "GITHUB_SERVER_URL": github.server_url,
-        "GITHUB_GRAPHQL_URL": github.graphql_url,
+        **github.addresses,
         "GITHUB_TOKEN": place.token,
         "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 0.01, writes: 0}",
         "RESOLVER_BOT_LOGIN": "octo",
@@ -352,20 +347,6 @@ def test_a_ledger_that_can_not_be_reached_stops_bots_and_no_person(
         assert accepted.reservation is None
 
 
-class Steps(threading.Event):
-    """Takes a step before each poll, and is set after the last one."""
-
-    def __init__(self, *steps: Callable[[], object]) -> None:
-        super().__init__()
-        self._steps = list(steps)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        if self._steps:
-            self._steps.pop(0)()
-            return False
-        return True
-
-
 def test_only_the_stop_of_the_own_run_is_taken_from_the_ledger(place: Place) -> None:
     control = Control()
     own, other = entry(1), entry(2)
@@ -376,7 +357,7 @@ def test_only_the_stop_of_the_own_run_is_taken_from_the_ledger(place: Place) -> 
 
     poller = DashboardStopPoller(place.ledger(), own.key, control, 1.0)
     stopped = other.model_copy(update={"stop_by": "mona"})
-    poller.run(Steps(put(own), put(stopped), put(own, stopped)))
+    poller.run(Steps(put(own), put(stopped), put(own, stopped), int))
     assert control.is_empty
     poller.run(Steps(put(own.model_copy(update={"stop_by": "zoe"})), lambda: None))
     assert (control.take(), control.is_empty) == (Stop(by="zoe"), True)

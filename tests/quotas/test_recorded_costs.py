@@ -60,9 +60,7 @@ class Recording:
 
     def settings_with(self, token: str = "") -> Settings:
         environment = {
-            "GITHUB_API_URL": self.github.api_url,
-            "GITHUB_SERVER_URL": self.github.server_url,
-            "GITHUB_GRAPHQL_URL": self.github.graphql_url,
+            **self.github.addresses,
             "GITHUB_TOKEN": token or self.place.token,
         }
         return load_settings({}, environment, {})

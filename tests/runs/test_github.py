@@ -41,9 +41,7 @@ class Scenario:
         )
         line.environment |= {
             "GITHUB_TOKEN": self.token,
-            "GITHUB_API_URL": github.api_url,
-            "GITHUB_SERVER_URL": github.server_url,
-            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            **github.addresses,
         }
         self._events = 0
 

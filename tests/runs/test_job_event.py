@@ -46,9 +46,7 @@ def job(github: GitHubServer, events: Events, tmp_path: Path) -> Job:
         path.write_text(json.dumps(payload))
         environment = {
             "GITHUB_TOKEN": github.token_for(BOT, REPOSITORY),
-            "GITHUB_API_URL": github.api_url,
-            "GITHUB_SERVER_URL": github.server_url,
-            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            **github.addresses,
             "GITHUB_EVENT_NAME": name,
             "GITHUB_EVENT_PATH": str(path),
             "GITHUB_RUN_ID": "77",

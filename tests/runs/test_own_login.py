@@ -15,9 +15,7 @@ BOT, REPOSITORY = "resolver-bot", "octo/calc"
 def settings(github: GitHubServer, **more: str) -> Settings:
     environment = {
         "GITHUB_TOKEN": github.token_for(BOT, REPOSITORY),
-        "GITHUB_API_URL": github.api_url,
-        "GITHUB_SERVER_URL": github.server_url,
-        "GITHUB_GRAPHQL_URL": github.graphql_url,
+        **github.addresses,
     }
     return load_settings({}, environment | more, {})
 

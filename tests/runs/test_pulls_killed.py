@@ -36,9 +36,7 @@ def killer(
         {
             **command_line.environment,
             "GITHUB_TOKEN": github.token_for("resolver-bot", REPOSITORY),
-            "GITHUB_API_URL": github.api_url,
-            "GITHUB_SERVER_URL": github.server_url,
-            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            **github.addresses,
             "RESOLVER_PROGRESS_COMMENTS": "false",
         },
     )

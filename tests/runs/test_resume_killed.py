@@ -171,9 +171,7 @@ class OnGitHub:
         killer.environment = {
             **killer.environment,
             "GITHUB_TOKEN": github.token_for("resolver-bot", REPOSITORY),
-            "GITHUB_API_URL": github.api_url,
-            "GITHUB_SERVER_URL": github.server_url,
-            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            **github.addresses,
         }
 
     def issue(self, title: str) -> Issue:

@@ -35,9 +35,7 @@ class Scenario:
         self.summary = line.folder / "summary.md"
         line.environment |= {
             "GITHUB_TOKEN": self.token,
-            "GITHUB_API_URL": github.api_url,
-            "GITHUB_SERVER_URL": github.server_url,
-            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            **github.addresses,
             "GITHUB_STEP_SUMMARY": str(self.summary),
             "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 0, writes: 0}",
             "RESOLVER_KEEP_LOG": "false",

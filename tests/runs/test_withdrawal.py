@@ -1,6 +1,5 @@
 """Tests of a request that is withdrawn while its run works, and of one that is delivered late."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -31,9 +30,9 @@ from tests.parts.events import Payload
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.model_endpoint import Answer
 from tests.parts.runs import finish
+from tests.parts.waiting import Steps
 from tests.runs.plain_values import run_request
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario, scenario
-from tests.runs.test_request_counts import SELDOM
+from tests.runs.test_github import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario, scenario
 
 __all__ = ["scenario"]
 
@@ -206,27 +205,13 @@ def test_the_result_is_not_published_for_somebody_who_lost_write_access(
     assert "mona has no write access" in reason and "while the run was working" in reason
 
 
-class Polls(threading.Event):
-    """Never set before the polls are over; acts before the last one."""
-
-    def __init__(self, act: Callable[[], object]) -> None:
-        super().__init__()
-        self._steps: list[Callable[[], object]] = [lambda: None, act]
-
-    def wait(self, timeout: float | None = None) -> bool:
-        if not self._steps:
-            return True
-        self._steps.pop(0)()
-        return False
-
-
 def watch(scenario: Scenario, act: Callable[[Comment], object]) -> Control:
     """Poll twice, with `act` called in between; return what the run was asked."""
     comment, control = scenario.mention(), Control()
     trigger, forge = request_of(scenario, comment)
     settings = load_settings({}, {})
     CommentWatch(trigger, control, lambda: forge, [1], settings, 1.0).run(
-        Polls(lambda: act(comment))
+        Steps(lambda: None, lambda: act(comment), lambda: None)
     )
     return control
 

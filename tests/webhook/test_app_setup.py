@@ -237,9 +237,7 @@ def new_server(tmp_path: Path, github: GitHubServer) -> Iterator[Path]:
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
         "LLM_MODEL": "openai/scripted",
-        "GITHUB_API_URL": github.api_url,
-        "GITHUB_SERVER_URL": github.server_url,
-        "GITHUB_GRAPHQL_URL": github.graphql_url,
+        **github.addresses,
         "RESOLVER_RUNTIME": "local",
     }
     with log.open("wb") as output:

@@ -42,9 +42,7 @@ class Scenario:
         self.environment = {
             "HOME": str(folder),
             "GITHUB_TOKEN": self.forge.token,
-            "GITHUB_API_URL": github.api_url,
-            "GITHUB_SERVER_URL": github.server_url,
-            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            **github.addresses,
             "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
         }
         self.histories = IssueHistories(parse_database_url(f"sqlite:///{folder}/resolver.db"))

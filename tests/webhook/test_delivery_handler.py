@@ -49,9 +49,7 @@ def handler(forge: Forge, folder: Path, stored: Any, **more: str) -> HandleDeliv
     environment = {
         "HOME": str(folder),
         "GITHUB_TOKEN": forge.token,
-        "GITHUB_API_URL": forge.github.api_url,
-        "GITHUB_SERVER_URL": forge.github.server_url,
-        "GITHUB_GRAPHQL_URL": forge.github.graphql_url,
+        **forge.github.addresses,
         **more,
     }
 

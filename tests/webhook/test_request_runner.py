@@ -100,9 +100,7 @@ class Scenario:
             "HOME": str(folder),
             "LLM_MODEL": "openai/scripted",
             "GITHUB_TOKEN": self.forge.token,
-            "GITHUB_API_URL": github.api_url,
-            "GITHUB_SERVER_URL": github.server_url,
-            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            **github.addresses,
             "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
             "RESOLVER_RETRY_SECONDS": "{final_comment: 0, github_writes: 0, first_wait: 0.01}",
         }

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from resolver.entrypoints.webhook.page_links import operator_key, operator_url, page_key
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, StartedRequest
 from resolver.entrypoints.webhook.run_indexer import RunIndexer
-from resolver.entrypoints.webhook.run_list_pages import PAGE_SIZE, RunLists, add_run_lists
+from resolver.entrypoints.webhook.run_list_pages import RUNS_PER_PAGE, RunLists, add_run_lists
 from resolver.entrypoints.webhook.worker import RequestResult
 from resolver.errors import ResolverError
 from resolver.github.comments.report import RunFailure
@@ -219,10 +219,10 @@ def test_the_operator_s_link_shows_all_runs_and_nothing_is_open_without_it(
 
 
 def test_the_list_has_pages_that_keep_the_filter(index: RunIndex) -> None:
-    for number in range(PAGE_SIZE + 3):
+    for number in range(RUNS_PER_PAGE + 3):
         put(index, number, requester="mona" if number else "hubot")
     page = get(index, "/", {"person": "Mona"})
-    assert page.count('<td class="about">') == PAGE_SIZE
+    assert page.count('<td class="about">') == RUNS_PER_PAGE
     older = re.search(r'href="([^"]+)" rel="next"', page)
     assert older is not None
     answer = client_of(index).get(html.unescape(older[1]))

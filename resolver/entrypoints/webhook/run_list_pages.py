@@ -41,7 +41,7 @@ from resolver.storage.run_index import (
 )
 from resolver.trace.plain import duration, money, one_line
 
-PAGE_SIZE = 50
+RUNS_PER_PAGE = 50
 """Number of runs on a page of the list."""
 
 MAX_GROUPS = 200
@@ -136,8 +136,8 @@ class RunLists:
 
     def render_runs(self, site: SiteLinks, run_filter: RunFilter, before: str) -> str:
         """Return the list of runs."""
-        runs = self.index.runs(run_filter, before, PAGE_SIZE + 1)
-        shown = runs[:PAGE_SIZE]
+        runs = self.index.runs(run_filter, before, RUNS_PER_PAGE + 1)
+        shown = runs[:RUNS_PER_PAGE]
         page = RunListPage(
             site=site,
             run_filter=run_filter,
@@ -147,7 +147,7 @@ class RunLists:
             causes=self.index.failures(run_filter, MAX_CAUSES),
             rows=[self._row(run, site) for run in shown],
             older=self._url(site, run_filter, before=shown[-1].run)
-            if len(runs) > PAGE_SIZE
+            if len(runs) > RUNS_PER_PAGE
             else "",
         )
         return render("site/runs.html.j2", page)

@@ -49,7 +49,7 @@ def utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-PAGE_SIZE = 100
+IDS_PER_QUERY = 100
 """Number of comments per request."""
 
 _UNWANTED_REASONS = frozenset({"spam", "abuse", "off-topic"})
@@ -79,8 +79,8 @@ def minimized_comments(
     unwanted: set[str] = set()
     try:
         with access.wrap_errors("read which comments are hidden", "issues: read"):
-            for start in range(0, len(ids), PAGE_SIZE):
-                page_ids = ids[start : start + PAGE_SIZE]
+            for start in range(0, len(ids), IDS_PER_QUERY):
+                page_ids = ids[start : start + IDS_PER_QUERY]
                 nodes = query_graphql(access, _QUERY, {"ids": page_ids})["nodes"]
                 # The nodes are in the order of the ids. Their own ids can't be compared, because
                 # GitHub may return them in a newer format.
