@@ -26,13 +26,13 @@ from resolver.config.settings import REPOSITORY_FILE, load_settings, repository_
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.memory.skills.library import INSTRUCTION_FILES
+from resolver.models.test_files import is_test_file
 from resolver.models.verification import ProjectCheck
 from resolver.runs.common import filtered_log, open_host
 from resolver.runtime.environment.proposal import ProposedEnvironment, propose_environment
 from resolver.runtime.environment.survey import Read, Survey, folders_of, survey
 from resolver.trace.plain import for_terminal
 from resolver.verification.discovery import DiscoveredChecks, discover_checks
-from resolver.verification.project_files import is_test_file
 from resolver.verification.project_tree import ProjectTree
 
 _MAX_FILE_BYTES = 1_000_000

@@ -12,7 +12,7 @@ from resolver.evaluation.qualification import UnusableReason
 from resolver.evaluation.repositories import has_commit
 from resolver.git.git import HostGit
 from resolver.git.tree import decode_path, read_blobs, read_changes, read_sizes
-from resolver.verification.project_files import is_test_file
+from resolver.models.test_files import is_test_file
 
 MAX_SEARCHED_COMMITS = 20_000
 """Number of commits of the branch that are searched for fixes."""

@@ -19,10 +19,11 @@ from resolver.git.overlay import apply_patch, write_tree
 from resolver.git.tree import TreeChange, TreeEntry, decode_path, read_changes
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
+from resolver.models.test_files import is_test_file
 from resolver.models.verification import CheckExecution, ProjectCheck, TamperingFinding
 from resolver.runs.verify import changed_texts
 from resolver.verification.comparison import case_statuses
-from resolver.verification.project_files import is_test_configuration, is_test_file
+from resolver.verification.project_files import is_test_configuration
 from resolver.verification.tampering import find_tampering
 
 ScoreCause = Literal[

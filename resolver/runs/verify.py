@@ -24,6 +24,7 @@ from resolver.git.push import Identity, write_commit
 from resolver.git.tree import decode_path, read_blobs, read_changes, read_renames, read_sizes
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
+from resolver.models.test_files import is_test_file
 from resolver.models.verification import DISABLED, Verification
 from resolver.runs.check_sandboxes import CheckSandboxes
 from resolver.runs.stages import PreparedRun
@@ -32,7 +33,6 @@ from resolver.verification.affected_tests import unchanged_tests
 from resolver.verification.altered_tests import find_altered_tests
 from resolver.verification.failures import can_be_corrected, failing_checks
 from resolver.verification.inline_tests import with_inline_tests
-from resolver.verification.project_files import is_test_file
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.runner import CheckRunner, RunnerOptions, TreeName
 from resolver.verification.selection import select_checks

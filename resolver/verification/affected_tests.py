@@ -11,13 +11,13 @@ from posixpath import dirname
 from shlex import quote
 from typing import NamedTuple
 
+from resolver.models.test_files import is_test_file
 from resolver.models.verification import ProjectCheck
 from resolver.verification.check_candidates import enter_folder
 from resolver.verification.instrumentation import append_arguments
 from resolver.verification.project_files import (
     is_project_manifest,
     is_test_configuration,
-    is_test_file,
 )
 from resolver.verification.project_folders import paths_below
 from resolver.verification.project_tree import ProjectTree, join_path, table

@@ -33,6 +33,7 @@ tests could not be built or loaded.
 import re
 from collections.abc import Sequence
 
+from resolver.models.test_files import is_test_file
 from resolver.models.verification import (
     CaseResult,
     CheckComparison,
@@ -49,7 +50,7 @@ from resolver.verification.comparison import (
     has_failures,
     passing_tests,
 )
-from resolver.verification.project_files import is_test_configuration, is_test_file
+from resolver.verification.project_files import is_test_configuration
 
 _NOT_STARTED = frozenset({124, 126, 127, 130, 137, 139, 143})
 """Exit codes, set by a shell or by a signal, of a command that did not start or was ended."""

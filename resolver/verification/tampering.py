@@ -9,12 +9,12 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from resolver.models.test_files import is_test_file
 from resolver.models.verification import TamperingFinding
 from resolver.verification.hard_coded_results import expected_values
 from resolver.verification.project_files import (
     is_project_manifest,
     is_test_configuration,
-    is_test_file,
     is_workflow_file,
 )
 from resolver.verification.runner_configuration import (

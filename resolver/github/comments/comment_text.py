@@ -31,7 +31,6 @@ from resolver.github.comments.comment_contexts import (
 )
 from resolver.github.comments.markers import refusal_marker, run_marker
 from resolver.github.comments.report import CommentPreferences, Ending, Report
-from resolver.github.comments.titles import is_test_path
 from resolver.github.comments.verification_text import summarize_critique, tabulate_verification
 from resolver.github.events.starting_events import REQUEST_METHODS
 from resolver.github.text.comment_markdown import MAX_BODY, safe_markdown, shorten_markdown
@@ -44,6 +43,7 @@ from resolver.github.text.markdown import (
     without_bot_commands,
 )
 from resolver.models.run import CheckedCommand, FileChange, RunState, TriggerKind
+from resolver.models.test_files import is_test_file
 from resolver.models.truncate import keep_last_lines
 from resolver.security.invisible_text import with_invisible_shown
 from resolver.trace.plain import duration, money
@@ -539,7 +539,7 @@ def find_files_to_review(files: Sequence[FileChange]) -> tuple[list[str], list[s
 def _is_code(file: FileChange) -> bool:
     name = file.path.rsplit("/", 1)[-1].lower()
     is_prose = name.endswith((".md", ".rst", ".txt", ".adoc"))
-    is_other = is_prose or name in _MANIFESTS or is_test_path(file.path)
+    is_other = is_prose or name in _MANIFESTS or is_test_file(file.path)
     return not (is_other or looks_like_scratch(file) or _is_generated(file.path))
 
 

@@ -36,7 +36,6 @@ from resolver.github.comments.titles import (
     has_conventional_commits,
     is_about_process,
     is_descriptive_title,
-    is_test_path,
     write_subject,
 )
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
@@ -48,6 +47,7 @@ from resolver.github.text.markdown import (
     without_notifications,
 )
 from resolver.models.run import FileChange, TriggerKind
+from resolver.models.test_files import is_test_file
 from resolver.models.verification import Verification
 from resolver.trace.plain import plural
 from resolver.trace.untrusted_text import utf16_length
@@ -537,7 +537,7 @@ def _find_facts(report: Report) -> frozenset[CheckboxStatement]:
     """Return the statements on checkboxes that are known to be true, so that they can be ticked."""
     written_paths = _written_paths(report)
     facts = set()
-    if any(is_test_path(path) for path in written_paths):
+    if any(is_test_file(path) for path in written_paths):
         facts.add(CheckboxStatement.TESTS)
     if any(re.match(r"(?:.*/)?(?:docs?/|readme)", path, re.I) for path in written_paths):
         facts.add(CheckboxStatement.DOCS)

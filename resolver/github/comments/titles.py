@@ -11,7 +11,6 @@ https://www.conventionalcommits.org
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import PurePosixPath
 
 _PREFIX = re.compile(
     r"(?:\w{1,20}\([^()]{1,40}\)!?|[\w./-]{1,40}!?):\s+|\[[^\]]{1,40}\]:?\s+|:\w{2,40}:\s+"
@@ -316,17 +315,6 @@ def write_subject(subjects: Sequence[str], text: str, *, limit: int | None = Non
         first = text[:1] if is_name else text[:1].lower()
         text = f"{'feat' if _FEATURE.match(text) else 'fix'}: {first}{text[1:]}"
     return text if limit is None else _truncate(text, limit)
-
-
-def is_test_path(path: str) -> bool:
-    """Return True if the path is that of a test, by its folders and its name."""
-    pure_path = PurePosixPath(path.lower())
-    test_folders = {"test", "tests", "spec", "specs", "__tests__", "testdata"} & set(
-        pure_path.parts[:-1]
-    )
-    return bool(test_folders) or bool(
-        re.search(r"(?:^|[._-])(?:test|tests|spec)(?:[._-]|$)", pure_path.name)
-    )
 
 
 def _truncate(text: str, limit: int) -> str:

@@ -16,7 +16,7 @@ from resolver.verification.altered_tests import find_altered_tests
 from resolver.verification.base_results import BaseResults
 from resolver.verification.discovery import discover_checks
 from resolver.verification.instrumentation import instrument
-from resolver.verification.project_files import is_test_file
+from resolver.models.test_files import is_test_file
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.runner import CheckExecutor, RunnerOptions, TreeName
 from resolver.verification.sandbox_checks import CheckInstrumentation, execute_check

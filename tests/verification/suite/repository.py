@@ -9,7 +9,7 @@ from typing import Literal
 
 from resolver.models.verification import VerificationReason, VerificationVerdict
 from resolver.verification.inline_tests import with_inline_tests
-from resolver.verification.project_files import is_test_file
+from resolver.models.test_files import is_test_file
 
 Kind = Literal["fix", "untested fix", "useless test", "regression", "flaky", "cheat"]
 """What a change is: an honest fix with its test, one without a test, a fix whose test passes

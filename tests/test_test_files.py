@@ -1,0 +1,46 @@
+"""Tests are recognized by their paths alone."""
+
+import random
+import string
+
+import pytest
+
+from resolver.models.test_files import is_test_file
+
+TESTS = """
+tests/test_bill.py test_bill.py bill_test.py shop/tests.py tests/helpers/money.py test/bill.py
+conftest.py tests/data/bill.json tests/__snapshots__/bill.ambr src/test/bill.py
+src/bill.test.ts src/bill.spec.jsx test/bill.js test.mjs test-bill.cjs src/__tests__/bill.tsx
+src/__snapshots__/bill.test.ts.snap cypress/e2e/login.cy.ts e2e/login.ts
+bill/bill_test.go bill/testdata/bill.golden tests/bill.rs src/tests.rs
+src/test/java/shop/BillTest.java shop/BillTests.kt shop/BillIT.java shop/TestBill.java
+app/src/androidTest/java/Login.java Bill.Tests/Totals.cs Bill.UnitTests/Totals.cs shop/BillTest.cs
+test/bill.bats bill.bats t/bill.t t/lib.sh spec/bill_spec.rb bill_spec.rb tests/BillTest.php
+src/bill_test.cc src/bill_unittest.cc test_bill.c test/bill_test.exs test/run.sh
+"""
+
+OTHERS = """
+bill.py django/test/client.py shop/contest.py shop/latest.py shop/testing.py attest.py src/bill.ts
+src/protest.ts src/inspect.js src/Spectrum.java src/Attest.java src/Contest.cs bill.go latest.go
+src/lib.rs README.md docs/index.md Makefile package.json src/Unit.java src/Commit.java t.py
+"""
+
+
+@pytest.mark.parametrize("path", TESTS.split())
+def test_a_test_is_recognized(path: str) -> None:
+    assert is_test_file(path)
+
+
+@pytest.mark.parametrize("path", OTHERS.split())
+def test_other_code_is_no_test(path: str) -> None:
+    assert not is_test_file(path)
+
+
+def test_any_path_is_classified_as_a_test_or_not() -> None:
+    rng = random.Random(7)
+    pieces = ["/", ".", "..", "test", "tests", "_", "é", "\x00", "\n", " ", "Test", ".py", ".ts"]
+    pieces += string.ascii_letters
+    for _ in range(2_000):
+        path = "".join(rng.choice(pieces) for _ in range(rng.randrange(40)))
+        assert is_test_file(path) in {True, False}
+    assert not is_test_file("a_" * 100_000)
