@@ -186,11 +186,3 @@ class VerificationSettings(SettingGroup):
         repository=True,
         option=False,
     )
-    critique: bool = setting(
-        False,
-        "Ask a model (service `critic` in `services`) whether the change does what the issue asks "
-        "and whether anything in it is unrelated. The answer is shown as an opinion and decides "
-        "nothing. It is one more call, paid from the run's budget.",
-        repository=True,
-        option=False,
-    )

@@ -8,7 +8,6 @@ from pydantic import AwareDatetime, Field
 from resolver.events.base import SCHEMA_VERSION, EventBase
 from resolver.models.approval import PendingApproval, RiskLevel
 from resolver.models.base import JsonObject
-from resolver.models.critique import Critique
 from resolver.models.run import Completion, McpTool, RunLimits, Task
 from resolver.models.verification import (
     CheckExecution,
@@ -81,7 +80,7 @@ class ServiceReplied(EventBase):
     judge. It costs money but is not a step."""
 
     kind: Literal["service_replied"] = "service_replied"
-    service: str = Field(description="The service: condenser, judge, critic, check or skills.")
+    service: str = Field(description="The service: condenser, judge, check or skills.")
     completion: Completion = Field(description="The unchanged reply.")
 
 
@@ -94,7 +93,7 @@ class ModelRetried(EventBase):
     reason: str = Field(description="Error of the endpoint.")
     service: str = Field(
         default=AGENT,
-        description="The service that made the call: agent, condenser, judge, critic or check.",
+        description="The service that made the call: agent, condenser, judge or check.",
     )
 
 
@@ -109,7 +108,7 @@ class ModelSwitched(EventBase):
     )
     service: str = Field(
         default=AGENT,
-        description="The service that uses the model: agent, condenser, judge or critic.",
+        description="The service that uses the model: agent, condenser or judge.",
     )
 
 
@@ -289,17 +288,6 @@ class VerificationCompleted(EventBase):
     sent_to_agent: bool = Field(
         default=False, description="True if the agent got the output of failing checks next."
     )
-
-
-class CritiqueCompleted(EventBase):
-    """A model gave its opinion on the change. The opinion decides nothing."""
-
-    kind: Literal["critique_completed"] = "critique_completed"
-    tree: str = Field(description="Git tree of the change.")
-    critique: Critique | None = Field(
-        default=None, description="The opinion; missing if there is none."
-    )
-    failure: str = Field(default="", description="Why there is no opinion.")
 
 
 def roots_of(events: Iterable[EventBase]) -> tuple[str, ...]:

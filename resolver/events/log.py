@@ -39,7 +39,6 @@ Lifecycle = (
     | life.Egress
     | life.CheckExecuted
     | life.VerificationCompleted
-    | life.CritiqueCompleted
 )
 
 

@@ -23,7 +23,6 @@ from resolver.events.log import Event, stored_line
 from resolver.events.state import ModelMetrics, State
 from resolver.github.comments.report import RunFailure
 from resolver.models.base import FrozenModel
-from resolver.models.critique import Critique
 from resolver.models.pull_request import PublishedReview
 from resolver.models.run import (
     CodePlace,
@@ -145,9 +144,6 @@ class OutcomeFile(FrozenModel):
     evidence: VerificationEvidence = Field(
         description="What the executions of the project's checks show."
     )
-    critique: Critique | None = Field(
-        description="Opinion of a model on the change, if the settings ask for one."
-    )
     divergences: tuple[RecordedDifference, ...] = Field(
         description="Differences of a replay from its recording."
     )
@@ -170,7 +166,6 @@ def build_outcome_file(
     publication: Publication | None = None,
     earlier: Publication | None = None,
     verification: Verification | None = None,
-    critique: Critique | None = None,
     traceparent: str = "",
 ) -> OutcomeFile:
     """Return the content of outcome.json. earlier: what was already public of the work that the run
@@ -211,7 +206,6 @@ def build_outcome_file(
         places=tuple(reported.places),
         files=tuple(patch.files) if patch else (),
         evidence=(verification or UNFINISHED).evidence(),
-        critique=critique,
         divergences=tuple(map(_difference, log_state.divergences)),
         traceparent=traceparent or None,
     )

@@ -4,7 +4,6 @@
     prepare    read the task, clone, configure         RunTask, ClonedRepository, PreparedRun
     execute    open the log, let the agent work        OpenedLog, ExecutedRun
     verify     execute the project's checks            Verification
-    critique   ask a model for its opinion, if wanted  Critique
     publish    judge the change, push, propose, reply  PublishedRun, PostedReplies
     report     write the final comment and the files   RunResult
 
@@ -35,7 +34,6 @@ from resolver.github.comments.progress import ProgressChanges
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
-from resolver.models.critique import Critique
 from resolver.models.pull_request import PostedReplies, describe_review
 from resolver.models.run import (
     Command,
@@ -44,7 +42,6 @@ from resolver.models.run import (
     Publication,
     RunState,
 )
-from resolver.models.verification import Verification
 from resolver.runs import execute as execute_stage
 from resolver.runs.conversation.comments import (
     Conclusion,
@@ -89,11 +86,9 @@ from resolver.runs.wiring.telemetry import end_spans, report_phase, with_spans
 
 if TYPE_CHECKING:
     from resolver.publishing import commit_builder, links, pull_request, review, update_branch
-    from resolver.runs import critique as critique_stage
     from resolver.runs import verify as verify_stage
 else:  # needed after the agent has worked
     commit_builder = lazy_module("resolver.publishing.commit_builder")
-    critique_stage = lazy_module("resolver.runs.critique")
     links = lazy_module("resolver.publishing.links")
     pull_request = lazy_module("resolver.publishing.pull_request")
     review = lazy_module("resolver.publishing.review")
@@ -262,30 +257,7 @@ def _work_and_publish(
     yield (values := values.with_value(executed))
     if _is_publishable(values, log):
         yield (values := values.with_value(verifier().conclude(executed.patch)))
-        for value in _critique(prepared, executed, values.verification, log, verifier):
-            yield (values := values.with_value(value))
-        executed = values.executed or executed
     yield from _publish(values, prepared, executed, log, forge)
-
-
-def _critique(
-    prepared: PreparedRun,
-    executed: ExecutedRun,
-    verification: Verification | None,
-    log: RunLog,
-    verifier: "Callable[[], verify_stage.ChangeVerifier]",
-) -> Iterator[ExecutedRun | Critique]:
-    """Yield the opinion of a model on the change, and the result of the work with its cost."""
-    if not prepared.settings.critique or executed.patch.is_empty or executed.files_with_secrets:
-        return
-    request = critique_stage.CritiqueRequest(
-        prepared, executed.patch, verification, verifier().raise_if_stopped
-    )
-    critique = critique_stage.critique_change(request, log)
-    spent = {"cost": log.state.cost, "tokens": log.state.tokens}
-    yield replace(executed, outcome=executed.outcome.model_copy(update=spent))
-    if critique is not None:
-        yield critique
 
 
 def _execute(

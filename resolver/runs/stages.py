@@ -1,7 +1,7 @@
 """The values that the stages of a run return, from its request to its result.
 
     RunRequest -> AcceptedRun, AnnouncedRun -> RunTask, ClonedRepository, PreparedRun
-      -> OpenedLog, ExecutedRun -> Verification -> Critique -> PublishedRun, PostedReplies
+      -> OpenedLog, ExecutedRun -> Verification -> PublishedRun, PostedReplies
       -> RunResult
 
 The stages are listed in `resolver.runs.pipeline`. Each value is frozen and built once.
@@ -27,7 +27,6 @@ from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion
-from resolver.models.critique import Critique
 from resolver.models.pull_request import PostedReplies
 from resolver.models.repository import Conventions
 from resolver.models.run import (
@@ -277,7 +276,6 @@ StageValue = (
     | OpenedLog
     | ExecutedRun
     | Verification
-    | Critique
     | PublishedRun
     | PostedReplies
 )
@@ -300,7 +298,6 @@ class StageValues:
     opened: OpenedLog | None = None
     executed: ExecutedRun | None = None
     verification: Verification | None = None
-    critique: Critique | None = None
     published: PublishedRun | None = None
     replied: PostedReplies | None = None
     interrupted: Outcome | None = None
@@ -404,7 +401,6 @@ _FIELDS: Mapping[type[StageValue], str] = {
     OpenedLog: "opened",
     ExecutedRun: "executed",
     Verification: "verification",
-    Critique: "critique",
     PublishedRun: "published",
     PostedReplies: "replied",
 }

@@ -22,8 +22,7 @@ PHASES: Mapping[str, tuple[str, str]] = {
     "prepared": ("prepare", "open_log"),
     "opened": ("open_log", "execute"),
     "executed": ("execute", "verify"),
-    "verification": ("verify", "critique"),
-    "critique": ("critique", "publish"),
+    "verification": ("verify", "publish"),
     "replied": ("publish", "conclude"),
 }
 """For each value of a stage: the phase that ends when it is reached, and the phase that usually

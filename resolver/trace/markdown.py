@@ -39,7 +39,6 @@ _LABELS = {
     "error": "❌ Error",
     "retry": "Retry",
     "check": "Check",
-    "opinion": "Opinion",
     "state": "State",
     "network": "Network",
     "memory": "Memory",

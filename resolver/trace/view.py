@@ -91,7 +91,7 @@ class TraceNote:
     """An event other than a step: a stage, a warning, a change of state.
 
     category: `stage`, `warning`, `error`, `state`, `retry`, `network`, `memory`,
-        `message`, `check`, `opinion` or `event`.
+        `message`, `check` or `event`.
     detail: a longer text, shown folded.
     """
 
@@ -220,8 +220,6 @@ def _describe_event(event: Event) -> tuple[str, str, str]:
             return _describe_connection(event)
         case life.CheckExecuted() | life.VerificationCompleted():
             return _describe_verification(event)
-        case life.CritiqueCompleted():
-            return "opinion", *_describe_critique(event)
         case life.Warned():
             return "warning", event.message or event.about, ""
         case life.ModelRetried() | life.ModelSwitched():
@@ -329,24 +327,6 @@ def evidence_of(event: life.VerificationCompleted) -> list[str]:
         lines.append(f"{finding.kind.replace('_', ' ').capitalize()}: {where}")
     lines += [f"Not executed: {omission.command}. {omission.reason}" for omission in event.omitted]
     return lines
-
-
-_CRITIQUES = {
-    "yes": "does what the issue asks",
-    "partly": "does part of what the issue asks",
-    "no": "does not do what the issue asks",
-    "unclear": "can't be judged by its diff",
-}
-
-
-def _describe_critique(event: life.CritiqueCompleted) -> tuple[str, str]:
-    critique = event.critique
-    if critique is None:
-        return f"There is no opinion of a model on the change{_after_colon(event.failure)}", ""
-    text = f"{critique.model} thinks that the change {_CRITIQUES[critique.addresses_issue]}"
-    unrelated = (f"{file.path}: {file.reason}" for file in critique.unrelated)
-    heading = "Looks unrelated:" if critique.unrelated else ""
-    return text, "\n".join(filter(None, (critique.reason, heading, *unrelated)))
 
 
 def _describe_condensation(event: life.Condensation) -> str:

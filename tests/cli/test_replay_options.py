@@ -8,6 +8,7 @@ import pytest
 from resolver.cli.main import run
 
 LOG = Path(__file__).parent.parent / "events" / "golden-1.jsonl"
+LAST_EVENT = len(LOG.read_text().splitlines()) - 1
 
 
 @pytest.mark.parametrize(
@@ -16,7 +17,7 @@ LOG = Path(__file__).parent.parent / "events" / "golden-1.jsonl"
         (["--say", "x"], "add --from ID"),
         (["--publish"], "add --from ID"),
         (["--output", "fork"], "add --from ID"),
-        (["--from", "999"], "the log ends with event 70"),
+        (["--from", "999"], f"the log ends with event {LAST_EVENT}"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -186,7 +186,7 @@ def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:
         "clone_depth", "setup", "mcp", "enable_organization_skills", "notes",
         "condenser", "resolve_threads",
         "base_branch", "reviewers", "pull_request_labels", "assign_requester", "signed_commits",
-        "base_moved", "checks", "verify", "critique",
+        "base_moved", "checks", "verify",
     }  # fmt: skip
 
 

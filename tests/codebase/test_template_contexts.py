@@ -23,7 +23,6 @@ from resolver.github.comments.progress import ProgressSummary
 from resolver.github.comments.report import Ending
 from resolver.memory.facts import WorkRecord
 from resolver.outcomes.report import OutcomeGroupRow, OutcomePullRow, OutcomeReport
-from resolver.runs.critique import CritiqueContent
 from resolver.runs.quotas.dashboard import DashboardContent
 from resolver.runtime.environment.environment import SetupFailure
 from resolver.runtime.environment.plan import SetupPlan
@@ -44,7 +43,6 @@ CONTEXTS: dict[str, tuple[tuple[type, ...], set[str]]] = {
     PULL_REQUEST_PART: ((*COMMENT, PullRequestSections), {"part", "of"}),
     "agent/task.md.j2": ((TaskPrompt,), {"marker"}),
     "agent/checks_failed.md.j2": ((ChecksFailed,), set()),
-    "agent/critique_request.md.j2": ((CritiqueContent,), {"marker"}),
     "agent/setup_failed.md.j2": ((SetupFailure,), set()),
     "run/setup_failed.md.j2": ((SetupFailure,), set()),
     "agent/summary.md.j2": ((WorkRecord,), set()),

@@ -23,7 +23,6 @@ from resolver.github.comments.progress import RunProgress, progress_body
 from resolver.github.comments.pull_request_text import pull_request_body
 from resolver.github.comments.report import Report, failure_from_error
 from resolver.models.approval import PendingApproval, RiskLevel
-from resolver.models.critique import Critique
 from resolver.models.pull_request import PublishedReview, PullRequestContext, ReviewVerdict
 from resolver.models.run import (
     CheckedCommand,
@@ -278,13 +277,6 @@ def _reports() -> dict[str, Report]:
             pull_request=PULL,
             verification=_verification(),
             warnings=("The sandbox could not be separated from the network of this machine.",),
-        ),
-        "opened, with an opinion": report(
-            pull_request=PULL,
-            verification=_verification(),
-            critique=Critique(
-                model="openai/gpt-5", addresses_issue="yes", reason="It does.", cost=0.01
-            ),
         ),
         "added": report(
             pull_request=PULL, verification=_verification(), publication=Publication(how="added")

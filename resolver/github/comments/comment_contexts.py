@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from resolver.errors import Cause
 from resolver.github.comments.report import CommentPreferences
-from resolver.github.comments.verification_text import CritiqueSummary, VerificationTable
+from resolver.github.comments.verification_text import VerificationTable
 from resolver.models.run import DeclineReason, PublicationMethod, PullRequest, UnverifiedReason
 
 
@@ -238,13 +238,12 @@ class ApprovalRequest:
 
 @dataclass(frozen=True)
 class Assessments:
-    """Statements of the checks, a model and the agent, and what needs a person's decision.
+    """Statements of the checks and the agent, and what needs a person's decision.
 
     approval: the action that waits for approval.
     """
 
     verification: VerificationTable | None
-    critique: CritiqueSummary | None
     review: ReviewSummary | None
     approval: ApprovalRequest | None
 

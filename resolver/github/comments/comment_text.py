@@ -31,7 +31,7 @@ from resolver.github.comments.comment_contexts import (
 )
 from resolver.github.comments.markers import refusal_marker, run_marker
 from resolver.github.comments.report import CommentPreferences, Ending, Report
-from resolver.github.comments.verification_text import summarize_critique, tabulate_verification
+from resolver.github.comments.verification_text import tabulate_verification
 from resolver.github.events.starting_events import REQUEST_METHODS
 from resolver.github.text.comment_markdown import MAX_BODY, safe_markdown, shorten_markdown
 from resolver.github.text.markdown import (
@@ -192,7 +192,6 @@ def comment_context(report: Report, message: str, detail: DetailLevel) -> Commen
         publication=_publication(report),
         assessments=Assessments(
             verification=tabulate_verification(report, detail.output),
-            critique=summarize_critique(report.critique) if report.critique else None,
             review=_review(report),
             approval=_approval_request(report),
         ),

@@ -28,7 +28,6 @@ from resolver.errors import (
 from resolver.github.text.markdown import number_code_blocks
 from resolver.models.approval import PendingApproval
 from resolver.models.base import FrozenModel
-from resolver.models.critique import Critique
 from resolver.models.pull_request import PublishedReview
 from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import (
@@ -169,9 +168,6 @@ class Report(FrozenModel):
     patch: Patch | None = None
     verification: Verification | None = Field(
         default=None, description="What Resolver's own executions of the checks show."
-    )
-    critique: Critique | None = Field(
-        default=None, description="The opinion of a model on the change."
     )
     commands: tuple[CheckedCommand, ...] = Field(
         default=(), description="The commands that the agent executed, with their exit codes."

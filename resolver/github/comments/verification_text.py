@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from resolver.github.comments.report import Report
 from resolver.github.text.markdown import code_span, fence, shorten_text, single_line, visible
-from resolver.models.critique import Critique, CritiqueAnswer
 from resolver.models.truncate import keep_last_lines
 from resolver.models.verification import (
     UNFINISHED,
@@ -26,7 +25,7 @@ from resolver.models.verification import (
     VerificationVerdict,
     totals_of,
 )
-from resolver.trace.plain import duration, money, one_line
+from resolver.trace.plain import duration
 
 _PAGE = re.compile(r"https?://[^\s<>()]+")
 
@@ -290,40 +289,4 @@ def _outputs(verification: Verification, limit: int) -> tuple[FailedCheckOutput,
         )
         for check in verification.checks[:3]
         if check.head.exit_code != 0 and check.head.output.strip()
-    )
-
-
-@dataclass(frozen=True)
-class UnrelatedFileRow:
-    """A file that looks unrelated to the issue, and why."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class CritiqueSummary:
-    """A model's opinion on the change. cost: empty if the price is unknown."""
-
-    addresses_issue: CritiqueAnswer
-    reason: str
-    unrelated: tuple[UnrelatedFileRow, ...]
-    model: str
-    cost: str
-
-
-def summarize_critique(critique: Critique) -> CritiqueSummary:
-    """Return the opinion as the templates show it."""
-    return CritiqueSummary(
-        addresses_issue=critique.addresses_issue,
-        reason=single_line(critique.reason, 600),
-        unrelated=tuple(
-            UnrelatedFileRow(
-                path=code_span(shorten_text(one_line(visible(file.path)), 200)),
-                reason=single_line(file.reason, 200),
-            )
-            for file in critique.unrelated
-        ),
-        model=code_span(shorten_text(one_line(visible(critique.model)), 100)),
-        cost="" if critique.cost is None else money(critique.cost),
     )

@@ -1,7 +1,7 @@
 """Builds the models of a run: the model of each service and each agent, and the logging of its
 calls.
 
-A service is a part of Resolver that calls models: the agent, the condenser, the judge, the critic.
+A service is a part of Resolver that calls models: the agent, the condenser, the judge.
 All services share the budget of the run. The model is checked before the sandbox of the run starts;
 the duration and cost of the check are logged.
 """
@@ -35,10 +35,7 @@ from resolver.llm.replay import ReplayModel, scripted_models
 from resolver.llm.router import RoutingRule, parse_rule, resolve_static_rules
 from resolver.models.run import Completion
 
-CRITIC = "critic"
-"""The service that gives an opinion on a change."""
-
-SERVICES = (AGENT, "condenser", "judge", CRITIC)
+SERVICES = (AGENT, "condenser", "judge")
 """The services that call a chat model, for which settings can name a model."""
 
 EMBEDDING = "embedding"
