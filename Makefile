@@ -102,7 +102,6 @@ docs: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.generated_parts
 	$(BIN)/python -m scripts.reference_docs
 	$(BIN)/python -m scripts.attacks_docs > docs/reference/attacks.md
-	$(BIN)/python scripts/schema_sql.py
 
 # Not quiet: mkdocs would not count its warnings, and a dead link would pass. The variable refuses the
 # advertisement that the theme prints.

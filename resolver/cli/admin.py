@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,7 +25,7 @@ from resolver.models.repository import owner_of
 from resolver.runs.common import open_host
 from resolver.storage.blob_store import open_blob_store
 from resolver.storage.costs import SpendingLedger, SpendingTotal
-from resolver.storage.database import ServerDatabase, existing_database, parse_database_url
+from resolver.storage.database import existing_database
 from resolver.storage.note_table import NoteTable
 from resolver.trace.plain import for_terminal
 
@@ -302,21 +302,6 @@ def pages_link_command(environment: Mapping[str, str], /, as_json: bool) -> int:
         )
     url = operator_url(server.public_url, secret)
     click.echo(json.dumps({"url": url}) if as_json else url)
-    return 0
-
-
-@command.command("migrate")
-@click.pass_obj
-def migrate_command(environment: Mapping[str, str], /) -> int:
-    """Create the tables of the database, or migrate those of an earlier release.
-
-    The server does this at its start. Make a backup first: a migration can't be undone.
-    """
-    settings = load_settings({}, environment)
-    with closing(ServerDatabase(parse_database_url(settings.server.database_url))) as database:
-        revision = ServerAdministration(database).revision()
-    text = render("run/admin_migrate.txt.j2", revision=revision)
-    click.echo(for_terminal(text), nl=False)
     return 0
 
 

@@ -17,7 +17,6 @@ from sqlalchemy import (
     Connection,
     Float,
     Integer,
-    MetaData,
     String,
     Table,
     case,
@@ -37,10 +36,11 @@ from resolver.storage.database import (
     open_database,
     upsert,
 )
+from resolver.storage.schema import TABLES
 
 SPENDING = Table(
     "resolver_spending",
-    MetaData(),
+    TABLES,
     Column("run", String(200), primary_key=True),
     Column("repository", String(300), nullable=False, index=True),
     Column("day", String(10), nullable=False, index=True),

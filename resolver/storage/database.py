@@ -15,7 +15,7 @@ from sqlalchemy.schema import Table
 
 from resolver.config.retries import RetryPolicy
 from resolver.errors import ResolverError, UsageError
-from resolver.storage.schema import is_schema_current, upgrade_schema
+from resolver.storage.schema import create_tables, has_all_tables
 
 logger = logging.getLogger("resolver.storage")
 
@@ -83,7 +83,7 @@ class DatabaseError(ResolverError):
 class ServerDatabase:
     """Runs transactions on one database. Thread-safe.
 
-    Its tables are created, or migrated from those of an earlier release.
+    Missing tables are created.
 
     url: as returned by `parse_database_url`. Raises UsageError if the database can't be used, and
     DatabaseError if that happens later. No error contains the password.
@@ -94,18 +94,18 @@ class ServerDatabase:
         self._engine = _create_engine(url)
         self._reading = self._engine.execution_options(**READS)
         try:
-            self._upgrade()
+            self._create_tables()
         except DatabaseError as error:
             raise UsageError(error.what, error.next_step) from error
 
-    def _upgrade(self) -> None:
-        """Create or migrate the tables. No connection stays open if that fails."""
+    def _create_tables(self) -> None:
+        """Create the missing tables. No connection stays open if that fails."""
         try:
             with self.reading() as connection:
-                is_current = is_schema_current(connection)
-            if not is_current:
+                is_complete = has_all_tables(connection)
+            if not is_complete:
                 with self.writing() as connection:
-                    upgrade_schema(connection)
+                    create_tables(connection)
         except ResolverError:
             self.close()
             raise

@@ -15,7 +15,6 @@ from sqlalchemy import (
     Column,
     Connection,
     Integer,
-    MetaData,
     String,
     Table,
     Text,
@@ -31,6 +30,7 @@ from sqlalchemy.types import UserDefinedType
 from resolver.errors import LogError
 from resolver.events.log import Event, check_lines, read_log
 from resolver.storage.database import first_line
+from resolver.storage.schema import TABLES
 
 
 class JsonText(UserDefinedType[str]):
@@ -50,12 +50,9 @@ class JsonText(UserDefinedType[str]):
         return cast(column, Text)
 
 
-ARCHIVE_TABLES = MetaData()
-"""The tables that hold runs: that of the events, and those of `run_archive`."""
-
 EVENTS = Table(
     "resolver_events",
-    ARCHIVE_TABLES,
+    TABLES,
     Column("run", String(200), primary_key=True),
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("kind", String(100), nullable=False),

@@ -5,11 +5,9 @@ It is a table of the server's database, so that a comment finds the last run on 
 """
 
 import hashlib
-import logging
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Literal
 
 from pydantic import ValidationError
@@ -19,7 +17,6 @@ from sqlalchemy import (
     Column,
     Connection,
     Integer,
-    MetaData,
     String,
     Table,
     Text,
@@ -32,13 +29,11 @@ from resolver.models.run import Trigger
 from resolver.storage.database import ServerDatabase, open_database
 from resolver.storage.run_folders import RunFolders
 from resolver.storage.run_store import EVENTS, OUTCOME, EarlierRun
-
-logger = logging.getLogger("resolver.storage")
-
+from resolver.storage.schema import TABLES
 
 HISTORY = Table(
     "resolver_issue_history",
-    MetaData(),
+    TABLES,
     Column(
         "position",
         BigInteger().with_variant(Integer(), "sqlite"),
@@ -54,14 +49,6 @@ digest that is the same if an entry is recorded a second time."""
 
 MAX_ENTRIES = 10_000
 """Maximum number of entries of a conversation that are read: its newest ones."""
-
-FOLDER = "threads"
-"""Folder with the histories of earlier releases, one file for each conversation."""
-
-IMPORTED_FOLDER = "threads.imported"
-
-MAX_FILE_BYTES = 50_000_000
-"""Maximum size in bytes of a file of an earlier release."""
 
 
 class IssueHistoryEntry(FrozenModel):
@@ -92,18 +79,18 @@ class IssueHistories:
     def record_run(self, trigger: Trigger, run: str) -> None:
         """Record that `run` works for the conversation. Repeated calls have no effect."""
         entry = IssueHistoryEntry(kind="run", run=run)
-        self._append(_conversation(trigger.repository, trigger.subject), [entry])
+        self._append(_conversation(trigger.repository, trigger.subject), entry)
 
     def record_pull_request(self, trigger: Trigger, pull_request: int) -> None:
         """Record the pull request that a run of the conversation opened."""
         entry = IssueHistoryEntry(kind="issue", number=trigger.subject)
-        self._append(_conversation(trigger.repository, pull_request), [entry])
+        self._append(_conversation(trigger.repository, pull_request), entry)
 
     def record_stop(self, trigger: Trigger) -> None:
         """Record that everything that was asked for before this request is to stop."""
         stop = trigger.model_copy(update={"snapshot": None})
         entry = IssueHistoryEntry(kind="stop", stop=stop)
-        self._append(_conversation(trigger.repository, trigger.subject), [entry])
+        self._append(_conversation(trigger.repository, trigger.subject), entry)
 
     def runs(self, repository: str, issue: int) -> list[str]:
         """Return the ids of the conversation's runs, oldest first."""
@@ -121,44 +108,23 @@ class IssueHistories:
                 return entry.stop.actor.login
         return None
 
-    def import_files(self, data_folder: Path) -> int:
-        """Import the histories that an earlier release kept as files in the data folder, and return
-        their number.
-
-        The folder is renamed afterwards, so that this happens once. It has no effect on entries
-        that are in the table already. A line that a crash left incomplete is skipped.
-        """
-        folder = data_folder / FOLDER
-        files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
-        for file in files:
-            # `owner~name~number.jsonl`; neither part of a repository's name can contain a tilde
-            owner, _, rest = file.stem.partition("~")
-            name, _, number = rest.rpartition("~")
-            self._append(f"{owner}/{name}#{number}", _read_file(file))
-        if files:
-            folder.rename(data_folder / IMPORTED_FOLDER)
-            logger.info("the histories of %d conversations were imported", len(files))
-        return len(files)
-
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
 
-    def _append(self, conversation: str, entries: Iterable[IssueHistoryEntry]) -> None:
+    def _append(self, conversation: str, entry: IssueHistoryEntry) -> None:
+        data = entry.model_dump_json(exclude_none=True)
+        identity = f"{conversation} {data}"
         with self._database.writing() as connection:
-            issue = _last_issue(_read_rows(connection, conversation))
-            for entry in entries:
-                data = entry.model_dump_json(exclude_none=True)
-                if entry.kind == "issue":
-                    if entry.number == issue:
-                        continue
-                    # the issue may change and change back, so an equal entry may be a new one
-                    identity, issue = f"{conversation} {issue} {data}", entry.number
-                else:
-                    identity = f"{conversation} {data}"
-                digest = hashlib.sha256(identity.encode()).hexdigest()
-                row = {"conversation": conversation, "entry": data, "identity": digest}
-                connection.execute(self._insertion, row)
+            if entry.kind == "issue":
+                issue = _last_issue(_read_rows(connection, conversation))
+                if entry.number == issue:
+                    return
+                # the issue may change and change back, so an equal entry may be a new one
+                identity = f"{conversation} {issue} {data}"
+            digest = hashlib.sha256(identity.encode()).hexdigest()
+            row = {"conversation": conversation, "entry": data, "identity": digest}
+            connection.execute(self._insertion, row)
 
     def _read(self, conversation: str) -> list[IssueHistoryEntry]:
         with self._database.reading() as connection:
@@ -250,21 +216,10 @@ def _read_rows(connection: Connection, conversation: str) -> list[IssueHistoryEn
     return list(_parse(reversed(newest)))
 
 
-def _read_file(file: Path) -> list[IssueHistoryEntry]:
-    """Return the entries of a file of an earlier release."""
-    try:
-        with open(file, "rb") as opened:
-            return list(_parse(opened.read(MAX_FILE_BYTES).splitlines()))
-    except OSError as error:
-        logger.error("the history %s can't be imported: %s", file, error.strerror)
-        return []
-
-
-def _parse(lines: Iterable[bytes | str]) -> Iterator[IssueHistoryEntry]:
+def _parse(lines: Iterable[str]) -> Iterator[IssueHistoryEntry]:
     """Yield the entries of the lines that can be read."""
     for line in lines:
         try:
-            if line.strip():
-                yield IssueHistoryEntry.model_validate_json(line)
+            yield IssueHistoryEntry.model_validate_json(line)
         except ValidationError:
             continue

@@ -4,13 +4,11 @@ machines share them."""
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
 
 from sqlalchemy import (
     URL,
     Column,
     Connection,
-    MetaData,
     String,
     Table,
     Text,
@@ -34,24 +32,19 @@ from resolver.storage.notes import (
     dump_stored_notes,
     merge_notes,
     parse_stored_notes,
-    read_note_file,
     shown_notes,
 )
+from resolver.storage.schema import TABLES
 
 logger = logging.getLogger("resolver.storage")
 
 NOTES = Table(
     "resolver_notes",
-    MetaData(),
+    TABLES,
     Column("repository", String(300), primary_key=True),
     Column("notes", Text, nullable=False),
 )
 """repository: OWNER/NAME in lower case. notes: as written by `dump_stored_notes`."""
-
-FOLDER = "notes"
-"""Folder with the notes of earlier releases, one file for each repository."""
-
-IMPORTED_FOLDER = "notes.imported"
 
 
 class NoteTable:
@@ -87,7 +80,7 @@ class NoteTable:
 
         def attempt() -> tuple[str, ...]:
             self._require_valid()
-            return self._merge(repository, added, by_time=False)
+            return self._merge(repository, added)
 
         return call_persistently(attempt, self._retries, f"the notes of run {run}")
 
@@ -98,41 +91,17 @@ class NoteTable:
             connection.execute(delete(NOTES).where(NOTES.c.repository == repository.lower()))
         return number
 
-    def import_files(self, data_folder: Path) -> int:
-        """Import the notes that an earlier release kept as files in the data folder, and return
-        the number of repositories.
-
-        The folder is renamed afterwards, so that this happens once.
-        """
-        folder = data_folder / FOLDER
-        files = sorted(folder.glob("*.json")) if folder.is_dir() else []
-        for file in files:
-            # `owner~name.json`; neither part of a repository's name can contain a tilde
-            self._merge(file.stem.replace("~", "/", 1), read_note_file(file), by_time=True)
-        if files:
-            folder.rename(data_folder / IMPORTED_FOLDER)
-            logger.info("the notes about %d repositories were imported", len(files))
-        return len(files)
-
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
 
-    def _merge(
-        self, repository: str, notes: Sequence[StoredNote], by_time: bool
-    ) -> tuple[str, ...]:
-        """Add notes to those of the repository, and return the texts of those that are new.
-
-        by_time: True if the notes may be older than the stored ones.
-        """
+    def _merge(self, repository: str, notes: Sequence[StoredNote]) -> tuple[str, ...]:
+        """Add notes to those of the repository, and return the texts of those that are new."""
         key = repository.lower()
         with self._database.writing() as connection:
             upsert(connection, NOTES, {"repository": key, "notes": "[]"}, {})
             stored = _stored(connection, repository)
-            if by_time:
-                merged, new = merge_notes((), sorted([*stored, *notes], key=lambda note: note.at))
-            else:
-                merged, new = merge_notes(stored, notes)
+            merged, new = merge_notes(stored, notes)
             change = update(NOTES).where(NOTES.c.repository == key)
             connection.execute(change.values(notes=dump_stored_notes(merged)))
         return new

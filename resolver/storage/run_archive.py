@@ -36,13 +36,14 @@ from resolver.errors import LeaseLost, LogError
 from resolver.events.stream import Clock, utc_now
 from resolver.storage.blob_store import BlobStore, BlobStoreError, blob_key
 from resolver.storage.database import DatabaseError, ServerDatabase, open_database, upsert
-from resolver.storage.event_table import ARCHIVE_TABLES, EVENTS, read_lines
+from resolver.storage.event_table import EVENTS, read_lines
+from resolver.storage.schema import TABLES
 
 logger = logging.getLogger("resolver.storage")
 
 RUNS = Table(
     "resolver_archived_runs",
-    ARCHIVE_TABLES,
+    TABLES,
     Column("run", String(200), primary_key=True),
     Column("request", BigInteger, nullable=False),
     Column("claim", Integer, nullable=False),
@@ -55,7 +56,7 @@ their lines. changes: how often a file was changed."""
 
 FILES = Table(
     "resolver_run_files",
-    ARCHIVE_TABLES,
+    TABLES,
     Column("run", String(200), primary_key=True),
     Column("name", String(200), primary_key=True),
     Column("size", Integer, nullable=False),
@@ -68,7 +69,7 @@ content; "" if `CHUNKS` has it."""
 
 CHUNKS = Table(
     "resolver_run_chunks",
-    ARCHIVE_TABLES,
+    TABLES,
     Column("run", String(200), primary_key=True),
     Column("name", String(200), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Column,
     Float,
     Integer,
-    MetaData,
     Select,
     String,
     Table,
@@ -25,10 +24,11 @@ from sqlalchemy.sql import ColumnElement
 
 from resolver.models.run import RunState
 from resolver.storage.database import ServerDatabase, open_database, upsert
+from resolver.storage.schema import TABLES
 
 RUNS = Table(
     "resolver_runs",
-    MetaData(),
+    TABLES,
     Column("run", String(200), primary_key=True),
     Column("repository", String(300), nullable=False, index=True),
     Column("number", Integer),

@@ -35,7 +35,6 @@ from resolver.storage.issue_history import IssueHistories
 from resolver.storage.note_table import NoteTable
 from resolver.storage.run_archive import FILES
 from resolver.storage.run_store import OUTCOME
-from resolver.storage.schema import known_revisions
 from tests.parts.github import GitHubServer
 from tests.webhook.test_app_setup import CREDENTIALS
 
@@ -443,11 +442,10 @@ def test_the_installations_of_the_app_are_listed(admin: Admin, github: GitHubSer
     assert "mona  (suspended)" in admin.text("installations")
 
 
-def test_the_database_is_migrated_by_hand(admin: Admin, tmp_path: Path) -> None:
+def test_no_database_is_created_where_there_is_none(admin: Admin, tmp_path: Path) -> None:
     admin.environment["RESOLVER_DATABASE_URL"] = f"sqlite:///{tmp_path}/new.db"
     assert "there is no database" in admin.text("runs", code=2)
-    assert known_revisions()[-1] in admin.text("migrate")
-    assert admin.json("runs") == []
+    assert not (tmp_path / "new.db").exists()
 
 
 def test_an_executor_is_drained_and_resumed(admin: Admin) -> None:

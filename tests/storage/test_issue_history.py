@@ -1,11 +1,13 @@
-"""Tests of the history of an issue, also after a kill in the middle of a line."""
+"""Tests of the history of an issue."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from sqlalchemy import insert
+
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
-from resolver.storage.database import parse_database_url
-from resolver.storage.issue_history import FOLDER, IMPORTED_FOLDER, IssueHistories
+from resolver.storage.database import ServerDatabase, parse_database_url
+from resolver.storage.issue_history import HISTORY, IssueHistories
 from tests.parts.postgres import Postgres
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,34 +38,16 @@ def test_runs_are_remembered_in_order_and_once(tmp_path: Path) -> None:
     assert histories(tmp_path).runs("Octo/Calc", 7) == ["b", "a"]
 
 
-OLD_FILE = (
-    b'\n{"kind":"run","run":"20260101-000001-aaaaaa"}\n'
-    b'\n{"kind":"run","ru'
-    b'\n{"kind":"stop","run":"","stop":{"key":"issue_comment:5","kind":"issue_comment",'
-    b'"repository":"Octo/Calc","number":7,"actor":{"login":"mona"},"command":"stop",'
-    b'"instruction":"","at":"2026-01-01T00:00:05Z","comment_id":5}}\n'
-    b'\n{"kind":"run","run":"20260101-000009-bbbbbb"}\n'
-    b'\n{"kind":"from a newer release"}\n'
-)
-"""As an earlier release wrote it, with a line that a kill cut off."""
-
-
-def test_the_files_of_an_earlier_release_are_imported_once(tmp_path: Path) -> None:
-    folder = tmp_path / FOLDER
-    folder.mkdir()
-    (folder / "octo~calc~7.jsonl").write_bytes(OLD_FILE)
-    (folder / "octo~calc~9.jsonl").write_bytes(b'\n{"kind":"issue","run":"","number":7}\n')
+def test_an_entry_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     threads = histories(tmp_path)
-    threads.record_run(trigger_at(0, 1), "20260101-000001-aaaaaa")  # a crash interrupted the import
-    assert threads.import_files(tmp_path) == 2
-    expected = ["20260101-000001-aaaaaa", "20260101-000009-bbbbbb"]
-    assert threads.runs("octo/calc", 7) == expected
-    assert threads.stop_after(trigger_at(4, 4)) == "mona"
-    assert threads.issue_of("octo/calc", 9) == 7
-    assert threads.import_files(tmp_path) == 0
-    (tmp_path / IMPORTED_FOLDER).rename(folder)
-    assert threads.import_files(tmp_path) == 2
-    assert threads.runs("octo/calc", 7) == expected
+    threads.record_run(trigger_at(0, 1), "a")
+    database = ServerDatabase(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
+    unknown = {"conversation": "octo/calc#7", "entry": '{"kind":"other"}', "identity": "x"}
+    with database.writing() as connection:
+        connection.execute(insert(HISTORY), unknown)
+    database.close()
+    threads.record_run(trigger_at(0, 1), "b")
+    assert threads.runs("octo/calc", 7) == ["a", "b"]
 
 
 def test_the_history_is_the_same_for_all_processes_on_postgresql(

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,6 @@ from resolver.storage.database import (
     parse_database_url,
 )
 from resolver.storage.note_table import NoteTable
-from resolver.storage.notes import MAX_STORED_NOTES, FileNoteStore
 from tests.parts.postgres import Postgres
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -49,31 +48,6 @@ def test_machines_share_the_notes_of_their_runs(postgres: Postgres) -> None:
         assert {line.partition(" (")[0] for line in lines} == {f"- note {n}" for n in range(24)}
         for machine in machines:
             machine.close()
-
-
-def test_the_files_of_an_earlier_release_are_imported_once(
-    table: NoteTable, tmp_path: Path
-) -> None:
-    files = FileNoteStore(tmp_path / "notes")
-    files.add("Octo/Calc.py", ["Use tabs.", "old"], "run-1", AT)
-    files.add("octo/other", ["other"], "run-2", AT)
-    (tmp_path / "notes" / "broken~file.json").write_text("{")
-    table.add("octo/calc.py", ["use TABS"], "run-3", AT + timedelta(days=1))
-    assert table.import_files(tmp_path) == 3
-    assert table.read("octo/calc.py").text == (
-        "- use TABS (run run-3, 2026-03-02)\n- old (run run-1, 2026-03-01)"
-    )
-    assert "other" in table.read("octo/other").text
-    assert table.import_files(tmp_path) == 0
-    assert (tmp_path / "notes.imported").is_dir()
-
-
-def test_an_import_keeps_the_newest_notes(table: NoteTable, tmp_path: Path) -> None:
-    for number in range(MAX_STORED_NOTES):
-        table.add("a/b", [f"new {number}"], "run-2", AT)
-    FileNoteStore(tmp_path / "notes").add("a/b", ["old"], "run-1", AT - timedelta(days=1))
-    table.import_files(tmp_path)
-    assert "old" not in table.read("a/b").text
 
 
 def test_a_process_without_its_lease_stores_no_note(url: URL) -> None:

@@ -290,7 +290,7 @@ def test_a_row_of_the_database_writes_nothing_else(
     with database.writing() as connection:
         for name in HOSTILE_NAMES:
             row = {"run": RUN, "name": name}
-            values = {"size": file.size, "digest": file.digest, "changed": 0.0}
+            values = {"size": file.size, "digest": file.digest, "changed": 0.0, "blob": ""}
             connection.execute(insert(FILES), row | values)
             connection.execute(insert(CHUNKS), row | {"number": 0, "data": b"+1\n"})
     database.close()

@@ -25,7 +25,6 @@ from resolver.storage.run_archive import (
     RunClaim,
 )
 from resolver.storage.run_store import OUTCOME
-from resolver.storage.schema import DIALECTS
 from tests.parts.postgres import Postgres
 
 OLD, FRESH = "20260101-000001-abcdef", "20260301-000001-abcdef"
@@ -41,7 +40,7 @@ TRIGGER = Trigger(
 )
 
 
-@pytest.fixture(params=DIALECTS)
+@pytest.fixture(params=("sqlite", "postgresql"))
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
     """An empty database."""
     if request.param == "sqlite":

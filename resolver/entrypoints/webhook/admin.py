@@ -22,7 +22,6 @@ from resolver.entrypoints.webhook.request_table import REQUESTS, row_of_request
 from resolver.errors import UsageError
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.storage.database import ServerDatabase
-from resolver.storage.schema import stored_revision
 
 OPERATOR = "the operator of the server"
 """Stands for a login where an operator stops a run. No account of GitHub has spaces in its name."""
@@ -72,11 +71,6 @@ class ServerAdministration:
 
     def __init__(self, database: ServerDatabase) -> None:
         self._database = database
-
-    def revision(self) -> str:
-        """Return the revision of the database, which is the newest one."""
-        with self._database.reading() as connection:
-            return stored_revision(connection)
 
     def requests(
         self, state: str = "", repository: str = "", limit: int = 50

@@ -28,7 +28,6 @@ from sqlalchemy import (
     Connection,
     Float,
     Integer,
-    MetaData,
     String,
     Table,
     and_,
@@ -45,6 +44,7 @@ from sqlalchemy import (
 from resolver import __version__
 from resolver.errors import LeaseLost
 from resolver.storage.database import DatabaseError, ServerDatabase
+from resolver.storage.schema import TABLES
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -63,7 +63,7 @@ MAX_RETRY_SECONDS = 1.0
 
 EXECUTORS = Table(
     "resolver_executors",
-    MetaData(),
+    TABLES,
     Column("id", String(36), primary_key=True),
     Column("kind", String(10), nullable=False),
     Column("host", String(255), nullable=False),

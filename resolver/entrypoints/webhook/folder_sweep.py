@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pydantic_core import from_json
-from sqlalchemy import URL, Column, Connection, Float, MetaData, String, Table, case, select
+from sqlalchemy import URL, Column, Connection, Float, String, Table, case, select
 
 from resolver.entrypoints.webhook.request_queue import OPEN_STATES
 from resolver.entrypoints.webhook.request_table import REQUESTS
@@ -25,6 +25,7 @@ from resolver.runs.output import REQUEST
 from resolver.runtime.disk import remove_tree
 from resolver.storage.database import ServerDatabase, upsert
 from resolver.storage.run_store import OUTCOME
+from resolver.storage.schema import TABLES
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -33,7 +34,7 @@ SWEEP_SECONDS = 3600.0
 
 PURGES = Table(
     "resolver_purges",
-    MetaData(),
+    TABLES,
     Column("repository", String(300), primary_key=True),
     Column("before", Float, nullable=False),
 )

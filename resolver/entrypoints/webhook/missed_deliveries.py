@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import URL, Column, Float, MetaData, String, Table, select
+from sqlalchemy import URL, Column, Float, String, Table, select
 
 from resolver.entrypoints.webhook.webhook import HandleDelivery, is_identified
 from resolver.errors import ForgeError, ResolverError
@@ -20,6 +20,7 @@ from resolver.github.client.hook_deliveries import HookDeliveries, HookDelivery
 from resolver.github.client.resources import PAGE_SIZE
 from resolver.models.known_failures import OUTAGES
 from resolver.storage.database import ServerDatabase, open_database, upsert
+from resolver.storage.schema import TABLES
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -37,7 +38,7 @@ MAX_PAGES = 50
 
 POLLS = Table(
     "resolver_looks",
-    MetaData(),
+    TABLES,
     Column("webhook", String(400), primary_key=True),
     Column("until", Float, nullable=False),
 )

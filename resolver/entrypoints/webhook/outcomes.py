@@ -15,7 +15,6 @@ from sqlalchemy import (
     URL,
     Column,
     Float,
-    MetaData,
     String,
     Table,
     Text,
@@ -29,6 +28,7 @@ from resolver.git.push import PREFIX
 from resolver.models.known_failures import OUTAGES
 from resolver.models.outcome import PullRequestOutcome
 from resolver.storage.database import ServerDatabase, open_database, upsert
+from resolver.storage.schema import TABLES
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -40,7 +40,7 @@ OUTCOME_POLL_SECONDS = 600.0
 
 OUTCOMES = Table(
     "resolver_outcomes",
-    MetaData(),
+    TABLES,
     Column("repository", String(300), primary_key=True),
     Column("due", Float, nullable=False, index=True),
     Column("outcomes", Text, nullable=False),

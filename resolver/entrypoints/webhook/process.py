@@ -232,7 +232,7 @@ def _open_runs(
         environment,
         options,
         path,
-        _open_histories(database, path),
+        IssueHistories(database),
         ledger=SpendingLedger(database),
         issued_tokens=machine.tokens.issued_tokens,
         outage_retry=_outage_retry(load_settings(options, environment)),
@@ -240,7 +240,7 @@ def _open_runs(
         pipeline=metrics.instrument(indexer.wrap_pipeline(run_pipeline)),
         archived=stores.archived,
         require_lease=executor.fence.require_valid,
-        notes=_open_notes(database, path, executor.fence.require_valid),
+        notes=NoteTable(database, executor.fence.require_valid),
         owners=owners.current,
     )
 
@@ -349,22 +349,6 @@ def _open_stores(
     if is_sqlite:
         lock_file(Path(f"{url.database}{names.lock}"), names.lock_seconds)
     return url, folder
-
-
-def _open_histories(database: ServerDatabase, folder: Path) -> IssueHistories:
-    """Return the histories, with those that an earlier release kept as files."""
-    histories = IssueHistories(database)
-    histories.import_files(folder)
-    return histories
-
-
-def _open_notes(
-    database: ServerDatabase, folder: Path, require_valid: Callable[[], None]
-) -> NoteTable:
-    """Return the notes, with those that an earlier release kept as files."""
-    notes = NoteTable(database, require_valid)
-    notes.import_files(folder)
-    return notes
 
 
 def _open_archive(

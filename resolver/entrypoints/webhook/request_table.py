@@ -4,12 +4,12 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, String, Table, Text, text
 
-from resolver.entrypoints.webhook.executors import EXECUTORS
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestState, priority_of
+from resolver.storage.schema import TABLES
 
 REQUESTS = Table(
     "resolver_requests",
-    EXECUTORS.metadata,
+    TABLES,
     Column(
         "position",
         BigInteger().with_variant(Integer(), "sqlite"),
@@ -27,18 +27,18 @@ REQUESTS = Table(
     Column("login", Text, nullable=False),
     Column("not_before", Float, nullable=False, default=0.0),
     Column("announced", Boolean, nullable=False, default=False),
-    Column("notice_until", Float, nullable=False, default=0.0, server_default="0"),
+    Column("notice_until", Float, nullable=False, default=0.0),
     Column("claim", Integer, nullable=False, default=0),
-    Column("executor", String(36), nullable=False, default="", server_default=""),
+    Column("executor", String(36), nullable=False, default=""),
     Column("begun", Boolean, nullable=False, default=False),
     Column("attempts", Integer, nullable=False, default=0),
     Column("progress", Integer, nullable=False, default=0),
     Column("crashes", Integer, nullable=False, default=0),
     Column("outages", Integer, nullable=False, default=0),
     Column("outage_began", Float, nullable=False, default=0.0),
-    Column("finished_at", Float, nullable=False, default=0.0, server_default="0"),
-    Column("priority", Integer, nullable=False, default=0, server_default="0"),
-    Column("actor", Text, nullable=False, default="", server_default=""),
+    Column("finished_at", Float, nullable=False, default=0.0),
+    Column("priority", Integer, nullable=False, default=0),
+    Column("actor", Text, nullable=False, default=""),
     Index("resolver_requests_next", "state", "kind", "repository", "priority", "position"),
     Index("resolver_requests_oldest", "state", "kind", "position"),
     Index("resolver_requests_due", "state", "not_before"),
@@ -47,13 +47,11 @@ REQUESTS = Table(
     sqlite_autoincrement=True,
 )
 """Columns: key: of the trigger. notice_until: time until which an executor may be writing that the
-run waits. executor: id of the executor that holds the newest claim; "" in rows of releases without
-executors. begun: True if the work of the claim has started. attempts: how
-often work has started. progress: of the run at the last crash; crashes: of the server since the run
-last made progress. trigger: as JSON; "" once the request is done. finished_at: 0 in rows of
-releases that did not record it. priority: a `RequestPriority`. actor: login of
-the account that asked, in lower case; "" in rows of releases that did not store it. Times are
-seconds since 1970."""
+run waits. executor: id of the executor that holds the newest claim; "" if there was none. begun:
+True if the work of the claim has started. attempts: how often work has started. progress: of the
+run at the last crash; crashes: of the server since the run last made progress. trigger: as JSON; ""
+once the request is done. finished_at: 0 until then. priority: a `RequestPriority`. actor: login of
+the account that asked, in lower case. Times are seconds since 1970."""
 
 
 def row_of_request(request: NewRequest) -> dict[str, Any]:

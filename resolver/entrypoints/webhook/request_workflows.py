@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
+from resolver import __version__
 from resolver.config.startup import lazy_module
 from resolver.entrypoints.webhook.dbos_log import DbosLogFilter
-from resolver.entrypoints.webhook.request_queue import RequestKind
 from resolver.errors import UsageError
 from resolver.storage.database import DatabaseError, first_line
 
@@ -23,25 +23,8 @@ if TYPE_CHECKING:
 else:
     dbos = lazy_module("dbos")
 
-EARLIER_QUEUES = ("runs", "commands", "undecided", "requests")
-"""DBOS queues of earlier releases, in which waiting requests may still be stored."""
-
-EARLIER_EXECUTOR = "resolver"
-"""Id of the DBOS executor of earlier releases, whose unfinished workflows are recovered. Each
-process has an id of its own now."""
-
-STORED_FORM = "1"
-"""Passed to DBOS as the application's version: DBOS recovers only workflows with the same version.
-A new release has to recover those of the last one, so this changes only with the stored format."""
-
-EARLIER_POLL_SECONDS = 5.0
-"""Interval between two polls of the queues of earlier releases."""
-
 ExecuteClaim = Callable[[str, int], None]
 """Takes the id of a request and the number of its claim."""
-
-AddEarlier = Callable[[str, RequestKind, str, str], None]
-"""Takes the id, the kind, the trigger as JSON and the login of a request of an earlier release."""
 
 
 class RequestWorkflows:
@@ -50,9 +33,7 @@ class RequestWorkflows:
     url: as returned by `database.parse_database_url`. executor: id of this process.
     """
 
-    def __init__(
-        self, url: URL, executor: str, execute_claim: ExecuteClaim, add_earlier: AddEarlier
-    ) -> None:
+    def __init__(self, url: URL, executor: str, execute_claim: ExecuteClaim) -> None:
         self._url = url
         # DBOS adds its own handler to a logger without one, and that handler would not redact
         # secrets.
@@ -62,7 +43,7 @@ class RequestWorkflows:
             "name": "resolver",
             "system_database_url": url.render_as_string(hide_password=False),
             "executor_id": executor,
-            "application_version": STORED_FORM,
+            "application_version": __version__,
             "log_level": "CRITICAL",  # a failed launch is reported by `launch`
         }
         dbos.DBOS(config=config)
@@ -79,15 +60,11 @@ class RequestWorkflows:
             processed(id, claim)
 
         self._request = request
-        _register_earlier_workflows(add_earlier)
 
     def launch(self) -> None:
         """Start the threads of DBOS. Raises UsageError if the database can't be used."""
         try:
             dbos.DBOS.launch()
-            dbos.DBOS._recover_pending_workflows([EARLIER_EXECUTOR])
-            for name in EARLIER_QUEUES:
-                dbos.DBOS.register_queue(name, polling_interval_sec=EARLIER_POLL_SECONDS)
         except (SQLAlchemyError, dbos.error.DBOSException, OSError) as error:
             raise UsageError(
                 f"the database {self._url} can't be used: {first_line(error)}",
@@ -104,24 +81,3 @@ class RequestWorkflows:
                 dbos.DBOS.start_workflow(self._request, id, claim)
         except (SQLAlchemyError, dbos.error.DBOSException) as error:
             raise DatabaseError(str(error) or type(error).__name__) from error
-
-
-def _register_earlier_workflows(add: AddEarlier) -> None:
-    """Register the workflows of earlier releases, which now only move their request to the
-    queue."""
-
-    @dbos.DBOS.workflow(name="delivery", max_recovery_attempts=None)
-    def deliver(trigger: str) -> None:
-        add(str(dbos.DBOS.workflow_id), RequestKind.RUN, trigger, "")
-
-    @dbos.DBOS.workflow(name="command", max_recovery_attempts=None)
-    def command(trigger: str) -> None:
-        add(str(dbos.DBOS.workflow_id), RequestKind.COMMAND, trigger, "")
-
-    @dbos.DBOS.workflow(name="announce", max_recovery_attempts=None)
-    def announce(trigger: str) -> None:
-        """Requests in the queue are announced anyway."""
-
-    @dbos.DBOS.workflow(name="undecided", max_recovery_attempts=None)
-    def undecided(id: str, trigger: str, login: str) -> None:
-        add(f"{id}.ours", RequestKind.UNDECIDED, trigger, login)

@@ -145,9 +145,7 @@ class Worker:
         self._announcers = ThreadPoolExecutor(MAX_PARALLEL_NOTICES, "announce")
         # A process that executes nothing does without DBOS, its threads and its connections.
         self._workflows = (
-            RequestWorkflows(url, executor.id, self._execute_claim, self._add_earlier)
-            if concurrency
-            else None
+            RequestWorkflows(url, executor.id, self._execute_claim) if concurrency else None
         )
 
     def start(self) -> None:
@@ -172,10 +170,6 @@ class Worker:
         """Store a request that starts work only if `login` turns out to be Resolver's own. See
         `enqueue`."""
         self._add(NewRequest(f"{delivery}.ours", RequestKind.UNDECIDED, trigger, login))
-
-    def _add_earlier(self, id: str, kind: RequestKind, trigger: str, login: str) -> None:
-        """Store a request of an earlier release, whose trigger is JSON."""
-        self._add(NewRequest(id, kind, Trigger.model_validate_json(trigger), login))
 
     def wake(self) -> None:
         """Look for requests that can start now."""
