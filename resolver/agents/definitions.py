@@ -285,7 +285,6 @@ class AvailableTools:
     definitions: agents that the repository defines.
     colleagues: agents that can be delegated to; set by the registry.
     recall: there are skills that the agent can ask for.
-    remember: notes for later runs are kept.
     count_lines: returns the number of lines of a file at the base commit, None if there is no such
     file; used with the index only.
     thread_labels: labels of the review threads that the run is asked about.
@@ -298,7 +297,6 @@ class AvailableTools:
     definitions: tuple[AgentDefinition, ...] = ()
     colleagues: tuple[DelegateAgent, ...] = ()
     recall: bool = False
-    remember: bool = False
     count_lines: Callable[[str], int | None] = _no_lines
     thread_labels: tuple[str, ...] = ()
 

@@ -26,7 +26,6 @@ from resolver.runs.common import open_host
 from resolver.storage.blob_store import open_blob_store
 from resolver.storage.costs import SpendingLedger, SpendingTotal
 from resolver.storage.database import existing_database
-from resolver.storage.note_table import NoteTable
 from resolver.trace.plain import for_terminal
 
 STATES = ("open", "waiting", "deferred", "working", "done")
@@ -156,10 +155,10 @@ def purge_command(
     """Remove old runs and finished requests, or everything of a repository.
 
     Old is what is older than --older-than; without it, than the setting `retention`, which owners
-    can have for themselves. Costs, outcomes, notes and everything of a request that is not done are
+    can have for themselves. Costs, outcomes and everything of a request that is not done are
     kept. The age of a request that an older release has finished counts from the first purge on.
     With --owner, nothing of other owners is removed.
-    With --repository, costs, outcomes, notes and unfinished requests are removed as well.
+    With --repository, costs, outcomes and unfinished requests are removed as well.
     """
     if repository and (older_than or owner):
         raise UsageError(
@@ -206,24 +205,6 @@ def _retention(
 
 def _age_in(settings: Settings) -> timedelta | None:
     return parse_age(settings.retention) if settings.retention else None
-
-
-@command.command("notes")
-@click.argument("repository", metavar="OWNER/NAME")
-@click.option("--remove", is_flag=True, help="Remove them.")
-@as_json_option
-@click.pass_obj
-def notes_command(
-    environment: Mapping[str, str], /, repository: str, remove: bool, as_json: bool
-) -> int:
-    """Show or remove the notes that runs have stored about a repository."""
-    settings = load_settings({}, environment)
-    with existing_database(settings.server.database_url) as database:
-        table = NoteTable(database)
-        notes = table.read(repository).text.splitlines()
-        removed = table.remove(repository) if remove else 0
-    _show("run/admin_notes.txt.j2", as_json, {"notes": notes, "removed": removed})
-    return 0
 
 
 @command.command("installations")

@@ -336,20 +336,20 @@ def replay(
 def settings_loader(options: Mapping[str, Any], environment: Mapping[str, str]) -> LoadSettings:
     """Return what loads the settings of an evaluation for a model, "" for that of the settings.
 
-    They are without network and without notes of earlier runs.
+    They are without network.
     """
 
     def load(model: str, repository: Mapping[str, object]) -> Settings:
         chosen = {**options, "model": model or options.get("model")}
         settings = load_settings(chosen, environment, repository)
-        return settings.model_copy(update={"egress": (), "notes": "off"})
+        return settings.model_copy(update={"egress": ()})
 
     return load
 
 
 def evaluation_host(environment: Mapping[str, str]) -> RunHost:
     """Return this machine without anything that one run leaves for another."""
-    return replace(open_host(environment), notes=None, clones=None)
+    return replace(open_host(environment), clones=None)
 
 
 def _remove_abandoned_directories() -> None:

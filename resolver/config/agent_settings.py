@@ -82,7 +82,7 @@ class AgentSettings(SettingGroup):
     """Settings of the agent, its tools, its condensers and its notes."""
 
     title: ClassVar[str] = "Agent"
-    when: ClassVar[str] = "Change these to choose the agent, its tools and what it remembers."
+    when: ClassVar[str] = "Change these to choose the agent, its tools and its skills."
 
     agent: str = setting(
         "CodeActAgent",
@@ -113,15 +113,6 @@ class AgentSettings(SettingGroup):
         "MCP servers as a repository configures them: it can disable or narrow the operator's "
         "(`{NAME: false}`, `{NAME: {tools: [...]}}`), and add its own, which run in the sandbox "
         "(`{NAME: {command: ..., args: [...]}}`).",
-        repository=True,
-        option=False,
-    )
-
-    notes: Literal["off", "propose", "store"] = setting(
-        "off",
-        "What happens to the notes that a run takes for later runs: `propose` adds them to "
-        "AGENTS.md in the pull request, `store` keeps them in Resolver's own data. "
-        "See docs/how-to/skills.md.",
         repository=True,
         option=False,
     )

@@ -175,14 +175,6 @@ class Recall(ActionBase):
     )
 
 
-class Remember(ActionBase):
-    """Keep a note for later runs on this repository."""
-
-    kind: Literal["remember"] = "remember"
-    observation = o.Remembered
-    note: str = Field(description="The note: one fact, in a sentence or two.")
-
-
 class Delegate(ActionBase):
     """Delegate a task to another agent."""
 
@@ -324,7 +316,6 @@ Action = (
     | CodeSearch
     | CodeExplore
     | Recall
-    | Remember
     | Delegate
     | PlanUpdate
     | ReviewComment

@@ -138,7 +138,7 @@ class RecallResult(ObservationBase):
     """Result of `recall`."""
 
     kind: Literal["recall_result"] = "recall_result"
-    about: Literal["instructions", "skill", "task", "list", "notes"] = Field(
+    about: Literal["instructions", "skill", "task", "list"] = Field(
         default="instructions",
         description="Kind of knowledge: who wrote it, and what it applies to.",
     )
@@ -147,12 +147,6 @@ class RecallResult(ObservationBase):
         default=(), description="Files or runs that the text came from."
     )
     why: str = Field(default="", description="Why it was loaded.")
-
-
-class Remembered(ObservationBase):
-    """Result of `remember`."""
-
-    kind: Literal["remembered"] = "remembered"
 
 
 class DelegateResult(ObservationBase):
@@ -217,7 +211,6 @@ Observation = (
     | McpResult
     | CodeResult
     | RecallResult
-    | Remembered
     | DelegateResult
     | PlanUpdated
     | ReviewCommentNoted

@@ -24,7 +24,6 @@ from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.wiring.sandbox import RunHost, access_of
 from resolver.security.redaction import RewritingFilter
-from resolver.storage.notes import FileNoteStore
 from resolver.trace.plain import for_terminal
 
 if TYPE_CHECKING:
@@ -63,7 +62,6 @@ def open_host(environment: Mapping[str, str]) -> RunHost:
         environment=environment,
         cache=Path(cache) / "resolver",
         secrets=environment_secrets(environment),
-        notes=FileNoteStore(default_output(environment, "notes")),
     )
 
 

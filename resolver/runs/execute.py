@@ -28,7 +28,6 @@ from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog, reply_in
 from resolver.events.state import State
-from resolver.git.policy import is_protected
 from resolver.git.workspace import Workspace
 from resolver.models.run import (
     CheckedCommand,
@@ -50,7 +49,6 @@ from resolver.runs.wiring.agents import (
     open_delegates,
     open_mcp,
 )
-from resolver.runs.wiring.knowledge import NOTES_FILE, propose_notes
 from resolver.runs.wiring.models import check_run_model, model_name, open_models
 from resolver.runs.wiring.sandbox import (
     RunHost,
@@ -63,7 +61,6 @@ from resolver.runtime.egress import record_connections
 from resolver.runtime.environment.environment import set_up
 from resolver.runtime.runtime import Runtime
 from resolver.security.invisible_text import with_invisible_shown
-from resolver.storage.notes import notes_of
 
 logger = logging.getLogger("resolver.runs.execute")
 
@@ -224,11 +221,7 @@ def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     take = partial(
         take_change, prepared.settings, request.export_folder, prepared.workspace, runtime, log
     )
-    patch, change = take()
-    # Notes are written into the sandbox only once the change is known, so it is exported again.
-    if _add_proposed_notes(prepared, outcome, patch, runtime, log):
-        patch, change = take()
-    return outcome, patch, change
+    return outcome, *take()
 
 
 def _find_feedback(request: ExecutionRequest, outcome: Outcome, patch: Patch, log: RunLog) -> str:
@@ -371,7 +364,6 @@ def _open_controller(
         definitions=prepared.agents.agents,
         count_lines=prepared.workspace.lines_of,
         recall=True,
-        remember=settings.notes != "off",
         thread_labels=_separately_answered_threads(prepared, settings),
     )
     agent_model = find_agent_model(settings.agent, prepared.agents.agents)
@@ -390,7 +382,7 @@ def _open_controller(
         host_handlers={
             **parts.mcp.handlers,
             **index_action_handlers(parts.index),
-            **prepared.knowledge.handlers(log.state),
+            **prepared.knowledge.handlers(),
             ReviewComment: review_comment_handler(prepared.workspace.pull),
         },
         confirmation=open_confirmation(
@@ -466,24 +458,6 @@ def _interrupt(mcp: McpSession, index: CodeIndex, runtime: Runtime) -> None:
     mcp.interrupt()
     index.interrupt()
     runtime.interrupt()
-
-
-def _add_proposed_notes(
-    prepared: PreparedRun, outcome: Outcome, patch: Patch, runtime: Runtime, log: RunLog
-) -> bool:
-    """Return True if the run's notes were added to the changed files.
-
-    Notes are only added to an existing change. They are not published without one.
-    """
-    notes = notes_of(log.state.events)
-    has_finished_change = outcome.state is RunState.FINISHED and not patch.is_empty
-    settings = prepared.settings
-    if settings.notes != "propose" or not notes or not has_finished_change:
-        return False
-    if is_protected(NOTES_FILE, settings.protected_paths):
-        return False
-    current_content = prepared.workspace.read(NOTES_FILE)
-    return bool(propose_notes(notes, current_content, runtime, log.stream))
 
 
 def take_change(

@@ -20,7 +20,6 @@ from resolver.events.actions import Delegate
 from resolver.events.lifecycle import ModelReplied, ServiceReplied, roots_of
 from resolver.events.run_log import RunLog
 from resolver.git.deceptive_text import find_deceptive_text
-from resolver.git.policy import is_protected
 from resolver.git.tree import read_changes
 from resolver.github.comments.report import (
     CommentPreferences,
@@ -44,13 +43,9 @@ from resolver.runs.output import OutcomeFile, build_outcome_file
 from resolver.runs.stages import ExecutedRun, PreparedRun, RunResult, StageValues
 from resolver.runs.wiring.agents import denied_models
 from resolver.runs.wiring.knowledge import (
-    NOTES_FILE,
-    note_store,
     render_instruction_changes,
-    render_notes,
 )
 from resolver.runs.wiring.models import model_name, recording_of
-from resolver.storage.notes import notes_of
 from resolver.storage.run_store import MAX_CHANGE_BYTES
 from resolver.trace.plain import for_terminal, relative_command
 
@@ -278,12 +273,13 @@ def execution_warnings(
 ) -> Iterator[str]:
     """Yield the warnings of an execution, which the pull request and the final comment show.
 
-    They concern, in this order: the agent's notes, text of the change that looks different from
-    what it is, files that the change does not contain, agents whose model is not allowed, estimated
-    costs, and differences found when recorded actions were executed again.
+    They concern, in this order: changed instructions for agents, text of the change that looks
+    different from what it is, files that the change does not contain, agents whose model is not
+    allowed, estimated costs, and differences found when recorded actions were executed again.
     """
     settings = prepared.settings
-    yield from _note_warnings(prepared, executed.patch, log, is_answer)
+    if not is_answer:
+        yield from filter(None, [render_instruction_changes(executed.patch)])
     if not is_answer and not executed.files_with_secrets:
         yield from _deceptive_text_warnings(prepared, executed.patch)
     if executed.change is not None and not is_answer:
@@ -320,22 +316,6 @@ def _excluded_file_warnings(change: ExportedChange) -> Iterator[str]:
         yield render("run/left_out.md.j2", paths=change.left_out).strip()
     if change.generated:
         yield render("run/generated_left_out.md.j2", paths=change.generated).strip()
-
-
-def _note_warnings(
-    prepared: PreparedRun, patch: Patch, log: RunLog, is_answer: bool
-) -> Iterator[str]:
-    """Yield the warnings about the run's notes and about changed instructions for agents."""
-    request, settings = prepared.request, prepared.settings
-    notes = notes_of(log.state.events)
-    can_propose = not is_protected(NOTES_FILE, settings.protected_paths)
-    if settings.notes == "store" or (settings.notes == "propose" and not can_propose):
-        store = note_store(settings, request.host)
-        noted_at = log.state.last_at or request.now()
-        repository = request.trigger.repository
-        yield from filter(None, [render_notes(notes, store, repository, request.run, noted_at)])
-    if not is_answer:
-        yield from filter(None, [render_instruction_changes(patch, notes)])
 
 
 def print_result(result: RunResult, console: Console, resume_command: str = "") -> None:

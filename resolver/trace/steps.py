@@ -210,8 +210,6 @@ def _describe_action(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
             return "Load", f"{action.query}: {action.why}", None
         case a.Recall():
             return "Recall", action.query or "the list of skills", TraceBlock(action.query)
-        case a.Remember():
-            return "Note for later runs", action.note, TraceBlock(action.note)
         case a.Delegate():
             return "Delegate to", action.agent, TraceBlock(action.task)
         case a.ReviewComment(path=path, line=line):

@@ -218,7 +218,6 @@ def test_the_dummy_agent_continues_its_script_after_the_logged_steps() -> None:
         a.ReviewComment(path="a.py", line=1, body="x"),
         a.Delegate(agent="CodeActAgent", task="x"),
         a.BrowseInteractive(code="goto('file:///')"),
-        a.Remember(note="x"),
         a.Finish(message="x", places=(CodePlace(path="a.py", start=1, end=1),)),
         a.Finish(message="x", verdict="comment"),
     ],

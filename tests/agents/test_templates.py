@@ -198,9 +198,7 @@ DEFINITIONS = tuple(
     )
     for number in range(MAX_DEFINITIONS)
 )
-ALL = AvailableTools(
-    delegates=True, browser=True, index=True, recall=True, remember=True, definitions=DEFINITIONS
-)
+ALL = AvailableTools(delegates=True, browser=True, index=True, recall=True, definitions=DEFINITIONS)
 NAMES = (*AGENTS, "agent-number-0", "agent-number-1")
 
 

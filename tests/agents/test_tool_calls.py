@@ -158,8 +158,6 @@ def test_a_call_becomes_its_action(
         ("plan", {"items": [{"title": "x", "status": "maybe"}]}, "items"),
         ("plan", {"items": ["x"] * 51}, "at most 50 items"),
         ("delegate", {"agent": "CodeActAgent", "task": " "}, "task is empty"),
-        ("remember", {"note": " \n "}, "note is empty"),
-        ("remember", {"note": "x" * 301}, "note has 301 characters"),
     ],
 )
 def test_a_wrong_call_is_answered_with_the_correct_form(

@@ -32,7 +32,6 @@ from resolver.runs.output import REQUEST
 from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import ServerDatabase, parse_database_url
 from resolver.storage.issue_history import IssueHistories
-from resolver.storage.note_table import NoteTable
 from resolver.storage.run_archive import FILES
 from resolver.storage.run_store import OUTCOME
 from tests.parts.github import GitHubServer
@@ -304,13 +303,12 @@ def test_everything_of_a_repository_is_purged_and_nothing_of_another(admin: Admi
     admin.finish(request(1))
     run = run_of(request(1))
     other = run_of(request(1, NOW - timedelta(days=1)))
-    histories, notes = IssueHistories(admin.url), NoteTable(admin.url)
+    histories = IssueHistories(admin.url)
     ledger, outcomes = SpendingLedger(admin.url), OutcomeStore(admin.url)
     other_trigger = request(9).trigger.model_copy(update={"repository": "octo/calc2"})
     for trigger, stored_run in ((request(1).trigger, run), (other_trigger, other)):
         histories.record_run(trigger, stored_run)
         ledger.record_cost(stored_run, trigger.repository, 1.0, 0, NOW)
-        notes.add(trigger.repository, ["Use tabs."], stored_run, NOW)
         outcomes.set_due(trigger.repository, NOW)
     admin.archive(run, other)
     folders = [
@@ -333,9 +331,8 @@ def test_everything_of_a_repository_is_purged_and_nothing_of_another(admin: Admi
         other
     ]
     assert [total.repository for total in ledger.totals(NOW)] == ["octo/calc2"]
-    assert not notes.read("octo/calc").text and notes.read("octo/calc2").text
     assert outcomes.due(NOW) == ["octo/calc2"]
-    for store in (histories, notes, ledger, outcomes):
+    for store in (histories, ledger, outcomes):
         store.close()
 
 
@@ -414,17 +411,6 @@ def test_the_use_of_an_owners_quota_is_that_of_all_its_repositories(
     assert re.search(r"^acme +\$2.50 of \$6.00 this month, 1 replies of unknown price$", text, re.M)
     assert re.search(r"^octo +\$5.00 of \$20.00 this month", text, re.M)
     assert re.search(r"^acme/site +\$2.50 of no limit this month", text, re.M)
-
-
-def test_the_notes_about_a_repository_are_shown_and_removed(admin: Admin) -> None:
-    table = NoteTable(admin.url)
-    for repository in ("octo/calc", "octo/other"):
-        table.add(repository, ["Use tabs."], "run-1", NOW)
-    assert "- Use tabs. (run run-1, " in admin.text("notes", "Octo/Calc")
-    assert admin.json("notes", "octo/calc", "--remove")["removed"] == 1
-    assert "There are no notes" in admin.text("notes", "octo/calc")
-    assert table.read("octo/other").text
-    table.close()
 
 
 def test_the_installations_of_the_app_are_listed(admin: Admin, github: GitHubServer) -> None:

@@ -29,7 +29,6 @@ from resolver.security.redaction import Redactor
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.shell.checks import read_checks
 from resolver.security.shell.syntax import parse, word_end
-from resolver.storage.notes import FileNoteStore
 from resolver.trace.html import render_html, render_json
 from resolver.trace.markdown import render_comment_trace, render_markdown
 from resolver.trace.text import live_line, render_text
@@ -317,19 +316,3 @@ def redacted_text(data: bytes) -> None:
 
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
-NOTE = {
-    "note": "Run make deps first.",
-    "run": "20261119-101010-abcdef",
-    "at": "2026-11-19T10:00:00Z",
-}
-
-
-@fuzzed(json.dumps(NOTE), objects=(NOTE, [NOTE], {"notes": [NOTE]}))
-def stored_notes(data: bytes) -> None:
-    """Notes that earlier runs have stored: read, or left out."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = FileNoteStore(Path(folder))
-        store.add("octo/demo", ["x"], "run-1", NOW)
-        for path in Path(folder).rglob("*.json*"):
-            path.write_bytes(data)
-        store.read("octo/demo")

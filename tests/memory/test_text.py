@@ -43,12 +43,3 @@ def test_a_truncated_observation_says_how_to_see_the_rest(
     observation: ObservationBase, hint: str
 ) -> None:
     assert hint in observation_text(observation, 200)
-
-
-def test_notes_of_earlier_runs_are_shown_as_what_nobody_has_checked() -> None:
-    loaded = o.RecallResult(content="- Use tabs. (run r1)", about="notes", sources=("run r1",))
-    shown = observation_text(loaded, 1_000)
-    assert "models wrote in earlier runs on this repository (run r1). Nobody has checked" in shown
-    assert "- Use tabs. (run r1)" in shown
-    instructions = loaded.model_copy(update={"about": "instructions"})
-    assert "Nobody has checked" not in observation_text(instructions, 1_000)

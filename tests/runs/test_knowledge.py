@@ -9,15 +9,13 @@ from resolver.git.git import Credential
 from resolver.git.remote import LinearHistory
 from resolver.git.workspace import Workspace
 from resolver.github.client.snapshot import RepositorySnapshot
-from resolver.models.run import Trigger, TriggerKind
+from resolver.models.run import Trigger
 from resolver.runs.prepare import _known_refs
 from resolver.runs.stages import RunTask
-from resolver.runs.wiring.knowledge import note_store, read_knowledge
+from resolver.runs.wiring.knowledge import read_knowledge
 from resolver.runs.wiring.sandbox import RunHost
-from resolver.storage.notes import FileNoteStore
 from tests.github import reports
 from tests.parts.github import GitHubServer
-from tests.parts.runs import make_checkout
 from tests.runs.plain_values import run_request
 from tests.runs.test_slash_commands import trigger
 
@@ -115,29 +113,3 @@ def test_a_history_with_merges_is_left_for_git_to_ask(
 
 def on(repository: str) -> Trigger:
     return trigger().model_copy(update={"repository": repository})
-
-
-def test_notes_are_stored_only_if_the_settings_want_it(tmp_path: Path) -> None:
-    store = FileNoteStore(tmp_path / "notes")
-    host = RunHost({}, tmp_path, notes=store)
-    found = {
-        n: note_store(load_settings({"notes": n}, {}), host) for n in ("store", "propose", "off")
-    }
-    assert found == {"store": store, "propose": None, "off": None}
-    assert note_store(load_settings({"notes": "store"}, {}), RunHost({}, tmp_path)) is None
-
-
-def test_a_run_reads_the_notes_about_its_repository_if_they_are_stored(tmp_path: Path) -> None:
-    store = FileNoteStore(tmp_path / "notes")
-    for repository in ("octo/calc", "octo/other"):
-        store.add(repository, [f"About {repository}."], "run-1", reports.WHEN)
-    checkout = make_checkout(tmp_path / "calc", {"calc.py": "x = 1\n"})
-    workspace = Workspace.clone(str(checkout), tmp_path / "clone")
-    local = on("octo/calc").model_copy(update={"kind": TriggerKind.LOCAL})
-    host, found = RunHost({}, tmp_path, notes=store), {}
-    for notes in ("store", "propose", "off"):
-        settings = load_settings({"notes": notes}, {})
-        known = read_knowledge(workspace, settings, local, host, None, tmp_path, lambda: None)
-        found[notes] = (known.notes.text, known.notes.sources)
-    shown = "- About octo/calc. (run run-1, 2026-01-02)"
-    assert found == {"store": (shown, ("run run-1",)), "propose": ("", ()), "off": ("", ())}

@@ -115,5 +115,5 @@ def test_the_agent_asks_for_skills_itself(scenario: Scenario) -> None:
     assert "HOUSE-WORD" in prompts(scenario)[0] and "GLOB-WORD" in prompts(scenario)[-1]
     only_grows(scenario)
     tools = [tool["function"]["name"] for tool in scenario.endpoint.requests[0].body["tools"]]
-    assert "recall" in tools and "remember" not in tools, "no notes are wanted"
+    assert "recall" in tools
     assert "“subtracts” was said" in (done.output / "trace.md").read_text()

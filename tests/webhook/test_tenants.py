@@ -19,7 +19,6 @@ from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import parse_database_url
 from resolver.storage.issue_history import IssueHistories
-from resolver.storage.note_table import NoteTable
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECRET = "webhook-canary-7c2e9b4f6a1d8035"
@@ -60,14 +59,12 @@ def folder() -> Iterator[Path]:
 def test_files_and_keys_of_one_repository_are_not_those_of_another(
     folder: Path, ours: str, theirs: str, number: int, other: int
 ) -> None:
-    """A repository with a similar name has an issue: it gets neither notes nor runs nor stops nor
+    """A repository with a similar name has an issue: it gets neither runs nor stops nor
     pages of another repository."""
     assume(ours != theirs)
     with tempfile.TemporaryDirectory(dir=folder) as name:
         url = parse_database_url(f"sqlite:///{name}/resolver.db")
-        histories, notes = IssueHistories(url), NoteTable(url)
-        notes.add(ours, ["The tests need a key."], "run-1", NOW)
-        assert not notes.read(theirs).text
+        histories = IssueHistories(url)
         histories.record_run(request(ours, number), "run-1")
         histories.record_pull_request(request(ours, number), 90)
         histories.record_stop(request(ours, number, Command.STOP, seconds=5))
@@ -76,7 +73,6 @@ def test_files_and_keys_of_one_repository_are_not_those_of_another(
             assert not histories.runs(theirs, issue) and histories.stop_after(trigger) is None
         assert histories.issue_of(theirs, 90) is None
         histories.close()
-        notes.close()
     active = ActiveRuns()
     active.register(request(ours, number), Control())
     assert not active.send(request(theirs, number, Command.STOP, seconds=5))

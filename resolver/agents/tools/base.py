@@ -125,7 +125,7 @@ class Tag:
     explicit: tuple[str, ...] = ()
 
 
-Requirement = Literal["", "delegates", "browser", "recall", "remember"]
+Requirement = Literal["", "delegates", "browser", "recall"]
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,6 @@ from resolver.storage.blob_store import BlobStore, open_blob_store
 from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import DatabaseError, ServerDatabase, parse_database_url
 from resolver.storage.issue_history import IssueHistories
-from resolver.storage.note_table import NoteTable
 from resolver.storage.run_archive import RunArchive
 from resolver.storage.run_index import RunIndex
 
@@ -240,7 +239,6 @@ def _open_runs(
         pipeline=metrics.instrument(indexer.wrap_pipeline(run_pipeline)),
         archived=stores.archived,
         require_lease=executor.fence.require_valid,
-        notes=NoteTable(database, executor.fence.require_valid),
         owners=owners.current,
     )
 

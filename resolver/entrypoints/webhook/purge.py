@@ -41,7 +41,6 @@ from resolver.storage.issue_history import (
     old_entries,
     runs_of_conversations,
 )
-from resolver.storage.note_table import NOTES
 from resolver.storage.run_archive import CHUNKS, FILES
 from resolver.storage.run_archive import RUNS as ARCHIVED_RUNS
 from resolver.storage.run_index import RUNS
@@ -118,7 +117,7 @@ class ServerPurge:
         """Remove finished requests and runs that are older than `age`.
 
         A run is as old as the request for it, except that a run folder counts from the end of its
-        run. Costs, outcomes, notes and everything of an open request stay.
+        run. Costs, outcomes and everything of an open request stay.
 
         age: at least `MIN_RETENTION` of the settings. owner: login of the owner to whose
         repositories this is limited; "" for no limit.
@@ -297,7 +296,7 @@ def _runs_of(connection: Connection, scope: str) -> frozenset[str]:
 
 
 def _rows_of_repository(repository: str, runs: Collection[str]) -> Iterator[_Rows]:
-    for table in (REQUESTS, SPENDING, OUTCOMES, NOTES):
+    for table in (REQUESTS, SPENDING, OUTCOMES):
         yield _Rows(table, [table.c.repository == repository])
     for table in RUN_TABLES:
         yield _Rows(table, _batched_conditions(table.c.run, sorted(runs)))

@@ -67,7 +67,6 @@ from resolver.security.redaction import IssuedTokens
 from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import DatabaseError
 from resolver.storage.issue_history import HistoryRunStore, IssueHistories
-from resolver.storage.notes import NoteStore
 from resolver.storage.run_archive import RunClaim
 from resolver.storage.run_folders import LocalRunFolders, RunFolders
 from resolver.storage.run_store import EVENTS, OUTCOME, EarlierRun
@@ -124,7 +123,6 @@ class RequestRunner:
     pipeline: executes a run.
     require_lease: raises LeaseLost when this process may not write any more.
     archived: the folders of runs that the database holds; None if they are only on this machine.
-    notes: where the notes of runs about repositories are; None to keep none.
     owners: returns the settings of individual owners, as they are now.
     """
 
@@ -141,7 +139,6 @@ class RequestRunner:
     pipeline: Pipeline = run_pipeline
     require_lease: RequireLease | None = None
     archived: ArchivedRunFolders | None = None
-    notes: NoteStore | None = None
     owners: Callable[[], OwnerSettings] = OwnerSettings
 
     @property
@@ -172,7 +169,7 @@ class RequestRunner:
     def host(self) -> RunHost:
         """Return the description of this machine for one run, which gets tokens of its own."""
         tokens = ForgeTokens(self.issued_tokens, self.now, self.require_lease)
-        machine = replace(open_host(self.environment), notes=self.notes, tokens=tokens)
+        machine = replace(open_host(self.environment), tokens=tokens)
         return replace(machine, clones=machine.cache / CLONES_FOLDER)
 
     def execute(self, started: StartedRequest) -> RequestResult:

@@ -33,10 +33,9 @@ MIN_SHARE = 500
 """If less room than this is left, a note that there is no room is shown in place of the text."""
 
 SKILL_LIST = "the list of skills"
-NOTES = "notes of earlier runs"
 
 RecalledText = tuple[Recall, RecallResult]
-RecallTopic = Literal["instructions", "skill", "task", "list", "notes"]
+RecallTopic = Literal["instructions", "skill", "task", "list"]
 
 
 class Recaller(Protocol):
@@ -68,18 +67,6 @@ class NullRecaller:
 
 
 @dataclass(frozen=True)
-class NoteReader:
-    """Holds the notes of earlier runs.
-
-    text: the notes, one per line; "" if there are none.
-    sources: the runs that wrote them.
-    """
-
-    text: str = ""
-    sources: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class _TextToLoad:
     """A text to load. `hint` says how to read it in full when it is truncated.
 
@@ -100,7 +87,6 @@ class SkillRecaller:
 
     library: everything that can be loaded.
     roots: paths of the repository in the sandboxes that the log mentions.
-    notes: notes of earlier runs.
     topic_matcher: selects more skills by topic, among those whose triggers did not match, before
         the model's first reply; None to disable this.
     """
@@ -109,15 +95,13 @@ class SkillRecaller:
         self,
         library: Library,
         roots: Sequence[str] = (),
-        notes: NoteReader | None = None,
         topic_matcher: TopicMatcher | None = None,
     ) -> None:
         self._library = library
-        self._notes = notes or NoteReader()
         self._topic_matcher = topic_matcher
         self._observed = ObservedText(library.paths, roots)
         self._texts_to_load: dict[str, _TextToLoad] = {}
-        self._always_names = {*(skill.name for skill in library.always), SKILL_LIST, NOTES}
+        self._always_names = {*(skill.name for skill in library.always), SKILL_LIST}
 
     def recall(self, state: State) -> Sequence[RecalledText]:
         """See `Recaller`."""
@@ -213,15 +197,6 @@ class SkillRecaller:
             sources = (skill.source,)
             yield _TextToLoad(
                 skill.name, "always loaded", skill.body, sources, "instructions", True, hint
-            )
-        if self._notes.text:
-            yield _TextToLoad(
-                NOTES,
-                "kept for this repository",
-                self._notes.text,
-                self._notes.sources,
-                "notes",
-                True,
             )
         trigger = self._observed.trigger
         asked_for = self._library.skill(trigger.named) if trigger is not None else None

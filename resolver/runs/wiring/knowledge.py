@@ -1,30 +1,22 @@
-"""Collects what a run knows in addition to its task: instructions, skills and notes of earlier
-runs.
+"""Collects what a run knows in addition to its task: instructions and skills.
 
-Everything is read at commits that only people with write access can have made. The notes that a run
-takes for later runs are proposed in AGENTS.md, or stored with Resolver's data; people are informed
-in both cases.
+Everything is read at commits that only people with write access can have made.
 """
 
 import logging
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render, template_folder
-from resolver.controller.controller import Executor
-from resolver.errors import ResolverError, WorkspaceError
-from resolver.events.actions import FileEdit, FileRead, FileWrite, Recall, Remember, SandboxAction
-from resolver.events.base import ActionBase, ObservationBase, Source
+from resolver.errors import WorkspaceError
+from resolver.events.actions import Recall
+from resolver.events.base import ActionBase, ObservationBase
 from resolver.events.lifecycle import ServiceReplied, Warned
 from resolver.events.log import Event
-from resolver.events.observations import ErrorObservation, FileReadResult
-from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
@@ -42,13 +34,11 @@ from resolver.memory.skills.library import (
     read_library,
 )
 from resolver.memory.skills.lookup import RecordedSkillIndex, SkillIndex
-from resolver.memory.skills.recaller import NoteReader, SkillRecaller, TopicMatcher
+from resolver.memory.skills.recaller import SkillRecaller, TopicMatcher
 from resolver.memory.skills.skill import Origin, fill_task_skill
 from resolver.models.run import Completion, Patch, Trigger, TriggerKind
 from resolver.runs.wiring.models import EMBEDDING, service_config
 from resolver.runs.wiring.sandbox import RunHost
-from resolver.storage import notes
-from resolver.storage.notes import NoteStore, without_known
 
 logger = logging.getLogger("resolver.runs.wiring.knowledge")
 
@@ -69,7 +59,6 @@ class Knowledge:
     """
 
     library: Library = field(default_factory=Library)
-    notes: NoteReader = field(default_factory=NoteReader)
     embedding: tuple[ModelConfig, Path] | None = None
 
     @property
@@ -83,7 +72,7 @@ class Knowledge:
     def recaller(
         self, roots: Sequence[str], stream: EventStream, recording: Sequence[Event] = ()
     ) -> SkillRecaller:
-        """Return the recaller that gives the run's agents the matching skills and notes.
+        """Return the recaller that gives the run's agents the matching skills.
 
         roots: the repository's paths in the sandboxes of the log. recording: events of the run that
         is replayed; its search results are used again.
@@ -98,15 +87,11 @@ class Knowledge:
                 stream.add(Warned(about="skills", message=message))
 
             topic_matcher = SkillIndex(Embedder(*self.embedding, on_reply), warn)
-        return SkillRecaller(self.library, roots, self.notes, topic_matcher)
+        return SkillRecaller(self.library, roots, topic_matcher)
 
-    def handlers(self, state: State) -> dict[type[ActionBase], Callable[[Any], ObservationBase]]:
-        """Return the handlers of actions that the host executes for the agents. state: that of the
-        run."""
-        return {
-            Recall: partial(lookup.answer_recall, self.library),
-            Remember: partial(notes.answer_note, state),
-        }
+    def handlers(self) -> dict[type[ActionBase], Callable[[Any], ObservationBase]]:
+        """Return the handlers of actions that the host executes for the agents."""
+        return {Recall: partial(lookup.answer_recall, self.library)}
 
 
 def read_knowledge(
@@ -119,7 +104,7 @@ def read_knowledge(
     is_public: Callable[[], bool | None],
     siblings: Collection[str] | None = None,
 ) -> Knowledge:
-    """Read the instructions, skills and notes for this run.
+    """Read the instructions and skills for this run.
 
     folder: for clones of the organization's repositories.
     is_public: whether anybody can read this repository; None if the forge does not say.
@@ -139,17 +124,11 @@ def read_knowledge(
     library = read_library(sources)
     if trigger.named and (task_skill := library.skill(trigger.named)) is not None:
         fill_task_skill(task_skill, trigger.instruction)
-    store = note_store(settings, host)
     embedding = None
     if EMBEDDING in settings.services:
         config = service_config(settings, EMBEDDING)[0]
         embedding = (config, host.cache / "embeddings")
-    return Knowledge(library, store.read(trigger.repository) if store else NoteReader(), embedding)
-
-
-def note_store(settings: Settings, host: RunHost) -> NoteStore | None:
-    """Return the store for notes; None if the settings or the machine have no place for them."""
-    return host.notes if settings.notes == "store" else None
+    return Knowledge(library, embedding)
 
 
 def _read_organization_skills(
@@ -198,84 +177,7 @@ def _is_readable_by_anybody(url: str) -> bool:
     return True
 
 
-NOTES_FILE = "AGENTS.md"
-END_MARKER = "<!-- end of notes from earlier runs -->"
-"""Marks where the next note is inserted.
-
-People may move the section, or delete it to get a new one.
-"""
-
-_LINE_COUNT = re.compile(r"(?:Lines [\d-]+ of )?(\d+)(?: lines)?:")
-
-
-def propose_notes(
-    notes: Sequence[str], current_content: bytes | None, executor: Executor, stream: EventStream
-) -> tuple[str, ...]:
-    """Write the notes into AGENTS.md with the sandbox's editor, and return those that were new.
-
-    current_content: content of the file at the base. Notes that it contains already are skipped.
-    """
-    new = without_known(notes, (current_content or b"").decode("utf-8", "replace"))
-    if not new:
-        return ()
-
-    # The edits are logged like those of the agent, but as actions of the environment.
-    def execute(action: SandboxAction) -> ObservationBase:
-        logged = stream.add(action.model_copy(update={"source": Source.ENVIRONMENT}))
-        observation = executor.execute(logged)
-        return stream.add(observation.model_copy(update={"cause": logged.id}))
-
-    lines = "".join(f"- {_defuse_markers(note)}\n" for note in new)
-    extension = FileEdit(
-        command="str_replace", path=NOTES_FILE, old_str=END_MARKER, new_str=f"{lines}{END_MARKER}"
-    )
-    if not isinstance(execute(extension), ErrorObservation):
-        return new
-    section = render("run/notes_section.md.j2", lines=lines, end=END_MARKER)
-    first_line = execute(FileRead(path=NOTES_FILE, view_range=(1, 1)))
-    if isinstance(first_line, FileReadResult):
-        match = _LINE_COUNT.match(first_line.content)
-        last_line = int(match[1]) if match else 0
-        written = execute(
-            FileEdit(
-                command="insert", path=NOTES_FILE, insert_line=last_line, new_str=f"\n{section}"
-            )
-        )
-    else:
-        written = execute(FileWrite(path=NOTES_FILE, content=section))
-    return () if isinstance(written, ErrorObservation) else new
-
-
-def render_notes(
-    notes: Sequence[str], store: NoteStore | None, repository: str, run: str, at: datetime
-) -> str:
-    """Store the notes and return a text about it for people, "" if there are none.
-
-    store: None if there is no place to store notes; the text says so then.
-    """
-    if not notes:
-        return ""
-    if store is None:
-        return render("run/notes_lost.md.j2", notes=notes).strip()
-    try:
-        store.add(repository, notes, run, at)
-    except ResolverError as error:
-        return f"{error.what}."
-    return render("run/notes_kept.md.j2", notes=notes).strip()
-
-
-def render_instruction_changes(patch: Patch, notes: Sequence[str]) -> str:
-    """Return a text for people about changes to the agents' instructions, "" if there are none.
-
-    notes: those that `propose_notes` may have written as a part of the change.
-    """
+def render_instruction_changes(patch: Patch) -> str:
+    """Return a text for people about changes to the agents' instructions, "" if there are none."""
     paths = [change.path for change in patch.files if is_shown_to_agents(change.path)]
-    added = [note for note in notes if f"+- {_defuse_markers(note)}\n".encode() in patch.diff]
-    return (
-        render("run/instructions_changed.md.j2", paths=paths, notes=added).strip() if paths else ""
-    )
-
-
-def _defuse_markers(note: str) -> str:
-    """Return the note with HTML comment markers defused, so that it can't end its section."""
-    return note.replace("<!--", "< !--").replace("-->", "-- >")
+    return render("run/instructions_changed.md.j2", paths=paths).strip() if paths else ""

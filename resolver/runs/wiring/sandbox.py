@@ -37,7 +37,6 @@ from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
 from resolver.security.redaction import IssuedTokens, Redactor
-from resolver.storage.notes import NoteStore
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -158,7 +157,6 @@ class RunHost:
     environment: for the address of the container engine and the local sandbox's PATH.
     cache: folder for the toolbox.
     secrets: values that must never be written anywhere, in addition to those of the settings.
-    notes: where the notes of runs about repositories are; None to keep none.
     clones: folder for clones that later runs reuse; None to keep none.
     tokens: the tokens for GitHub; those of an App are issued while runs are active.
     hidden: further folders of this machine that a local sandbox must not read.
@@ -167,7 +165,6 @@ class RunHost:
     environment: Mapping[str, str]
     cache: Path
     secrets: tuple[str, ...] = ()
-    notes: NoteStore | None = None
     clones: Path | None = None
     tokens: ForgeTokens = field(default_factory=ForgeTokens)
     hidden: tuple[str, ...] = ()

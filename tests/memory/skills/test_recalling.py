@@ -18,8 +18,6 @@ from resolver.memory.skills.recaller import (
     MAX_ALWAYS_LENGTH,
     MAX_FILE_LENGTH,
     MAX_TRIGGERED_LENGTH,
-    NOTES,
-    NoteReader,
     RecalledText,
     SkillRecaller,
 )
@@ -260,13 +258,6 @@ def test_a_delegate_gets_knowledge_for_its_own_task() -> None:
     log = [life.LimitsExtended(limits=RunLimits()), life.SystemPrompt(content="s", tools=TOOLS),
            a.Message(content=words, source=By.USER)]  # fmt: skip
     assert names(recalled(numbered(log))) == ["AGENTS.md", "flaky"]
-
-
-def test_notes_of_earlier_runs_are_loaded_at_the_beginning() -> None:
-    notes = NoteReader("- the suite is slow", ("run r1",))
-    result = recalled(numbered(opening()), SkillRecaller(library(), notes=notes))
-    assert names(result) == ["AGENTS.md", NOTES]
-    assert result[1][1].about == "notes" and result[1][1].sources == ("run r1",)
 
 
 def test_loaded_text_is_limited_and_omissions_are_named() -> None:
