@@ -86,7 +86,7 @@ class ImageOptions(StructuredSetting):
     services: tuple[str, ...] = part(
         (),
         "List of images of services that may run alongside the sandbox while checks are executed, "
-        "such as `postgres`, `redis:7` or `ghcr.io/OWNER/*`. A workflow job or a compose file says "
+        "such as `postgres`, `redis:7` or `ghcr.io/OWNER/*`. A compose file says "
         "which of them a check needs. None when empty; they need the docker runtime. See "
         "docs/how-to/checks.md.",
     )

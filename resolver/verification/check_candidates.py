@@ -20,17 +20,7 @@ MAX_OMITTED = 20
 MAX_COMMAND = 10_000
 """Maximum number of characters of a command, and of the value of a variable."""
 
-OmissionCause = Literal[
-    "scripts",
-    "secrets",
-    "services",
-    "system",
-    "network",
-    "docker",
-    "expression",
-    "unknown",
-    "limit",
-]
+OmissionCause = Literal["services", "network", "limit"]
 
 _COMMAND = "command:"
 """Start of the keys of commands that run no known runner, script or target, such as linters."""
@@ -96,7 +86,6 @@ class CheckChooser:
                 self.omissions.append(candidate)
             elif self._is_covered(candidate):
                 self.covered |= candidate.keys
-                self._take_services(candidate)
             elif is_executable(candidate.check):
                 self._add(candidate)
 
@@ -109,16 +98,6 @@ class CheckChooser:
             self.omissions.append(Omission(check.name, check.command, "limit", check.name, limit))
         else:
             self.checks.append(_with_unique_name(candidate.check, names))
-
-    def _take_services(self, candidate: CheckCandidate) -> None:
-        """Give a chosen check the services with which a workflow executes the same tests."""
-        if not candidate.check.services:
-            return
-        for number, check in enumerate(self.checks):
-            if not check.services and command_keys(check.command) & candidate.keys:
-                environment = {**check.environment, **candidate.check.environment}
-                update = {"services": candidate.check.services, "environment": environment}
-                self.checks[number] = check.model_copy(update=update)
 
     def _is_covered(self, candidate: CheckCandidate) -> bool:
         if candidate.keys & self.covered:

@@ -17,8 +17,6 @@ from resolver.verification.make_checks import find_make_checks, target_runner
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.python_checks import find_python_checks
 from resolver.verification.runner_commands import simple_commands
-from resolver.verification.services import NO_SERVICES, ServicePolicy
-from resolver.verification.workflow_checks import find_workflow_checks
 
 
 @dataclass(frozen=True)
@@ -29,13 +27,13 @@ class DiscoveredChecks:
     omitted: tuple[OmittedCheck, ...] = ()
 
 
-def discover_checks(
-    tree: ProjectTree, allowed: AllowList | None = None, services: ServicePolicy = NO_SERVICES
-) -> DiscoveredChecks:
+def discover_checks(tree: ProjectTree, allowed: AllowList | None = None) -> DiscoveredChecks:
     """Return the checks that the files of a tree show, always in the same order.
 
-    allowed: the hosts that the sandbox may reach, None for no host. services: those that may run
-        next to it.
+    The commands of workflows are not among them: a runner of GitHub gives them secrets, services
+    and tools that a sandbox lacks, and a script that is taken apart no longer means what it says.
+
+    allowed: the hosts that the sandbox may reach, None for no host.
     """
     allowed = allowed or AllowList.parse(())
     chooser = CheckChooser()
@@ -43,7 +41,6 @@ def discover_checks(
     chooser.add(find_language_checks(tree))
     chooser.add(find_javascript_checks(tree))
     chooser.add(find_make_checks(tree))
-    chooser.add(find_workflow_checks(tree, allowed, services))
     return DiscoveredChecks(tuple(chooser.checks), chooser.omitted())
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import takewhile
 from posixpath import basename
 from shlex import quote
 
@@ -10,14 +9,12 @@ from resolver.models.verification import ProjectCheck
 from resolver.verification.check_candidates import (
     CheckCandidate,
     command_keys,
-    enter_folder,
     in_folder,
     with_folder,
 )
 from resolver.verification.project_folders import project_folders
 from resolver.verification.project_tree import ProjectTree, join_path, table
 from resolver.verification.runner_commands import (
-    SimpleCommand,
     last_runner,
     runners_of,
     simple_commands,
@@ -138,34 +135,6 @@ def script_runner(tree: ProjectTree, folder: str, name: str) -> str:
     scripts = table(tree.json(join_path(folder, "package.json")), "scripts")
     text = scripts.get(name)
     return _script_runner(text) if isinstance(text, str) else ""
-
-
-def missing_scripts(tree: ProjectTree, command: str, folder: str) -> tuple[str, ...]:
-    """Return the scripts that a command runs and that package.json does not have.
-
-    A command with options is left out: they may choose another package.
-    """
-    missing: list[str] = []
-    for simple in simple_commands(command):
-        if simple.changes_folder:
-            folder = enter_folder(folder, simple.words[1])
-        elif _runs_own_script(simple) and "package.json" in tree.names.get(folder, frozenset()):
-            package = tree.json(join_path(folder, "package.json"))
-            missing += [simple.script] if simple.script not in table(package, "scripts") else []
-    return tuple(dict.fromkeys(missing))
-
-
-def _runs_own_script(command: SimpleCommand) -> bool:
-    """Return True if the command fails unless package.json has its script."""
-    options = takewhile(lambda word: word != "--", command.words[1:])
-    if not command.script or any(word.startswith("-") for word in options):
-        return False
-    # yarn and bun run programs by the same words, but no program has such a name.
-    is_no_program = command.script == "test" or ":" in command.script
-    return is_no_program or (
-        basename(command.words[0]) in {"npm", "pnpm"}
-        and (command.words[1] in {"run", "run-script"})
-    )
 
 
 def _script_runner(text: str) -> str:

@@ -75,7 +75,7 @@ def select_checks(
     found = (
         _with_services(complete_declared_checks(declared, before), before, services)
         if declared
-        else discover_checks(before, allowed, services)
+        else discover_checks(before, allowed)
     )
     named = (with_runner(check) for check in relevant_checks(found.checks, changed_files))
     after = ProjectTree.from_commit(workspace.git, head)

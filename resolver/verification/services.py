@@ -1,6 +1,5 @@
-"""Reads the services that checks need from workflow jobs and compose files.
+"""Reads the services that checks need from a compose file.
 
-Sources: https://docs.github.com/actions/using-containerized-services and
 https://github.com/compose-spec/compose-spec/blob/main/05-services.md
 
 The files belong to the repository. They choose among the images that the operator allows and set
@@ -9,7 +8,7 @@ variables; nothing of the host is mounted, and no secret is given to a service.
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,7 +18,6 @@ from resolver.config.bounded_yaml import read_yaml
 from resolver.config.image_reference import ImagePattern, parse_registry_reference
 from resolver.config.templates import render
 from resolver.errors import UsageError
-from resolver.github.context.workflows import EXPRESSION
 from resolver.models.verification import CheckService
 from resolver.verification.check_candidates import printable
 from resolver.verification.project_tree import ProjectTree, table
@@ -42,10 +40,8 @@ ServiceObstacle = Literal[
     "runtime",
     "image",
     "secret",
-    "expression",
     "variable",
     "key",
-    "option",
     "port",
     "volume",
     "unknown",
@@ -55,9 +51,9 @@ ServiceObstacle = Literal[
 """Why a service can't run alongside the sandbox.
 
 off: the operator allows none. not_allowed: the operator doesn't allow its image. secret,
-expression, variable: a value refers to a secret, to an expression that only GitHub can evaluate, or
-to a variable of the host. key, option: it has a property that is not supported. port: it is
-published on another port than it listens on. unknown: the compose file has no such service.
+variable: a value refers to a secret, or to a variable of the host. key: it has a property that is
+not supported. port: it is published on another port than it listens on. unknown: the compose file
+has no such service.
 """
 
 
@@ -107,8 +103,6 @@ class ServicePolicy:
 NO_SERVICES = ServicePolicy()
 
 CheckServices = Sequence[CheckService | UnavailableService]
-Insert = Callable[[str], str]
-"""Replaces those expressions or variables of a text whose values are known."""
 
 
 class _Unreadable(Exception):
@@ -118,18 +112,6 @@ class _Unreadable(Exception):
         super().__init__(obstacle)
         self.obstacle: ServiceObstacle = obstacle
         self.detail = detail[:100]
-
-
-def read_job_services(
-    job: Mapping[Any, Any], insert: Insert, policy: ServicePolicy
-) -> CheckServices:
-    """Return the services of a workflow's job, in the order of the file."""
-    services = list(table(job, "services").items())[: _MAX_LISTED + 1]
-    return _read_all(
-        [(str(name), data) for name, data in services],
-        lambda name, data: _job_service(name, data, insert),
-        policy,
-    )
 
 
 def read_compose_services(
@@ -171,60 +153,6 @@ def _read_all(
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-_SECRET = re.compile(r"\bsecrets\.")
-_HEALTH = re.compile(r"--(?:no-healthcheck|health-[a-z-]+)")
-_IGNORED_OPTIONS = frozenset({"--name", "--hostname", "-h", "--network-alias", "--restart"})
-
-
-def _job_service(name: str, data: Any, insert: Insert) -> CheckService:
-    if isinstance(data, str):
-        data = {"image": data}
-    _require_name(name, data)
-    if data.get("credentials"):
-        raise _Unreadable("secret", "credentials")
-    for volume in _list(data.get("volumes")):
-        if str(volume).startswith(("/", ".", "~")) and ":" in str(volume):
-            raise _Unreadable("volume", str(volume))
-    environment = _environment(data.get("env"))
-    environment |= _option_variables(str(data.get("options") or ""))
-    return CheckService(
-        name=name,
-        image=_evaluated(str(data.get("image") or ""), insert),
-        environment={key: _evaluated(value, insert) for key, value in environment.items()},
-        ports=_ports(data.get("ports"), insert),
-    )
-
-
-def _evaluated(text: str, insert: Insert) -> str:
-    """Return a text without expressions. Raises _Unreadable if GitHub alone knows a value."""
-    result = insert(text[:_MAX_VALUE])
-    left = EXPRESSION.search(result)
-    if left is not None:
-        raise _Unreadable("secret" if _SECRET.search(left[1]) else "expression", left[0])
-    return result
-
-
-def _option_variables(options: str) -> dict[str, str]:
-    """Return the variables among the options of `docker create`. Options of health checks and names
-    have no effect here."""
-    try:
-        words = iter(shlex.split(options[:_MAX_VALUE]))
-    except ValueError:
-        raise _Unreadable("option", options) from None
-    found: dict[str, str] = {}
-    for word in words:
-        option, equals, value = word.partition("=")
-        if option == "--no-healthcheck":
-            continue
-        if not (_HEALTH.fullmatch(option) or option in {*_IGNORED_OPTIONS, "-e", "--env"}):
-            raise _Unreadable("option", option)
-        value = value if equals else next(words, "")
-        if option in {"-e", "--env"}:
-            key, _, text = value.partition("=")
-            found[key] = text
-    return _environment(found)
-
-
 _COMPOSE_KEYS = frozenset({
     "image", "environment", "ports", "expose", "command", "volumes", "healthcheck", "restart",
     "container_name", "hostname", "networks", "depends_on", "profiles", "labels", "logging",

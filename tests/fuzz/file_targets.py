@@ -257,13 +257,8 @@ WORKFLOW_TOKENS = "${{ }} matrix. secrets. on: push jobs: steps: run: uses: with
 
 @fuzzed(STEPS, objects=(as_yaml(STEPS),), tokens=WORKFLOW_TOKENS)
 def workflow_file(data: bytes) -> None:
-    """Workflows: whether they test, their checks and services, and the set-up of an agent's job."""
+    """Workflows: whether they test, and the set-up of an agent's job."""
     read_workflow(".github/workflows/ci.yml", data)
-    tree = ProjectTree.from_files({".github/workflows/ci.yml": data})
-    policy = ServicePolicy(("postgres",))
-    found = discover_checks(tree, AllowList.parse(("packages",)), policy)
-    assert len(found.checks) <= MAX_CHECKS
-    assert all("\0" not in check.command for check in found.checks)
     try:
         find_setup({COPILOT[0]: data}.get)
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""Whole runs whose checks use a real database or cache."""
+"""Whole runs whose checks use a real cache."""
 
 import docker
 import pytest
@@ -8,38 +8,6 @@ from tests.parts.engine import wait_until_removed
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish, make_checkout
 
-WORKFLOW = """\
-on: [push, pull_request]
-jobs:
-  test:
-    runs-on: ubuntu-latest
-    services:
-      postgres:
-        image: resolver-test/postgres:15
-        env:
-          POSTGRES_USER: shop
-          POSTGRES_PASSWORD: postgres
-          POSTGRES_DB: bills
-        ports: ["5432:5432"]
-        options: >-
-          --health-cmd pg_isready --health-interval 10s --health-timeout 5s --health-retries 5
-    steps:
-      - uses: actions/checkout@v4
-      - run: python3 -m unittest
-        env:
-          PGHOST: localhost
-          PGPORT: ${{ job.services.postgres.ports[5432] }}
-          PGPASSWORD: postgres
-"""
-SQL_CODE = """\
-import psycopg2
-
-
-def total(prices):
-    with psycopg2.connect(user="shop", dbname="bills") as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT {}(price) FROM unnest(%s) AS price", (prices,))
-        return cursor.fetchone()[0]
-"""
 COMPOSE = """\
 services:
   cache:
@@ -83,7 +51,6 @@ ADD_TEST = """cat >> test_shop.py <<'END'
     def test_two(self):
         self.assertEqual(shop.total([3, 4]), 7)
 END"""
-DATABASE = {".github/workflows/ci.yml": WORKFLOW, "shop.py": SQL_CODE.format("max")}
 CACHE = {
     "compose.yaml": COMPOSE,
     ".github/resolver.yml": SETTINGS,
@@ -92,15 +59,7 @@ CACHE = {
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(
-    "files",
-    [
-        pytest.param(DATABASE, marks=pytest.mark.nightly, id="workflow"),
-        pytest.param(CACHE, id="compose"),
-    ],
-)
 def test_a_check_with_a_service_is_verified(
-    files: dict[str, str],
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
     engine: docker.DockerClient,
@@ -108,8 +67,8 @@ def test_a_check_with_a_service_is_verified(
 ) -> None:
     """Whole runs, because what the repository declares has to reach the containers of its checks,
     and its values the code under test."""
-    checkout = make_checkout(command_line.folder / "shop", {**files, "test_shop.py": TEST})
-    fix = f"sed -i 's/max(/sum(/; s/return max/return sum/' shop.py; {ADD_TEST}"
+    checkout = make_checkout(command_line.folder / "shop", {**CACHE, "test_shop.py": TEST})
+    fix = f"sed -i 's/return max/return sum/' shop.py; {ADD_TEST}"
     model_endpoint.script(bash(fix), finish("Add all prices"))
     done = command_line.call_resolve(
         checkout, "--runtime", "docker", "--image", service_images[1],

@@ -29,9 +29,9 @@ def package(lock: str = "package-lock.json", **scripts: str) -> dict[str, str]:
     return {"package.json": json.dumps({"scripts": scripts}), lock: ""}
 
 
-def workflow(run: str, job: str = "", on: str = "[push, pull_request]") -> dict[str, str]:
+def workflow(run: str) -> dict[str, str]:
     steps = f"    steps:\n      - uses: actions/checkout@v4\n      - run: {json.dumps(run)}\n"
-    text = f"on: {on}\njobs:\n  unit:\n    runs-on: ubuntu-latest\n{job}{steps}"
+    text = f"on: [push, pull_request]\njobs:\n  unit:\n    runs-on: ubuntu-latest\n{steps}"
     return {".github/workflows/ci.yml": text}
 
 
@@ -54,7 +54,6 @@ PYTEST = ("python -m pytest", "pytest")
         {"pytest.ini": "", "Makefile": "test: unit\nunit:\n\t$(MAKE) really\nreally:\n\tpytest\n"},
         {"pytest.ini": "", "tox.ini": "[testenv]\ncommands = pytest {posargs}\n"},
         {"pytest.ini": "", "noxfile.py": "session.run('pytest', '-q')"},
-        {"pytest.ini": "", **workflow("pip install -e .\npython -m pytest --cov")},
     ],
 )  # fmt: skip
 def test_pytest_is_run_itself_and_once(files: dict[str, str]) -> None:
@@ -149,88 +148,13 @@ def test_scripts_learn_that_nobody_watches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "job", "expected"),
-    [
-        ("./run_tests.sh --all", "", ["./run_tests.sh --all"]),
-        ("pip install .\nexport A=1\ncd sub\npytest -x", "", ["export A=1 && cd sub && pytest -x"]),
-        ("pytest -x ${{ matrix.part }}",
-         "    strategy: {matrix: {part: [a, b]}}\n", ["pytest -x a"]),
-        ("pytest -x", "    defaults: {run: {working-directory: sub}}\n", ["cd sub && pytest -x"]),
-        ("pytest", "    defaults: {run: {shell: pwsh}}\n", []),
-        ("pip install -e .", "", []),
-        ("ruff check .", "", []),
-        ("ruff check .\npytest", "", ["ruff check .", "pytest"]),
-        ("pytest -x | tee log", "", ["pytest -x | tee log"]),
-        ("pytest -x || true", "", []),
-    ],
-)  # fmt: skip
-def test_steps_of_workflows_are_found(run: str, job: str, expected: list[str]) -> None:
-    assert [check.command for check in discover(workflow(run, job)).checks] == expected
-
-
-@pytest.mark.parametrize("on", ["workflow_dispatch", "{push: {tags: ['v*']}}", "schedule"])
-def test_workflows_that_no_change_starts_are_left_out(on: str) -> None:
-    assert discover(workflow("pytest", on=on)) == DiscoveredChecks()
-
-
-@pytest.mark.parametrize(
-    ("run", "job", "reason"),
-    [
-        ("pytest", "    services: {postgres: {image: postgres}}\n",
-         "The job `unit` of .github/workflows/ci.yml needs the service postgres, which does not "
-         "run alongside the sandbox."),
-        ("pytest", "    env: {KEY: '${{ secrets.API_KEY }}'}\n", "needs the secret API_KEY"),
-        ("pytest --url https://api.example.com/x", "", "needs api.example.com, which is not on"),
-        ("docker compose run web pytest", "", "starts containers"),
-        ("pytest ${{ github.event.number }}", "", "which only GitHub can evaluate"),
-        ("npm run e2e", "    env: {KEY: '${{ secrets.API_KEY }}'}\n", "needs the secret API_KEY"),
-        ("make e2e", "", "runs it, and Resolver does not recognize it as a check"),
-    ],
-)  # fmt: skip
-def test_what_cannot_run_is_named_with_the_reason(run: str, job: str, reason: str) -> None:
-    result = discover(workflow(run, job))
-    assert result.checks == ()
-    assert reason in result.omitted[0].reason
-    assert result.omitted[0].command == run
-
-
-@pytest.mark.parametrize(
-    ("run", "expected"),
-    [
-        ("npm run e2e test", "The job `unit` of .github/workflows/ci.yml runs the script e2e, "
-         "which package.json does not have."),
-        ("cd web && npm test", "runs the script test, which package.json does not have."),
-        ("npm run e2e -- --ci", "runs the script e2e, which"),
-        ("npm run smoke", "does not recognize it as a check"),
-        ("npm run integration -w web", "does not recognize it as a check"),
-        ("npm run build", "runs the script build, which"),
-        ("yarn test:e2e", "runs the script test:e2e, which"),
-        ("npm ci", ""),
-    ],
-)  # fmt: skip
-def test_a_script_that_package_json_does_not_have_is_named(run: str, expected: str) -> None:
-    files = {**package(lint="eslint .", smoke="./smoke.sh"), "web/package.json": "{}"}
-    omitted = discover({**files, **workflow(run)}).omitted
-    assert [omission.command for omission in omitted] == ([run] if expected else [])
-    assert all(expected in omission.reason for omission in omitted)
-
-
-def test_jobs_for_other_systems_only_are_named_with_the_reason() -> None:
-    files = workflow("./run_tests.sh")
-    files = {p: text.replace("ubuntu-latest", "windows-latest") for p, text in files.items()}
-    assert (
-        discover(files)
-        .omitted[0]
-        .reason.endswith("runs on windows-latest only, and the sandbox is Linux.")
-    )
-    several = workflow("./run_tests.sh", "    strategy: {matrix: {os: [windows-1, ubuntu-1]}}\n")
-    several = {p: t.replace("ubuntu-latest", "${{ matrix.os }}") for p, t in several.items()}
-    assert [check.command for check in discover(several).checks] == ["./run_tests.sh"]
-
-
-def test_the_jobs_own_token_is_no_secret() -> None:
-    job = "    env: {GH: '${{ secrets.GITHUB_TOKEN }}'}\n"
-    assert [check.command for check in discover(workflow("pytest", job)).checks] == ["pytest"]
+    "run",
+    ["pytest", "cd web # the front end\nnpm test", "./run_tests.sh", "pytest || true", "make e2e"],
+)
+@pytest.mark.parametrize("files", [{}, {"pytest.ini": ""}])
+def test_a_workflow_gives_no_check(run: str, files: dict[str, str]) -> None:
+    # Joined in one line, the second of these scripts is a comment: it ends with 0 without a test.
+    assert discover({**files, **workflow(run)}) == discover(files)
 
 
 def test_tox_alone_needs_the_package_index() -> None:
@@ -241,15 +165,15 @@ def test_tox_alone_needs_the_package_index() -> None:
 
 
 def test_the_number_of_checks_is_bounded_and_the_rest_is_named() -> None:
-    lines = "\n".join(f"./test_{number}.sh" for number in range(50))
-    result = discover(workflow(lines))
+    package_json = json.dumps({"scripts": {"test": "jest", "lint": "eslint .", "types": "tsc"}})
+    result = discover({f"web{number}/package.json": package_json for number in range(50)})
     assert len(result.checks) == MAX_CHECKS
     assert len({check.name for check in result.checks}) == MAX_CHECKS
     assert "beyond the 20 checks" in result.omitted[0].reason
 
 
 def test_the_order_does_not_depend_on_the_order_of_the_files() -> None:
-    files = {"pytest.ini": "", "go.mod": "", **package(test="jest"), **workflow("./run_tests.sh")}
+    files = {"pytest.ini": "", "go.mod": "", **package(test="jest")}
     backwards = dict(reversed(files.items()))
     assert discover(files) == discover(backwards)
 
@@ -257,7 +181,7 @@ def test_the_order_does_not_depend_on_the_order_of_the_files() -> None:
 NAMES = st.sampled_from(
     [
         "package.json", "tox.ini", "setup.cfg", "Makefile", "pyproject.toml", "noxfile.py",
-        ".github/workflows/ci.yml", "CMakeLists.txt", "Cargo.toml", ".config/nextest.toml",
+        "CMakeLists.txt", "Cargo.toml", ".config/nextest.toml",
         "requirements.txt", "tests/test_a.py", "web/package.json", "go.mod", "a.bats",
     ]
 )  # fmt: skip
@@ -299,11 +223,9 @@ JSON = st.recursive(
 @given(JSON)
 def test_any_data_gives_a_result(data: object) -> None:
     text = json.dumps(data)
-    workflow_text = json.dumps({"on": "push", "jobs": {"unit": data, "more": {"steps": data}}})
     discover(
         {
             "package.json": text,
-            ".github/workflows/ci.yml": workflow_text,
             "a/package.json": json.dumps({"scripts": data}),
         }
     )

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from resolver.config.settings import load_settings
 from resolver.errors import UsageError
-from resolver.models.verification import CheckService
+from resolver.models.verification import CheckService, ProjectCheck
 from resolver.verification.base_results import execution_key
-from resolver.verification.discovery import discover_checks
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.services import (
     MAX_SERVICES,
@@ -19,21 +18,9 @@ from resolver.verification.services import (
     ServicePolicy,
     UnavailableService,
     read_compose_services,
-    read_job_services,
 )
 
 ALLOWED = ServicePolicy(("postgres", "redis:7*", "ghcr.io/acme/*"))
-JOB = """
-services:
-  postgres:
-    image: postgres:16
-    env: {POSTGRES_PASSWORD: postgres, POSTGRES_DB: shop}
-    options: >-
-      --health-cmd pg_isready --health-interval 10s --health-timeout=5s
-      -e TZ=UTC --name db
-    ports: ["5432:5432"]
-  cache: {image: 'redis:${{ matrix.redis }}', ports: [6379]}
-"""
 COMPOSE = """
 services:
   web: {build: ., ports: ["80:80"], depends_on: [db]}
@@ -50,28 +37,9 @@ volumes: {data: {}}
 """
 
 
-def plain(text: str) -> str:
-    return text.replace("${{ matrix.redis }}", "7.2")
-
-
-def in_job(text: str, policy: ServicePolicy = ALLOWED) -> CheckServices:
-    return read_job_services(yaml.safe_load(text), plain, policy)
-
-
 def in_compose(*names: str, text: str = COMPOSE) -> CheckServices:
     tree = ProjectTree.from_files({"docker-compose.yml": text})
     return read_compose_services(tree, names, ALLOWED)
-
-
-def test_the_services_of_a_job_are_read() -> None:
-    postgres, cache = in_job(JOB)
-    assert postgres == CheckService(
-        name="postgres",
-        image="postgres:16",
-        environment={"POSTGRES_PASSWORD": "postgres", "POSTGRES_DB": "shop", "TZ": "UTC"},
-        ports=(5432,),
-    )
-    assert cache == CheckService(name="cache", image="redis:7.2", ports=(6379,))
 
 
 def test_the_named_services_of_a_compose_file_are_read() -> None:
@@ -94,26 +62,9 @@ def test_the_named_services_of_a_compose_file_are_read() -> None:
         ("{image: 'redis:6'}", "not_allowed"),
         ("{image: resolver-prepared:x}", "image"),
         ("{}", "image"),
-        ("{image: postgres, env: {P: '${{ secrets.PG }}'}}", "secret"),
-        ("{image: postgres, env: {P: '${{ github.sha }}'}}", "expression"),
-        ("{image: postgres, credentials: {username: u}}", "secret"),
-        ("{image: postgres, options: --privileged}", "option"),
-        ("{image: postgres, options: '--entrypoint sh'}", "option"),
-        ("{image: postgres, volumes: ['/var/run/docker.sock:/var/run/docker.sock']}", "volume"),
         ("{image: postgres, ports: ['5433:5432']}", "port"),
         ("{image: postgres, ports: [99999]}", "invalid"),
         ("[1]", "invalid"),
-    ],
-)
-def test_what_a_job_asks_for_in_vain_has_a_reason(data: str, obstacle: str) -> None:
-    [found] = in_job(f"services: {{postgres: {data}}}")
-    assert isinstance(found, UnavailableService) and found.obstacle == obstacle
-    assert found.describe().startswith("postgres (")
-
-
-@pytest.mark.parametrize(
-    ("data", "obstacle"),
-    [
         ("{build: .}", "key"),
         ("{image: postgres, env_file: .env}", "key"),
         ("{image: postgres, network_mode: host}", "key"),
@@ -134,11 +85,10 @@ def test_a_service_that_is_missing_or_one_of_too_many_is_named() -> None:
     [missing] = in_compose("queue")
     assert isinstance(missing, UnavailableService) and missing.obstacle == "unknown"
     many = {f"s{n}": {"image": "postgres"} for n in range(MAX_SERVICES + 1)}
-    [limit] = in_job(yaml.safe_dump({"services": many}))
+    [limit] = in_compose(*many, text=yaml.safe_dump({"services": many}))
     assert isinstance(limit, UnavailableService) and limit.obstacle == "limit"
-    [port] = in_job(
-        "services: {a: {image: postgres, ports: [1]}, b: {image: postgres, ports: [1]}}"
-    )
+    both = "services: {a: {image: postgres, ports: [1]}, b: {image: postgres, ports: [1]}}"
+    [port] = in_compose("a", "b", text=both)
     assert isinstance(port, UnavailableService) and port.obstacle == "port"
 
 
@@ -159,57 +109,36 @@ values: st.SearchStrategy[Any] = st.recursive(
 def test_whatever_the_files_contain_the_result_is_bounded(services: dict[str, Any]) -> None:
     text = yaml.safe_dump({"services": services})
     tree = ProjectTree.from_files({"compose.yaml": text})
-    compose = read_compose_services(tree, tuple(services), ALLOWED)
-    for found in (read_job_services({"services": services}, plain, ALLOWED), compose):
-        assert len(found) <= MAX_SERVICES
-        for service in found:
-            if isinstance(service, CheckService):
-                assert service.image == "postgres:latest" and len(service.ports) <= 10
-                assert all("\0" not in value for value in service.environment.values())
-            else:
-                assert service.describe().isprintable()
+    found = read_compose_services(tree, tuple(services), ALLOWED)
+    assert len(found) <= MAX_SERVICES
+    for service in found:
+        if isinstance(service, CheckService):
+            assert service.image == "postgres:latest" and len(service.ports) <= 10
+            assert all("\0" not in value for value in service.environment.values())
+        else:
+            assert service.describe().isprintable()
 
 
-WORKFLOW = """
-on: push
-jobs:
-  unit:
-    runs-on: ubuntu-latest
-    services:
-      postgres: {image: postgres:16, ports: [5432]}
-    steps:
-      - run: pytest
-        env: {PORT: '${{ job.services.postgres.ports[5432] }}'}
-"""
-
-
-def test_a_job_whose_services_are_allowed_becomes_a_check() -> None:
-    tree = ProjectTree.from_files({".github/workflows/ci.yml": WORKFLOW})
-    [check] = discover_checks(tree, services=ALLOWED).checks
-    assert [service.name for service in check.services] == ["postgres"]
-    assert check.environment == {"PORT": "5432"}
-    # A check that is found without the workflow and executes the same tests gets them, too.
-    tests = {"pytest.ini": "[pytest]\n", "tests/test_a.py": "def test_a(): pass\n"}
-    tree = ProjectTree.from_files({".github/workflows/ci.yml": WORKFLOW, **tests})
-    [found] = discover_checks(tree, services=ALLOWED).checks
-    assert found.command == "python -m pytest"
-    assert (found.services, found.environment) == (check.services, check.environment)
-    plain_check = check.model_copy(update={"services": ()})
-    assert execution_key("e", "t", check) != execution_key("e", "t", plain_check)
+def test_services_are_a_part_of_what_an_execution_is_known_by() -> None:
+    check = ProjectCheck(name="unit", command="pytest")
+    [service] = in_compose("cache")
+    assert isinstance(service, CheckService)
+    with_service = check.model_copy(update={"services": (service,)})
+    assert execution_key("e", "t", check) != execution_key("e", "t", with_service)
 
 
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
-        (ServicePolicy(), "needs the service postgres, which does not run alongside the sandbox."),
+        (ServicePolicy(), "db"),
         (ServicePolicy(("redis",)), "its image postgres:16 is not on the operator's list"),
         (ServicePolicy(("postgres",), is_supported=False), "services need the docker runtime"),
     ],
 )
-def test_a_job_whose_services_are_not_allowed_is_named(policy: ServicePolicy, reason: str) -> None:
-    tree = ProjectTree.from_files({".github/workflows/ci.yml": WORKFLOW})
-    found = discover_checks(tree, services=policy)
-    assert found.checks == () and reason in found.omitted[0].reason
+def test_services_that_are_not_allowed_are_named(policy: ServicePolicy, reason: str) -> None:
+    tree = ProjectTree.from_files({"compose.yaml": COMPOSE})
+    [found] = read_compose_services(tree, ("db",), policy)
+    assert isinstance(found, UnavailableService) and reason in found.describe()
 
 
 def test_a_repository_can_not_allow_itself_services() -> None:
