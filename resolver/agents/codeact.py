@@ -18,7 +18,7 @@ from resolver.agents.tools.calls import (
     tools_text,
 )
 from resolver.agents.tools.code import MAX_TIMEOUT
-from resolver.agents.tools.finish import correct_thread_answers
+from resolver.agents.tools.finish import correct_thread_answers, correct_title
 from resolver.agents.tools.registry import (
     TOOLS,
     DelegateAgent,
@@ -128,9 +128,10 @@ class CodeActAgent:
         answered.
         """
         action = correct_thread_answers(self._requested_action(state), self._thread_labels)
-        return refuse_if_unavailable(
+        action = refuse_if_unavailable(
             action, self._tools, self._tool_names(), may_edit=not self.is_read_only
         )
+        return action if self.is_read_only else correct_title(action, state)
 
     def _requested_action(self, state: State) -> ActionBase:
         """Return the next action that the model asks for, whether it is available or not."""

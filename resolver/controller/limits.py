@@ -214,7 +214,7 @@ def derive_outcome(state: State) -> Outcome:
         verification=finish.verification if finish else "",
         remaining=_without_empty_remark(finish.remaining) if finish else "",
         places=finish.places if finish else (),
-        pull_request_title=finish.pull_request_title if finish else "",
+        title=finish.title if finish else "",
         pull_request_body=finish.pull_request_body if finish else "",
         task_completed=bool(
             finish and finish.task_completed and state.run_state is RunState.FINISHED

@@ -239,10 +239,8 @@ class Finish(ActionBase):
     threads: tuple[ThreadAnswer, ...] = Field(
         default=(), description="Answers to the review threads that the agent was asked about."
     )
-    pull_request_title: str = Field(
-        default="",
-        description="Title of the pull request, or a new one for an existing pull request that the "
-        "change is added to; empty if the message's first line is the title.",
+    title: str = Field(
+        default="", description="Title of the change, on one line; empty for the issue's."
     )
     pull_request_body: str = Field(
         default="",

@@ -281,11 +281,7 @@ class Outcome(FrozenModel):
     places: tuple[CodePlace, ...] = Field(
         default=(), description="Where the code must change, in the agent's opinion."
     )
-    pull_request_title: str = Field(
-        default="",
-        description="The agent's title for the pull request, or its new one for the pull request "
-        "that the change is added to, if any.",
-    )
+    title: str = Field(default="", description="The agent's title for the change, if any.")
     pull_request_body: str = Field(
         default="", description="The repository's template as the agent filled it in, if it did."
     )

@@ -1,5 +1,6 @@
 """Tests of the agent's step, which depends on the log alone."""
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -120,7 +121,8 @@ def test_a_reply_that_was_not_recorded_gives_its_first_action() -> None:
 
 
 def test_after_finish_the_next_step_calls_the_model_again() -> None:
-    finish = RequestedToolCall(id="f", name="finish", arguments='{"message": "ok"}')
+    arguments = '{"title": "Do it", "message": "ok"}'
+    finish = RequestedToolCall(id="f", name="finish", arguments=arguments)
     reply = bash("a").model_copy(update={"tool_calls": (finish, *bash("a").tool_calls)})
     run = Run([TASK])
     agent = run.agent(reply, bash("b"))
@@ -231,6 +233,26 @@ def test_a_tool_that_was_not_offered_is_refused_and_does_nothing(action: ActionB
 
 
 def test_an_ordinary_finish_is_accepted() -> None:
-    text = write_tags(a.Finish(message="x", root_cause="y"))
+    text = write_tags(a.Finish(title="Do it", message="x", root_cause="y"))
     model = ReplayModel([Completion(model="m", text=text)], supports_tools=False)
     assert isinstance(make_agent("CodeActAgent", model, "tags").step(State()), a.Finish)
+
+
+def finish(**arguments: str) -> Completion:
+    call = RequestedToolCall(id="f", name="finish", arguments=json.dumps(arguments))
+    return Completion(model="m", tool_calls=(call,))
+
+
+def test_a_title_that_cant_be_used_is_asked_for_once() -> None:
+    run = Run([TASK])
+    agent = run.agent(finish(title="#12", message="ok"), finish(title="# Long\n", message="ok"))
+    asked = run.step(agent)
+    assert isinstance(asked, a.Invalid) and "at most 72 characters" in asked.reason
+    ended = run.step(agent)
+    assert isinstance(ended, a.Finish) and (ended.title, ended.message) == ("", "ok")
+
+
+@pytest.mark.parametrize("arguments", [{"title": "Do it"}, {"reason": "already_fixed"}])
+def test_a_title_or_the_reason_for_no_change_ends_the_work(arguments: dict[str, str]) -> None:
+    run = Run([TASK])
+    assert isinstance(run.step(run.agent(finish(message="ok", **arguments))), a.Finish)

@@ -126,7 +126,7 @@ def test_thread_answers_are_offered_only_if_threads_were_asked_about() -> None:
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_only_who_may_change_something_is_asked_for_a_pull_request(answers: bool) -> None:
-    assert ("pull_request_title" in properties(answers, threads=False)) is not answers
+    assert ("title" in properties(answers, threads=False)) is not answers
     spec = tool_specs(("finish",), is_read_only=answers, has_threads=False)[0]["function"]
     assert ("pull request" in str(spec)) is not answers
 

@@ -241,4 +241,4 @@ def test_only_executable_tools_are_offered() -> None:
         assert set(properties) == set(TOOLS[name].arguments.model_fields)
         assert all(set(p) >= {"type", "description"} for p in properties.values())
         assert len(spec["description"]) > 80
-    assert offered["finish"]["parameters"]["required"] == ["message"]
+    assert offered["finish"]["parameters"]["required"] == ["title", "message"]

@@ -53,7 +53,7 @@ OBSERVATION:
 CALLS = [bash(FIX), finish("Make add add")]
 WORDS = [
     reply(f"<execute_bash>\n{FIX}\n</execute_bash>"),
-    reply("<finish>\nMake add add\n</finish>"),
+    reply("<finish>\nIt adds now.\n<title>Make add add</title>\n</finish>"),
 ]
 
 

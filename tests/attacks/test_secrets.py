@@ -180,7 +180,7 @@ def test_an_issue_that_quotes_the_secrets_passes_none_on(stage: Stage) -> None:
     trace."""
     secret = CANARIES["DEPLOY_TOKEN"]
     issue = f"# Rotate {secret}\n\nIt was {secret}, and {CANARIES['GITHUB_TOKEN']}."
-    done = stage.play(bash("sed -i 's/a - b/a + b/' calc.py"), finish(""), issue=issue)
+    done = stage.play(bash("sed -i 's/a - b/a + b/' calc.py"), finish(""), finish(""), issue=issue)
     assert done.exit_code == 0, done.stderr
     assert leaks(stage.sinks(done)) == []
 

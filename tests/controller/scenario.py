@@ -68,7 +68,7 @@ def bash(*commands: str) -> Completion:
 
 
 def finish(message: str = "done") -> Completion:
-    return reply(("finish", {"message": message}))
+    return reply(("finish", {"title": "Do it", "message": message}))
 
 
 def hand_on(task: str = "look") -> Completion:

@@ -40,7 +40,10 @@ REPLIES: tuple[Completion, ...] = (
     *[bash("pytest")] * 4,
     bash("make"),
     reply(("execute_ipython_cell", {"code": "1 + 1"})),
-    reply(("execute_bash", {"command": "git diff"}), ("finish", {"message": "fixed"})),
+    reply(
+        ("execute_bash", {"command": "git diff"}),
+        ("finish", {"title": "Fix it", "message": "fixed"}),
+    ),
 )
 
 

@@ -188,7 +188,9 @@ def test_the_last_warning_comes_again_after_an_extension() -> None:
 
 
 def test_the_rest_of_the_last_reply_is_executed_before_the_limit_ends_the_run() -> None:
-    two_calls = reply(("execute_bash", {"command": "b"}), ("finish", {"message": "made it"}))
+    two_calls = reply(
+        ("execute_bash", {"command": "b"}), ("finish", {"title": "Make it", "message": "made it"})
+    )
     scenario = Scenario(bash("a"), two_calls, limits=RunLimits(max_iterations=2))
     outcome = scenario.go()
     assert (outcome.state, outcome.message) == (RunState.FINISHED, "made it")

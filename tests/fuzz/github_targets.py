@@ -247,7 +247,7 @@ def final_comment(data: bytes) -> None:
     said = outcome(
         text,
         cause=text,
-        pull_request_title=text[:300],
+        title=text[:300],
         change=text,
         verification=text,
         remaining=text,

@@ -52,8 +52,10 @@ def task(request: Trigger, **changes: Any) -> Task:
 
 
 def outcome(message: str = "Fixed the parser. It was broken.", **changes: Any) -> Outcome:
+    """An outcome whose title is the message's first line."""
     values: dict[str, Any] = {
         "state": RunState.FINISHED,
+        "title": message.partition("\n")[0],
         "message": message,
         "task_completed": True,
         "iterations": 14,

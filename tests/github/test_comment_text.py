@@ -24,7 +24,6 @@ from resolver.github.comments.comment_text import comment_body
 from resolver.github.comments.markers import ending_of, is_refusal_of, refusal_marker, run_marker
 from resolver.github.comments.pull_request_text import (
     commit_message,
-    new_title,
     pull_request_body,
     pull_request_title,
 )
@@ -39,7 +38,6 @@ from resolver.models.run import (
     ConflictResolution,
     DeclineReason,
     FileChange,
-    Outcome,
     Patch,
     Publication,
     PublicationMethod,
@@ -512,90 +510,34 @@ def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "title"),
+    ("given_title", "title"),
     [
-        ("Handle empty input in the parser.\n\nMore.", "Handle empty input in the parser"),
-        ("## Summary\n\nI fixed it", "Fix #12: It breaks"),
-        ("Done!", "Fix #12: It breaks"),
-        ("All tests passed.\n\nI changed the parser.", "Fix #12: It breaks"),
-        ("I'm ready to submit", "Fix #12: It breaks"),
-        ("Add alpha()", "Add alpha()"),
-        ("", "Fix #12: It breaks"),
-        ("Here is what I changed:", "Fix #12: It breaks"),
-        ("x" * 500, "Fix #12: It breaks"),
-        ("**Fix** the `parser` for @bob", "Fix the parser for @\u2060bob"),
+        ("Handle empty input in the parser", "Handle empty input in the parser"),
+        ("Parser no longer crashes on empty input", "Parser no longer crashes on empty input"),
+        ("Corrige el análisis de entradas vacías", "Corrige el análisis de entradas vacías"),
+        ("", "It breaks"),
+        ("Fix the parser for @bob", "Fix the parser for @\u2060bob"),
         ("Do as the-org/repo#8 does", "Do as the-org/repo#\u20608 does"),
         ("Make it divide [skip ci]", "Make it divide [\u2060skip ci]"),
     ],
 )
-def test_the_title_is_the_agents_line_or_the_issues(message: str, title: str) -> None:
-    assert pull_request_title(reports.report(outcome=reports.outcome(message))) == title
-
-
-@pytest.mark.parametrize(
-    ("proposed", "title"),
-    [
-        ("Handle empty input", "Handle empty input"),
-        ("All tests passed", "Make add add"),
-        ("x" * 500, "Make add add"),
-        ("Handle @bob's input\n\nAnd more", "Handle @\u2060bob's input"),
-    ],
-)
-def test_a_separate_title_that_says_what_changed_is_preferred(proposed: str, title: str) -> None:
-    outcome = reports.outcome("Make add add", pull_request_title=proposed)
-    report = reports.report(outcome=outcome)
+def test_the_title_is_the_agents_or_the_issues(given_title: str, title: str) -> None:
+    report = reports.report(outcome=reports.outcome("It breaks no more.", title=given_title))
     assert pull_request_title(report) == commit_message(report).split("\n")[0] == title
 
 
-def test_the_title_that_the_requester_gave_stays_as_it_is() -> None:
-    trigger = reports.trigger(instruction='fix it, and title it "add Alpha()"')
-    conventions = Conventions(subjects=tuple(f"fix: word {n}" for n in range(20)))
-    report = reports.report(trigger=trigger, conventions=conventions)
-    given_ = report.model_copy(
-        update={"outcome": reports.outcome("add Alpha()\n\nIt was missing.")}
-    )
-    assert pull_request_title(given_) == "add Alpha()"
-    trigger = reports.trigger(instruction="fix it and call the pull request Support for alpha")
-    named = {"trigger": trigger, "outcome": reports.outcome("Support for alpha\n\nIt was missing.")}
-    assert pull_request_title(report.model_copy(update=named)) == "Support for alpha"
-    other = report.model_copy(update={"outcome": reports.outcome("Handle beta()")})
-    assert pull_request_title(other) == "fix: handle beta()"
-
-
-def test_an_imperative_issue_title_is_unchanged() -> None:
-    trigger = reports.trigger()
-    for title in ("Add alpha()", "Add a function alpha"):
-        report = reports.report(
-            task=reports.task(trigger, title=title), outcome=reports.outcome("Done")
-        )
-        assert pull_request_title(report) == title
-
-
-def test_an_uninformative_new_title_is_ignored() -> None:
-    outcome = reports.outcome("Add mul", pull_request_title="All tests passed")
-    assert new_title(reports.report(outcome=outcome)) == ""
-    outcome = reports.outcome("Add mul", pull_request_title="Make add add, and add mul")
-    assert new_title(reports.report(outcome=outcome)) == "Make add add, and add mul"
+def test_a_summary_that_begins_with_the_title_does_not_repeat_it() -> None:
+    outcome = reports.outcome("**Make add add.**\n\nIt subtracted.", title="Make add add")
+    report = reports.report(outcome=outcome)
+    assert "Make add add" not in pull_request_body(report)
+    assert commit_message(report).startswith("Make add add\n\nIt subtracted.")
 
 
 @pytest.mark.parametrize(
-    ("outcome", "subject"),
-    [
-        (reports.outcome("Handle negative numbers\n\nThey add up."), "Handle negative numbers"),
-        (
-            reports.outcome("## Summary\n\nadd() takes negative numbers. It did not."),
-            "add() takes negative numbers",
-        ),
-        (
-            reports.outcome("Done!", change="- `add` takes them now; it failed."),
-            "add takes them now",
-        ),
-        (reports.outcome("```\na = b\n```\nHere it is:"), "Change a.py and 1 other file"),
-        (reports.outcome(""), "Change a.py and 1 other file"),
-        (reports.outcome("All tests passed. I am done."), "Change a.py and 1 other file"),
-    ],
+    ("title", "subject"),
+    [("Handle negative numbers", "Handle negative numbers"), ("", "Change a.py and 1 other file")],
 )
-def test_a_commit_on_a_pull_request_says_what_was_changed(outcome: Outcome, subject: str) -> None:
+def test_a_commit_on_a_pull_request_says_what_was_changed(title: str, subject: str) -> None:
     pull = OpenPullRequest(
         number=3, title="It breaks", branch="b", head="0" * 40, base_branch="main"
     )
@@ -609,7 +551,7 @@ def test_a_commit_on_a_pull_request_says_what_was_changed(outcome: Outcome, subj
         trigger=trigger,
         run="r",
         task=reports.task(trigger, follows=pull),
-        outcome=outcome,
+        outcome=reports.outcome("They add up.", title=title),
         patch=patch,
     )
     assert commit_message(report).splitlines()[0] == subject

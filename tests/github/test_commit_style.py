@@ -4,12 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.comments.titles import (
-    MAX_SUBJECT_LENGTH,
-    has_conventional_commits,
-    is_descriptive_title,
-    write_subject,
-)
+from resolver.github.comments.titles import has_conventional_commits, write_subject
+from resolver.models.titles import MAX_TITLE_CHARACTERS, is_usable_title
 
 CONVENTIONAL = [
     "feat(parser): read dates with a zone (#41)",
@@ -61,8 +57,35 @@ def test_only_a_missing_type_is_added(subjects: list[str], expected: str) -> Non
     ],
 )
 def test_a_title_in_a_style_of_its_own_is_unchanged(title: str) -> None:
-    assert is_descriptive_title(title)
+    assert is_usable_title(title)
     assert write_subject(PLAIN, title) == title
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Parser no longer crashes on empty input",
+        "Corrige el análisis de entradas vacías",
+        "修复空输入时的崩溃",
+        "Set does not override `__eq__`",
+        "Fix #12 in the parser",
+        "x" * MAX_TITLE_CHARACTERS,
+    ],
+)
+def test_any_line_about_the_change_is_a_title(title: str) -> None:
+    assert is_usable_title(title)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "", " \n", "Add alpha()\n\nIt was missing.", "x" * (MAX_TITLE_CHARACTERS + 1),
+        "# Add alpha()", "- Add alpha()", "1. Add alpha()", "**Add** alpha()",
+        "Add [alpha](a.py)", "#12", "12", "Fixes #12", "fix issue #12.",
+    ],
+)  # fmt: skip
+def test_other_text_and_the_number_of_an_issue_are_no_title(title: str) -> None:
+    assert not is_usable_title(title)
 
 
 @pytest.mark.parametrize(
@@ -84,14 +107,14 @@ def test_a_proper_name_keeps_its_letters() -> None:
 
 def test_a_long_subject_is_truncated_between_words() -> None:
     text = "Keep the sign " * 20
-    short = write_subject(PLAIN, text, limit=MAX_SUBJECT_LENGTH)
-    assert len(short) <= MAX_SUBJECT_LENGTH and short.endswith("sign…")
+    short = write_subject(PLAIN, text, limit=MAX_TITLE_CHARACTERS)
+    assert len(short) <= MAX_TITLE_CHARACTERS and short.endswith("sign…")
     assert len(write_subject(PLAIN, text)) > 200
 
 
 @given(st.lists(st.text(max_size=60), max_size=30), st.text(min_size=1, max_size=80))
 def test_any_history_and_any_text_give_one_line(subjects: list[str], text: str) -> None:
-    line = write_subject(subjects, text, limit=MAX_SUBJECT_LENGTH)
-    assert "\n" not in line and len(line) <= MAX_SUBJECT_LENGTH
-    assert write_subject(subjects, line, limit=MAX_SUBJECT_LENGTH) == line
+    line = write_subject(subjects, text, limit=MAX_TITLE_CHARACTERS)
+    assert "\n" not in line and len(line) <= MAX_TITLE_CHARACTERS
+    assert write_subject(subjects, line, limit=MAX_TITLE_CHARACTERS) == line
     has_conventional_commits(subjects)

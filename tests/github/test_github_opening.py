@@ -413,21 +413,6 @@ def test_an_addition_requested_on_the_issue_keeps_title_and_first_text(
     assert "And why it is divides." in (found.body or "")
 
 
-@pytest.mark.parametrize("edited", ["", "Mona's title"])
-def test_the_title_covers_an_addition_unless_a_person_edited_it(
-    github: GitHubServer, issue: Issue, edited: str
-) -> None:
-    _, found = opened(github, report_on(issue))
-    if edited:
-        github.edit_issue(found, title=edited)
-    for message in ("multiplies", "divides"):
-        outcome = reports.outcome(message, pull_request_title="Make add add, and add mul")
-        forge_for(github).update_existing_pull_request(
-            on_pull(issue, found, message, outcome=outcome)
-        )
-        assert found.title == (edited or "Make add add, and add mul")
-
-
 def test_an_addition_keeps_what_a_person_wrote(github: GitHubServer, issue: Issue) -> None:
     _, found = opened(github, report_on(issue))
     edited(github, found, body=f"{found.body}\nA note of mona's.", title="Mona's title")

@@ -71,8 +71,12 @@ def bash(command: str, **more: Any) -> Answer:
 
 
 def finish(message: str = "Fix it", completed: bool = True, **more: str) -> Answer:
-    """Return a reply in which the model finishes. `more` are other arguments of the tool."""
-    arguments = {"message": message, "task_completed": str(completed).lower()}
+    """Return a reply in which the model finishes. `more` are other arguments of the tool.
+
+    The title is the message's first line.
+    """
+    title = message.partition("\n")[0][:72]
+    arguments = {"title": title, "message": message, "task_completed": str(completed).lower()}
     return tool_call("finish", arguments | more)
 
 

@@ -27,7 +27,9 @@ RENAME = bash(RENAME_COMMAND)
 
 def ended(*threads: dict[str, Any], message: str = "Rename half()", **more: Any) -> Answer:
     """The model is done, and says what it did in each conversation."""
-    return tool_call("finish", {"message": message, "threads": list(threads), **more})
+    return tool_call(
+        "finish", {"title": message, "message": message, "threads": list(threads), **more}
+    )
 
 
 def said(id: str, answer: str = "", addressed: bool = True) -> dict[str, Any]:

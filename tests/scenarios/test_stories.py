@@ -15,7 +15,7 @@ OWN_CHECKS = {"RESOLVER_FIX_FAILING_CHECKS": "own"}
 def done(message: str, **answers: str) -> Answer:
     """The model is done, and says what it did in each conversation."""
     threads = [{"id": id, "addressed": True, "answer": words} for id, words in answers.items()]
-    return tool_call("finish", {"message": message, "threads": threads})
+    return tool_call("finish", {"title": message, "message": message, "threads": threads})
 
 
 def test_an_issue_becomes_a_pull_request(town: Town) -> None:

@@ -26,9 +26,11 @@ from resolver.agents.tools.base import (
 from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
+from resolver.events.state import State
 from resolver.models.base import DeferredModel, JsonObject
 from resolver.models.pull_request import ThreadAnswer
 from resolver.models.run import DeclineReason
+from resolver.models.titles import MAX_TITLE_CHARACTERS, is_usable_title
 
 REPORT_ARGUMENTS = ("message", "task_completed", "threads")
 """Arguments of `finish` for agents whose result is their final message."""
@@ -156,7 +158,12 @@ class FinishArguments(Arguments):
     action_type = a.Finish
     renamed: ClassVar = {"reason": "declined", "cause": "root_cause"}
 
-    message: str = Field(description="A title in one line; then, if needed, a short summary.")
+    title: TextOrEmpty = Field(
+        default="",
+        description="What your change does, as the title of a pull request: one line of at most "
+        f"{MAX_TITLE_CHARACTERS} characters, without markdown.",
+    )
+    message: str = Field(description="A short summary for the person who asked.")
     task_completed: TaskCompleted = Field(
         default=True, description="false when the issue is not, or only partly, resolved."
     )
@@ -180,11 +187,6 @@ class FinishArguments(Arguments):
         description="For each conversation that you were asked about: its id, whether you did what "
         "is asked there, and what to tell the person, in one or two sentences.",
     )
-    pull_request_title: TextOrEmpty = Field(
-        default="",
-        description="The title, if it is not the message's first line. Where your change is added "
-        "to a pull request: a new one, if the one it has does not cover the whole any more.",
-    )
     pull_request_body: TextOrEmpty = Field(
         default="",
         description="Only where you are shown a pull request template: that template, filled in.",
@@ -204,7 +206,8 @@ class FinishArguments(Arguments):
     def offered_schema(cls, *, is_read_only: bool = False, has_threads: bool = False) -> JsonObject:
         """Return the schema, without `threads` if there are none.
 
-        For an agent that changes nothing, it has no sections of a pull request's description.
+        A title is required. For an agent that changes nothing, the schema has neither a title nor
+        sections of a pull request's description.
         """
         schema = super().offered_schema()
         properties = {
@@ -221,7 +224,24 @@ class FinishArguments(Arguments):
                 name: {**properties[name], "description": text}
                 for name, text in descriptions.items()
             }
-        return {**schema, "properties": properties}
+        required = ["message"] if is_read_only else ["title", "message"]
+        return {**schema, "properties": properties, "required": required}
+
+
+def correct_title(action: ActionBase, state: State) -> ActionBase:
+    """Return the action, after checking the title that a `Finish` gives to a change.
+
+    A title that can't be used turns the action into an `Invalid` with the rules for titles. That
+    happens once in a run: after that, such a title is removed, and the issue's is used instead.
+    """
+    if not isinstance(action, a.Finish) or action.declined or is_usable_title(action.title):
+        return action
+    reason = render("agent/unusable_title.md.j2", max_characters=MAX_TITLE_CHARACTERS).strip()
+    if any(isinstance(event, a.Invalid) and event.reason == reason for event in state.events):
+        return action.model_copy(update={"title": ""})
+    return a.Invalid(
+        reason=reason, thought=action.thought, tool_call=action.tool_call, reply=action.reply
+    )
 
 
 def correct_thread_answers(action: ActionBase, labels: Sequence[str]) -> ActionBase:
@@ -250,13 +270,14 @@ TOOLS = (
         tag=Tag(
             content="message",
             sections=(
-                "cause", "change", "verification", "remaining", "threads", "pull_request_title",
+                "title", "cause", "change", "verification", "remaining", "threads",
                 "pull_request_body",
             ),
         ),
         examples={
             "finish": a.Finish(
-                message="Keep empty parts out of parse()",
+                title="Keep empty parts out of parse()",
+                message="`parse()` no longer returns empty parts.",
                 root_cause="`parse('1..2')` kept the empty part between two dots.",
                 change="`parse()` in src/parser.py leaves empty parts out; a test was added.",
                 verification="`python -m pytest tests -q`: 1 failed before, 41 passed after.",

@@ -36,7 +36,6 @@ from resolver.github.comments.pull_request_text import (
     is_generated_body,
     is_generated_title,
     latest_changes_text,
-    new_title,
     pull_request_body,
     pull_request_title,
     remaining_length,
@@ -388,7 +387,7 @@ def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, s
 
     A text that a person edited is kept, and what is new is added in a folded section below it. The
     same holds for a separately requested addition, which is not the whole change; then the title
-    changes only if the agent says that it covers too little.
+    stays too.
     """
     if report.publication.how in {"unchanged", "patch"}:
         raise UsageError("nothing was added to a pull request", "leave its text as it is")
@@ -399,8 +398,8 @@ def update_title_and_body(title: str, body: str, report: Report) -> tuple[str, s
         and report.publication.how == "added"
     )
     is_addition = is_on_worked_pull or is_follow_up
-    if is_generated_title(title, body):
-        title = new_title(report) or title if is_addition else pull_request_title(report)
+    if is_generated_title(title, body) and not is_addition:
+        title = pull_request_title(report)
         body = with_title(body, title)
     if not is_addition and is_generated_body(body):
         return title, pull_request_body(report)

@@ -31,23 +31,19 @@ from resolver.github.comments.pull_request_template import (
     template_form,
 )
 from resolver.github.comments.report import Ending, Report
-from resolver.github.comments.titles import (
-    MAX_SUBJECT_LENGTH,
-    has_conventional_commits,
-    is_about_process,
-    is_descriptive_title,
-    write_subject,
-)
+from resolver.github.comments.titles import write_subject
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import (
+    MAX_TITLE,
     format_title,
     shorten_text,
     visible,
     without_bot_commands,
     without_notifications,
 )
-from resolver.models.run import FileChange, TriggerKind
+from resolver.models.run import FileChange, Outcome, TriggerKind
 from resolver.models.test_files import is_test_file
+from resolver.models.titles import MAX_TITLE_CHARACTERS
 from resolver.models.verification import Verification
 from resolver.trace.plain import plural
 from resolver.trace.untrusted_text import utf16_length
@@ -223,7 +219,6 @@ MAX_MESSAGE_CHARACTERS = 1_500
 
 LINE_WIDTH = 72
 
-_CODE_BLOCK = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
 _TRAILER = re.compile(r"^([^\S\n]*)([\w-]+-(?:by|run)|skip-checks)(\s*:)", re.I | re.M)
 _CHANGELOG = re.compile(
     r"(?:^|/)(?:changelog|changes|news|newsfragments?|whatsnew|release[-_]?notes?|history)\b", re.I
@@ -231,21 +226,8 @@ _CHANGELOG = re.compile(
 
 
 def pull_request_title(report: Report) -> str:
-    """Return the title of a new pull request, 1 to 256 characters.
-
-    It is the agent's if that says what changed, else the issue's.
-    """
-    return _subject(report, _agents_title(report))
-
-
-def new_title(report: Report) -> str:
-    """Return a new title for an existing pull request to which the change was added.
-
-    It is the title that the agent proposes, or "" if the current title can stay.
-    """
-    proposed_title = report.outcome.pull_request_title if report.outcome else ""
-    text, _ = _split_title(report, proposed_title)
-    return _subject(report, text) if text else ""
+    """Return the title of a new pull request: the agent's, else the issue's."""
+    return _subject(report)
 
 
 def commit_message(report: Report) -> str:
@@ -256,13 +238,12 @@ def commit_message(report: Report) -> str:
     outcome, issue = report.outcome, report.trigger.subject
     explanation = ""
     if outcome is not None:
-        _, rest = _split_title(report, outcome.message)
-        explanation = (
-            "\n\n".join(filter(None, (outcome.cause.strip(), outcome.change.strip()))) or rest
-        )
+        explanation = "\n\n".join(
+            filter(None, (outcome.cause.strip(), outcome.change.strip()))
+        ) or _summary(outcome)
     return render(
         "run/commit.j2",
-        subject=_subject(report, _agents_title(report), MAX_SUBJECT_LENGTH),
+        subject=_subject(report, MAX_TITLE_CHARACTERS),
         why=_prepare_commit_text(explanation),
         issue=issue if _closes(report) else None,
         refers=issue,
@@ -270,91 +251,33 @@ def commit_message(report: Report) -> str:
     ).strip()
 
 
-def _agents_title(report: Report) -> str:
-    """Return the agent's title of the change, "" if what it wrote does not say what changed.
+def _subject(report: Report, limit: int | None = None) -> str:
+    """Return the title of a change as a subject: the agent's, else the issue's.
 
-    The title of a pull request that existed before is not that of the change that is added to it.
+    For a change that is added to a pull request, whose title describes another change, the names of
+    the changed files take the place of the issue's title.
     """
     outcome, task = report.outcome, report.task
-    if outcome is None:
-        return ""
     is_addition = task is not None and (task.pull is not None or task.follows is not None)
-    proposed_title = "" if is_addition else outcome.pull_request_title
-    candidates = (_split_title(report, text)[0] for text in (proposed_title, outcome.message))
-    return next(filter(None, candidates), "")
+    text = outcome.title if outcome else ""
+    text = text or (_describe_files(report) if is_addition else task.title if task else "")
+    title = format_title(text, own_issue=report.trigger.subject)
+    return shorten_text(write_subject(report.conventions.subjects, title, limit=limit), MAX_TITLE)
 
 
-def _subject(report: Report, text: str, limit: int | None = None) -> str:
-    """Return the title of a change as a subject, or another one if `text` is empty."""
-    issue, task = report.trigger.subject, report.task
-    subjects = report.conventions.subjects
-    issue_title = task.title if task else ""
-    if text and _is_requested_title(text, report.trigger.instruction):
-        return shorten_text(format_title(text, own_issue=issue), limit or 256)
-    if not text and task and (task.pull or task.follows):
-        # The title of the pull request does not describe the commit that was added to it.
-        text = _describe_change(report)
-    elif not text:
-        needs_prefix = (
-            issue is not None
-            and not has_conventional_commits(subjects)
-            and not is_descriptive_title(issue_title)
-        )
-        text = f"Fix #{issue}: {issue_title}" if needs_prefix else issue_title
-    subject = write_subject(subjects, format_title(text, own_issue=issue), limit=limit)
-    return shorten_text(subject, 256) or "Change"
-
-
-def _is_requested_title(text: str, instruction: str) -> bool:
-    """Return True if the requester dictated the title, which is then used as written."""
-    request = re.search(
-        r"\btitled?\b|\bcall (?:it|this|the (?:pull request|PR|commit))\b", instruction
-    )
-    return request is not None and text in instruction
-
-
-def _split_title(report: Report, message: str) -> tuple[str, str]:
-    """Return title and rest if the first line can be a title, else "" and the whole text."""
-    first, _, rest = visible(message).lstrip().partition("\n")
-    candidate = re.sub(r"^[#>*\-\s]+|[*`]", "", first.strip()).strip()
-    has_title_length = 2 <= len(candidate.split()) <= 14 and len(candidate) <= 80
-    may_be_title = has_title_length and not first.startswith("#") and candidate[-1] not in ":?"
-    is_requested = may_be_title and _is_requested_title(
-        candidate.rstrip("."), report.trigger.instruction
-    )
-    if is_requested or (may_be_title and is_descriptive_title(candidate, _subject_texts(report))):
-        return candidate.rstrip("."), rest.strip()
-    return "", message
-
-
-def _subject_texts(report: Report) -> list[str]:
-    """Return the texts that name the change's subject: issue title, instruction, changed paths."""
-    task, paths = report.task, [file.path for file in report.patch.files] if report.patch else []
-    return [task.title if task else "", report.trigger.instruction, *paths[:100]]
-
-
-def _describe_change(report: Report) -> str:
-    """Return a description of the change for when the agent gave no title.
-
-    It is the first sentence that describes the change, else the names of the changed files.
-    """
-    outcome, files = report.outcome, report.patch.files if report.patch else ()
-    for text in (outcome.change, outcome.message) if outcome else ():
-        for line in _CODE_BLOCK.sub("", visible(text)).splitlines():
-            without_markup = re.sub(r"^(?:[>*\-\s]|\d+[.)]\s)+|[*`]", "", line.strip())
-            sentence = re.split(r"(?<=[.!;])\s", without_markup, maxsplit=1)[0].rstrip(" .!;")
-            is_prose = not without_markup.startswith(("#", "|", "<")) and not sentence.endswith(
-                (":", "?")
-            )
-            if is_prose and len(sentence.split()) > 1 and not is_about_process(sentence):
-                return sentence
+def _describe_files(report: Report) -> str:
+    """Return the name of the first changed file and the number of others; "" for no change."""
+    files = report.patch.files if report.patch else ()
     if not files:
-        return "Change"
-    other_count = len(files) - 1
-    suffix = (
-        f" and {other_count} other file{'' if other_count == 1 else 's'}" if other_count else ""
-    )
-    return f"Change {files[0].path}{suffix}"
+        return ""
+    others = f" and {plural(len(files) - 1, 'other file')}" if len(files) > 1 else ""
+    return f"Change {files[0].path}{others}"
+
+
+def _summary(outcome: Outcome) -> str:
+    """Return the agent's message, without its first line if that repeats the title."""
+    first, _, rest = visible(outcome.message).strip().partition("\n")
+    return rest.strip() if first.strip(" .#*") == outcome.title.strip(" .") else outcome.message
 
 
 def _prepare_commit_text(text: str) -> str:
@@ -460,7 +383,7 @@ def _fill_template(report: Report, level: int) -> str | None:
     template, outcome = report.conventions.template, report.outcome
     if outcome is None:
         return None
-    _, rest = _split_title(report, outcome.message)
+    rest = _summary(outcome)
     description = "\n\n".join(filter(None, (rest, outcome.cause, outcome.change)))
     description = description or outcome.message
     for answer in (outcome.pull_request_body, describe_below_heading(template, description)):
@@ -497,7 +420,7 @@ def render_parts(
     of a section of the agent's message that is left out.
     """
     message = report.outcome.message if report.outcome else ""
-    _, rest = _split_title(report, message)
+    rest = _summary(report.outcome) if report.outcome else ""
     has_sections = report.outcome is not None and any(
         getattr(report.outcome, name) for name in ("cause", "change", "verification", "remaining")
     )
