@@ -129,8 +129,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/webhook/running/test_commands.py",
         "tests/runs/test_quotas.py",
         "tests/storage/test_ledger_ref.py",
-        "tests/outcomes/test_command.py",
-        "tests/outcomes/test_summary.py",
+        "tests/cli/test_outcomes.py",
         "tests/fuzz/test_repetitions.py",
     ),
     "Evaluations": (

@@ -11,11 +11,8 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from resolver.entrypoints.webhook.openapi import create_openapi_document
-from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
-from resolver.entrypoints.webhook.outcomes import OutcomeStore
 from resolver.entrypoints.webhook.pages import Pages, add_pages
 from resolver.entrypoints.webhook.webhook import create_webhook_app
-from resolver.storage.database import parse_database_url
 from resolver.storage.run_folders import LocalRunFolders
 
 
@@ -24,13 +21,10 @@ def openapi_document() -> str:
 
     def add_all_pages(app: FastAPI) -> None:
         add_pages(app, Pages(LocalRunFolders(Path(folder)), ""))
-        add_outcome_pages(app, store, "")
 
     with tempfile.TemporaryDirectory() as folder:
-        store = OutcomeStore(parse_database_url(f"sqlite:///{folder}/resolver.db"))
         app = create_webhook_app("", lambda *_: "", pages=add_all_pages)
         document = create_openapi_document(app)
-        store.close()
     return json.dumps(document, indent=2) + "\n"
 
 

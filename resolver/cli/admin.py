@@ -155,10 +155,10 @@ def purge_command(
     """Remove old runs and finished requests, or everything of a repository.
 
     Old is what is older than --older-than; without it, than the setting `retention`, which owners
-    can have for themselves. Costs, outcomes and everything of a request that is not done are
+    can have for themselves. Costs and everything of a request that is not done are
     kept. The age of a request that an older release has finished counts from the first purge on.
     With --owner, nothing of other owners is removed.
-    With --repository, costs, outcomes and unfinished requests are removed as well.
+    With --repository, costs and unfinished requests are removed as well.
     """
     if repository and (older_than or owner):
         raise UsageError(

@@ -1,24 +1,96 @@
 """`resolver outcomes`: shows what became of the pull requests that Resolver opened."""
 
 import json
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from statistics import median
 from typing import Any
 
 import click
 
 from resolver.cli.options import GroupedCommand, settings_options
-from resolver.config.settings import Settings, load_settings
+from resolver.config.settings import load_settings
 from resolver.config.templates import render
-from resolver.entrypoints.webhook.page_links import outcome_page_url
 from resolver.events.stream import utc_now
+from resolver.git.push import PREFIX
 from resolver.github.client.access import check_repository
-from resolver.outcomes.classify import OBSERVATION_WINDOW
-from resolver.outcomes.report import outcome_report
-from resolver.outcomes.summary import outcomes_as_json, summarize_outcomes
+from resolver.github.context.own_pull_requests import OwnPullRequest
 from resolver.runs.common import filtered_log, github_forge, open_host
-from resolver.runs.pull_request_outcomes import OUTCOME_PERIOD, refresh_outcomes
-from resolver.trace.plain import for_terminal
+from resolver.trace.plain import duration, for_terminal, one_line
+
+OUTCOME_PERIOD = timedelta(days=180)
+"""How far back pull requests are counted."""
+
+
+@dataclass(frozen=True)
+class OutcomeCounts:
+    """The outcomes of some pull requests. seconds: how long each merged one was open."""
+
+    opened: int
+    closed: int
+    open: int
+    seconds: tuple[float, ...]
+
+    @property
+    def merged(self) -> int:
+        """The number of merged pull requests."""
+        return len(self.seconds)
+
+    @property
+    def acceptance(self) -> float | None:
+        """The merged ones as a share of the merged and the closed ones; None if there are none."""
+        decided = self.merged + self.closed
+        return self.merged / decided if decided else None
+
+    @property
+    def median_seconds(self) -> float | None:
+        """The median time until a merge; None if none was merged."""
+        return median(self.seconds) if self.seconds else None
+
+    @property
+    def median_text(self) -> str:
+        """The median time until a merge for a person, in days if it is longer than two days."""
+        seconds = self.median_seconds
+        if seconds is None:
+            return ""
+        days = timedelta(seconds=seconds) / timedelta(days=1)
+        return f"{days:.0f} days" if days > 2 else duration(seconds)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the counts as JSON values."""
+        return {
+            "opened": self.opened,
+            "merged": self.merged,
+            "closed": self.closed,
+            "open": self.open,
+            "acceptance": self.acceptance,
+            "median_seconds_to_merge": self.median_seconds,
+        }
+
+
+def count_outcomes(pulls: Sequence[OwnPullRequest]) -> OutcomeCounts:
+    """Return how many of the pull requests were merged, closed or are open."""
+    return OutcomeCounts(
+        opened=len(pulls),
+        closed=sum(pull.state == "closed" for pull in pulls),
+        open=sum(pull.state == "open" for pull in pulls),
+        seconds=tuple(
+            (pull.ended_at - pull.created_at).total_seconds()
+            for pull in pulls
+            if pull.state == "merged" and pull.ended_at is not None
+        ),
+    )
+
+
+def count_by_month(pulls: Sequence[OwnPullRequest]) -> dict[str, OutcomeCounts]:
+    """Return the outcomes by the month (YYYY-MM, UTC) in which the pull request was opened, newest
+    first."""
+    months: dict[str, list[OwnPullRequest]] = defaultdict(list)
+    for pull in pulls:
+        months[f"{pull.created_at.astimezone(UTC):%Y-%m}"].append(pull)
+    return {month: count_outcomes(months[month]) for month in sorted(months, reverse=True)}
 
 
 @click.command(cls=GroupedCommand)
@@ -29,12 +101,6 @@ from resolver.trace.plain import for_terminal
     help=f"Only pull requests that were opened since then. Default: {OUTCOME_PERIOD.days} days.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option(
-    "--save",
-    is_flag=True,
-    help="Record the outcomes in the repository's quota ledger, and show them on its dashboard if "
-    "`dashboard` is set. This needs write access.",
-)
 @settings_options
 @click.pass_obj
 def command(
@@ -43,46 +109,38 @@ def command(
     repository: str,
     since: datetime | None,
     as_json: bool,
-    save: bool,
     **options: Any,
 ) -> int:
     """Show what became of Resolver's pull requests in REPOSITORY (OWNER/NAME).
 
-    A pull request was merged (with edits, if people changed Resolver's work before), closed,
-    superseded by another one for the same issue, or ignored. Two weeks after a merge, the later
-    commits of the branch show if the change held, was changed again by people, or was reverted.
-
     The acceptance rate is the number of merged pull requests divided by the number of those that
-    were merged or closed.
+    were merged or closed. Pull requests count for the month (UTC) in which they were opened.
     """
     settings = load_settings(options, environment)
     check_repository(repository)
     host = open_host(environment)
-    now = utc_now()
-    start = since.replace(tzinfo=UTC) if since else now - OUTCOME_PERIOD
+    start = since.replace(tzinfo=UTC) if since else utc_now() - OUTCOME_PERIOD
     with filtered_log(settings, host):
-        forge = github_forge(settings, repository, host)
-        outcomes = refresh_outcomes(
-            settings, repository, host, forge, now, since=start, records=save
-        )
+        pulls = github_forge(settings, repository, host).own_pull_requests(PREFIX, start)
+    total, months = count_outcomes(pulls), count_by_month(pulls)
     if as_json:
-        summary = summarize_outcomes(outcomes)
-        click.echo(json.dumps(outcomes_as_json(repository, outcomes, summary), indent=2))
+        by_month = [{"month": month, **counts.as_json()} for month, counts in months.items()]
+        rows = [{"number": pull.number, "state": pull.state, "url": pull.url} for pull in pulls]
+        data = {
+            "repository": repository,
+            **total.as_json(),
+            "months": by_month,
+            "pull_requests": rows,
+        }
+        click.echo(json.dumps(data, indent=2))
         return 0
-    report = outcome_report(outcomes, repository, start)
     text = render(
         "run/outcomes.txt.j2",
-        report=report,
-        days=OBSERVATION_WINDOW.days,
-        page=_page(settings, repository),
+        repository=repository,
+        since=f"{start:%Y-%m-%d}",
+        total=total,
+        months=months,
+        pulls=[(pull, one_line(pull.title, 80)) for pull in pulls],
     )
     click.echo(for_terminal(text), nl=False)
     return 0
-
-
-def _page(settings: Settings, repository: str) -> str:
-    """Return the URL of the server's page; "" if the settings are not those of a server."""
-    secret = settings.server.webhook_secret
-    if secret is None or not secret.get_secret_value():
-        return ""
-    return outcome_page_url(settings.server.public_url, secret.get_secret_value(), repository)

@@ -60,7 +60,6 @@ def command(
 
     `GET /healthz` answers while the process runs, `GET /readyz` reports whether deliveries can be
     stored. With RESOLVER_PUBLIC_URL, `GET /runs/RUN` shows a run to anybody who has its link, and
-    `GET /outcomes/OWNER/NAME` what became of a repository's pull requests (docs/how-to/server.md).
     """
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
     serve_webhook(environment, options, host, port, concurrency, metrics)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from resolver.config.settings import Settings, load_settings
+from resolver.config.settings import load_settings
 from resolver.entrypoints.action import (
     OUTPUT_FOLDER,
     actions_run,
@@ -18,10 +18,8 @@ from resolver.entrypoints.action import (
     write_outputs,
 )
 from resolver.entrypoints.sweep import Sweep, SweepFate, render_sweep
-from resolver.errors import ResolverError
 from resolver.events.stream import Subscriber, utc_now
 from resolver.github.client.access import check_repository
-from resolver.github.github_forge import GitHubForge
 from resolver.runs.common import (
     default_output,
     filtered_log,
@@ -30,9 +28,7 @@ from resolver.runs.common import (
     require_model,
     stop_on_signals,
 )
-from resolver.runs.pull_request_outcomes import refresh_outcomes
 from resolver.runs.reporting import print_result
-from resolver.runs.wiring.sandbox import RunHost
 from resolver.trace.plain import for_terminal
 
 logger = logging.getLogger("resolver.entrypoints.sweep")
@@ -84,8 +80,6 @@ def run_sweep(
             on_result=lambda result: print_result(result, console),
         )
         rows = running_sweep.run()
-        if not dry_run and not stopping.is_set():
-            _refresh_outcomes(settings, repository, host, forge)
     _print_report(running_sweep, environment, print_line)
     failed = stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
     if workspace is not None:
@@ -93,16 +87,6 @@ def run_sweep(
         write_outputs(environment, {"state": state, "cost": cost, "output": OUTPUT_FOLDER})
         change_owner(folder, workspace)
     return int(failed)
-
-
-def _refresh_outcomes(
-    settings: Settings, repository: str, host: RunHost, forge: GitHubForge
-) -> None:
-    """Record the outcomes of Resolver's pull requests. An error is logged as a warning."""
-    try:
-        refresh_outcomes(settings, repository, host, forge, utc_now())
-    except ResolverError as error:
-        logger.warning("the outcomes of pull requests could not be read: %s", error.what)
 
 
 def _print_report(

@@ -38,6 +38,7 @@ from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_replies import ThreadReplyWriter, reply_of_run
 from resolver.github.context.issue_context import DEFAULT, ContextLimits
 from resolver.github.context.labeled_issues import LabeledIssues
+from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
 from resolver.github.context.owner_template import read_owner_template
 from resolver.github.context.read_task import NewComments, read_task
 from resolver.github.context.request_status import RequestStatus, read_request_status
@@ -180,6 +181,10 @@ class GitHubForge:
     def dashboards(self) -> GitHubDashboards:
         """Return the forge of the dashboard; see `Forge.dashboards`."""
         return GitHubDashboards(self._access.with_short_timeouts(), self._name, self.whoami())
+
+    def own_pull_requests(self, prefix: str, since: datetime) -> list[OwnPullRequest]:
+        """Return the pull requests that Resolver opened since then, newest first."""
+        return find_own_pull_requests(self._access, self._name, self.whoami(), prefix, since)
 
     def labeled(self, label: str) -> LabeledIssues:
         """Return the open issues that have the label."""

@@ -19,7 +19,6 @@ from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.admin import OPERATOR
 from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.folder_sweep import FolderSweep
-from resolver.entrypoints.webhook.outcomes import OutcomeStore
 from resolver.entrypoints.webhook.page_links import operator_url
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
 from resolver.entrypoints.webhook.request_runner import RequestRunner
@@ -304,12 +303,11 @@ def test_everything_of_a_repository_is_purged_and_nothing_of_another(admin: Admi
     run = run_of(request(1))
     other = run_of(request(1, NOW - timedelta(days=1)))
     histories = IssueHistories(admin.url)
-    ledger, outcomes = SpendingLedger(admin.url), OutcomeStore(admin.url)
+    ledger = SpendingLedger(admin.url)
     other_trigger = request(9).trigger.model_copy(update={"repository": "octo/calc2"})
     for trigger, stored_run in ((request(1).trigger, run), (other_trigger, other)):
         histories.record_run(trigger, stored_run)
         ledger.record_cost(stored_run, trigger.repository, 1.0, 0, NOW)
-        outcomes.set_due(trigger.repository, NOW)
     admin.archive(run, other)
     folders = [
         admin.run_folder(run, timedelta(0)),
@@ -331,8 +329,7 @@ def test_everything_of_a_repository_is_purged_and_nothing_of_another(admin: Admi
         other
     ]
     assert [total.repository for total in ledger.totals(NOW)] == ["octo/calc2"]
-    assert outcomes.due(NOW) == ["octo/calc2"]
-    for store in (histories, ledger, outcomes):
+    for store in (histories, ledger):
         store.close()
 
 

@@ -22,7 +22,6 @@ from resolver.github.comments.comment_contexts import (
 from resolver.github.comments.progress import ProgressSummary
 from resolver.github.comments.report import Ending
 from resolver.memory.facts import WorkRecord
-from resolver.outcomes.report import OutcomeGroupRow, OutcomePullRow, OutcomeReport
 from resolver.runs.quotas.dashboard import DashboardContent
 from resolver.runtime.environment.environment import SetupFailure
 from resolver.runtime.environment.plan import SetupPlan
@@ -69,9 +68,6 @@ SHARED = {
     SetupPlan,
     TotalRow,
     TraceHeader,
-    OutcomeReport,
-    OutcomeGroupRow,
-    OutcomePullRow,
 }
 """Values that are not made for one template, so that not all fields are read."""
 

@@ -48,13 +48,6 @@ from resolver.models.pull_request import (
     ThreadRequest,
 )
 from resolver.models.verification import ReportFormat
-from resolver.outcomes.patches import (
-    carry_lines,
-    find_own_lines,
-    is_inverse,
-    parse_patch,
-    share_that_survived,
-)
 from resolver.runtime.environment.dockerfile import read_base_images
 from resolver.runtime.environment.plan import COPILOT, FILES, find_setup, read_devcontainer
 from resolver.runtime.environment.survey import survey
@@ -133,23 +126,6 @@ def image_reference(data: bytes) -> None:
         assert not could_be_id(reference)
     with suppress(ValueError, UsageError):
         ImagePattern.parse(text).matches(text)
-
-
-@fuzzed(
-    "diff --git a.py a.py\n--- a.py\n+++ a.py\n@@ -1,2 +1 @@ def f():\n-a\n-b\n+c\n@@ -9,0 +9 @@\n+d\n",
-    "diff --git x x\ndeleted file mode 100644\n--- x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
-    tokens="@@ - + --- +++ /dev/null diff\\ --git ,0 999999999",
-)  # fmt: skip
-def merged_patch(data: bytes) -> None:
-    """Patch of a merged pull request: lines, whose share is between 0 and 1."""
-    files = parse_patch(data)
-    share = share_that_survived(files, files)
-    assert share in {None, 1.0}
-    for file in files:
-        lines = find_own_lines([file], [file]).get(file.path, frozenset())
-        remaining, changed = carry_lines(lines, file.hunks)
-        assert len(remaining) + changed == len(lines)
-        is_inverse(files, files, {file.path: lines})
 
 
 @fuzzed(

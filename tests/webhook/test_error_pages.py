@@ -9,7 +9,6 @@ from fastapi.testclient import TestClient
 
 from resolver.entrypoints.webhook.error_pages import add_error_pages
 from resolver.entrypoints.webhook.login_pages import PageLogin
-from resolver.entrypoints.webhook.outcomes import OutcomeStore
 from resolver.entrypoints.webhook.page_headers import site_headers
 from resolver.entrypoints.webhook.page_readers import ReaderAccess
 from resolver.entrypoints.webhook.page_sessions import SealedCookies
@@ -71,8 +70,8 @@ def test_the_reason_and_the_headers_of_an_error_are_kept(client: TestClient) -> 
 
 def test_the_pages_of_a_server_without_login_have_no_link_to_one(tmp_path: Path) -> None:
     app, database = FastAPI(), ServerDatabase(parse_database_url(f"sqlite:///{tmp_path}/x.db"))
-    folders, store = LocalRunFolders(tmp_path), OutcomeStore(database)
-    Site(BASE, "secret", folders, RunIndex(database), store, lambda *_: None).add_to(app)
+    folders = LocalRunFolders(tmp_path)
+    Site(BASE, "secret", folders, RunIndex(database), lambda *_: None).add_to(app)
     answer = TestClient(app, BASE).get("/runs/20260304-093000-aaaaaa", headers=BROWSER)
     assert answer.status_code == 404 and "Open the link in Resolver's comment" in answer.text
     assert "href=" not in answer.text

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,7 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import ignored_auth
 
 from resolver.entrypoints.webhook.health import ReadinessCheck
-from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
-from resolver.entrypoints.webhook.outcomes import OutcomeStore
-from resolver.entrypoints.webhook.page_links import outcome_page_key, page_key
+from resolver.entrypoints.webhook.page_links import page_key
 from resolver.entrypoints.webhook.pages import Pages, add_pages
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.webhook import create_webhook_app, webhook_signature
@@ -31,7 +28,6 @@ SECRET = "webhook-canary-0b7d5a9c3e1f8264"
 RUN = "20260304-093000-0a1b2c"
 OPERATIONS = [
     "GET /healthz",
-    "GET /outcomes/{owner}/{name}",
     "GET /readyz",
     "GET /runs/{run}",
     "POST /webhook",
@@ -80,8 +76,7 @@ class Interface:
 
     def __init__(self, folder: Path) -> None:
         url = parse_database_url(f"sqlite:///{folder}/resolver.db")
-        self.queue, self.outcomes, self.is_full = SqlRequestQueue(url), OutcomeStore(url), False
-        self.outcomes.put("octo/sums", [], datetime(2027, 1, 1, tzinfo=UTC))
+        self.queue, self.is_full = SqlRequestQueue(url), False
         (folder / RUN).mkdir()
         self.folder = folder
         app = create_webhook_app(
@@ -103,7 +98,6 @@ class Interface:
 
     def _add_pages(self, app: FastAPI) -> None:
         add_pages(app, Pages(LocalRunFolders(self.folder), SECRET))
-        add_outcome_pages(app, self.outcomes, SECRET)
 
     def _accept(self, delivery: str, event: str, payload: dict[str, Any]) -> str:
         if self.is_full:
@@ -115,7 +109,6 @@ class Interface:
 
     def close(self) -> None:
         self.queue.close()
-        self.outcomes.close()
 
 
 @pytest.fixture(scope="module")
@@ -136,9 +129,6 @@ def give_existing_page(case: Any) -> None:
     if case.operation.label == "GET /runs/{run}":
         case.path_parameters["run"] = RUN
         case.query["key"] = page_key(SECRET, RUN)
-    elif case.operation.label == "GET /outcomes/{owner}/{name}":
-        case.path_parameters.update(owner="octo", name="sums")
-        case.query["key"] = outcome_page_key(SECRET, "octo/sums")
 
 
 @pytest.mark.parametrize("label", OPERATIONS)

@@ -234,7 +234,7 @@ def test_a_server_has_pages_only_if_it_has_a_public_address(
         folder=SimpleNamespace(path=tmp_path),
         metrics=ServerMetrics(Backlog),
     )
-    site = Site(public_url, SECRET, NOWHERE, index=unused, outcomes=unused, enqueue=unused)
+    site = Site(public_url, SECRET, NOWHERE, index=unused, enqueue=unused)
     app = _open_app(SECRET, lambda *_: "", process, site)
     assert ("/runs/{run}" in {getattr(route, "path", "") for route in app.routes}) is has_pages
 

@@ -23,19 +23,6 @@ def page_url(public_url: str, secret: str, run: str) -> str:
     return f"{public_url}/runs/{run}?key={page_key(secret, run)}" if public_url else ""
 
 
-def outcome_page_key(secret: str, repository: str) -> str:
-    """Return the key to the page of a repository. secret: that of the webhook."""
-    # No run's id contains a colon, so that this is never the key to the page of a run.
-    return page_key(secret, f"outcomes:{repository.lower()}")
-
-
-def outcome_page_url(public_url: str, secret: str, repository: str) -> str:
-    """Return the URL of the page of a repository; "" without a public URL."""
-    if not public_url:
-        return ""
-    return f"{public_url}/outcomes/{repository}?key={outcome_page_key(secret, repository)}"
-
-
 def operator_key(secret: str) -> str:
     """Return the key that opens the list of all runs. secret: that of the webhook."""
     return page_key(secret, "operator:runs")

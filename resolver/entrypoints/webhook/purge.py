@@ -27,7 +27,6 @@ from resolver.entrypoints.webhook.folder_sweep import (
     remove_folders,
 )
 from resolver.entrypoints.webhook.missed_deliveries import POLLS
-from resolver.entrypoints.webhook.outcomes import OUTCOMES
 from resolver.entrypoints.webhook.request_queue import OPEN_STATES, RequestState
 from resolver.entrypoints.webhook.request_table import REQUESTS
 from resolver.errors import UsageError
@@ -117,7 +116,7 @@ class ServerPurge:
         """Remove finished requests and runs that are older than `age`.
 
         A run is as old as the request for it, except that a run folder counts from the end of its
-        run. Costs, outcomes and everything of an open request stay.
+        run. Costs and everything of an open request stay.
 
         age: at least `MIN_RETENTION` of the settings. owner: login of the owner to whose
         repositories this is limited; "" for no limit.
@@ -296,7 +295,7 @@ def _runs_of(connection: Connection, scope: str) -> frozenset[str]:
 
 
 def _rows_of_repository(repository: str, runs: Collection[str]) -> Iterator[_Rows]:
-    for table in (REQUESTS, SPENDING, OUTCOMES):
+    for table in (REQUESTS, SPENDING):
         yield _Rows(table, [table.c.repository == repository])
     for table in RUN_TABLES:
         yield _Rows(table, _batched_conditions(table.c.run, sorted(runs)))

@@ -4,7 +4,7 @@ runs."""
 import gc
 import logging
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,6 @@ from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.entrypoints.webhook.executors import ExecutorKind
 from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
-from resolver.entrypoints.webhook.outcomes import (
-    OutcomeRefresher,
-    OutcomeStore,
-    repository_of_closed_pull_request,
-)
 from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.process import ExecutorProcess, open_process
 from resolver.entrypoints.webhook.site import Site, open_users
@@ -45,15 +40,12 @@ from resolver.github.client.access import FixedToken
 from resolver.github.client.hook_deliveries import HookDeliveries, repository_hooks
 from resolver.github.events.parse import DispatchSource, needs_own_login
 from resolver.github.events.permission import IgnoredEvent
-from resolver.models.outcome import PullRequestOutcome
 from resolver.models.run import Trigger
 from resolver.runs.common import (
-    github_forge,
     own_login,
     require_model,
     trigger_for_target,
 )
-from resolver.runs.pull_request_outcomes import refresh_outcomes
 from resolver.runs.wiring.sandbox import RunHost, access_of
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -99,18 +91,14 @@ def serve_webhook(
         listening.close()
         raise
     settings, machine, database = process.settings, process.machine, process.database
-    store = OutcomeStore(database)
-    settings_for = process.owners.settings_for
-    outcomes = OutcomeRefresher(store, partial(_read_outcomes, settings_for, machine))
-    handle_delivery = _delivery_handler(settings_for, machine, process.worker, outcomes)
+    handle_delivery = _delivery_handler(process.owners.settings_for, machine, process.worker)
     process.start()
     sources = partial(_delivery_sources, settings, machine, process.queue)
     is_responsible, interval = process.executor.is_first, delivery_poll_seconds(settings, machine)
     MissedDeliveries(
         database, sources, handle_delivery, is_responsible=is_responsible, interval=interval
     ).start()
-    outcomes.start()
-    site = _open_site(process, secret, store)
+    site = _open_site(process, secret)
     _announce(listening, database.url, process.folder)
     if child is not None:
         child.start(environment, process.options, concurrency, process.metrics.record)
@@ -157,25 +145,15 @@ def _open_app(
     )
 
 
-def _open_site(process: ExecutorProcess, secret: str, store: OutcomeStore) -> Site:
+def _open_site(process: ExecutorProcess, secret: str) -> Site:
     """Return the pages, and log where the operator finds them if the server has a public URL."""
     settings, enqueue = process.settings, process.worker.enqueue
     users = open_users(settings, process.machine)
     folders, index = process.runs.folders, process.index
-    site = Site(settings.server.public_url, secret, folders, index, store, enqueue, users)
+    site = Site(settings.server.public_url, secret, folders, index, enqueue, users)
     if site.public_url:
         site.announce()
     return site
-
-
-def _read_outcomes(
-    settings_for: SettingsFor, machine: RunHost, repository: str
-) -> Sequence[PullRequestOutcome]:
-    """Read, record and return the outcomes of a repository. Raises ForgeError and
-    WorkspaceError."""
-    settings = settings_for(repository)
-    forge = github_forge(settings, repository, machine)
-    return refresh_outcomes(settings, repository, machine, forge, utc_now())
 
 
 def _delivery_sources(
@@ -202,7 +180,7 @@ def _delivery_sources(
 
 
 def _delivery_handler(
-    settings_for: SettingsFor, machine: RunHost, worker: Worker, outcomes: OutcomeRefresher
+    settings_for: SettingsFor, machine: RunHost, worker: Worker
 ) -> HandleDelivery:
     """Return the function that is called for a delivery before it is answered."""
     login = OwnLogin()
@@ -211,10 +189,6 @@ def _delivery_handler(
         if event == "ping":
             return "pong"
         settings = settings_for(_repository_of(payload))
-        repository = repository_of_closed_pull_request(event, payload, settings.bot_login)
-        if repository:
-            outcomes.schedule(repository)
-            return "stored: the outcome of the pull request is read"
         # `workflow_dispatch` events are delivered too, but belong to the workflow's own job.
         arrival = DispatchSource(delivery, utc_now()) if event == "repository_dispatch" else None
         known_login, presumed = settings.bot_login, ""

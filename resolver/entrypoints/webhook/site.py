@@ -1,4 +1,4 @@
-"""Combines the pages of the server: runs, lists, costs, outcomes and the login."""
+"""Combines the pages of the server: runs, lists, costs and the login."""
 
 import logging
 import threading
@@ -11,8 +11,6 @@ from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.error_pages import add_error_pages
 from resolver.entrypoints.webhook.github_oauth import GitHubOAuth, GitHubUsers
 from resolver.entrypoints.webhook.login_pages import PageLogin, add_login_pages
-from resolver.entrypoints.webhook.outcome_pages import add_outcome_pages
-from resolver.entrypoints.webhook.outcomes import OutcomeStore
 from resolver.entrypoints.webhook.page_links import operator_url
 from resolver.entrypoints.webhook.page_readers import ReaderAccess
 from resolver.entrypoints.webhook.page_sessions import SealedCookies
@@ -40,7 +38,6 @@ class Site:
     secret: str
     folders: RunFolders
     index: RunIndex
-    outcomes: OutcomeStore
     enqueue: Enqueue
     users: GitHubUsers | None = None
 
@@ -53,7 +50,6 @@ class Site:
         pages = Pages(self.folders, self.secret, login)
         add_pages(app, pages)
         add_run_lists(app, RunLists(self.index, self.secret, self.public_url), login)
-        add_outcome_pages(app, self.outcomes, self.secret)
         if login is not None:
             add_login_pages(app, login)
             add_run_commands(app, pages, login, self.enqueue)

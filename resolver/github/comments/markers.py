@@ -131,11 +131,6 @@ def parse_pull_request_marker(body: str) -> tuple[int, str] | None:
     return (int(match[3]), match[4]) if match and match[3] else None
 
 
-def has_run_marker(body: str) -> bool:
-    """Return True if `body` begins with the marker of any run."""
-    return _RUN_MARKER.match(body) is not None
-
-
 def refusal_marker(login: str) -> str:
     """Return the marker of a refusal: one per person and issue."""
     return f"<!-- resolver:refused actor={_digest(login.casefold())} -->"

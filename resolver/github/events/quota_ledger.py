@@ -2,8 +2,8 @@
 
 Anyone with push access can write to the ledger, so its content is not trusted. A line that is not a
 valid entry is skipped and counted, and no entry has a free-text field, so the ledger can't carry
-instructions to a model. The names of agents, models and labels have a limited form. This module
-does not know where the ledger is stored; see `resolver.storage.ledger_ref`.
+instructions to a model. This module does not know where the ledger is stored; see
+`resolver.storage.ledger_ref`.
 """
 
 import re
@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
 from resolver.models.base import DeferredModel
-from resolver.models.outcome import Durability, OutcomeKind
 
 MAX_LEDGER_BYTES = 4_000_000
 """Maximum size of a ledger in bytes. A larger one is reported as unreadable."""
@@ -35,12 +34,6 @@ MAX_RUNS = 5_000
 MAX_REFUSALS = 1_000
 """Maximum number of single refusals. The oldest ones beyond it are added to the sums of their day.
 """
-
-MAX_PULL_REQUESTS = 500
-"""Maximum number of pull requests that are kept. The oldest ones beyond it are dropped."""
-
-PULL_REQUEST_RETENTION_DAYS = 365
-"""Days for which a pull request is kept."""
 
 MAX_CLOCK_DIFFERENCE = timedelta(hours=1)
 """Tolerated clock difference between machines. An entry dated further in the future is invalid."""
@@ -63,25 +56,6 @@ Number = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Login = Annotated[str, Field(pattern=f"^{_LOGIN}$")]
 RunId = Annotated[str, Field(pattern=f"^(?:{RUN_ID})?$")]
-
-
-MAX_LABELS_KEPT = 5
-
-
-def normalize_label(name: str) -> str:
-    """Return a label's name with only letters, digits and a few other characters; "" if none is
-    left."""
-    kept = re.sub(r"[^\w .:/+-]", "", name)
-    return " ".join(re.sub(r"^\W+", "", kept).split())[:40].strip()
-
-
-def _check_label(name: str) -> str:
-    if not name or normalize_label(name) != name:
-        raise ValueError("not the normalized name of a label")
-    return name
-
-
-LabelName = Annotated[str, AfterValidator(_check_label)]
 
 
 class _Line(DeferredModel):
@@ -198,44 +172,7 @@ class LedgerPlace(_Line):
     until: AwareDatetime
 
 
-class LedgerPullRequest(_Line):
-    """A pull request that Resolver opened: how it was made, and what became of it.
-
-    Attributes:
-        number: Number of the pull request.
-        issue: Number of the issue that it is for; 0 for none.
-        at: When it was opened.
-        agent, model, verdict: Of the run that opened it; the verdict of the last run that pushed.
-        cost: US dollars of all runs on it, for the replies with a known price.
-        is_priced: False if no run's cost is known, or a reply had no known price.
-        head: The last commit that Resolver pushed to it; "" if unknown.
-        labels: Names of its labels, with only letters, digits and a few other characters.
-        outcome: What became of it, when it was last looked at.
-        ended: When it was merged or closed.
-    """
-
-    kind: Literal["pull_request"] = "pull_request"
-    number: Annotated[int, Field(ge=1, le=MAX_COUNT)]
-    issue: Number = 0
-    at: AwareDatetime
-    agent: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{0,60}$")] = ""
-    model: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:/@+-]{0,120}$")] = ""
-    verdict: Literal["", "verified", "checked", "not_verified"] = ""
-    cost: Dollars = 0.0
-    is_priced: bool = False
-    head: Annotated[str, Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})?$")] = ""
-    labels: Annotated[tuple[LabelName, ...], Field(max_length=MAX_LABELS_KEPT)] = ()
-    outcome: OutcomeKind = "open"
-    ended: AwareDatetime | None = None
-    survived: Annotated[float, Field(ge=0, le=1)] | None = None
-    rounds: Annotated[int, Field(ge=0, le=10**6)] = 0
-    durability: Durability = ""
-    changed_lines: Number = 0
-    superseded_by: Number = 0
-    superseded_by_own: bool = False
-
-
-_LedgerEntry = LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace | LedgerPullRequest
+_LedgerEntry = LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace
 
 _ENTRY: TypeAdapter[_LedgerEntry] = TypeAdapter(
     Annotated[_LedgerEntry, Field(discriminator="kind")],
@@ -258,7 +195,6 @@ class QuotaLedger:
     refusals: tuple[LedgerRefusal, ...] = ()
     days: tuple[LedgerDay, ...] = ()
     place: LedgerPlace | None = None
-    pull_requests: tuple[LedgerPullRequest, ...] = ()
     damaged: int = 0
     readable: bool = True
 
@@ -270,16 +206,6 @@ class QuotaLedger:
         """Return a copy in which `run` replaces the run with the same key."""
         others = (other for other in self.runs if other.key != run.key)
         return replace(self, runs=tuple(sorted((*others, run), key=lambda listed: listed.at)))
-
-    def pull_request(self, number: int) -> LedgerPullRequest | None:
-        """Return the entry of a pull request, or None."""
-        return next((pull for pull in self.pull_requests if pull.number == number), None)
-
-    def with_pull_request(self, pull: LedgerPullRequest) -> "QuotaLedger":
-        """Return a copy in which `pull` replaces the entry with the same number."""
-        others = (other for other in self.pull_requests if other.number != pull.number)
-        entries = sorted((*others, pull), key=lambda entry: entry.number)
-        return replace(self, pull_requests=tuple(entries))
 
     def with_refusal(self, refusal: LedgerRefusal) -> "QuotaLedger":
         """Return a copy with one more refusal."""
@@ -337,7 +263,6 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
     days: dict[str, LedgerDay] = {}
     refusals: list[LedgerRefusal] = []
     place: LedgerPlace | None = None
-    pulls: dict[int, LedgerPullRequest] = {}
     damaged = 0
     for line in data.split(b"\n"):
         if not line.strip():
@@ -351,17 +276,14 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
                 days[day.day] = day
             case LedgerPlace() as dashboard:
                 place = dashboard
-            case LedgerPullRequest() as pull:
-                pulls[pull.number] = pull
             case None:
                 damaged += 1
-    readable = not damaged or bool(runs or days or refusals or pulls)
+    readable = not damaged or bool(runs or days or refusals)
     return QuotaLedger(
         runs=tuple(sorted(runs.values(), key=lambda run: run.at)),
         refusals=tuple(sorted(refusals, key=lambda refusal: refusal.at)),
         days=tuple(sorted(days.values(), key=lambda day: day.day)),
         place=place,
-        pull_requests=tuple(sorted(pulls.values(), key=lambda pull: pull.number)),
         damaged=damaged,
         readable=readable,
     )
@@ -374,13 +296,8 @@ def _parse_entry(line: bytes, now: datetime) -> _LedgerEntry | None:
     try:
         entry = _ENTRY.validate_json(line)
         if (
-            isinstance(entry, LedgerRun | LedgerRefusal | LedgerPullRequest)
-            and not now - timedelta(days=400) < entry.at
-        ):
-            return None
-        if (
-            isinstance(entry, LedgerRun | LedgerRefusal | LedgerPullRequest)
-            and entry.at > now + MAX_CLOCK_DIFFERENCE
+            isinstance(entry, LedgerRun | LedgerRefusal)
+            and not now - timedelta(days=400) < entry.at <= now + MAX_CLOCK_DIFFERENCE
         ):
             return None
         if isinstance(entry, LedgerRun) and entry.until - entry.at > MAX_RESERVATION:
@@ -396,13 +313,7 @@ def serialize_ledger(ledger: QuotaLedger, now: datetime) -> bytes:
     """Return the ledger as JSON lines, with old entries reduced to daily sums."""
     ledger = _sum_up_old_entries(ledger, now)
     place = (ledger.place,) if ledger.place else ()
-    lines: Iterable[_Line] = (
-        *place,
-        *ledger.days,
-        *ledger.refusals,
-        *ledger.pull_requests,
-        *ledger.runs,
-    )
+    lines: Iterable[_Line] = (*place, *ledger.days, *ledger.refusals, *ledger.runs)
     return "".join(f"{line.model_dump_json()}\n" for line in lines).encode()
 
 
@@ -429,15 +340,7 @@ def _sum_up_old_entries(ledger: QuotaLedger, now: datetime) -> QuotaLedger:
         )
     oldest_day = day_of(now - timedelta(days=SUM_RETENTION_DAYS))
     days = tuple(sums[day] for day in sorted(sums) if oldest_day <= day <= day_of(now))
-    first_pull = now - timedelta(days=PULL_REQUEST_RETENTION_DAYS)
-    pulls = tuple(pull for pull in ledger.pull_requests if pull.at >= first_pull)
-    return replace(
-        ledger,
-        runs=tuple(runs),
-        refusals=tuple(refusals),
-        days=days,
-        pull_requests=pulls[-MAX_PULL_REQUESTS:],
-    )
+    return replace(ledger, runs=tuple(runs), refusals=tuple(refusals), days=days)
 
 
 def _dropped_entries(

@@ -49,7 +49,6 @@ from resolver.github.events.quota_ledger import (
 from resolver.github.forge import AuthoredComment, DashboardForge, Forge
 from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.conversation.watch import background_poll
-from resolver.runs.quotas.pull_request_entries import add_work_to_ledger, published_work
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS
 from resolver.storage.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
@@ -234,11 +233,9 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
         counted_from = reservation or entry
         total = min(counted_from.cost + cost, MAX_DOLLARS)
         closed = _end_entry(entry, values, report.ending, (now - counted_from.at).total_seconds())
-        with_run = ledger.with_run(
+        updated = ledger.with_run(
             closed.model_copy(update={"cost": total, "unpriced": counted_from.unpriced + unpriced})
         )
-        attempt = closed.model_copy(update={"cost": cost, "unpriced": unpriced})
-        updated = add_work_to_ledger(with_run, attempt, published_work(values))
         return updated, updated
 
     ledger_ref = ledger_for_run(request, settings)

@@ -1,8 +1,7 @@
 """The dashboard: one issue that shows the content of the ledger and is rewritten after each run.
 
-It contains no text from outside, only numbers, times, logins, names of models, agents and labels,
-and Resolver's own templates. An error never fails a run; it is logged as a warning in the job's
-log.
+It contains no text from outside, only numbers, times, logins and Resolver's own templates. An error
+never fails a run; it is logged as a warning in the job's log.
 """
 
 import logging
@@ -25,8 +24,6 @@ from resolver.github.events.quota_ledger import (
 )
 from resolver.github.forge import DashboardForge, DashboardIssue
 from resolver.github.text.markdown import code_span
-from resolver.outcomes.report import OutcomeReport, outcome_report
-from resolver.runs.quotas.pull_request_entries import recorded_outcome
 from resolver.storage.ledger_ref import LedgerRef
 from resolver.trace.plain import duration, money
 
@@ -128,7 +125,7 @@ class DashboardContent:
     today, month: totals of today and of this calendar month, whose name is `month_name`.
     unpriced: number of replies of models in this month whose price is unknown.
     active, retryable, ended: runs in progress, those with a box to retry them, and those that have
-    ended. outcomes: what became of the pull requests, with the names in it escaped.
+    ended.
     """
 
     mention: str
@@ -141,7 +138,6 @@ class DashboardContent:
     retryable: tuple[RunRow, ...]
     ended: tuple[RunRow, ...]
     refusals: tuple[RefusalRow, ...]
-    outcomes: OutcomeReport
 
 
 @dataclass(frozen=True)
@@ -256,15 +252,9 @@ def dashboard_body(ledger: QuotaLedger, mention: str, now: datetime) -> str:
         retryable=_rows(_runs_to_retry(runs, now), RETRY, now, MAX_RETRY_BOXES),
         ended=_rows((run for run in runs if not run.is_active(now)), "", now, MAX_ROWS),
         refusals=tuple(_refusal_row(refusal) for refusal in refusals),
-        outcomes=_outcomes(ledger),
     )
     text = render("comments/dashboard.md.j2", content)
     return f"{DASHBOARD}\n\n{text.strip()}\n"
-
-
-def _outcomes(ledger: QuotaLedger) -> OutcomeReport:
-    recorded = [recorded_outcome(pull) for pull in reversed(ledger.pull_requests)]
-    return outcome_report(recorded, escape=code_span)
 
 
 def _runs_to_retry(runs: Iterable[LedgerRun], now: datetime) -> Iterable[LedgerRun]:

@@ -26,6 +26,7 @@ from tests.parts.github_server.graphql_merges import merge_fields
 from tests.parts.github_server.graphql_mutations import mutations
 from tests.parts.github_server.graphql_refs import ref_fields
 from tests.parts.github_server.graphql_related import related_fields
+from tests.parts.github_server.graphql_search import search_fields
 from tests.parts.github_server.state import Repository
 
 TOKEN = re.compile(r"\.\.\.|[!$():=@\[\]{}|]|\"(?:[^\"\\]|\\.)*\"|-?\d+|\w+")
@@ -145,7 +146,13 @@ def _query(call: Call) -> Fields:
     account = call.caller.account
     assert account is not None
     viewer = actor(account)
-    return {"viewer": lambda _: viewer, "repository": repository, "nodes": nodes, "node": node}
+    return {
+        "viewer": lambda _: viewer,
+        "repository": repository,
+        "nodes": nodes,
+        "node": node,
+        "search": lambda arguments: search_fields(call, arguments),
+    }
 
 
 def _answer(selection: tuple[Field, ...], fields: Fields) -> dict[str, Any]:

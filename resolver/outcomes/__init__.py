@@ -1,1 +1,0 @@
-"""Outcomes of pull requests: what became of those that Resolver opened."""
