@@ -27,8 +27,8 @@ QUICK ?=
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep fuzz chaos mutation lint format docs docs-site screenshots bench \
-	lock audit clean
+.PHONY: help demo check test test-deep fuzz chaos lint format docs docs-site screenshots bench \
+	lock audit sbom clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
@@ -37,15 +37,15 @@ help:
 	@echo "make test-deep  the tests that measure time, more whole runs, and property tests with many new examples"
 	@echo "make fuzz    new inputs for each parser of outside data, FUZZ_SECONDS=120 for each"
 	@echo "make chaos   kill a server's processes for minutes, and check that nothing is lost or doubled"
-	@echo "make mutation  how many defects put into the modules that matter most their tests find"
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
 	@echo "make docs    write what is made from the code: references, inputs, parts of workflows"
 	@echo "make docs-site  build the documentation as a site in site/; fails on a dead link"
 	@echo "make screenshots  the pictures in docs/images, from a run of the demo; needs Chromium"
-	@echo "make bench   all benchmarks, into bench/RESULTS.md: ONLY=events,steps for some, QUICK=1 for small ones"
+	@echo "make bench   all benchmarks, into bench/RESULTS.md: ONLY=sandbox,steps for some, QUICK=1 for small ones"
 	@echo "make lock    write the locked versions and hashes in requirements/ from pyproject.toml"
 	@echo "make audit   look the locked versions up among known vulnerabilities; check the workflows"
+	@echo "make sbom    print the bill of materials of what is installed, in CycloneDX's format"
 	@echo "make clean   remove the virtual environment and caches"
 
 $(VENV)/.installed: pyproject.toml scripts/venv.sh $(LOCKS)/build.txt $(LOCKS)/run.txt
@@ -76,10 +76,6 @@ fuzz: $(VENV)/.installed-test
 
 chaos: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.chaos $(CHAOS)
-
-mutation: $(VENV)/.installed-test
-	@$(PIP_INSTALL) --no-binary yattag --no-build-isolation -r $(LOCKS)/mutation.txt
-	$(BIN)/python scripts/mutation.py
 
 check: lint
 	$(BIN)/pytest -n $(CORES) --dist loadgroup -q -r fE -m "not real_part and not deep and not nightly" \
@@ -112,7 +108,6 @@ docs-site: $(VENV)/.installed-test
 
 screenshots: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.screenshots
-	$(BIN)/python -m scripts.diagrams
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/run_all.py $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
@@ -124,7 +119,6 @@ lock: $(VENV)/.installed
 	$(LOCK) --only-binary :all: --group build -c $(LOCKS)/run.txt -o $(LOCKS)/build.txt
 	$(LOCK) --only-binary :all: --extra test -c $(LOCKS)/run.txt -c $(LOCKS)/build.txt \
 		pyproject.toml -o $(LOCKS)/test.txt
-	$(LOCK) --group mutation -c $(LOCKS)/test.txt -o $(LOCKS)/mutation.txt
 	$(LOCK) --only-binary :all: --group lock -c $(LOCKS)/test.txt -o $(LOCKS)/lock.txt
 	$(LOCK) --only-binary :all: --group audit -c $(LOCKS)/test.txt -o $(LOCKS)/audit.txt
 	$(LOCK) --only-binary :all: --group docs -c $(LOCKS)/test.txt -o $(LOCKS)/docs.txt
@@ -133,8 +127,12 @@ audit: $(VENV)/.installed-test
 	@$(PIP_INSTALL) -r $(LOCKS)/audit.txt
 	$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
 		-r $(LOCKS)/run.txt -r $(LOCKS)/build.txt -r $(LOCKS)/test.txt \
-		-r $(LOCKS)/mutation.txt -r $(LOCKS)/lock.txt -r $(LOCKS)/audit.txt -r $(LOCKS)/docs.txt
+		-r $(LOCKS)/lock.txt -r $(LOCKS)/audit.txt -r $(LOCKS)/docs.txt
 	$(BIN)/zizmor --no-progress .
+
+sbom: $(VENV)/.installed
+	@$(PIP_INSTALL) --quiet -r $(LOCKS)/audit.txt
+	@PYTHONWARNINGS=ignore $(BIN)/cyclonedx-py requirements $(LOCKS)/run.txt --pyproject pyproject.toml
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

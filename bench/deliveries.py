@@ -1,12 +1,10 @@
-"""A webhook under load: `resolver serve`, a bare FastAPI and a probot app with one insert each.
+"""A webhook under load: `resolver serve`, and a bare FastAPI with one insert.
 
     python bench/deliveries.py [RATE] [SECONDS] [WAITING]
 
 Sends RATE signed deliveries a second (200) for SECONDS (10), each on a connection of its own, to
-each in turn, on SQLite and on PostgreSQL. The probot app is left out unless PROBOT_NODE names a
-node of version 22 or later and PROBOT_FOLDER a folder with the packages of
-`bench/peers/probot_webhook.mjs`. Prints a JSON line for each: answers by status, and their
-times from the moment at which the delivery was due, and the server's processor time for each.
+each in turn, on SQLite and on PostgreSQL. Prints a JSON line for each: answers by status, and
+their times from the moment at which the delivery was due, and the server's processor time for each.
 Resolver's deliveries ask for runs of 20 repositories; their model and their GitHub answer nothing,
 so that all wait. The process of the server's own runs imports what they need just after its start,
 while the server answers; with `--concurrency 0` there is no such process. The last line is the
@@ -20,7 +18,6 @@ import hmac
 import json
 import os
 import re
-import shutil
 import socket
 import statistics
 import subprocess
@@ -43,7 +40,6 @@ from tests.parts.postgres import running_postgres
 
 RESOLVER = str(Path(sys.executable).parent / "resolver")
 PEER = str(Path(__file__).parent / "peers" / "bare_webhook.py")
-PROBOT_PEER = Path(__file__).parent / "peers" / "probot_webhook.mjs"
 SECRET = "bench"
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -164,14 +160,6 @@ def bare_server(
     return peer_server([sys.executable, PEER, database, secret])
 
 
-def probot_server(
-    node: str, folder: Path, database: str
-) -> AbstractContextManager[tuple["subprocess.Popen[bytes]", int]]:
-    """folder: holds node_modules, and gets a copy of the app, which imports from there."""
-    shutil.copy(PROBOT_PEER, folder)
-    return peer_server([node, str(folder / PROBOT_PEER.name), database])
-
-
 @contextmanager
 def peer_server(command: list[str]) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
     port = free_port()
@@ -271,7 +259,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, running_postgres() as server:
         folder = Path(name)
         database_urls = {}
-        for database in ("bare", "probot", "resolver", "apart"):
+        for database in ("bare", "resolver", "apart"):
             with psycopg.connect(server.url, autocommit=True) as connection:
                 connection.execute(f"CREATE DATABASE {database}")
             database_urls[database] = server.url.replace("/postgres?", f"/{database}?")
@@ -282,10 +270,6 @@ def main() -> None:
         apart = resolver_server(folder, database_urls["apart"], "--concurrency", "0")
         with apart as (process, port):
             measure_load("resolver, PostgreSQL, runs in workers", process, port, rate, seconds)
-        node, packages = os.environ.get("PROBOT_NODE"), os.environ.get("PROBOT_FOLDER")
-        if node and packages:
-            with probot_server(node, Path(packages), database_urls["probot"]) as (process, port):
-                measure_load("probot + pg", process, port, rate, seconds)
         with bare_server(str(folder / "bare.db")) as (process, port):
             measure_load("FastAPI + sqlite3", process, port, rate, seconds)
         url = f"sqlite:///{folder}/resolver.db"

@@ -5,8 +5,7 @@
 #                                             commit into dist/, and fails if they are not
 #                                             reproducible
 #   scripts/release.sh image VERSION          builds the image of this checkout for this machine's
-#                                             architecture and pushes it as VERSION-ARCHITECTURE;
-#                                             writes its bill of materials to sbom.cdx.json
+#                                             architecture and pushes it as VERSION-ARCHITECTURE
 #   scripts/release.sh index VERSION DIGEST...  pushes VERSION, which names these images, one for
 #                                             each architecture
 #   scripts/release.sh tag VERSION DIGEST     tags a commit whose action.yml names the image by its
@@ -37,7 +36,6 @@ registry=${REGISTRY:-ghcr.io}
 server=${GITHUB_SERVER_URL:-https://github.com}
 image=$registry/$(tr '[:upper:]' '[:lower:]' <<<"${GITHUB_REPOSITORY:-}")
 tag=v$version
-scripts=$(cd "$(dirname "$0")" && pwd)
 
 if [[ ! $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]; then
   echo "$version is not like 0.2.0" >&2
@@ -141,7 +139,6 @@ build_image() {
     --label "org.opencontainers.image.version=$version" \
     --label "org.opencontainers.image.revision=$commit" .
   docker run --rm "$name" --version
-  python3 "$scripts/sbom.py" "$name" >sbom.cdx.json
   docker push "$name"
   local digest size
   digest=$(digest_of "$name")

@@ -1,6 +1,6 @@
 """Makes the pictures in docs/images from a run of the demo: `make screenshots`.
 
-They are a recording of the terminal, and screenshots of the pull request, the comment on the issue
+They are the terminal after the run, and screenshots of the pull request, the comment on the issue
 and trace.html, each in a light and a dark version. structure.json has the structure of the pages; a
 test compares it with what the program writes now, so that the pictures don't get out of date.
 
@@ -10,19 +10,24 @@ fonts that FONTS names.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Literal
 
 from playwright.sync_api import Browser, sync_playwright
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, MONOKAI
+from rich.text import Text
 
 from resolver.events.log import Event, read_log
-from scripts.terminal_picture import COLUMNS, Frame, draw_svg, record_frames
 from tests.parts.github_markdown import github_page
 from tests.presentation.endings import comment_with_trace
 from tests.presentation.outlines import FILE, outline
@@ -39,6 +44,7 @@ FONTS = {"Liberation Sans": "fonts-liberation", "Noto Color Emoji": "fonts-noto-
 HOME = "/home/ada"
 """What the pictures show instead of the temporary folder."""
 
+COLUMNS = 110
 COMMAND = "$ make demo"
 OPENED_FOLD = "<details open>\n<summary>How it was made"
 CONTENT_STYLE = (
@@ -117,26 +123,13 @@ def make_pages(demo: DemoRun) -> Mapping[str, str]:
 
 
 def draw_demo(demo: DemoRun, scheme: str) -> str:
-    """Return the recording of the terminal: the live view, and below it the result."""
-    frames = record_frames(demo.events)
-    end = frames[-1].start + 0.5
-    opening, _, _ = demo.shown.partition("\n- ")
-    result = demo.shown[demo.shown.rindex("\nDone.") :].splitlines()
-    first, *rest = [part for line in result if line for part in _wrap(line)]
-    return draw_svg(
-        "A run of the demo in a terminal",
-        [
-            Frame(0.0, (COMMAND, *opening.splitlines())),
-            *(Frame(frame.start + 0.8, frame.lines, frame.live) for frame in frames),
-            Frame(end + 0.8, ("", f"\x1b[1;32m{first}\x1b[0m", *rest)),
-        ],
-        scheme,
-    )
-
-
-def _wrap(line: str) -> list[str]:
-    """Return the lines that a terminal makes of a long one."""
-    return [line[i : i + COLUMNS] for i in range(0, len(line), COLUMNS)]
+    """Return a picture of the terminal after the demo, drawn by rich."""
+    console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(f"{COMMAND}\n{demo.shown}"))
+    theme = DEFAULT_TERMINAL_THEME if scheme == "light" else MONOKAI
+    # rich's picture loads its font from another host, which no page of ours may do.
+    form = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    return console.export_svg(title="resolver demo", theme=theme, code_format=form)
 
 
 def _take_all(browser: Browser, pages: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """Hooks with which mkdocs makes the site of docs/ from pages that are written for GitHub.
 
-A link to a page in the root of the repository leads to a copy of it in the site, a link to any
-other file becomes its text, and a diagram in Mermaid's language becomes its picture in docs/images.
+A link to a page in the root of the repository leads to a copy of it in the site, and a link to any
+other file becomes its text.
 A page that would load something from another host fails the build. Only mkdocs imports this module.
 
 Source: https://www.mkdocs.org/user-guide/plugins/#events
@@ -51,19 +51,13 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
-    """Return the text of a page with links and diagrams that the site can show."""
+    """Return the text of a page with links that lead to pages of the site."""
     source = source_of(page.file.src_uri)
     markdown = BADGE.sub("", markdown)
     parts = []
     end = 0
-    diagram = 0
     for fence in FENCE.finditer(markdown):
-        parts.append(site_links(markdown[end : fence.start()], source))
-        text = fence[0]
-        if text.startswith("```mermaid"):
-            diagram += 1
-            text = diagram_pictures(source, diagram)
-        parts.append(text)
+        parts += [site_links(markdown[end : fence.start()], source), fence[0]]
         end = fence.end()
     text = "".join([*parts, site_links(markdown[end:], source)])
     # README has its pictures as HTML, for light and dark.
@@ -112,13 +106,3 @@ def title_of(target: str) -> str:
     link to it; a reader of the site does not see files."""
     first, _, _ = (ROOT / target).read_text().partition("\n")
     return first.removeprefix("# ")
-
-
-def diagram_pictures(source: str, number: int) -> str:
-    """Return the two pictures of a diagram of a page, of which a reader sees the one that fits."""
-    here = PurePosixPath(ROOT_PAGES.get(source, source.removeprefix("docs/"))).parent
-    name = f"{PurePosixPath(source).stem.lower()}-{number}"
-    return "\n".join(
-        f"![Diagram]({os.path.relpath(f'images/diagrams/{name}-{scheme}.svg', here)}#only-{scheme})"
-        for scheme in ("light", "dark")
-    )

@@ -106,8 +106,7 @@ def checkout(tmp_path: Path, github: GitHubServer) -> Path:
     folder = tmp_path / "checkout"
     git(tmp_path, "clone", "-q", str(github.repository("octo/Resolver").git_dir), str(folder))
     (folder / "scripts").mkdir()
-    for name in ("release.sh", "sbom.py"):
-        shutil.copy(ROOT / "scripts" / name, folder / "scripts")
+    shutil.copy(ROOT / "scripts/release.sh", folder / "scripts")
     return folder
 
 
@@ -173,8 +172,6 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
     assert labels["org.opencontainers.image.base.digest"] == (
         f"sha256:{hashlib.sha256(pushed.manifests['1']).hexdigest()}"
     )
-    bill = json.loads((checkout / "sbom.cdx.json").read_text())
-    assert bill["metadata"]["component"]["name"] == f"{address}/octo/resolver:{name}"
 
     of_one_architecture = outputs["digest"]
     done = release(checkout, github, address, "index", "9.8.7", of_one_architecture)

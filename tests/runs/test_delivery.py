@@ -4,14 +4,15 @@ A whole run, because only calls show which function calls which, and all stages 
 any of them could read it again.
 """
 
+import os
 import re
 import sys
 import threading
 from collections import Counter
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from scripts.structure import ProcessRecorder
 from tests.parts.github_server.exchange import Exchange
 from tests.parts.runs import bash, finish
 from tests.runs.test_github import FIX, SELDOM, SUMMARY, Scenario, scenario
@@ -74,6 +75,31 @@ def listed_hops() -> list[tuple[str, str]]:
     page = (ROOT / "ARCHITECTURE.md").read_text()
     section = page.partition("<!-- hops -->")[2].partition("<!-- end of hops -->")[0]
     return [match.groups() for match in map(HOP.match, section.splitlines()) if match]  # type: ignore[misc]
+
+
+class ProcessRecorder:
+    """Records the programs that the package starts between `start` and `stop`."""
+
+    def __init__(self) -> None:
+        self.processes: list[str] = []
+        self._active = False
+        sys.addaudithook(self._audit)  # it can't be removed
+
+    def start(self) -> None:
+        self._active = True
+
+    def stop(self) -> None:
+        self._active = False
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._active and event == "subprocess.Popen" and called_by_package(sys._getframe()):
+            self.processes.append(Path(os.fsdecode(arguments[1][0])).name)
+
+
+def called_by_package(frame: FrameType | None) -> bool:
+    while frame is not None and not frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return frame is not None
 
 
 class CallRecorder:
