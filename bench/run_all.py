@@ -32,7 +32,7 @@ BENCHMARKS: dict[str, tuple[str, str, str]] = {
         "--parallel 2,4",
         "--files 1000 --megabytes 10 --comments 100 --steps 50 --parallel 2",
     ),
-    "starting": ("Start and end of a run on a checkout", "--rounds 3", "--rounds 2"),
+    "starting": ("Start of a run on a checkout", "--rounds 3", "--rounds 2"),
     "steps": (
         "A step besides the model and the tool, ms at step N",
         "--peer-python openhands={openhands} --peer-python mini={mini}",

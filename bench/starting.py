@@ -1,12 +1,11 @@
-"""How long a run takes to its first model request and to end after its last line, and its memory,
-beside a process that only imports litellm.
+"""How long a run takes to its first model request, beside a process that only imports litellm, and
+how long `resolver --help` takes, beside a bare click program.
 
     python bench/starting.py [--rounds 5] [--runtime local|docker]
 
-Each round starts two fresh processes in turn: `python -c "import litellm"`, which leaves as soon as
-it has, and `resolver resolve` on a small checkout with a model endpoint on loopback that asks for
-one command and then finishes.
-Memory is the largest resident set of the process. Prints medians as a table.
+Each round starts fresh processes in turn: `python -c "import litellm"`, `resolver resolve` on a
+small checkout with a model endpoint on loopback that asks for one command and then finishes, the
+click program and `resolver --help`. Prints medians as a table.
 """
 
 import argparse
@@ -18,26 +17,24 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 BIN = Path(sys.executable).parent
 IMPORT = "import litellm, os; os._exit(0)"
+CLICK = "import click; click.Group('bare').main(['--help'])"
 ISSUE = "Say hello\n\nCreate the file hello.txt with the word hello in it.\n"
 
 
 class Endpoint(ThreadingHTTPServer):
-    """A model that asks for one command in each run. Remembers when it was asked, and how much
-    processor time the process that it was told of had taken by then."""
+    """A model that asks for one command in each run. Remembers when it was asked."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.arrivals: list[tuple[float, float]] = []
-        self.asking = 0
+        self.arrivals: list[float] = []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -52,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Endpoint
 
     def do_POST(self) -> None:
-        self.server.arrivals.append((time.monotonic(), processor_time(self.server.asking)))
+        self.server.arrivals.append(time.monotonic())
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         asked_before = any(m["role"] == "tool" for m in request["messages"])
         body = json.dumps(answer("finish" if asked_before else "execute_bash")).encode()
@@ -64,12 +61,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""
-
-
-def processor_time(process: int) -> float:
-    """Seconds that the process itself, without its children, has been on a processor."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def answer(tool: str) -> dict[str, Any]:
@@ -90,37 +81,15 @@ def answer(tool: str) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Timed:
-    """A process that has ended: start, last line and end by the monotonic clock; processor time
-    in seconds, the largest resident set in MB."""
-
-    started: float
-    last: float
-    ended: float
-    processor: float
-    memory: float
-
-
-def run(command: list[str], folder: Path, environment: dict[str, str], endpoint: Endpoint) -> Timed:
-    """Run a command to its end."""
+def run(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[float, float]:
+    """Run a command to its end and return its start and its end by the monotonic clock."""
     started = time.monotonic()
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    process = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
-    endpoint.asking = process.pid
-    assert process.stdout is not None
-    text, last = [], started
-    while line := process.stdout.readline():
-        text.append(line.decode())
-        last = time.monotonic()
-    _, status, usage = os.wait4(process.pid, 0)
-    ended = time.monotonic()
-    process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit("".join(text))
-    processor = usage.ru_utime + usage.ru_stime
-    return Timed(started, last, ended, processor, usage.ru_maxrss / 1024)
+        raise SystemExit(process.stdout + process.stderr)
+    return started, time.monotonic()
 
 
 def make_checkout(folder: Path) -> Path:
@@ -153,26 +122,24 @@ def main() -> None:
         folder = Path(name)
         checkout = make_checkout(folder)
         for round_ in range(arguments.rounds + 1):
-            alone = run([sys.executable, "-c", IMPORT], folder, environment, endpoint)
+            alone = run([sys.executable, "-c", IMPORT], folder, environment)
             endpoint.arrivals.clear()
             command = [
                 str(BIN / "resolver"), "resolve", str(checkout), "--issue", "issue.md",
                 "--runtime", arguments.runtime, "--output", f"output-{round_}",
             ]  # fmt: skip
-            whole = run(command, folder, environment, endpoint)
+            started, _ = run(command, folder, environment)
+            bare = run([sys.executable, "-c", CLICK], folder, environment)
+            help_ = run([str(BIN / "resolver"), "--help"], folder, environment)
             if round_ == 0:
                 continue  # which writes bytecode and fills the disk's cache
-            at, processor = endpoint.arrivals[0]
-            imported = alone.ended - alone.started
+            imported, first = alone[1] - alone[0], endpoint.arrivals[0] - started
             for label, value in {
                 "`import litellm`, s": imported,
-                "first model request, s": at - whole.started,
-                "first model request after `import litellm`, s": at - whole.started - imported,
-                "`import litellm`, processor s": alone.processor,
-                "first model request, processor s": processor,
-                "end after the last line, s": whole.ended - whole.last,
-                "memory of `import litellm`, MB": alone.memory,
-                "memory of the run, MB": whole.memory,
+                "first model request, s": first,
+                "first model request after `import litellm`, s": first - imported,
+                "`resolver --help` beside a bare click program, times": (help_[1] - help_[0])
+                / (bare[1] - bare[0]),
             }.items():
                 rows.setdefault(label, []).append(value)
     print("| what | median | least | most |")

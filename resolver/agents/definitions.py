@@ -10,14 +10,13 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, get_args
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from resolver.agents.tools.base import Requirement
 from resolver.agents.tools.calls import suggest_name
 from resolver.agents.tools.registry import REQUIRED_TOOLS, TOOLS, DelegateAgent, available_tools
 from resolver.errors import FrontmatterError, WorkspaceError
 from resolver.memory.frontmatter import Document, read_document, validate_document
-from resolver.models.base import DeferredModel
 from resolver.models.run import McpTool
 from resolver.security.invisible_text import without_invisible
 
@@ -112,7 +111,7 @@ def _to_single_line(value: Any) -> Any:
     return " ".join(value.split()) if isinstance(value, str) else value
 
 
-class _Frontmatter(DeferredModel):
+class _Frontmatter(BaseModel):
     """The frontmatter of a definition file."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)

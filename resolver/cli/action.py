@@ -2,22 +2,16 @@
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
 from resolver.cli.close import close
-from resolver.config.startup import lazy_module
+from resolver.entrypoints import sweep_job
 from resolver.entrypoints.action import format_annotation, read_event, run_action
 from resolver.errors import ResolverError
 from resolver.github.events.parse import asks_for_sweep
 from resolver.trace.text import TerminalProgress
-
-if TYPE_CHECKING:
-    from resolver.entrypoints import sweep_job
-else:  # for a schedule
-    sweep_job = lazy_module("resolver.entrypoints.sweep_job")
 
 
 @click.command()

@@ -1,17 +1,12 @@
 """The command line. To start fast, it imports the module of a command only to run that command."""
 
-import gc
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from typing import NoReturn
 
 import click
 
-from resolver.config.startup import paused_collection
 from resolver.errors import ResolverError, RunStopped
 from resolver.trace.plain import for_terminal
 
@@ -59,10 +54,7 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        name = f"resolver.cli.{cmd_name}"
-        # Within a process that has imported it, nothing is to be exempt from collections.
-        with nullcontext() if name in sys.modules else paused_collection():
-            command = importlib.import_module(name).command
+        command = importlib.import_module(f"resolver.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 
@@ -94,25 +86,7 @@ def cli(context: click.Context) -> None:
 
 def main() -> None:
     """Entry point of the `resolver` script."""
-    # With the default thresholds the garbage collector scans all that a run keeps again and again.
-    gc.set_threshold(50_000, 20, 50)
-    leave(run(sys.argv[1:], dict(os.environ)))
-
-
-def leave(code: int) -> NoReturn:
-    """End the process at once, without the regular shutdown of the interpreter.
-
-    Freeing everything that was imported takes more than a second. By now the command has closed its
-    files and removed its containers and folders; threads that still run, such as those of litellm,
-    have nothing left to do.
-    """
-    logging.shutdown()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:  # the reader of the pipe has gone
-        code = code or 1
-    os._exit(code)
+    sys.exit(run(sys.argv[1:], dict(os.environ)))
 
 
 def run(args: Sequence[str], environment: Mapping[str, str]) -> int:

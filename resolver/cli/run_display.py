@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -15,18 +15,13 @@ from rich.text import Text
 
 from resolver.cli.live_view import LiveView
 from resolver.cli.options import GroupedOption
-from resolver.config.startup import lazy_module
 from resolver.errors import UsageError
 from resolver.events.log import Event
 from resolver.events.stream import Subscriber
 from resolver.runtime.image_pull import pull_logger
+from resolver.trace import html
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import TerminalProgress
-
-if TYPE_CHECKING:
-    from resolver.trace import html
-else:  # for --json, and after the agent has worked
-    html = lazy_module("resolver.trace.html")
 
 F = TypeVar("F", bound=Callable[..., Any])
 

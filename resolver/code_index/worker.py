@@ -5,7 +5,6 @@ It reads one JSON object per line from stdin, some of them followed by the bytes
 writes one JSON object per line to stdout.
 """
 
-import gc
 import json
 import mmap
 import os
@@ -40,8 +39,6 @@ def run_worker() -> None:
     bounds = json.loads(source.readline())
     load_grammars()
     limit_resources(bounds["memory"], _CPU_SECONDS)
-    # the index has no reference cycles, and searching for them would cost most of the time
-    gc.disable()
     codebase = CodeBase()
     mark = mmap.mmap(bounds["mark"], PROGRESS_FORMAT.size)
     os.close(bounds["mark"])  # the mapping keeps the memory alive

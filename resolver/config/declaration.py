@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, SettingsConfigDict
-
-from resolver.models.base import DeferredModel
+from pydantic_settings import BaseSettings
 
 
 class SettingGroup(BaseSettings):
@@ -22,14 +20,11 @@ class SettingGroup(BaseSettings):
     when: says when one would change the settings.
     """
 
-    # Only the class of all settings is instantiated.
-    model_config = SettingsConfigDict(defer_build=True)
-
     title: ClassVar[str]
     when: ClassVar[str]
 
 
-class StructuredSetting(DeferredModel):
+class StructuredSetting(BaseModel):
     """A setting with several parts.
 
     plain: the part that a value which is not a mapping stands for; "" if it must be a mapping.

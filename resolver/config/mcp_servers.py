@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import (
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -19,8 +20,6 @@ from pydantic import (
     StringConstraints,
     model_validator,
 )
-
-from resolver.models.base import DeferredModel
 
 ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
 Tools = tuple[str, ...] | None
@@ -43,7 +42,7 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _SCHEME = re.compile(r"^(?:Bearer|Basic|Token|ApiKey)\s+", re.IGNORECASE)
 
 
-class _DeclaredServer(DeferredModel):
+class _DeclaredServer(BaseModel):
     """Fields that all declared servers have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -6,17 +6,12 @@ escaped; all others are plain text or markdown, and the caller escapes untrusted
 
 import base64
 import hashlib
-import sys
-from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
-from jinja2 import __version__ as jinja_version
-from jinja2.bccache import Bucket
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -29,49 +24,6 @@ def template_folder() -> Path:
     return installed if installed.is_dir() else package.parent / "prompts"
 
 
-class _CompilerOptions(TypedDict):
-    """Jinja's options that decide what a template is compiled to."""
-
-    trim_blocks: bool
-    lstrip_blocks: bool
-    keep_trailing_newline: bool
-
-
-_OPTIONS = _CompilerOptions(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-
-
-class CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates in a `__pycache__` folder, as Python keeps those of modules.
-
-    Compiling the templates that lead to the first model request takes 50 ms of processor time.
-    Nothing is kept where the folder can't be written.
-    """
-
-    def __init__(self, directory: Path, *, writes: bool) -> None:
-        """writes: False to use what is there and write nothing."""
-        super().__init__(str(directory), "%s.template")
-        self._writes = writes
-
-    def get_source_checksum(self, source: str) -> str:
-        """Return a checksum of everything that the compiled template depends on."""
-        return super().get_source_checksum(f"{jinja_version} {_OPTIONS}\n{source}")
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Read the compiled template, if there is one that can be read."""
-        try:
-            super().load_bytecode(bucket)
-        except (OSError, EOFError, ValueError, UnpicklingError):
-            bucket.reset()
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write the compiled template, if possible."""
-        if not self._writes:
-            return
-        with suppress(OSError):
-            Path(self.directory).mkdir(exist_ok=True)
-            super().dump_bytecode(bucket)
-
-
 @cache
 def _environment() -> Environment:
     return Environment(
@@ -79,10 +31,9 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         # Markdown and prompts are not HTML; pages are escaped.
         autoescape=lambda name: bool(name and name.endswith(".html.j2")),  # noqa: S701
-        bytecode_cache=CompiledTemplates(
-            template_folder() / "__pycache__", writes=not sys.dont_write_bytecode
-        ),
-        **_OPTIONS,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
 
 
@@ -104,9 +55,3 @@ def source_hash(name: str) -> str:
     """
     digest = hashlib.sha256(render(name).encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
-
-
-def compile_templates() -> None:
-    """Compile all templates, so that an installation that can't be written has them compiled."""
-    for name in _environment().list_templates(extensions=["j2"]):
-        _environment().get_template(name)

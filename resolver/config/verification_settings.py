@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import yaml
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from resolver.config.bounded_yaml import read_yaml
 from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
 from resolver.config.setting_names import closest_name
-from resolver.models.base import DeferredModel
 from resolver.models.verification import ProjectCheck, ReportFormat
 
 MAX_DECLARED = 50
@@ -23,7 +22,7 @@ _ORIGIN = "`checks` of the settings"
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
-class DeclaredCheck(DeferredModel):
+class DeclaredCheck(BaseModel):
     """A check as `.github/resolver.yml` declares it; `ProjectCheck` describes the fields.
 
     timeout: seconds. services: names in the repository's compose file.

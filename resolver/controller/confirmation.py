@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from resolver.config.templates import render
 from resolver.controller.control import Approve, ControlRequestHandler, Deny
@@ -36,7 +36,6 @@ from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model
 from resolver.models.approval import PendingApproval, RiskLevel, approval_number
-from resolver.models.base import DeferredModel
 from resolver.models.run import RunState
 from resolver.security.risk.analyzer import RuleAnalyzer
 from resolver.security.risk.findings import Risk, higher_level, shorten_finding
@@ -54,7 +53,7 @@ _JSON_OBJECT = re.compile(r"\{[^{}]{0,4000}\}")
 _BASE_FIELDS = frozenset(ActionBase.model_fields)
 
 
-class _Opinion(DeferredModel):
+class _Opinion(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     level: RiskLevel

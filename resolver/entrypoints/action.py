@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
-from resolver.config.startup import lazy_module
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import utc_now
+from resolver.github.comments import comment_text
 from resolver.github.comments.report import Report
 from resolver.github.events.parse import DispatchSource
 from resolver.github.events.payloads import parse_payload
@@ -59,15 +59,9 @@ from resolver.runs.reporting import print_result
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.storage.run_store import EVENTS, OUTCOME
+from resolver.trace import markdown
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import GroupedProgress
-
-if TYPE_CHECKING:
-    from resolver.github.comments import comment_text
-    from resolver.trace import markdown
-else:  # needed after the agent has worked
-    comment_text = lazy_module("resolver.github.comments.comment_text")
-    markdown = lazy_module("resolver.trace.markdown")
 
 logger = logging.getLogger("resolver.entrypoints.action")
 

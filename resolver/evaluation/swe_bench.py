@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from resolver.errors import UsageError, WorkspaceError
 from resolver.evaluation.repositories import require_commit
@@ -25,7 +25,7 @@ from resolver.evaluation.task_format import (
 from resolver.git.overlay import apply_patch
 from resolver.git.tree import decode_path, read_blobs, read_changes
 from resolver.git.workspace import Workspace
-from resolver.models.base import DeferredModel, describe_first_error
+from resolver.models.base import describe_first_error
 
 MAX_LINE_BYTES = 50_000_000
 
@@ -38,7 +38,7 @@ def _read_names(value: Any) -> Any:
 _Names = Annotated[tuple[str, ...], BeforeValidator(_read_names)]
 
 
-class SweBenchInstance(DeferredModel):
+class SweBenchInstance(BaseModel):
     """A line of the data set. Fields that are not needed are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)

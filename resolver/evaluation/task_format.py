@@ -21,6 +21,7 @@ from typing import Annotated, Any
 
 from pydantic import (
     AliasChoices,
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -30,7 +31,7 @@ from pydantic import (
 
 from resolver.config.image_reference import parse_registry_reference
 from resolver.errors import UsageError
-from resolver.models.base import DeferredModel, describe_first_error
+from resolver.models.base import describe_first_error
 from resolver.models.verification import ProjectCheck, ReportFormat
 
 CONFIG_FILE = "task.toml"
@@ -72,7 +73,7 @@ _Seconds = Annotated[float, Field(gt=0, le=10**7, allow_inf_nan=False)]
 _Text = Annotated[str, Field(max_length=10_000)]
 
 
-class _Table(DeferredModel):
+class _Table(BaseModel):
     """A table of task.toml. Keys that are not known are ignored, as Harbor ignores them."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)

@@ -4,9 +4,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import ClassVar
 
-from pydantic import AwareDatetime, ConfigDict, Field
-
-from resolver.models.base import DeferredModel
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 1
 """Version of the log's format, written into the first event of every log.
@@ -25,7 +23,7 @@ class Source(StrEnum):
     ENVIRONMENT = "environment"
 
 
-class ToolCall(DeferredModel):
+class ToolCall(BaseModel):
     """The native tool call that an action came from; its answer to the model has the same id."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -35,7 +33,7 @@ class ToolCall(DeferredModel):
     arguments: str = Field(description="Raw JSON text, as written by the model.")
 
 
-class EventBase(DeferredModel):
+class EventBase(BaseModel):
     """Fields of all events. Unknown fields, from a newer version, are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypedDict, get_args
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError, from_json
 
 from resolver.errors import LogError, LogTooNew, UnstorableEvent
@@ -55,8 +55,7 @@ ACTION_TYPES: tuple[type[EventBase], ...] = get_args(Action)
 OBSERVATION_TYPES: tuple[type[EventBase], ...] = get_args(Observation)
 
 _KNOWN_EVENTS: TypeAdapter[KnownEvent] = TypeAdapter(
-    Annotated[KnownEvent, Field(discriminator="kind")],
-    config=ConfigDict(defer_build=True),
+    Annotated[KnownEvent, Field(discriminator="kind")]
 )
 KINDS = frozenset(t.model_fields["kind"].default for t in get_args(KnownEvent))
 

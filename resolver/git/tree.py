@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from docker.utils.build import PatternMatcher
+
 from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.git import HostGit
 from resolver.models.run import FileChange, Patch
@@ -368,8 +370,6 @@ def context_tar(git: HostGit, commit: str, folder: str, dockerfile: str) -> Iter
 
 
 def _without_ignored(git: HostGit, entries: dict[bytes, TreeEntry]) -> dict[bytes, TreeEntry]:
-    from docker.utils.build import PatternMatcher
-
     ignored = entries.get(b".dockerignore")
     if ignored is None or ignored.mode == SYMLINK:
         return entries

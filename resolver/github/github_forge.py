@@ -7,13 +7,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from github.Issue import Issue
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
-from resolver.config.startup import lazy_module
 from resolver.github.client import accounts
 from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.resources import (
@@ -23,7 +22,9 @@ from resolver.github.client.resources import (
     requested_at,
 )
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
-from resolver.github.comments import find_or_create
+from resolver.github.comments import check_run, find_or_create
+from resolver.github.comments import open_pull_request as opening
+from resolver.github.comments import review as reviews
 from resolver.github.comments.check_conversations import CheckConversations
 from resolver.github.comments.markers import answer_marker, ending_of, parse_pull_request_marker
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
@@ -45,15 +46,6 @@ from resolver.github.context.request_status import RequestStatus, read_request_s
 from resolver.github.forge import ACTIONS_LOGIN
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
 from resolver.models.run import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
-
-if TYPE_CHECKING:
-    from resolver.github.comments import check_run
-    from resolver.github.comments import open_pull_request as opening
-    from resolver.github.comments import review as reviews
-else:  # needed after the agent has worked
-    check_run = lazy_module("resolver.github.comments.check_run")
-    opening = lazy_module("resolver.github.comments.open_pull_request")
-    reviews = lazy_module("resolver.github.comments.review")
 
 logger = logging.getLogger("resolver.github")
 

@@ -7,11 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from resolver.config.startup import lazy_module
 from resolver.errors import UsageError
 from resolver.github.client.snapshot import SnapshotQuery
+from resolver.github.comments import pull_request_text
 from resolver.github.comments.progress import RunProgress
 from resolver.github.comments.report import Report
 from resolver.github.context.request_status import RequestStatus
@@ -26,11 +25,6 @@ from resolver.models.pull_request import (
     describe_review,
 )
 from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger, TriggerKind
-
-if TYPE_CHECKING:
-    from resolver.github.comments import pull_request_text
-else:  # needed after the agent has worked
-    pull_request_text = lazy_module("resolver.github.comments.pull_request_text")
 
 MAX_ISSUE_FILE = 1_000_000
 """Maximum size of an issue file in bytes; a larger file is probably a mistake."""

@@ -3,15 +3,14 @@
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
-from pydantic import ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from resolver.models.base import DeferredModel
 from resolver.models.run import Completion
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
-class SetBy(DeferredModel):
+class SetBy(BaseModel):
     """Names of the settings that configure a model, for error messages."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -24,7 +23,7 @@ class SetBy(DeferredModel):
 DEFAULT_SET_BY = SetBy()
 
 
-class ModelConfig(DeferredModel):
+class ModelConfig(BaseModel):
     """Configuration of a model: its name, its address, and the parameters of requests."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

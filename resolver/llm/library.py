@@ -1,7 +1,6 @@
 """Access to litellm: import and configuration, the HTTP client, names of models, prices, windows.
 
-The import takes seconds, so it happens on first use or earlier in the background: without
-preloading, a run would spend seconds of CPU time right before its first model call. litellm's own
+The import takes seconds, so a run starts it in the background (`preload_litellm`). litellm's own
 retries, telemetry and download of prices are disabled; `litellm_model.py` decides about retries.
 
 The HTTP client for all model calls follows no redirects, keeps no cookies, and limits the decoded
@@ -13,23 +12,21 @@ second would keep a call waiting without end.
 import logging
 import os
 import socket
-import ssl
-import sys
 import threading
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from functools import cache, partial
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import httpx
 
-from resolver.config.startup import paused_collection
-from resolver.llm.base import ChatMessage, ModelConfig
-from resolver.llm.request import request_for
+from resolver.llm.base import ModelConfig
 from resolver.models.run import Tokens
+
+logger = logging.getLogger("resolver.llm")
 
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 """Tells zlib to recognize both formats: https://docs.python.org/3/library/zlib.html#zlib.decompress"""
@@ -177,7 +174,6 @@ class BoundedClient(httpx.Client):
         """
         super().__init__(
             timeout=timeout,
-            verify=trusted_certificates(os.environ),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             # Don't keep connections alive. Commands run between two calls, and endpoints close
             # idle connections: reuse saves a handshake, but a stale connection costs a failed
@@ -241,13 +237,13 @@ for _message in ("Pydantic serializer warnings", ".*`ReadOnly` qualifier"):
     warnings.filterwarnings("ignore", message=_message)
 
 
-LIBRARY_LOCK = threading.RLock()
+_LIBRARY_LOCK = threading.Lock()
 """Held by the thread that loads litellm; other threads wait until it is ready."""
 
 
 def litellm() -> Any:
     """Return the package, loaded and configured."""
-    with LIBRARY_LOCK:
+    with _LIBRARY_LOCK:
         return _load_litellm()
 
 
@@ -258,19 +254,8 @@ def _load_litellm() -> Any:
     # These loggers write conversations and tracebacks. What matters is raised as an exception too.
     for name in ("LiteLLM", "openai"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    try:
-        with paused_collection():
-            import litellm as package
-    except BaseException:
-        # Another attempt must start from nothing. Submodules that are loaded already are not bound
-        # to a new package object, so that `litellm.exceptions`, for one, would be missing.
-        for name in [name for name in sys.modules if name.partition(".")[0] == "litellm"]:
-            del sys.modules[name]
-        raise
+    import litellm as package
 
-    # litellm reads the file of Claude's tokenizer on import and keeps its text, which it uses, and
-    # the 65,000 parsed tokens, which it never reads: 13 MB.
-    vars(package.utils).pop("json_data", None)
     package.telemetry = False
     package.suppress_debug_info = True
     package.redact_messages_in_exceptions = True
@@ -279,26 +264,26 @@ def _load_litellm() -> Any:
     package.disable_streaming_logging = True
     # For the providers that litellm reaches through the openai package.
     package.client_session = BoundedClient(timeout=httpx.Timeout(_SHARED_TIMEOUT))
-    # litellm passes its tokenizer to the code of every provider, which would load it. Only a few
-    # use it, to count tokens that an endpoint does not report.
-    package.main.encoding = DeferredTokenizer()
-    # litellm looks in each request for references to files that its own proxy server keeps, and
-    # imports that server to do so: 0.2 s of processor time and 20 MB. Resolver sends no such files.
-    package.main.update_messages_with_model_file_ids = _keep_messages
     return package
 
 
-def _keep_messages(messages: list[ChatMessage], **_: object) -> list[ChatMessage]:
-    return messages
+def preload_litellm() -> threading.Thread:
+    """Start to load litellm, and return the thread that does so. It does not keep the process
+    alive.
 
+    An ImportError is only logged, at debug level: the next user of litellm gets it again, where a
+    run can report it.
+    """
 
-class DeferredTokenizer:
-    """Loads litellm's tokenizer on first use, because it takes 40 MB."""
+    def load() -> None:
+        try:
+            litellm()
+        except ImportError:
+            logger.debug("litellm could not be loaded in the background", exc_info=True)
 
-    def __getattr__(self, name: str) -> Any:
-        from litellm._lazy_imports import get_default_encoding
-
-        return getattr(get_default_encoding(), name)
+    thread = threading.Thread(target=load, name="preload", daemon=True)
+    thread.start()
+    return thread
 
 
 @contextmanager
@@ -371,74 +356,3 @@ def context_window(config: ModelConfig) -> int | None:
     entry = entry_of(wire_name(config)) or {}
     tokens = entry.get("max_input_tokens") or entry.get("max_tokens")
     return tokens if isinstance(tokens, int) and tokens > 0 else None
-
-
-logger = logging.getLogger("resolver.llm")
-
-_MESSAGES: list[ChatMessage] = [{"role": "user", "content": "rehearsal"}]
-_PARAMETERS = {"type": "object", "properties": {}}
-_TOOLS = [{"type": "function", "function": {"name": "rehearse", "parameters": _PARAMETERS}}]
-
-
-def preload_model(config: ModelConfig) -> threading.Thread:
-    """Start to load litellm and everything that a call to the model needs. Returns immediately.
-
-    Other users of litellm wait until it is ready. The thread does not keep the process alive.
-    """
-    return preload_with(partial(rehearse, config))
-
-
-def preload_with(load: Callable[[], None]) -> threading.Thread:
-    """Call `load` in a thread that holds litellm's lock.
-
-    Errors are only logged, at debug level: the next user of litellm gets the same error, where a
-    run can report it.
-    """
-    has_lock = threading.Event()
-
-    def run() -> None:
-        with LIBRARY_LOCK:
-            has_lock.set()
-            try:
-                load()
-            except Exception:
-                logger.debug("litellm could not be loaded in the background", exc_info=True)
-
-    thread = threading.Thread(target=run, name="preload", daemon=True)
-    thread.start()
-    has_lock.wait()
-    return thread
-
-
-def rehearse(config: ModelConfig) -> None:
-    """Make one mock call, so that everything a real call imports is loaded. Nothing is sent.
-
-    Raises what litellm raises. Must not use `LiteLLMModel`: up to Python 3.11 all instances of a
-    class share the lock of a `cached_property`, and a thread that waits for litellm's lock may hold
-    it.
-    """
-    name = wire_name(config)
-    entry = entry_of(name) or {}
-    without_streaming = config.model_copy(update={"stream": False})
-    request = request_for(without_streaming, name, entry, _MESSAGES, _TOOLS)
-    litellm().completion(**request, mock_response="ready")
-    if "input_cost_per_token" in entry:
-        price_of(name, Tokens(input=1, output=1), cache_write_tokens=0)
-
-
-def trusted_certificates(environment: Mapping[str, str]) -> ssl.SSLContext:
-    """Return the context that httpx would create in this environment, the same one each time.
-
-    Loading the bundle of authorities takes 30 ms of CPU time, and by default every client loads it
-    again, even if it only talks plain HTTP.
-    """
-    return _load(environment.get("SSL_CERT_FILE", ""), environment.get("SSL_CERT_DIR", ""))
-
-
-@cache
-def _load(file: str, directory: str) -> ssl.SSLContext:
-    if file:
-        return ssl.create_default_context(cafile=file)
-    if directory:
-        return ssl.create_default_context(capath=directory)
-    return httpx.create_ssl_context(trust_env=False)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from resolver.errors import ModelError, ReplayExhausted, UsageError
 from resolver.llm.base import ChatMessage, ToolSpec
-from resolver.models.base import DeferredModel, describe_first_error
+from resolver.models.base import describe_first_error
 from resolver.models.run import Completion, RequestedToolCall
 
 
@@ -75,7 +75,7 @@ class ReplayModel:
         return completion.model_copy(update={"cost": 0.0, "latency": 0.0})
 
 
-class ScriptedReply(DeferredModel):
+class ScriptedReply(BaseModel):
     """One reply: text, tool calls (`{name: {argument: value}}`), or both."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,9 +85,9 @@ class ScriptedReply(DeferredModel):
 
 
 _Replies = tuple[str | ScriptedReply, ...]
-_REPLIES = TypeAdapter(_Replies, config=ConfigDict(defer_build=True))
-_SERVICES = TypeAdapter(dict[str, _Replies], config=ConfigDict(defer_build=True))
-_CALL = TypeAdapter(dict[str, Any], config=ConfigDict(defer_build=True))
+_REPLIES = TypeAdapter(_Replies)
+_SERVICES = TypeAdapter(dict[str, _Replies])
+_CALL = TypeAdapter(dict[str, Any])
 
 
 def scripted_models(path: Path, name: str, service: str) -> dict[str, ReplayModel]:

@@ -15,12 +15,12 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
+
+import anyio
+import httpx2
 
 from resolver.errors import ResolverError
-
-if TYPE_CHECKING:
-    import httpx2
 
 
 class Pipe(Protocol):
@@ -88,8 +88,6 @@ async def open_pipe(
     on_end: called once with the reason when the server's output has ended.
     Both are called on the loop.
     """
-    import anyio
-
     loop = asyncio.get_running_loop()
     pipe = await _launch(launch)
     incoming, read = anyio.create_memory_object_stream[Any](0)
@@ -143,7 +141,7 @@ async def _launch(launch: Launch) -> Pipe:
         raise
 
 
-async def _wait_uncancelled(task: "asyncio.Task[None]") -> None:
+async def _wait_uncancelled(task: asyncio.Task[None]) -> None:
     """Wait for the task even if the wait is cancelled, so that it has cleaned up afterwards."""
     cancelled = False
     while not task.done():
@@ -160,7 +158,7 @@ def _call_on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[str], None], 
         loop.call_soon_threadsafe(call, text)
 
 
-async def _close_pipe(pipe: Pipe, reader: threading.Thread, writer: "asyncio.Task[None]") -> None:
+async def _close_pipe(pipe: Pipe, reader: threading.Thread, writer: asyncio.Task[None]) -> None:
     await asyncio.to_thread(pipe.close)
     await asyncio.to_thread(reader.join)
     await asyncio.wait({writer})
@@ -216,10 +214,9 @@ async def open_http(
 
     on_http_error: called with the status of an HTTP error.
     """
-    import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    async def check_response(response: "httpx2.Response") -> None:
+    async def check_response(response: httpx2.Response) -> None:
         if response.status_code >= 400:
             on_http_error(response.status_code)
         if response.headers.get("content-encoding", "identity") != "identity":
@@ -246,7 +243,6 @@ async def open_http(
 
 def _limit_body(stream: Any) -> Any:
     """Return the body, which raises an error after MAX_MESSAGE_BYTES bytes."""
-    import httpx2
 
     class Bounded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:

@@ -14,17 +14,7 @@ def describe_first_error(error: ValidationError) -> str:
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
 
 
-class DeferredModel(BaseModel):
-    """A model whose validator is built when it is first used.
-
-    Building the validators of all models takes an eighth of the processor time that a run needs to
-    start, and most runs use a few of them.
-    """
-
-    model_config = ConfigDict(defer_build=True)
-
-
-class FrozenModel(DeferredModel):
+class FrozenModel(BaseModel):
     """A frozen value. Unknown fields are refused, since only our own code creates such values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64")

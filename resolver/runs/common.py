@@ -13,29 +13,21 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from resolver.config.settings import Settings
-from resolver.config.startup import lazy_module
 from resolver.errors import ResolverError, RunStopped, UsageError
+from resolver.github import github_forge as github_forge_module
+from resolver.github.client import failures
+from resolver.github.context import issue_context
+from resolver.github.events import parse
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.wiring.sandbox import RunHost, access_of
 from resolver.security.redaction import RewritingFilter
 from resolver.trace.plain import for_terminal
-
-if TYPE_CHECKING:
-    from resolver.github import github_forge as github_forge_module
-    from resolver.github.client import failures
-    from resolver.github.context import issue_context
-    from resolver.github.events import parse
-else:  # only runs on GitHub need them, and PyGithub
-    github_forge_module = lazy_module("resolver.github.github_forge")
-    failures = lazy_module("resolver.github.client.failures")
-    issue_context = lazy_module("resolver.github.context.issue_context")
-    parse = lazy_module("resolver.github.events.parse")
 
 logger = logging.getLogger("resolver.runs.common")
 
@@ -48,10 +40,6 @@ _ISSUE_PATH = re.compile(r"([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?"
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that end a run."""
-
-
-MODEL_BUILD_SECONDS = 0.005
-"""Seconds after which a signal that arrived while a model was built is handled again."""
 
 
 def open_host(environment: Mapping[str, str]) -> RunHost:
@@ -130,7 +118,7 @@ def command_line_trigger(
 
 def github_forge(
     settings: Settings, repository: str, host: RunHost
-) -> "github_forge_module.GitHubForge":
+) -> github_forge_module.GitHubForge:
     """Return the client for the GitHub of the settings, authenticated as the App or with the token.
 
     host: its redactors learn every token that is issued. Raises UsageError if there is no token.
@@ -174,7 +162,7 @@ def trigger_for_target(
     event: str,
     payload: Mapping[str, Any],
     own_login: str = "",
-    arrival: "parse.DispatchSource | None" = None,
+    arrival: parse.DispatchSource | None = None,
 ) -> Trigger | IgnoredEvent:
     """Return the trigger that a GitHub event stands for, by the settings' mention, label and lists.
 
@@ -256,41 +244,20 @@ def stop_on_signals() -> Iterator[threading.Event]:
     """
     stopping = threading.Event()
 
-    def stop(number: int, frame: FrameType | None) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal handler
         stopping.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         # When a workflow is cancelled, GitHub's runner sends SIGINT and a few seconds later
         # SIGTERM. The second signal must not interrupt the final comment.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        if _is_building_model(frame):
-            signal.signal(signal.SIGALRM, lambda _, now: stop(number, now))
-            signal.setitimer(signal.ITIMER_REAL, MODEL_BUILD_SECONDS)
-            return
         raise RunStopped(
             f"the run was stopped by {signal.Signals(number).name}",
             "start it again; its work so far is in the event log",
         )
 
-    alarm = signal.getsignal(signal.SIGALRM)
     previous_handlers = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
     try:
         yield stopping
     finally:
-        if signal.getsignal(signal.SIGALRM) is not alarm:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, alarm)
         for number, handler in previous_handlers.items():
             signal.signal(number, handler)
-
-
-def _is_building_model(frame: FrameType | None) -> bool:
-    """Return whether pydantic is building a model in this frame or below it.
-
-    It reports each exception that is raised in between, a RunStopped too, as an error in the model.
-    """
-    while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if module.startswith(("pydantic._internal.", "pydantic.plugin.")):
-            return True
-        frame = frame.f_back
-    return False

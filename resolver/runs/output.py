@@ -12,11 +12,10 @@ import stat
 import weakref
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field, ValidationError
 
-from resolver.config.startup import lazy_module
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ReplayDiverged
 from resolver.events.log import Event, stored_line
@@ -39,12 +38,7 @@ from resolver.models.run import (
 )
 from resolver.models.verification import UNFINISHED, Verification, VerificationEvidence
 from resolver.storage.run_store import BUNDLE, CHANGE, EVENTS, OUTCOME
-
-if TYPE_CHECKING:
-    from resolver.trace import html, markdown
-else:  # needed after the agent has worked
-    html = lazy_module("resolver.trace.html")
-    markdown = lazy_module("resolver.trace.markdown")
+from resolver.trace import html, markdown
 
 FORMAT = 1
 

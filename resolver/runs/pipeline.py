@@ -20,10 +20,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from resolver.config.settings import Settings
-from resolver.config.startup import lazy_module
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.limits import derive_outcome
@@ -42,7 +41,9 @@ from resolver.models.run import (
     Publication,
     RunState,
 )
+from resolver.publishing import commit_builder, links, pull_request, review, update_branch
 from resolver.runs import execute as execute_stage
+from resolver.runs import verify as verify_stage
 from resolver.runs.conversation.comments import (
     Conclusion,
     approval_requester,
@@ -83,17 +84,6 @@ from resolver.runs.stages import (
 from resolver.runs.wiring.models import preload_models, recording_of
 from resolver.runs.wiring.sandbox import live_output
 from resolver.runs.wiring.telemetry import end_spans, report_phase, with_spans
-
-if TYPE_CHECKING:
-    from resolver.publishing import commit_builder, links, pull_request, review, update_branch
-    from resolver.runs import verify as verify_stage
-else:  # needed after the agent has worked
-    commit_builder = lazy_module("resolver.publishing.commit_builder")
-    links = lazy_module("resolver.publishing.links")
-    pull_request = lazy_module("resolver.publishing.pull_request")
-    review = lazy_module("resolver.publishing.review")
-    update_branch = lazy_module("resolver.publishing.update_branch")
-    verify_stage = lazy_module("resolver.runs.verify")
 
 logger = logging.getLogger("resolver.runs.pipeline")
 

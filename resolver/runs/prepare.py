@@ -11,12 +11,10 @@ import logging
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from resolver.agents.registry import is_answering_agent
 from resolver.config.setting_names import repository_warnings
 from resolver.config.settings import REPOSITORY_FILE, Settings, repository_settings
-from resolver.config.startup import lazy_module
 from resolver.config.templates import render
 from resolver.events.run_log import RunLog
 from resolver.git.clone import is_url, read_commit_date
@@ -39,6 +37,7 @@ from resolver.github.forge import Forge
 from resolver.models.pull_request import OpenPullRequest
 from resolver.models.repository import DEFAULTS_REPOSITORY, Conventions
 from resolver.models.run import Command, Publication, Task, TriggerKind
+from resolver.publishing import update_branch
 from resolver.publishing.review_comments import readable_pull_request
 from resolver.runs.resuming.resume import resume_run
 from resolver.runs.stages import (
@@ -52,11 +51,6 @@ from resolver.runs.stages import (
 from resolver.runs.wiring.agents import SlashCommand, choose_agent, read_agents
 from resolver.runs.wiring.knowledge import read_knowledge
 from resolver.security.invisible_text import with_invisible_shown
-
-if TYPE_CHECKING:
-    from resolver.publishing import update_branch
-else:  # for work on a pull request
-    update_branch = lazy_module("resolver.publishing.update_branch")
 
 
 def find_finished_work(request: RunRequest, forge: Forge) -> PublishedRun | None:

@@ -5,14 +5,13 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from rich.console import Console
 from rich.text import Text
 
 from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import find_agent_model, is_answering_agent
-from resolver.config.startup import lazy_module
 from resolver.config.templates import render
 from resolver.controller.confirmation import pending_approval_in
 from resolver.errors import Cause
@@ -21,6 +20,7 @@ from resolver.events.lifecycle import ModelReplied, ServiceReplied, roots_of
 from resolver.events.run_log import RunLog
 from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.tree import read_changes
+from resolver.github.comments import comment_text, verification_text
 from resolver.github.comments.report import (
     CommentPreferences,
     Report,
@@ -39,6 +39,7 @@ from resolver.models.run import (
     RunState,
     UnverifiedReason,
 )
+from resolver.publishing import commit_builder
 from resolver.runs.output import OutcomeFile, build_outcome_file
 from resolver.runs.stages import ExecutedRun, PreparedRun, RunResult, StageValues
 from resolver.runs.wiring.agents import denied_models
@@ -47,17 +48,8 @@ from resolver.runs.wiring.knowledge import (
 )
 from resolver.runs.wiring.models import model_name, recording_of
 from resolver.storage.run_store import MAX_CHANGE_BYTES
+from resolver.trace import markdown
 from resolver.trace.plain import for_terminal, relative_command
-
-if TYPE_CHECKING:
-    from resolver.github.comments import comment_text, verification_text
-    from resolver.publishing import commit_builder
-    from resolver.trace import markdown
-else:  # needed after the agent has worked
-    comment_text = lazy_module("resolver.github.comments.comment_text")
-    commit_builder = lazy_module("resolver.publishing.commit_builder")
-    markdown = lazy_module("resolver.trace.markdown")
-    verification_text = lazy_module("resolver.github.comments.verification_text")
 
 PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
     {"push_permission", "token", "sso", "archived", "disabled", "moved", "secret_scanning"}

@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Protocol
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from resolver.errors import ServiceUnavailable
-from resolver.models.base import DeferredModel
 from resolver.models.verification import CheckService
 
 
-class SandboxSpec(DeferredModel):
+class SandboxSpec(BaseModel):
     """Properties and limits of a machine. Holds no secret: the sandbox can see all of it."""
 
     model_config = ConfigDict(frozen=True)

@@ -33,7 +33,7 @@ from typing import IO, Any, Final, Protocol, TypedDict, TypeVar, cast, get_type_
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from resolver.errors import SandboxError, SandboxLost
-from resolver.models.base import DeferredModel, describe_first_error
+from resolver.models.base import describe_first_error
 from resolver.runtime.base import Channel
 from resolver.sandbox import wire
 from resolver.sandbox.wire import FairLock
@@ -270,7 +270,7 @@ class _Call:
         self.answer: dict[str, Any] | None = None
 
 
-class _ErrorField(DeferredModel):
+class _ErrorField(BaseModel):
     """The `error` member of a JSON-RPC response."""
 
     model_config = ConfigDict(strict=True)

@@ -10,7 +10,10 @@ import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from docker import DockerClient
+from docker.models.containers import Container
 
 from resolver.errors import SandboxError, SandboxLost
 from resolver.models.verification import CheckService
@@ -48,11 +51,6 @@ from resolver.runtime.volume import (
     toolbox_mount,
 )
 
-if TYPE_CHECKING:
-    from docker import DockerClient
-    from docker.models.containers import Container
-
-
 WORKSPACE: Final = "/workspace"
 SCRATCH: Final = "/var/tmp/resolver"  # noqa: S108 (inside the container)
 
@@ -84,7 +82,7 @@ class DockerMachine:
         self,
         spec: SandboxSpec,
         toolbox: Toolbox,
-        client: "DockerClient",
+        client: DockerClient,
         local_names: Sequence[str] = (),
     ) -> None:
         self._spec = spec
@@ -192,7 +190,7 @@ class DockerMachine:
         return run_service_containers(sandbox, services, seconds, cancelled)
 
     @property
-    def _running_container(self) -> "Container":
+    def _running_container(self) -> Container:
         if self._container is None:
             raise SandboxError("the sandbox's container is not running", "start the run again")
         return self._container
@@ -314,7 +312,7 @@ def _tar_of_folders(folders: Sequence[tuple[str, int]], owner: tuple[int, int]) 
 
 @contextmanager
 def _container_errors(
-    container: "Container", what: str, next_step: str = _TRANSFER_ADVICE
+    container: Container, what: str, next_step: str = _TRANSFER_ADVICE
 ) -> Iterator[None]:
     """Raise the errors of `engine_errors`, as SandboxLost if the container has ended."""
     try:
@@ -326,7 +324,7 @@ def _container_errors(
         raise
 
 
-def _has_ended(container: "Container") -> bool:
+def _has_ended(container: Container) -> bool:
     """Return True if the container is not running. False if the engine does not answer."""
     with suppress(SandboxError), engine_errors("the container can't be found", ""):
         assert container.client is not None, "it was created by a client"
@@ -350,7 +348,7 @@ STARTING_PERIOD: Final = timedelta(minutes=5)
 """Age below which a container may belong to a run that is about to use it."""
 
 
-def idle_containers(client: "DockerClient", now: datetime) -> "list[Container]":
+def idle_containers(client: DockerClient, now: datetime) -> "list[Container]":
     """Return the containers of runs and of toolbox fillings that are no longer in use.
 
     A running run is recognized by its action server, which runs as an exec in the container.
@@ -366,7 +364,7 @@ def idle_containers(client: "DockerClient", now: datetime) -> "list[Container]":
     ]
 
 
-def remove_toolboxes(client: "DockerClient", toolbox: Toolbox, before: datetime) -> list[str]:
+def remove_toolboxes(client: DockerClient, toolbox: Toolbox, before: datetime) -> list[str]:
     """Remove the toolbox volumes of other versions made before that time; return their names."""
     with engine_errors("the engine can't list its volumes", "check it with `docker volume ls`"):
         names_before = {v.name for v in client.volumes.list(filters={"label": TOOLBOX_LABEL})}
@@ -375,7 +373,7 @@ def remove_toolboxes(client: "DockerClient", toolbox: Toolbox, before: datetime)
     return sorted(names_before - names_after)
 
 
-def _is_idle(container: "Container", now: datetime) -> bool:
+def _is_idle(container: Container, now: datetime) -> bool:
     """Return True if the container is old enough and no exec runs in it."""
     creation_time = datetime.fromisoformat(f"{container.attrs['Created'][:19]}+00:00")
     if now - creation_time < STARTING_PERIOD:

@@ -6,20 +6,16 @@ context.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from resolver.config.startup import lazy_module
+import docker
+from docker import DockerClient
+from docker.models.containers import Container
+
 from resolver.errors import SandboxError
 from resolver.runtime.base import SandboxSpec
 from resolver.runtime.disk import DiskWatch
 from resolver.runtime.image_pull import pull_image
-
-if TYPE_CHECKING:
-    import docker
-    from docker import DockerClient
-    from docker.models.containers import Container
-else:  # imported on first use; a server imports it before its first run
-    docker = lazy_module("docker")
 
 RUN_LABEL: Final = "resolver.run"
 """Label on every container; its value is the id of the run."""
@@ -43,7 +39,7 @@ def engine_errors(what: str, next_step: str) -> Iterator[None]:
         raise SandboxError(f"{what}: {error}", next_step) from error
 
 
-def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS) -> "DockerClient":
+def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS) -> DockerClient:
     """Return a client for an engine that answers. Raises SandboxError naming the address tried.
 
     environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH and DOCKER_CONTEXT are read.
@@ -87,7 +83,7 @@ def has_image(environment: Mapping[str, str], image: str) -> bool:
     return True
 
 
-def image_settings(client: "DockerClient", image: str) -> dict[str, Any]:
+def image_settings(client: DockerClient, image: str) -> dict[str, Any]:
     """Return the image's settings (User, Env, ...), after pulling it if the engine lacks it.
 
     Raises SandboxError if the image can't be pulled.
@@ -105,7 +101,7 @@ def image_settings(client: "DockerClient", image: str) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def require_oci_runtime(client: "DockerClient", name: str) -> None:
+def require_oci_runtime(client: DockerClient, name: str) -> None:
     """Raise SandboxError if the engine has no runtime of that name."""
     with engine_errors("the engine can't be asked for its runtimes", "check it with `docker info`"):
         runtimes = sorted(client.info().get("Runtimes") or {})
@@ -135,7 +131,7 @@ def confinement(spec: SandboxSpec) -> dict[str, Any]:
     }
 
 
-def watch_disk(client: "DockerClient", container: "Container", max_bytes: int) -> DiskWatch:
+def watch_disk(client: DockerClient, container: Container, max_bytes: int) -> DiskWatch:
     """Return a watch on the container's writable layer, as measured by the engine."""
 
     def measure() -> int:
@@ -154,7 +150,7 @@ def watch_disk(client: "DockerClient", container: "Container", max_bytes: int) -
     return DiskWatch(measure, kill, max_bytes)
 
 
-def remove_container(container: "Container") -> None:
+def remove_container(container: Container) -> None:
     """Remove a container, running or not, with its anonymous volumes; a missing one is no error.
 
     When this returns, it uses neither its image nor its volumes any more.
@@ -175,7 +171,7 @@ def remove_container(container: "Container") -> None:
                 container.wait(condition="removed", timeout=_CALL_SECONDS)
 
 
-def end_container(container: "Container") -> None:
+def end_container(container: Container) -> None:
     """End every process of a container with `auto_remove` and return. The engine then removes it by
     itself, which takes seconds if it has many files; a missing container is no error.
 
@@ -197,13 +193,13 @@ def end_container(container: "Container") -> None:
             remove_container(container)
 
 
-def labeled_containers(client: "DockerClient", label: str) -> "list[Container]":
+def labeled_containers(client: DockerClient, label: str) -> "list[Container]":
     """Return the containers with a label, `NAME` or `NAME=VALUE`, running or not."""
     with engine_errors("the engine can't list its containers", "check it with `docker ps`"):
         return client.containers.list(all=True, filters={"label": label}, ignore_removed=True)
 
 
-def remove_leftovers(client: "DockerClient", run: str) -> int:
+def remove_leftovers(client: DockerClient, run: str) -> int:
     """Remove every container of a run, for example after a crash of the host; return the number."""
     containers = labeled_containers(client, f"{RUN_LABEL}={run}")
     for container in containers:

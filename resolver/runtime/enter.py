@@ -22,7 +22,6 @@ https://docs.kernel.org/filesystems/overlayfs.html
 import ctypes
 import errno
 import fcntl
-import gc
 import json
 import os
 import re
@@ -301,7 +300,7 @@ def _mount_points() -> list[str]:
     return [os.fsdecode(re.sub(rb"\\(\d{3})", _octal_byte, field)) for field in fields]
 
 
-def _octal_byte(match: "re.Match[bytes]") -> bytes:
+def _octal_byte(match: re.Match[bytes]) -> bytes:
     return bytes([int(match[1], 8) & 0xFF])
 
 
@@ -461,5 +460,4 @@ def _send(fd: int, report: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    gc.disable()  # imports only add objects
     sys.exit(enter_sandbox(int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]))

@@ -5,15 +5,12 @@ has other ids than the engine for the same users; one of a rootless engine share
 namespace. https://man7.org/linux/man-pages/man7/user_namespaces.7.html
 """
 
-from typing import TYPE_CHECKING
+from docker import DockerClient
 
 from resolver.runtime.engine import engine_errors
 
-if TYPE_CHECKING:
-    from docker import DockerClient
 
-
-def has_remapped_users(client: "DockerClient") -> bool:
+def has_remapped_users(client: DockerClient) -> bool:
     """Return True if the engine gives containers a user namespace of their own."""
     with engine_errors("the engine can't be asked for its options", "check it with `docker info`"):
         options = client.info().get("SecurityOptions") or []

@@ -6,11 +6,12 @@ logged with INFO, its progress with DEBUG.
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from docker import DockerClient
-    from docker.models.images import Image
+from docker import DockerClient
+from docker.errors import APIError
+from docker.models.images import Image
+from docker.utils import parse_repository_tag
 
 pull_logger = logging.getLogger("resolver.runtime.image_pull")
 
@@ -48,11 +49,8 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def pull_image(client: "DockerClient", image: str) -> "Image":
+def pull_image(client: DockerClient, image: str) -> Image:
     """Pull an image and return it. Raises the exceptions of the engine's client."""
-    from docker.errors import APIError
-    from docker.utils import parse_repository_tag
-
     repository, tag = parse_repository_tag(image)
     tag = tag or "latest"
     pull_logger.info("Pulling the image %s", image)

@@ -11,7 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from docker import DockerClient
+from docker.models.containers import Container
 
 from resolver.errors import SandboxError, ServiceUnavailable
 from resolver.models.verification import CheckService
@@ -28,10 +31,6 @@ from resolver.runtime.engine import (
 )
 from resolver.runtime.toolbox import BASH, ENTRY, PYTHON, SOCKET_FILTER, Toolbox
 from resolver.runtime.volume import toolbox_mount
-
-if TYPE_CHECKING:
-    from docker import DockerClient
-    from docker.models.containers import Container
 
 SERVICE_LABEL: Final = "resolver.service-of"
 """Label on the container of a service; its value is the id of the sandbox's container."""
@@ -73,7 +72,7 @@ for ports in sys.argv[2:]:
 class ServiceHost:
     """The sandbox that services belong to. container: id of its container."""
 
-    client: "DockerClient"
+    client: DockerClient
     toolbox: Toolbox
     spec: SandboxSpec
     container: str
@@ -200,7 +199,7 @@ def _container_options(sandbox: ServiceHost) -> dict[str, Any]:
 @contextmanager
 def _probe(
     sandbox: ServiceHost, services: Sequence[_ServiceContainer], seconds: float
-) -> "Iterator[Container]":
+) -> Iterator[Container]:
     """Start a container that ends with exit code 0 as soon as all services listen.
 
     It is a container of its own, so that no program of the sandbox can trace it.
@@ -223,7 +222,7 @@ def _probe(
 
 
 def _wait_until_ready(
-    probe: "Container", services: Sequence[_ServiceContainer], cancelled: Callable[[], bool]
+    probe: Container, services: Sequence[_ServiceContainer], cancelled: Callable[[], bool]
 ) -> None:
     while not cancelled():
         for service in services:

@@ -12,16 +12,16 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import docker
+from docker import DockerClient
+from docker.models.containers import Container
+from docker.types import DriverConfig, Mount
 
 from resolver.errors import SandboxError
 from resolver.runtime.engine import engine_errors, remove_container
 from resolver.runtime.toolbox import ENTRY, KEPT_TIME, PREFIX, Toolbox, hold_lock
-
-if TYPE_CHECKING:
-    from docker import DockerClient
-    from docker.models.containers import Container
-    from docker.types import Mount
 
 TOOLBOX_LABEL: Final = "resolver.toolbox"
 LOCK_LABEL: Final = "resolver.toolbox.lock"
@@ -36,14 +36,12 @@ def volume_name(toolbox: Toolbox) -> str:
     return f"resolver-toolbox-{toolbox.key}"
 
 
-def toolbox_mount(toolbox: Toolbox, read_only: bool) -> "Mount":
+def toolbox_mount(toolbox: Toolbox, read_only: bool) -> Mount:
     """Return the volume as a mount of a container. The engine creates the volume if it is missing.
 
     Docker copies an image's files at the mount point into a new volume. That is switched off,
     because all runs share the volume.
     """
-    from docker.types import Mount
-
     return Mount(
         PREFIX,
         volume_name(toolbox),
@@ -53,15 +51,13 @@ def toolbox_mount(toolbox: Toolbox, read_only: bool) -> "Mount":
     )
 
 
-def memory_mount(path: str, mode: int, size: int, owner: tuple[int, int]) -> "Mount":
+def memory_mount(path: str, mode: int, size: int, owner: tuple[int, int]) -> Mount:
     """Return an anonymous volume in memory as a mount. It is removed with its container.
 
     Unlike a tmpfs mount of the container, the engine can put files into it: `docker cp` has no
     access to those.
     size: maximum size in bytes. owner: user and group id, as the engine's own namespace has them.
     """
-    from docker.types import DriverConfig, Mount
-
     uid, gid = owner
     options = {
         "type": "tmpfs",
@@ -72,7 +68,7 @@ def memory_mount(path: str, mode: int, size: int, owner: tuple[int, int]) -> "Mo
 
 
 def fill_volume(
-    client: "DockerClient", toolbox: Toolbox, image: str, lock_seconds: float = 300.0
+    client: DockerClient, toolbox: Toolbox, image: str, lock_seconds: float = 300.0
 ) -> None:
     """Put the toolbox into its volume, or wait for the process that is doing so.
 
@@ -92,7 +88,7 @@ def fill_volume(
 
 
 def _fill(
-    client: "DockerClient",
+    client: DockerClient,
     toolbox: Toolbox,
     image: str,
     lock: str,
@@ -123,9 +119,7 @@ def _lock_id(descriptor: int | None) -> str:
     return f"{boot}-{status.st_dev}-{status.st_ino}"
 
 
-def _is_filled(helper: "Container") -> bool:
-    import docker
-
+def _is_filled(helper: Container) -> bool:
     try:
         stream, _ = helper.get_archive(ENTRY)
     except docker.errors.NotFound:
@@ -133,7 +127,7 @@ def _is_filled(helper: "Container") -> bool:
     return len(list(stream)) > 0
 
 
-def _put(helper: "Container", toolbox: Toolbox) -> None:
+def _put(helper: Container, toolbox: Toolbox) -> None:
     with toolbox.archive().open("rb") as archive:
         chunks = iter(lambda: archive.read(_CHUNK_BYTES), b"")
         if not helper.put_archive(PREFIX, chunks):
@@ -146,10 +140,8 @@ def _lock_name(toolbox: Toolbox) -> str:
     return f"{volume_name(toolbox)}-fill"
 
 
-def _helper(client: "DockerClient", toolbox: Toolbox, image: str, lock: str) -> "Container | None":
+def _helper(client: DockerClient, toolbox: Toolbox, image: str, lock: str) -> Container | None:
     """Return the container that gives access to the volume; None while another process fills it."""
-    import docker
-
     try:
         return client.containers.create(
             image,
@@ -166,7 +158,7 @@ def _helper(client: "DockerClient", toolbox: Toolbox, image: str, lock: str) -> 
         raise
 
 
-def _remove_stale(client: "DockerClient", toolbox: Toolbox, lock: str | None = None) -> bool:
+def _remove_stale(client: DockerClient, toolbox: Toolbox, lock: str | None = None) -> bool:
     """Remove the helper of another process. Return False if there is nothing to remove.
 
     lock: if given, only a helper that was made under this lock is removed. The caller has the lock,
@@ -185,10 +177,8 @@ def _remove_stale(client: "DockerClient", toolbox: Toolbox, lock: str | None = N
     return len(helpers) > 0
 
 
-def remove_other_versions(client: "DockerClient", toolbox: Toolbox, before: datetime) -> None:
+def remove_other_versions(client: DockerClient, toolbox: Toolbox, before: datetime) -> None:
     """Remove the toolbox volumes of other versions made before that time, except those in use."""
-    import docker
-
     for volume in client.volumes.list(filters={"label": TOOLBOX_LABEL}):
         creation_time = datetime.fromisoformat(volume.attrs["CreatedAt"])
         if volume.name == volume_name(toolbox) or creation_time > before:

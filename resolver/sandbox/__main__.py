@@ -7,7 +7,6 @@ out of its imports. The server starts this same file with `--kernel` for the IPy
 """
 
 import argparse
-import gc
 import importlib
 import importlib.util
 import os
@@ -97,13 +96,10 @@ def _serve() -> None:
     family = processes.Family()
     family.reap_orphans()
     server = load("server")
-    gc.freeze()  # what has been imported stays
-    gc.enable()
     server.run_action_server(actions.Actions(paths, family, kernel), family, proxy)
 
 
 if __name__ == "__main__":
-    gc.disable()  # while it imports: that only adds objects
     if sys.argv[1:2] == ["--kernel"]:
         scratch, cells, control = sys.argv[2:]
         load("kernel").run_kernel(int(cells), int(control), scratch)

@@ -6,7 +6,6 @@ project's environment belongs to the shell and is not touched.
 """
 
 import base64
-import gc
 import importlib
 import io
 import json
@@ -215,8 +214,6 @@ def run_kernel(cells: int, control: int, scratch: str) -> None:
         sys.stdout.reconfigure(line_buffering=True)
     session = _make_session(scratch)
     _hide_package()
-    gc.freeze()  # what has been imported stays
-    gc.enable()
     # Only now, so that no file of the repository can shadow a module that IPython imports.
     sys.path.insert(0, "")
     with open(cells, "rb") as requests:

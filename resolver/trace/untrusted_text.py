@@ -11,15 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
-
-if TYPE_CHECKING:
-    from pygments.lexer import Lexer
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
 
 _MAX_FENCE_LENGTH = 200
 """Longest fence that is used. GitHub's parser counts its characters up to 255 only."""
@@ -217,9 +215,7 @@ def _alias(language: str) -> str:
 
 
 @cache
-def _lexer(alias: str) -> "Lexer":
-    from pygments.lexers import get_lexer_by_name  # every run imports this module at its start
-
+def _lexer(alias: str) -> Lexer:
     lexer: Lexer = get_lexer_by_name(alias, stripnl=False, ensurenl=False)
     return lexer
 

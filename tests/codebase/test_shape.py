@@ -14,19 +14,12 @@ MODULES = sorted(p for p in (ROOT / "resolver").rglob("*.py") if "demo/repositor
 
 LAZY_IMPORTS = {
     "litellm",
-    "docker",
-    "fastapi",
-    "uvicorn",
-    "dbos",
     "mcp",
     "mcp_types",
-    "anyio",
-    "httpx2",
-    "pygments",
     "opentelemetry",
     "obstore",
 }
-"""The only packages that may be imported inside a function, or as a lazy module."""
+"""The only packages that may be imported inside a function."""
 
 LAZY_IN_SANDBOX = {"IPython", "traitlets", "browser", "editor"}
 """Those that the action execution server may import inside a function, too. Its browser is ten
@@ -35,7 +28,6 @@ modules, which a run that opens no page would load for nothing; its editor impor
 BROAD_HANDLERS = {
     "resolver/controller/controller.py": 1,  # one step
     "resolver/runs/pipeline.py": 1,  # one delivery
-    "resolver/llm/library.py": 1,  # the error is raised again in the model's caller
     "resolver/cli/live_view.py": 1,  # one drawing, which must not end the run
     "resolver/events/stream.py": 1,  # one subscriber, which must not end the run
 }
@@ -109,17 +101,6 @@ def test_what_few_runs_need_is_imported_inside_functions_only() -> None:
     assert direct == []
 
 
-def test_every_pydantic_model_is_built_when_it_is_first_used() -> None:
-    """Building all of them at import takes an eighth of the time that a run needs to start."""
-    direct = [
-        f"{name_of(path)}.{node.name}"  # type: ignore[attr-defined]
-        for path in MODULES
-        for node in nodes(path, ast.ClassDef)
-        if any(isinstance(base, ast.Name) and base.id == "BaseModel" for base in node.bases)  # type: ignore[attr-defined]
-    ]
-    assert direct == ["resolver.models.base.DeferredModel"]
-
-
 def test_broad_handlers_are_in_the_listed_modules_only() -> None:
     too_many = {}
     for path in MODULES:
@@ -191,37 +172,3 @@ def test_no_module_is_part_of_an_import_cycle() -> None:
 
 def test_the_guide_for_contributors_is_short() -> None:
     assert len((ROOT / "AGENTS.md").read_text().splitlines()) <= 120
-
-
-def lazy_modules(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield name and module of each `name = lazy_module("module")`."""
-    for node in nodes(path, ast.Assign):
-        assert isinstance(node, ast.Assign)
-        call, target = node.value, node.targets[0]
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "lazy_module":
-            assert isinstance(target, ast.Name) and isinstance(call.args[0], ast.Constant)
-            yield target.id, str(call.args[0].value)
-
-
-def typed_imports(path: Path) -> set[tuple[str, str]]:
-    """Return name and module of each import, `from a import b` or `import a`, in a block for type
-    checkers."""
-    blocks = [n for n in nodes(path, ast.If) if getattr(n.test, "id", "") == "TYPE_CHECKING"]  # type: ignore[attr-defined]
-    found = set()
-    for statement in (s for block in blocks for s in block.body):  # type: ignore[attr-defined]
-        if isinstance(statement, ast.ImportFrom | ast.Import):
-            start = f"{statement.module}." if isinstance(statement, ast.ImportFrom) else ""
-            found |= {(a.asname or a.name, f"{start}{a.name}") for a in statement.names}
-    return found
-
-
-def test_a_lazy_module_is_the_one_that_type_checkers_see() -> None:
-    declared = {(path, *names) for path in MODULES for names in lazy_modules(path)}
-    assert len(declared) > 10
-    known = {name_of(path) for path in MODULES} | LAZY_IMPORTS
-    wrong = [
-        f"{name_of(path)}: {name} = {module}"
-        for path, name, module in sorted(declared)
-        if module not in known or (name, module) not in typed_imports(path)
-    ]
-    assert wrong == []

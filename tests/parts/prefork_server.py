@@ -31,7 +31,7 @@ from pydantic import BaseModel
 from resolver.config import templates
 from tests.parts import killing_moments
 
-BUILT = ("resolver.", "litellm.types.utils", "openai.types.chat")
+BUILT = ("litellm.types.utils", "openai.types.chat")
 """Beginnings of the modules whose models are built before the first fork."""
 
 CHECK_SECONDS = 1.0
@@ -43,28 +43,27 @@ REQUEST_SECONDS = 10.0
 
 def load() -> None:
     """Import what a run imports, and start no thread: a fork would not have it."""
+
     from resolver.cli.main import COMMANDS
-    from resolver.config.startup import import_lazy_modules
     from resolver.llm import library
 
     for command in COMMANDS:
         importlib.import_module(f"resolver.cli.{command}")
-    import_lazy_modules()
     library.litellm()
-    for name in imported_by_a_rehearsal():
+    for name in imported_by_a_call():
         try:
             importlib.import_module(name)
         except ImportError:
             continue
     library._load_litellm.cache_clear()  # it is configured again in each child
-    library.trusted_certificates({})
-    templates.compile_templates()
+    environment = templates._environment()
+    for name in environment.list_templates(extensions=["j2"]):
+        environment.get_template(name)
     build_models()
 
 
 def build_models() -> None:
-    """Build the models of which pydantic leaves that to their first use: ours, and those of a call
-    of litellm."""
+    """Build the models of a call of litellm, which pydantic leaves to their first use."""
     pending = BaseModel.__subclasses__()
     while pending:
         model = pending.pop()
@@ -73,16 +72,16 @@ def build_models() -> None:
             model.model_rebuild(raise_errors=False)
 
 
-def imported_by_a_rehearsal() -> list[str]:
+def imported_by_a_call() -> list[str]:
     """The modules that litellm imports at its first call, found in a process of its own."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        from resolver.llm.base import ModelConfig
-        from resolver.llm.library import rehearse
+        from resolver.llm.library import litellm
 
         before = set(sys.modules)
-        rehearse(ModelConfig(model="openai/scripted", base_url="http://127.0.0.1:9", api_key="x"))
+        messages = [{"role": "user", "content": "hello"}]
+        litellm().completion("openai/scripted", messages, api_key="x", mock_response="ready")
         names = [name for name in sys.modules if name not in before]
         with open(writing, "w") as file:
             json.dump(names, file)

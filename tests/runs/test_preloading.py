@@ -53,7 +53,7 @@ def test_a_refused_run_loads_nothing(job: RunRequest, tmp_path: Path) -> None:
 def test_a_recording_or_a_script_needs_no_library(job: RunRequest, model: str) -> None:
     begun: list[object] = []
     settings = job.load_settings({}).model_copy(update={"model": model})
-    preload_models(settings, begun.append)
+    preload_models(settings, lambda: begun.append(model))
     assert begun == []
-    preload_models(job.load_settings({}), begun.append)
-    assert len(begun) == 1
+    preload_models(job.load_settings({}), lambda: begun.append("live"))
+    assert begun == ["live"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -17,12 +18,12 @@ from pydantic import (
 )
 
 from resolver.events.base import ActionBase
-from resolver.models.base import DeferredModel, JsonObject
+from resolver.models.base import JsonObject
 
 _SCHEMA_KEYS = ("type", "description", "enum", "items")
 
 
-class Arguments(DeferredModel):
+class Arguments(BaseModel):
     """Arguments of one tool, and their conversion to the action and back.
 
     Both dialects validate calls with these models. The JSON schema that is offered to a model and

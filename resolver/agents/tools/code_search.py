@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -30,7 +31,7 @@ from resolver.agents.tools.base import (
 )
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.models.base import DeferredModel, JsonObject
+from resolver.models.base import JsonObject
 from resolver.models.run import CodePlace
 
 MAX_SEARCH_TERMS = 8
@@ -110,7 +111,7 @@ def _parse_number(value: Any) -> int | None:
     return int(value) if isinstance(value, int | str) and str(value).isdecimal() else None
 
 
-class _ValidatedPlace(DeferredModel):
+class _ValidatedPlace(BaseModel):
     """One place of `report_places`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -27,7 +28,7 @@ from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.state import State
-from resolver.models.base import DeferredModel, JsonObject
+from resolver.models.base import JsonObject
 from resolver.models.pull_request import ThreadAnswer
 from resolver.models.run import DeclineReason
 from resolver.models.titles import MAX_TITLE_CHARACTERS, is_usable_title
@@ -105,7 +106,7 @@ def _normalize_answer(item: Any) -> Any:
     return {**item, "id": f"T{int(match[1])}"} if match else item
 
 
-class _ValidatedAnswer(DeferredModel):
+class _ValidatedAnswer(BaseModel):
     """One validated answer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -12,11 +12,10 @@ from typing import Literal, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 import requests
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, check_repository
-from resolver.models.base import DeferredModel
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -59,7 +58,7 @@ class GitHubUsers(Protocol):
         ...
 
 
-class _Answer(DeferredModel):
+class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
 
 

@@ -18,7 +18,6 @@ from typing import Any
 from sqlalchemy.engine import URL
 
 from resolver.config.settings import Settings, load_settings
-from resolver.config.startup import import_lazy_modules, paused_collection
 from resolver.entrypoints.http_server import log_to_stderr
 from resolver.entrypoints.log_format import logging_run
 from resolver.entrypoints.webhook.commands import CommentCommands
@@ -53,7 +52,6 @@ from resolver.events.stream import utc_now
 from resolver.models.run import Trigger
 from resolver.runs.common import app_login, open_host, require_model, run_id
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import ForgeTokens, RunHost
 from resolver.security.redaction import IssuedTokens, Redactor
 from resolver.storage.blob_store import BlobStore, open_blob_store
@@ -113,16 +111,6 @@ class ExecutorProcess:
             self.worker.start()
         if not self.is_child:
             FolderSweep(self.database.url, self.folder.path).start()
-
-    def load_modules(self) -> None:
-        """Import the modules that runs need, so that the first run, a thread of this process, finds
-        them loaded. The modules are never freed, so the garbage collector need not look at them."""
-        with paused_collection():
-            # litellm first: the others then take memory that its import has freed again.
-            loading = preload_models(self.settings)
-            if loading is not None:
-                loading.join()
-            import_lazy_modules()
 
     def _restart(self) -> None:
         """Start this program again in this process, as a new executor, because the lease is lost.

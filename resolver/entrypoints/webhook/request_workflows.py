@@ -7,21 +7,15 @@ Source: https://docs.dbos.dev/python/reference/contexts
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+import dbos
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from resolver import __version__
-from resolver.config.startup import lazy_module
 from resolver.entrypoints.webhook.dbos_log import DbosLogFilter
 from resolver.errors import UsageError
 from resolver.storage.database import DatabaseError, first_line
-
-if TYPE_CHECKING:
-    import dbos
-else:
-    dbos = lazy_module("dbos")
 
 ExecuteClaim = Callable[[str, int], None]
 """Takes the id of a request and the number of its claim."""

@@ -1,7 +1,6 @@
 """The process of `resolver serve`: the webhook of the GitHub App. A child process executes its
 runs."""
 
-import gc
 import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -59,9 +58,6 @@ MAX_CONNECTIONS = 4000
 From half of it on, connections without a complete request are closed to make room for new ones.
 Only complete requests can therefore use up the limit, and they are answered with status 503.
 """
-
-YOUNG_OBJECTS = 2_000
-"""Number of new objects after which the garbage collector looks at them: a millisecond's work."""
 
 DRAIN_SECONDS = 3
 """Time in seconds for responses in progress to finish when the server is stopped."""
@@ -242,10 +238,6 @@ def _serve(app: FastAPI, listening: socket.socket) -> None:
     uvicorn finishes its responses and then passes the signal to the process's own handler.
     """
     allow_open_files(2 * MAX_CONNECTIONS)
-    # Deliveries wait while the garbage collector works. With the threshold of the command line,
-    # which suits a run, it works rarely but for tens of milliseconds.
-    gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, 20, 50)
     config = server_settings(
         app,
         MAX_CONNECTIONS,

@@ -14,6 +14,7 @@ from resolver.entrypoints.webhook.metrics import Observation
 from resolver.entrypoints.webhook.process import open_process
 from resolver.entrypoints.webhook.worker_supervisor import ChildConfig, ChildMessage
 from resolver.errors import ResolverError
+from resolver.runs.wiring.models import preload_models
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -92,8 +93,7 @@ def run_child(channel: ParentChannel) -> None:
     channel.on_wake = process.worker.wake
     process.start()
     channel.send(ChildMessage(ready=True))
-    # Requests are claimed meanwhile. The first run finds most modules loaded.
-    process.load_modules()
+    preload_models(process.settings)
     threading.Event().wait()
 
 

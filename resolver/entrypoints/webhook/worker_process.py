@@ -8,6 +8,7 @@ from typing import Any
 from resolver.entrypoints.webhook.executors import ExecutorKind
 from resolver.entrypoints.webhook.process import open_process
 from resolver.entrypoints.webhook.stored_app import with_stored_app
+from resolver.runs.wiring.models import preload_models
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -27,5 +28,5 @@ def run_worker_process(
     process = open_process(environment, options, ExecutorKind.WORKER, concurrency, metrics_address)
     process.start()
     logger.info("works for %s, its runs are in %s", process.database.url, process.folder.path)
-    process.load_modules()
+    preload_models(process.settings)
     threading.Event().wait()

@@ -3,12 +3,10 @@
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field
-
-from resolver.models.base import DeferredModel
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
-class ApiAnswer(DeferredModel):
+class ApiAnswer(BaseModel):
     """A part of an answer of GitHub's REST or GraphQL API, with the fields that Resolver uses.
 
     Other fields are ignored, since GitHub adds new ones at any time.

@@ -105,7 +105,7 @@ class Installation(ApiAnswer):
     suspended_at: datetime | None = None
 
 
-_INSTALLATIONS = TypeAdapter(list[Installation], config=ConfigDict(defer_build=True))
+_INSTALLATIONS = TypeAdapter(list[Installation])
 
 
 class _Repository(ApiAnswer):

@@ -8,19 +8,13 @@ is read. Source: https://docs.github.com/en/graphql/reference/objects#repository
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from resolver.config.startup import lazy_module
 from resolver.errors import ForgeError
+from resolver.github.client import resources
+from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer, CommitOid, Nodes
-
-if TYPE_CHECKING:
-    from resolver.github.client import resources
-    from resolver.github.client.access import GitHubAccess
-else:  # imports PyGithub, which the values here do not need
-    resources = lazy_module("resolver.github.client.resources")
 
 logger = logging.getLogger("resolver.github")
 
@@ -121,7 +115,7 @@ class RepositorySnapshot:
 
 
 def read_snapshot(
-    access: "GitHubAccess", repository: str, query: SnapshotQuery
+    access: GitHubAccess, repository: str, query: SnapshotQuery
 ) -> RepositorySnapshot | None:
     """Return the state of the repository, None if GitHub does not answer.
 

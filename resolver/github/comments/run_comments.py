@@ -9,18 +9,17 @@ The dashboard is recognized by its author, which is Resolver's own account, and 
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import github
 from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.Repository import Repository
 
-from resolver.config.startup import lazy_module
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import author_login, is_by
-from resolver.github.comments import find_or_create
+from resolver.github.comments import comment_text, find_or_create
 from resolver.github.comments.find_or_create import write_once
 from resolver.github.comments.markers import (
     DASHBOARD,
@@ -36,11 +35,6 @@ from resolver.github.context.read_task import newest_comments
 from resolver.github.context.visibility import utc
 from resolver.github.forge import AuthoredComment, DashboardIssue
 from resolver.models.run import Trigger, TriggerKind
-
-if TYPE_CHECKING:
-    from resolver.github.comments import comment_text
-else:  # needed for the final comment
-    comment_text = lazy_module("resolver.github.comments.comment_text")
 
 logger = logging.getLogger("resolver.github")
 

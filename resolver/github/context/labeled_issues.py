@@ -13,7 +13,7 @@ from typing import Any
 
 from github.Reaction import Reaction
 from github.Repository import Repository
-from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter
+from pydantic import AwareDatetime, Field, TypeAdapter
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
@@ -108,8 +108,8 @@ class _Pull(ApiAnswer):
     user: User | None = None
 
 
-_EVENTS = TypeAdapter(list[_Event], config=ConfigDict(defer_build=True))
-_PULLS = TypeAdapter(list[_Pull], config=ConfigDict(defer_build=True))
+_EVENTS = TypeAdapter(list[_Event])
+_PULLS = TypeAdapter(list[_Pull])
 
 
 class LabeledIssues:

@@ -12,7 +12,7 @@ from typing import Any
 
 import github
 from github.Repository import Repository
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from resolver.errors import Refused
 from resolver.github.client.answers import ApiAnswer
@@ -53,7 +53,7 @@ class _Push(ApiAnswer):
     actor: _Account | None = None
 
 
-_PUSHES = TypeAdapter(list[_Push], config=ConfigDict(defer_build=True))
+_PUSHES = TypeAdapter(list[_Push])
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,15 @@ Source: https://docs.github.com/en/graphql/reference/interfaces#lockable
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from github.Repository import Repository
 from pydantic import AwareDatetime, Field
 
-from resolver.config.startup import lazy_module
+from resolver.github.client import resources
+from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer, Nodes
 from resolver.github.events.payloads import Label
 from resolver.models.run import Trigger, TriggerKind
-
-if TYPE_CHECKING:
-    from github.Repository import Repository
-
-    from resolver.github.client import resources
-    from resolver.github.client.access import GitHubAccess
-else:  # imports PyGithub, which the values here do not need
-    resources = lazy_module("resolver.github.client.resources")
 
 _SUBJECT = """
 closed locked body lastEditedAt
@@ -101,7 +94,7 @@ class _Subject(_Text):
 
 
 def read_request_status(
-    access: "GitHubAccess", repository: "Repository", trigger: Trigger
+    access: GitHubAccess, repository: Repository, trigger: Trigger
 ) -> RequestStatus:
     """Return the current state of a trigger's comment and of the issue that is worked on.
 
@@ -114,7 +107,7 @@ def read_request_status(
 
 
 def _read_requested_accounts(
-    access: "GitHubAccess", repository: "Repository", trigger: Trigger
+    access: GitHubAccess, repository: Repository, trigger: Trigger
 ) -> tuple[str, ...]:
     """Return `RequestStatus.requested_accounts`.
 
@@ -133,7 +126,7 @@ def _read_requested_accounts(
     return ()
 
 
-def _read_conversation(access: "GitHubAccess", trigger: Trigger) -> RequestStatus:
+def _read_conversation(access: GitHubAccess, trigger: Trigger) -> RequestStatus:
     owner, _, name = trigger.repository.partition("/")
     number, has_comment = trigger.subject or 0, bool(trigger.comment_node)
     variables = {"owner": owner, "name": name, "number": number, "at": trigger.at.isoformat()}

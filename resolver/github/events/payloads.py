@@ -10,9 +10,8 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from resolver.models.base import DeferredModel
 from resolver.models.run import Actor, Snapshot
 
 # JSON may hold half of a surrogate pair, which UTF-8 can't, and NUL, which PostgreSQL can't.
@@ -49,7 +48,7 @@ UtcDatetime = Annotated[datetime, AfterValidator(_utc)]
 """A point in time, converted to UTC."""
 
 
-class Payload(DeferredModel):
+class Payload(BaseModel):
     """Base class of the payload models.
 
     Other fields are ignored, since GitHub adds new ones at any time.

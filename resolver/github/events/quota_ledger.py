@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
-
-from resolver.models.base import DeferredModel
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 MAX_LEDGER_BYTES = 4_000_000
 """Maximum size of a ledger in bytes. A larger one is reported as unreadable."""
@@ -58,7 +56,7 @@ Login = Annotated[str, Field(pattern=f"^{_LOGIN}$")]
 RunId = Annotated[str, Field(pattern=f"^(?:{RUN_ID})?$")]
 
 
-class _Line(DeferredModel):
+class _Line(BaseModel):
     """One line of the ledger.
 
     Fields that a newer version added are ignored, and lost when the line is written again.
@@ -175,8 +173,7 @@ class LedgerPlace(_Line):
 _LedgerEntry = LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace
 
 _ENTRY: TypeAdapter[_LedgerEntry] = TypeAdapter(
-    Annotated[_LedgerEntry, Field(discriminator="kind")],
-    config=ConfigDict(defer_build=True),
+    Annotated[_LedgerEntry, Field(discriminator="kind")]
 )
 
 

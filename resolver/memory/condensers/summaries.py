@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from resolver.config.templates import render
 from resolver.errors import LimitReached, ModelError
@@ -16,7 +16,6 @@ from resolver.events.observations import CmdOutput, ErrorObservation
 from resolver.llm.base import ChatMessage, Model, ToolSpec
 from resolver.memory.condensers.view import CondenserView
 from resolver.memory.turns import Turn, action_text, observation_text
-from resolver.models.base import DeferredModel
 from resolver.models.run import Completion
 from resolver.models.truncate import marker_for, truncate_middle
 
@@ -169,7 +168,7 @@ class FreeTextNoteWriter:
         return truncate_middle(completion.text.strip(), MAX_NOTES_LENGTH)
 
 
-class WorkState(DeferredModel):
+class WorkState(BaseModel):
     """The fields that the model is asked to fill in."""
 
     model_config = ConfigDict(frozen=True)

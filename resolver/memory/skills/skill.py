@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from resolver.config.templates import render
 from resolver.errors import Refused
-from resolver.models.base import DeferredModel
 
 Kind = Literal["always", "knowledge", "task"]
 """When a skill is loaded. always: when a run begins. knowledge: when a trigger matches, or when the
@@ -66,7 +65,7 @@ TextList = Annotated[
 ]
 
 
-class SkillFileHead(DeferredModel):
+class SkillFileHead(BaseModel):
     """Base of the frontmatter models. Unknown fields, which other programs may use, are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)

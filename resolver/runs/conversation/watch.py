@@ -16,11 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from resolver.config.github_settings import AccessPolicy
 from resolver.config.settings import Settings
-from resolver.config.startup import lazy_module
 from resolver.controller.control import (
     Approve,
     Control,
@@ -33,22 +31,18 @@ from resolver.controller.control import (
     Stop,
 )
 from resolver.errors import NotAllowed, Refused, ResolverError, RunStopped
+from resolver.github.context.read_task import NewComments
 from resolver.github.context.request_status import RequestStatus
+from resolver.github.events import parse
+from resolver.github.events.payloads import IssueComment
 from resolver.github.events.permission import PermissionReader, authorize
 from resolver.github.events.starting_events import ListeningPolicy, find_event_of, full_team_names
 from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.models.approval import split_decision_number
 from resolver.models.run import Command, Extension, Trigger, TriggerKind
 from resolver.runs.common import listening_policy
 from resolver.runs.stages import RunRequest
-
-if TYPE_CHECKING:
-    from resolver.github.context.read_task import NewComments
-    from resolver.github.events import parse
-    from resolver.github.events.payloads import IssueComment
-    from resolver.github.github_forge import GitHubForge
-else:  # only runs on GitHub need it
-    parse = lazy_module("resolver.github.events.parse")
 
 STEERING_COMMANDS = frozenset(
     {Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE, Command.APPROVE, Command.DENY}
@@ -154,7 +148,7 @@ class CommentWatch:
 
     trigger: Trigger
     control: Control
-    forge: "Callable[[], GitHubForge]"
+    forge: Callable[[], GitHubForge]
     numbers: Sequence[int]
     settings: Settings
     seconds: float
@@ -182,7 +176,7 @@ class CommentWatch:
                 unconfirmed = []
 
     def _send_new_commands(
-        self, forge: "GitHubForge", number: int, news: "NewComments"
+        self, forge: GitHubForge, number: int, news: NewComments
     ) -> list[Trigger]:
         """Send the new commands of a conversation to the run. Return those that are not confirmed
         yet."""
@@ -198,7 +192,7 @@ class CommentWatch:
             logger.warning("comments that steer the run could not be read: %s", error.what)
             return []
 
-    def _stop_if_withdrawn(self, forge: "GitHubForge", news: "NewComments") -> None:
+    def _stop_if_withdrawn(self, forge: GitHubForge, news: NewComments) -> None:
         """Stop the run if the comment that asked for it was deleted or no longer asks."""
         is_comment = self.trigger.kind is TriggerKind.ISSUE_COMMENT
         if not is_comment or self.trigger.comment_id not in news.changed:
@@ -210,7 +204,7 @@ class CommentWatch:
             logger.warning("the run is stopped: %s", withdrawal)
             self.control.send(Stop(reason=withdrawal))
 
-    def _parse_command(self, number: int, comment: "IssueComment") -> Trigger | None:
+    def _parse_command(self, number: int, comment: IssueComment) -> Trigger | None:
         """Return the trigger for a comment; None if it is not addressed to an active run."""
         if comment.user is None:  # a deleted account
             return None
@@ -236,7 +230,7 @@ class CommentWatch:
             comment_id=comment.id,
         )
 
-    def _send(self, forge: "GitHubForge", trigger: Trigger) -> bool:
+    def _send(self, forge: GitHubForge, trigger: Trigger) -> bool:
         """Send the command to the run. Return True if it is to be confirmed later."""
         try:
             authorize_steering(trigger, self.trigger, forge, self.settings.access_policy)

@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from resolver.config.settings import Settings
-from resolver.config.startup import lazy_module
 from resolver.controller.control import Control, Stop
 from resolver.errors import (
     ForgeError,
@@ -49,15 +47,11 @@ from resolver.github.events.quota_ledger import (
 from resolver.github.forge import AuthoredComment, DashboardForge, Forge
 from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.conversation.watch import background_poll
+from resolver.runs.quotas import dashboard
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS
 from resolver.storage.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
 from resolver.storage.run_refs import log_commit, obsolete_logs, runs_of_issue
-
-if TYPE_CHECKING:
-    from resolver.runs.quotas import dashboard
-else:  # only runs on GitHub need it
-    dashboard = lazy_module("resolver.runs.quotas.dashboard")
 
 logger = logging.getLogger("resolver.runs.quotas")
 

@@ -10,14 +10,13 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from resolver.errors import LogError, Refused
 from resolver.events.log import read_log
 from resolver.events.run_log import require_opening
 from resolver.events.state import State
 from resolver.models.approval import ApprovalDecision, split_decision_number
-from resolver.models.base import DeferredModel
 from resolver.models.run import (
     Command,
     Continuation,
@@ -41,7 +40,7 @@ MAX_EARLIER_RUNS = 20
 """Maximum number of earlier runs of a conversation that are searched for an unpublished change."""
 
 
-class _Published(DeferredModel):
+class _Published(BaseModel):
     """The fields of outcome.json about what was published."""
 
     model_config = ConfigDict(extra="ignore")

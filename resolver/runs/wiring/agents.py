@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
-from typing import TYPE_CHECKING
 
 from resolver.agents.base import Agent
 from resolver.agents.definitions import AvailableTools, Definitions, read_definitions
@@ -19,7 +18,6 @@ from resolver.agents.tools.calls import suggest_name
 from resolver.config.agent_settings import parse_condenser
 from resolver.config.mcp_servers import HostServer, choose_servers
 from resolver.config.settings import Settings
-from resolver.config.startup import lazy_module
 from resolver.config.templates import render
 from resolver.controller.confirmation import (
     ApprovalNotifier,
@@ -44,6 +42,7 @@ from resolver.llm.base import Model, ModelConfig
 from resolver.llm.library import context_window
 from resolver.llm.registry import provider_of
 from resolver.llm.router import parse_rule
+from resolver.mcp import servers as mcp_servers
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.transports import Address, Endpoint, Launch
 from resolver.memory.condensers.registry import CondenserParts, LogCondenser, make_condenser
@@ -63,11 +62,6 @@ from resolver.runs.wiring.models import (
 from resolver.runtime.runtime import Runtime
 from resolver.security.invisible_text import with_invisible_shown, without_invisible
 from resolver.security.risk.analyzer import RuleAnalyzer
-
-if TYPE_CHECKING:
-    from resolver.mcp import servers as mcp_servers
-else:  # needed with MCP servers only
-    mcp_servers = lazy_module("resolver.mcp.servers")
 
 RESERVED_NAMES = (*AGENTS, *COMMAND_NAMES)
 """Names that a repository's agents must not use."""

@@ -28,7 +28,7 @@ from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model, ModelConfig, RecordedModel
 from resolver.llm.completion_files import FiledModel, Redact
-from resolver.llm.library import preload_model
+from resolver.llm.library import preload_litellm
 from resolver.llm.preflight import check_model
 from resolver.llm.registry import OtherModels, for_service, make_model, make_models, service_models
 from resolver.llm.replay import ReplayModel, scripted_models
@@ -73,14 +73,11 @@ def recording_of(settings: Settings) -> list[Event]:
     return recording
 
 
-def preload_models(
-    settings: Settings, start: Callable[[ModelConfig], Thread | None] = preload_model
-) -> Thread | None:
-    """Start to load in the background what a live model needs, and return the thread that does so.
-    A recording and a script need nothing."""
-    if settings.model.startswith((REPLAY, SCRIPTED)):
-        return None
-    return start(model_config(settings))
+def preload_models(settings: Settings, start: Callable[[], Thread] = preload_litellm) -> None:
+    """Start to load litellm in the background for a live model. A recording and a script need
+    nothing."""
+    if not settings.model.startswith((REPLAY, SCRIPTED)):
+        start()
 
 
 def model_name(settings: Settings) -> str:

@@ -10,14 +10,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
+
+from docker import DockerClient
 
 from resolver.config.settings import Settings
-from resolver.config.startup import lazy_module
 from resolver.errors import UsageError
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
+from resolver.github.client import access, app
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.client import OnOutput
 from resolver.runtime.docker import DockerMachine
@@ -37,15 +39,6 @@ from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
 from resolver.security.redaction import IssuedTokens, Redactor
-
-if TYPE_CHECKING:
-    from docker import DockerClient
-
-    from resolver.github.client import access, app
-else:  # only runs on GitHub need them, and PyGithub
-    access = lazy_module("resolver.github.client.access")
-    app = lazy_module("resolver.github.client.app")
-
 
 RequireLease = Callable[[], None]
 """Raises LeaseLost if this process may not write any more. Never blocks."""
@@ -72,7 +65,7 @@ class ForgeTokens:
         self._lock = threading.Lock()
         self._sources: dict[str, app.InstallationTokens] = {}
 
-    def source(self, settings: Settings, repository: str) -> "access.TokenSource | None":
+    def source(self, settings: Settings, repository: str) -> access.TokenSource | None:
         """Return the source of tokens for OWNER/NAME; None if the settings have no token.
 
         An App takes precedence over a token, because an Action always has a token. Raises
@@ -83,7 +76,7 @@ class ForgeTokens:
             return source
         return access.LeasedTokens(source, self.require_lease)
 
-    def _find_source(self, settings: Settings, repository: str) -> "access.TokenSource | None":
+    def _find_source(self, settings: Settings, repository: str) -> access.TokenSource | None:
         if not settings.has_app:
             token = settings.github_token
             return access.FixedToken(token.get_secret_value()) if token else None
@@ -108,7 +101,7 @@ class ForgeTokens:
             return None
         return Credential(settings.github_server_url, source.token(), self.require_lease)
 
-    def app(self, settings: Settings, *, is_brief: bool = False) -> "app.AppAccess":
+    def app(self, settings: Settings, *, is_brief: bool = False) -> app.AppAccess:
         """Return access as the App itself.
 
         is_brief: give up soon during an outage. Raises UsageError unless the settings have both the
@@ -130,8 +123,8 @@ class ForgeTokens:
 
 
 def access_of(
-    settings: Settings, source: "access.TokenSource", harmless: bool = False
-) -> "access.GitHubAccess":
+    settings: Settings, source: access.TokenSource, harmless: bool = False
+) -> access.GitHubAccess:
     """Return the access to the GitHub that the settings name."""
     retries = settings.retry_seconds.policy
     if isinstance(source, access.LeasedTokens):
@@ -212,7 +205,7 @@ def open_environment(
         lambda: workspace.tree(workspace.base),
     )
 
-    def engine() -> "DockerClient":
+    def engine() -> DockerClient:
         return connect_engine(host.environment, BUILD_SECONDS)
 
     return choose_environment(environment_options, repository, engine if kind == "docker" else None)

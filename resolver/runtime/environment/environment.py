@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
+
+from docker import DockerClient
 
 from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.config.templates import render
@@ -35,10 +37,6 @@ from resolver.runtime.environment.images import (
 )
 from resolver.runtime.environment.plan import SetupPlan, find_setup
 from resolver.runtime.runtime import Runtime
-
-if TYPE_CHECKING:
-    from docker import DockerClient
-
 
 SCRIPT: Final = "setup.sh"
 EXPORTS: Final = "setup.env"
@@ -252,7 +250,7 @@ class Environment:
 def choose_environment(
     options: EnvironmentOptions,
     repository: SetupRepository,
-    engine: "Callable[[], DockerClient] | None",
+    engine: Callable[[], DockerClient] | None,
 ) -> Environment:
     """Choose the environment, and build or pull what is missing.
 

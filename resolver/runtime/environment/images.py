@@ -9,7 +9,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import IO, TYPE_CHECKING, Final, cast
+from typing import IO, Final, cast
+
+import docker
+from docker import DockerClient
+from docker.errors import BuildError
+from docker.models.images import Image
 
 from resolver.config.image_reference import (
     BUILT_PREFIX,
@@ -23,10 +28,6 @@ from resolver.git.tree import DOCKERFILE_NAME
 from resolver.runtime.engine import engine_errors, image_settings
 from resolver.runtime.environment.dockerfile import read_base_images, refuse_triggers
 from resolver.runtime.environment.plan import FILES, DevContainer, Read, read_devcontainer
-
-if TYPE_CHECKING:
-    from docker import DockerClient
-    from docker.models.images import Image
 
 BUILT_LABEL: Final = "resolver.built"
 PREPARED_LABEL: Final = "resolver.prepared"
@@ -100,9 +101,7 @@ def requested_image(setting: str, read: Read) -> str | Build:
     return setting
 
 
-def build_image(
-    client: "DockerClient", build: Build, repository: str, source: "BuildSource"
-) -> str:
+def build_image(client: DockerClient, build: Build, repository: str, source: "BuildSource") -> str:
     """Return the id of the image made by the build; build it if the engine lacks it.
 
     repository: digest of the repository that the image belongs to.
@@ -128,14 +127,12 @@ def build_image(
     return image_id(client, name)
 
 
-def find_kept_image(client: "DockerClient", name: str, label: str, key: str) -> str | None:
+def find_kept_image(client: DockerClient, name: str, label: str, key: str) -> str | None:
     """Return the id of the image of that name that was made under `key`, or None.
 
     The name alone proves nothing, because anybody with access to the engine can tag an image. The
     label must hold the key too.
     """
-    import docker
-
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
         try:
             image = client.images.get(name)
@@ -150,7 +147,7 @@ def derive_key(*parts: str) -> str:
 
 
 def remove_older_environments(
-    client: "DockerClient", repository: str, keep_count: int = MAX_PREPARED_IMAGES - 1
+    client: DockerClient, repository: str, keep_count: int = MAX_PREPARED_IMAGES - 1
 ) -> None:
     """Remove the prepared images of a repository except the newest ones and those in use.
 
@@ -163,15 +160,13 @@ def remove_older_environments(
             _remove_names(client, image, PREPARED_PREFIX)
 
 
-def image_id(client: "DockerClient", image: str) -> str:
+def image_id(client: DockerClient, image: str) -> str:
     """Return the engine's id of an image that it has."""
     with engine_errors(f"the image {image} is not on the engine", "pull it first"):
         return str(client.images.get(image).id)
 
 
-def remove_old_images(
-    client: "DockerClient", now: datetime, max_age: timedelta = KEPT
-) -> list[str]:
+def remove_old_images(client: DockerClient, now: datetime, max_age: timedelta = KEPT) -> list[str]:
     """Remove unused built and prepared images of at least the age `max_age`; return their names."""
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
         return [
@@ -183,10 +178,8 @@ def remove_old_images(
         ]
 
 
-def _list_images(client: "DockerClient", name: str, *labels: str) -> Iterator["Image"]:
+def _list_images(client: DockerClient, name: str, *labels: str) -> Iterator[Image]:
     """Yield the images of that name. Other runs may remove some of them in the meantime."""
-    import docker
-
     for image_info in client.api.images(name=name, filters={"label": list(labels)}):
         try:
             yield client.images.get(image_info["Id"])
@@ -194,13 +187,11 @@ def _list_images(client: "DockerClient", name: str, *labels: str) -> Iterator["I
             continue
 
 
-def _remove_names(client: "DockerClient", image: "Image", name: str) -> list[str]:
+def _remove_names(client: DockerClient, image: Image, name: str) -> list[str]:
     """Remove the names of an image that begin with `name`, and return those that were removed.
 
     The engine removes an image with its last name. An image in use keeps its names.
     """
-    import docker
-
     removed: list[str] = []
     for tag in image.tags:
         if not tag.startswith(f"{name}:"):
@@ -230,14 +221,12 @@ def _image_of_devcontainer(devcontainer: DevContainer) -> str | Build:
 
 
 def _run_build(
-    client: "DockerClient",
+    client: DockerClient,
     build: Build,
     name: str,
     labels: Mapping[str, str],
     context: Context,
 ) -> None:
-    from docker.errors import BuildError
-
     output: list[str] = []
     stream = client.api.build(
         fileobj=cast("IO[bytes]", context(build.context, build.dockerfile)),
@@ -260,7 +249,7 @@ def _run_build(
         output = [*output[-200:], str(line.get("stream", ""))]
 
 
-def _creation_time(image: "Image") -> datetime:
+def _creation_time(image: Image) -> datetime:
     try:
         created = datetime.fromisoformat(str(image.attrs.get("Created")))
     except ValueError:

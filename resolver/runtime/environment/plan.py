@@ -14,11 +14,11 @@ from typing import Any
 
 import json5
 import yaml
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from resolver.config.bounded_yaml import read_yaml
 from resolver.errors import UsageError
-from resolver.models.base import DeferredModel, describe_first_error
+from resolver.models.base import describe_first_error
 
 FILES = (".devcontainer/devcontainer.json", ".devcontainer.json")
 
@@ -36,7 +36,7 @@ MAX_CONTAINER_BYTES = 64 * 1024
 MAX_NESTING = 50
 
 
-class _Build(DeferredModel):
+class _Build(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     dockerfile: str | None = None
@@ -45,7 +45,7 @@ class _Build(DeferredModel):
     target: str | None = None
 
 
-class _DevContainerFile(DeferredModel):
+class _DevContainerFile(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     image: str | None = None

@@ -23,9 +23,7 @@ an error is a RemoteFailure.
 import re
 from typing import Annotated, Final, Literal
 
-from pydantic import ConfigDict, Field
-
-from resolver.models.base import DeferredModel
+from pydantic import BaseModel, ConfigDict, Field
 
 PROTOCOL: Final = 2
 """Version of this protocol, which the server sends in RemoteLimits."""
@@ -52,7 +50,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,99}")
 """Pattern of the ids that a client gives to its sandboxes and streams."""
 
 
-class Body(DeferredModel):
+class Body(BaseModel):
     """A JSON body with exactly these fields and types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
