@@ -1,7 +1,6 @@
 """Settings of a run's limits and sandbox, of quotas and of the webhook server."""
 
 import re
-from datetime import timedelta
 from typing import ClassVar, Literal
 from urllib.parse import unquote
 
@@ -11,28 +10,7 @@ from resolver.config.allowed_hosts import AllowList
 from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
 from resolver.config.image_reference import ImagePattern
 
-MIN_RETENTION = timedelta(days=4)
-"""Minimum age of what is purged. GitHub redelivers for three days, and a redelivery must find its
-request."""
-
-_AGE = re.compile(r"([1-9][0-9]{0,4})([dw])")
-_DAYS = {"d": 1, "w": 7}
-
-
-def parse_age(text: str) -> timedelta:
-    """Return the age that a text like `30d` or `8w` means. Raises ValueError if it is none, or too
-    short for a purge."""
-    matched = _AGE.fullmatch(text)
-    if not matched:
-        raise ValueError(f"{text!r} is not an age like 30d or 8w")
-    age = timedelta(days=int(matched[1]) * _DAYS[matched[2]])
-    if age < MIN_RETENTION:
-        raise ValueError(
-            f"what is younger than {MIN_RETENTION.days} days can't be purged: GitHub redelivers "
-            "for three days, and a redelivery must find its request; use "
-            f"{MIN_RETENTION.days}d or more"
-        )
-    return age
+MIN_RETENTION_DAYS = 4
 
 
 class TimeoutSettings(StructuredSetting):
@@ -183,6 +161,13 @@ class WebhookServer(StructuredSetting):
         "installed. They come before those of the server for the owner's repositories.",
         "RESOLVER_OWNERS_FILE",
     )
+    retention_days: int = part(
+        90,
+        "Age in days at which the server removes runs and finished requests, at least 4; 0 keeps "
+        "them forever.",
+        "RESOLVER_RETENTION_DAYS",
+        ge=0,
+    )
     max_delivery_age_seconds: float = part(
         3600.0,
         "Age in seconds up to which a webhook delivery is taken at its word. For an older one, "
@@ -195,6 +180,16 @@ class WebhookServer(StructuredSetting):
         "Format of the server's log: plain lines, or JSON with the id of the run (`json`).",
         "RESOLVER_LOG_FORMAT",
     )
+
+    @field_validator("retention_days")
+    @classmethod
+    def _retention_is_long_enough(cls, value: int) -> int:
+        if 0 < value < MIN_RETENTION_DAYS:
+            raise ValueError(
+                f"it is less than {MIN_RETENTION_DAYS} days: GitHub redelivers for three days, and "
+                "a redelivery must find its request"
+            )
+        return value
 
     @field_validator("public_url")
     @classmethod
@@ -492,22 +487,9 @@ class ServerSettings(SettingGroup):
         option=False,
         action_input=ActionInput(default="true"),
     )
-    retention: str = setting(
-        "",
-        "Age at which `resolver admin purge` removes runs and finished requests, like `30d` or "
-        "`8w`, at least `4d`; never when empty.",
-        option=False,
-    )
     telemetry: TelemetrySettings = setting(
         TelemetrySettings(),
         "OpenTelemetry collector that gets spans of each run, and the folder for complete model "
         "calls. See docs/how-to/telemetry.md.",
         option=False,
     )
-
-    @field_validator("retention")
-    @classmethod
-    def _retention_is_an_age(cls, value: str) -> str:
-        if value:
-            parse_age(value)
-        return value

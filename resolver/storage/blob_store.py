@@ -114,7 +114,7 @@ class BlobStore:
         try:
             self.put(PROBE, b"resolver")
             self.get(PROBE)
-            self.remove_run(PROBE.partition("/")[0])
+            self._remove(self.keys(PROBE.partition("/")[0]))
         except BlobStoreError as error:
             if error.is_refusal:
                 raise UsageError(error.what, error.next_step) from error
@@ -138,21 +138,11 @@ class BlobStore:
                 return None
             raise
 
-    def remove_run(self, run: str) -> None:
-        """Remove the objects of a run."""
-        self._remove(self._keys(run))
+    def remove_runs(self, is_removed: Callable[[str], bool]) -> None:
+        """Remove the objects of the runs whose ids satisfy `is_removed`."""
+        self._remove([key for key in self.keys() if is_removed(key.partition("/")[0])])
 
-    def remove_runs(self, is_removed: Callable[[str], bool], dry_run: bool = False) -> int:
-        """Remove the objects of the runs whose ids satisfy `is_removed`, and return their number.
-
-        dry_run: only count them.
-        """
-        keys = [key for key in self._keys() if is_removed(key.partition("/")[0])]
-        if not dry_run:
-            self._remove(keys)
-        return len(keys)
-
-    def _keys(self, run: str | None = None) -> list[str]:
+    def keys(self, run: str | None = None) -> list[str]:
         """Return the keys of all objects, or of those of one run."""
         with self._translating_errors():
             pages = self._store.list(run, chunk_size=PAGE_OBJECTS)

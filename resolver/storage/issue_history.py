@@ -5,9 +5,8 @@ It is a table of the server's database, so that a comment finds the last run on 
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
 from pydantic import ValidationError
@@ -16,14 +15,17 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
+    Float,
     Integer,
     String,
     Table,
     Text,
     select,
+    update,
 )
 
 from resolver.events.run_log import is_resumable
+from resolver.events.stream import Clock, utc_now
 from resolver.models.base import FrozenModel
 from resolver.models.run import Trigger
 from resolver.storage.database import ServerDatabase, open_database
@@ -43,9 +45,11 @@ HISTORY = Table(
     Column("conversation", String(400), nullable=False, index=True),
     Column("entry", Text, nullable=False),
     Column("identity", String(64), nullable=False, unique=True),
+    Column("recorded_at", Float, nullable=False),
 )
 """conversation: OWNER/NAME#NUMBER in lower case. entry: an `IssueHistoryEntry` as JSON. identity:
-digest that is the same if an entry is recorded a second time."""
+digest that is the same if an entry is recorded a second time. recorded_at: when that was last
+(seconds since 1970)."""
 
 MAX_ENTRIES = 10_000
 """Maximum number of entries of a conversation that are read: its newest ones."""
@@ -71,10 +75,13 @@ class IssueHistories:
     returns. Methods raise DatabaseError if the database can't be used.
     """
 
-    def __init__(self, database: URL | ServerDatabase) -> None:
+    def __init__(self, database: URL | ServerDatabase, now: Clock = utc_now) -> None:
+        self._now = now
         self._database = open_database(database)
         insertion = self._database.insert(HISTORY)
-        self._insertion = insertion.on_conflict_do_nothing(index_elements=["identity"])
+        self._insertion = insertion.on_conflict_do_update(
+            index_elements=["identity"], set_={"recorded_at": insertion.excluded.recorded_at}
+        )
 
     def record_run(self, trigger: Trigger, run: str) -> None:
         """Record that `run` works for the conversation. Repeated calls have no effect."""
@@ -113,18 +120,21 @@ class IssueHistories:
         self._database.close()
 
     def _append(self, conversation: str, entry: IssueHistoryEntry) -> None:
-        data = entry.model_dump_json(exclude_none=True)
+        data, recorded_at = entry.model_dump_json(exclude_none=True), self._now().timestamp()
         identity = f"{conversation} {data}"
         with self._database.writing() as connection:
             if entry.kind == "issue":
                 issue = _last_issue(_read_rows(connection, conversation))
                 if entry.number == issue:
+                    is_equal = (HISTORY.c.conversation == conversation) & (HISTORY.c.entry == data)
+                    change = update(HISTORY).where(is_equal)
+                    connection.execute(change.values(recorded_at=recorded_at))
                     return
                 # the issue may change and change back, so an equal entry may be a new one
                 identity = f"{conversation} {issue} {data}"
             digest = hashlib.sha256(identity.encode()).hexdigest()
             row = {"conversation": conversation, "entry": data, "identity": digest}
-            connection.execute(self._insertion, row)
+            connection.execute(self._insertion, row | {"recorded_at": recorded_at})
 
     def _read(self, conversation: str) -> list[IssueHistoryEntry]:
         with self._database.reading() as connection:
@@ -150,53 +160,6 @@ class HistoryRunStore:
             folder = self.folders.folder_of(earlier)
             if folder is not None and is_resumable(folder / EVENTS):
                 yield EarlierRun(earlier, folder / EVENTS, folder / OUTCOME)
-
-
-def old_entries(
-    connection: Connection,
-    before: datetime,
-    oldest_kept: str,
-    open_runs: Collection[str],
-    open_conversations: Collection[str],
-    prefix: str = "",
-) -> list[int]:
-    """Return the positions of entries that are older than `before`.
-
-    prefix: start of the conversations, in lower case, for example `owner/`.
-
-    Runs before `oldest_kept` are, unless they are open, and stops of conversations without an open
-    request. The issue of a pull request has no age of its own: it is kept as long as another entry
-    of one of the two is.
-    """
-    old, links, active = [], [], set(open_conversations)
-    query = select(HISTORY.c.position, HISTORY.c.conversation, HISTORY.c.entry)
-    query = query.where(HISTORY.c.conversation.startswith(prefix, autoescape=True))
-    for position, conversation, text in connection.execute(query):
-        entry = next(_parse([text]), None)
-        if entry is None:
-            old.append(position)
-        elif entry.kind == "issue":
-            repository = conversation.rpartition("#")[0]
-            links.append((position, {conversation, f"{repository}#{entry.number}"}))
-        elif (
-            entry.stop.at < before and conversation not in open_conversations
-            if entry.stop is not None
-            else entry.run < oldest_kept and entry.run not in open_runs
-        ):
-            old.append(position)
-        else:
-            active.add(conversation)
-    return old + [position for position, conversations in links if not conversations & active]
-
-
-def runs_of_conversations(connection: Connection, prefix: str) -> list[str]:
-    """Return the runs of all conversations with that start.
-
-    prefix: in lower case, `owner/` or `owner/name#`.
-    """
-    has_prefix = HISTORY.c.conversation.startswith(prefix, autoescape=True)
-    entries = _parse(connection.scalars(select(HISTORY.c.entry).where(has_prefix)))
-    return [entry.run for entry in entries if entry.kind == "run"]
 
 
 def _conversation(repository: str, number: int | None) -> str:

@@ -304,17 +304,6 @@ class RunArchive:
         with self._database.reading() as connection:
             return b"".join(connection.scalars(query.order_by(table.number).limit(limit)))
 
-    def purge(self, run: str) -> None:
-        """Remove everything that is stored of a run.
-
-        A process that still works on it can't write any more.
-        """
-        with self._database.writing() as connection:
-            for table in (RUNS, EVENTS, FILES, CHUNKS):
-                connection.execute(delete(table).where(table.c.run == run))
-        if self._blobs is not None:
-            self._blobs.remove_run(run)
-
     def close(self) -> None:
         """Close all connections."""
         self._database.close()

@@ -4,14 +4,13 @@ import logging
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy import URL, func, select
 
-from resolver.entrypoints.webhook.purge import ServerPurge
+from resolver.entrypoints.webhook.retention import RetentionTask
 from resolver.entrypoints.webhook.run_restore import restore_files
 from resolver.errors import LeaseLost, LogError, UsageError
 from resolver.runs.output import PATCH
@@ -60,7 +59,7 @@ def archive(url: URL, blobs: BlobStore) -> Iterator[RunArchive]:
 
 
 def count(blobs: BlobStore, run: str = RUN) -> int:
-    return blobs.remove_runs(run.__eq__, dry_run=True)
+    return len(blobs.keys(run))
 
 
 def chunks(url: URL) -> int:
@@ -98,27 +97,22 @@ def test_the_objects_of_a_run_are_removed_with_it(archive: RunArchive, blobs: Bl
     for data in (LARGE, LARGER):
         archive.put_file(RUN, FIRST, PATCH, data)
     assert (count(blobs), count(blobs, OTHER_RUN)) == (2, 1)
-    archive.purge(RUN)
+    blobs.remove_runs(lambda run: run < RUN)
+    assert (count(blobs), count(blobs, OTHER_RUN)) == (2, 1)
+    blobs.remove_runs(RUN.__eq__)
     assert (count(blobs), count(blobs, OTHER_RUN)) == (0, 1)
-    assert blobs.remove_runs(lambda run: run < RUN) == 0
-    assert blobs.remove_runs(lambda run: run > RUN) == 1
-    assert count(blobs, OTHER_RUN) == 0
 
 
-def test_a_purge_removes_the_objects_of_old_runs(
+def test_the_objects_of_old_runs_are_removed_with_their_rows(
     archive: RunArchive, blobs: BlobStore, url: URL, tmp_path: Path
 ) -> None:
     archive.record_claim(OTHER_RUN, FIRST)
     for run in (RUN, OTHER_RUN):
         archive.put_file(run, FIRST, PATCH, LARGE)
     blobs.put(f"{RUN}/without-a-row", b"left by a process that lost its claim")
-    now = datetime(2026, 3, 2, tzinfo=UTC)
-    for dry_run in (True, False):
-        with closing(ServerDatabase(url)) as database:
-            purge = ServerPurge(database, tmp_path / "runs", blobs, dry_run)
-            purged = purge.purge_old(timedelta(days=30), now)
-        assert (purged.objects, purged.rows["resolver_run_files"]) == (2, 1)
+    RetentionTask(url, tmp_path, 30, blobs).remove_old(datetime(2026, 3, 2, tzinfo=UTC))
     assert (count(blobs), count(blobs, OTHER_RUN)) == (0, 1)
+    assert [len(archive.files(run)) for run in (RUN, OTHER_RUN)] == [0, 1]
 
 
 def test_a_lost_claim_changes_no_object_of_the_newer_one(archive: RunArchive) -> None:
@@ -162,7 +156,7 @@ def test_a_missing_or_another_object_is_a_damaged_file(
         blobs.put(file.blob, other)
         with pytest.raises(LogError, match="is damaged"):
             archive.read_file(RUN, file)
-    blobs.remove_run(RUN)
+    blobs.remove_runs(RUN.__eq__)
     with pytest.raises(LogError, match="is damaged"):
         archive.read_file(RUN, file)
 
@@ -183,7 +177,7 @@ def test_a_start_checks_the_bucket_and_the_credentials(
     s3: S3Server, blobs: BlobStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     blobs.check()
-    assert blobs.remove_runs(lambda run: True, dry_run=True) == 0, "the check leaves nothing"
+    assert blobs.keys() == [], "the check leaves nothing"
     with pytest.raises(UsageError, match="NoSuchBucket") as caught:
         BlobStore("s3://missing", s3.environment).check()
     assert caught.value.next_step == "create the bucket or correct RESOLVER_BLOB_STORE"

@@ -42,7 +42,12 @@ def test_an_entry_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     threads = histories(tmp_path)
     threads.record_run(trigger_at(0, 1), "a")
     database = ServerDatabase(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
-    unknown = {"conversation": "octo/calc#7", "entry": '{"kind":"other"}', "identity": "x"}
+    unknown = {
+        "conversation": "octo/calc#7",
+        "entry": '{"kind":"other"}',
+        "identity": "x",
+        "recorded_at": 0.0,
+    }
     with database.writing() as connection:
         connection.execute(insert(HISTORY), unknown)
     database.close()

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from resolver.entrypoints.webhook.executors import EXECUTORS
-from resolver.entrypoints.webhook.folder_sweep import RUN, run_of_request
 from resolver.entrypoints.webhook.request_queue import (
     OPEN_STATES,
     NewRequest,
     RequestKind,
     RequestState,
 )
-from resolver.entrypoints.webhook.request_table import REQUESTS, row_of_request
+from resolver.entrypoints.webhook.request_table import REQUESTS, row_of_request, run_of_request
 from resolver.errors import UsageError
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.storage.database import ServerDatabase
+from resolver.storage.run_folders import is_run_id
 
 OPERATOR = "the operator of the server"
 """Stands for a login where an operator stops a run. No account of GitHub has spaces in its name."""
@@ -46,24 +46,6 @@ class ListedRequest:
     outages: int
     not_before: datetime | None
     finished_at: datetime | None
-
-
-@dataclass(frozen=True)
-class StoredExecutor:
-    """A process that executes requests, as `resolver admin executors` shows it.
-
-    lease_until: the process is regarded as dead after this time. runs: number of its active runs.
-    """
-
-    id: str
-    kind: str
-    host: str
-    version: str
-    slots: int
-    runs: int
-    draining: bool
-    started_at: datetime
-    lease_until: datetime
 
 
 class ServerAdministration:
@@ -139,47 +121,21 @@ class ServerAdministration:
                 )
         return _stored_request(row)
 
-    def executors(self) -> list[StoredExecutor]:
-        """Return the processes that execute requests, the longest-running first."""
-        columns = EXECUTORS.c
-        with self._database.reading() as connection:
-            active = (
-                select(func.count())
-                .select_from(REQUESTS)
-                .where(REQUESTS.c.executor == columns.id, REQUESTS.c.kind == RequestKind.RUN)
-                .where(REQUESTS.c.state == RequestState.WORKING)
-                .scalar_subquery()
-            )
-            query = select(EXECUTORS, active.label("runs")).order_by(columns.started_at)
-            return [
-                StoredExecutor(
-                    row.id,
-                    row.kind,
-                    row.host,
-                    row.version,
-                    row.slots,
-                    row.runs,
-                    bool(row.draining),
-                    datetime.fromtimestamp(row.started_at, UTC),
-                    datetime.fromtimestamp(row.lease_until, UTC),
-                )
-                for row in connection.execute(query)
-            ]
+    def drain(self, host: str) -> int:
+        """Let the processes on a machine claim nothing more, and return how many there are.
 
-    def set_draining(self, id: str, draining: bool) -> int:
-        """Let an executor claim nothing more, or claim again, and return how many were changed.
-
-        Its active runs continue. id: "" for all executors. Raises UsageError if there is none.
+        Their active runs continue. host: its name; "" for all machines. Raises UsageError if there
+        is none.
         """
-        change = update(EXECUTORS).values(draining=draining)
-        if id:
-            change = change.where(EXECUTORS.c.id == id)
+        change = update(EXECUTORS).values(draining=True)
+        if host:
+            change = change.where(EXECUTORS.c.host == host)
         with self._database.writing() as connection:
             count = connection.execute(change).rowcount
         if not count:
             raise UsageError(
-                f"there is no executor {id}" if id else "there is no executor",
-                "see `resolver admin executors`; a process registers itself when it starts",
+                f"no process that executes requests is registered{f' on {host}' if host else ''}",
+                "give the name of its machine, as `hostname` prints it, or none for all",
             )
         return count
 
@@ -210,7 +166,7 @@ def _operator_stop(run: Trigger, request: str, now: datetime) -> Trigger:
 def _find(connection: Connection, id: str) -> Any:
     """Return the row of a request by its id or that of its run. Raises UsageError."""
     row = connection.execute(select(REQUESTS).where(REQUESTS.c.id == id)).first()
-    if row is None and RUN.fullmatch(id):
+    if row is None and is_run_id(id):
         query = select(REQUESTS).where(REQUESTS.c.state.in_(OPEN_STATES))
         row = next(
             (row for row in connection.execute(query) if run_of_request(row.trigger) == id), None

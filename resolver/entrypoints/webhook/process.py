@@ -34,7 +34,6 @@ from resolver.entrypoints.webhook.executors import (
     LeaseTimes,
     RegisteredExecutor,
 )
-from resolver.entrypoints.webhook.folder_sweep import FolderSweep
 from resolver.entrypoints.webhook.metrics import Observation, ServerMetrics, serve_metrics
 from resolver.entrypoints.webhook.owner_settings import read_owner_settings
 from resolver.entrypoints.webhook.owners_file import OwnersFile
@@ -42,6 +41,7 @@ from resolver.entrypoints.webhook.pause_notices import post_pause_notices
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import RequestsAhead, StartedRequest
 from resolver.entrypoints.webhook.request_runner import RequestRunner, measure_progress
+from resolver.entrypoints.webhook.retention import RetentionTask
 from resolver.entrypoints.webhook.run_indexer import RunIndexer
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
@@ -85,8 +85,8 @@ class ExecutorProcess:
 
     settings: with Resolver's own login, as far as it is known, and the options that they were made
     of. machine: its tokens are refused when the lease has ended. owners: settings of individual
-    owners. child: executes the runs of `resolver serve`, so that this process
-    starts no worker. is_child: True in that process.
+    owners. retention: removes old runs. child: executes the runs of `resolver serve`, so that this
+    process starts no worker. is_child: True in that process.
     """
 
     settings: Settings
@@ -101,6 +101,7 @@ class ExecutorProcess:
     index: RunIndex
     metrics: ServerMetrics
     owners: OwnersFile
+    retention: RetentionTask
     child: WorkerSupervisor | None = None
     is_child: bool = False
 
@@ -110,7 +111,7 @@ class ExecutorProcess:
         if self.child is None:
             self.worker.start()
         if not self.is_child:
-            FolderSweep(self.database.url, self.folder.path).start()
+            self.retention.start()
 
     def _restart(self) -> None:
         """Start this program again in this process, as a new executor, because the lease is lost.
@@ -168,9 +169,8 @@ def open_process(
     stores = _RunStores(database, folder, _open_archive(database, folder.path, blobs))
     indexer = RunIndexer(RunIndex(database), executor.id)
     runs = _open_runs(environment, options, owners, stores, machine, executor, metrics, indexer)
-    progress = partial(measure_progress, runs.folders)
-    _register(executor, queue, folder, progress, child is not None)
-    handlers = _handlers(runs, indexer, _outage_retry(settings), progress)
+    handlers = _handlers(runs, indexer, _outage_retry(settings))
+    _register(executor, queue, folder, handlers.measure_progress, child is not None)
     on_added = None if child is None else child.wake
     worker = Worker(url, queue, handlers, executor, concurrency, executor.database_now, on_added)
     termination.drain = partial(_drain, worker, runs, child)
@@ -189,6 +189,7 @@ def open_process(
         indexer.index,
         metrics,
         owners,
+        RetentionTask(url, folder.path, settings.server.retention_days, blobs),
         child,
         is_child,
     )
@@ -363,9 +364,7 @@ def _open_metrics(
     return metrics
 
 
-def _handlers(
-    runs: RequestRunner, indexer: RunIndexer, retry: timedelta, progress: Callable[..., int]
-) -> RequestHandlers:
+def _handlers(runs: RequestRunner, indexer: RunIndexer, retry: timedelta) -> RequestHandlers:
     """Return the functions that the worker calls for its requests."""
     commands = CommentCommands(runs)
 
@@ -383,7 +382,7 @@ def _handlers(
         commands.execute,
         post_queue_notice,
         runs.is_own_login,
-        progress,
+        partial(measure_progress, runs.folders),
         retry,
     )
 

@@ -5,6 +5,8 @@ from typing import Any
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, String, Table, Text, text
 
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestState, priority_of
+from resolver.models.run import Trigger
+from resolver.runs.common import run_id
 from resolver.storage.schema import TABLES
 
 REQUESTS = Table(
@@ -70,6 +72,14 @@ def row_of_request(request: NewRequest) -> dict[str, Any]:
         "priority": priority_of(trigger).value,
         "actor": trigger.actor.login.lower(),
     }
+
+
+def run_of_request(trigger: str) -> str:
+    """Return the run of a request. trigger: its JSON in the table; "" once the request is done."""
+    if not trigger:
+        return ""
+    parsed = Trigger.model_validate_json(trigger)
+    return run_id(parsed.key, parsed.at)
 
 
 _OWNER = "rtrim({0}.repository, replace({0}.repository, '/', ''))"

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import jwt
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field
 
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess, redact_token
 from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.hook_deliveries import HookDeliveries
-from resolver.github.client.resources import PAGE_SIZE, read_pages
 from resolver.github.events.starting_events import starting_actions
 
 logger = logging.getLogger("resolver.github")
@@ -43,9 +42,6 @@ EVENTS = (*starting_actions(), "check_suite", "status", "workflow_run")
 
 RENEWAL_MARGIN = timedelta(minutes=15)
 """Time before its expiry at which a token is replaced. A push can take this long."""
-
-MAX_INSTALLATIONS = 1_000
-"""Maximum number of installations that are listed."""
 
 _MIN_VALIDITY = timedelta(minutes=2)
 """Time before its expiry up to which a token is still used if no newer one is available."""
@@ -103,9 +99,6 @@ class Installation(ApiAnswer):
     permissions: dict[str, str] = Field(default={})
     events: tuple[str, ...] = ()
     suspended_at: datetime | None = None
-
-
-_INSTALLATIONS = TypeAdapter(list[Installation])
 
 
 class _Repository(ApiAnswer):
@@ -197,15 +190,6 @@ class AppAccess:
     def deliveries(self) -> HookDeliveries:
         """Return the deliveries of the App's webhook."""
         return HookDeliveries(self._access, "/app/hook")
-
-    def installations(self) -> list[Installation]:
-        """Return the installations of the App, at most MAX_INSTALLATIONS. Raises ForgeError."""
-        with self._access.wrap_errors(
-            "list the installations of the GitHub App", "the App's own key"
-        ):
-            max_pages = MAX_INSTALLATIONS // PAGE_SIZE
-            pages = read_pages(self._requester, "/app/installations", {}, max_pages)
-            return [row for page in pages for row in _INSTALLATIONS.validate_python(page)]
 
     def installation(self, repository: str) -> Installation:
         """Return the installation that has access to the repository.

@@ -78,21 +78,6 @@ def get_installation(call: Call) -> Answer:
     return Answer(200, _installation_document(call, app, owner, id))
 
 
-def list_installations(call: Call) -> Answer:
-    """Those that were asked for before."""
-    app = _app_of(call)
-    rows = [(call.world.account(login), id) for login, id in app.installations.items()]
-
-    def document(row: tuple[Account, int]) -> dict[str, Any]:
-        found = _installation_document(call, app, *row)
-        # The description wants the account to be a user and an enterprise at once, in this list.
-        now = core.stamp(call.world.now())
-        also = {"name": row[0].login, "slug": row[0].login, "created_at": now, "updated_at": now}
-        return found | {"account": found["account"] | also}
-
-    return call.page(rows, document)
-
-
 def _installation_document(call: Call, app: App, owner: Account, id: int) -> dict[str, Any]:
     now, api = core.stamp(call.world.now()), call.site.api_url
     return {
@@ -180,7 +165,6 @@ def add_routes(routes: Routes) -> None:
     for operation, endpoint in (
         ("GET /app", get_app),
         ("GET /app/hook/config", get_hook),
-        ("GET /app/installations", list_installations),
         ("POST /app-manifests/{code}/conversions", convert_manifest),
         ("POST /app/installations/{installation_id}/access_tokens", create_installation_token),
         ("GET /repos/{owner}/{repo}/installation", get_installation),

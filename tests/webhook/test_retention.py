@@ -1,0 +1,215 @@
+"""What is removed because of its age, on each database, and what is kept."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Self
+
+import pytest
+from sqlalchemy import URL, select, update
+
+from resolver.config.run_settings import MIN_RETENTION_DAYS
+from resolver.config.settings import load_settings
+from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
+from resolver.entrypoints.webhook.request_table import REQUESTS
+from resolver.entrypoints.webhook.retention import RetentionTask
+from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.errors import LeaseLost, UsageError
+from resolver.models.run import Actor, Trigger, TriggerKind
+from resolver.runs.common import run_id
+from resolver.storage.costs import SPENDING, SpendingLedger
+from resolver.storage.database import ServerDatabase, parse_database_url
+from resolver.storage.event_table import EVENTS
+from resolver.storage.issue_history import HISTORY, IssueHistories
+from resolver.storage.run_archive import (
+    CHUNKS,
+    FILES,
+    RUNS,
+    LogLine,
+    LogPosition,
+    RunArchive,
+    RunClaim,
+)
+from resolver.storage.run_index import RUNS as INDEXED_RUNS
+from resolver.storage.run_index import RunIndex
+from resolver.storage.run_store import OUTCOME
+from tests.parts.postgres import Postgres
+from tests.parts.waiting import until
+
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+OLD, YOUNG = timedelta(days=31), timedelta(days=29)
+CLAIM = RunClaim(1, 1)
+
+
+@pytest.fixture(params=("sqlite", "postgresql"))
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
+    """An empty database."""
+    if request.param == "sqlite":
+        yield parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    with server.new_database() as url:
+        yield url
+
+
+def request(number: int, age: timedelta) -> NewRequest:
+    trigger = Trigger(
+        key=f"octo/calc#{number}",
+        kind=TriggerKind.ISSUE_COMMENT,
+        repository="Octo/Calc",
+        number=number,
+        actor=Actor(login="mona"),
+        at=NOW - age,
+    )
+    return NewRequest(f"request-{number}", RequestKind.RUN, trigger)
+
+
+def run_of(asked: NewRequest) -> str:
+    return run_id(asked.trigger.key, asked.trigger.at)
+
+
+@dataclass
+class Stores:
+    """Everything that a server with this database stores."""
+
+    url: URL
+    folder: Path
+    time: datetime = NOW
+
+    def __post_init__(self) -> None:
+        self.queue = SqlRequestQueue(self.url)
+        self.database = ServerDatabase(self.url)
+        self.archive, self.ledger = RunArchive(self.database), SpendingLedger(self.database)
+        self.index = RunIndex(self.database)
+        self.histories = IssueHistories(self.database, lambda: self.time)
+        self.folder.mkdir()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.queue.close()
+        self.database.close()
+
+    def store_run(self, asked: NewRequest, done: bool = True) -> str:
+        """Store a request with its run, and a row or file of it wherever there can be one."""
+        run, repository = run_of(asked), asked.trigger.repository
+        self.time = asked.trigger.at
+        assert self.queue.add(asked)
+        if done:
+            with self.database.writing() as connection:
+                values = {"state": "done", "trigger": "", "finished_at": self.time.timestamp()}
+                row = update(REQUESTS).where(REQUESTS.c.id == asked.id)
+                connection.execute(row.values(values))
+        self.archive.record_claim(run, CLAIM)
+        self.archive.append(run, CLAIM, LogPosition(), [LogLine("think", "{}")])
+        self.archive.put_file(run, CLAIM, OUTCOME, b"{}")
+        self.histories.record_run(asked.trigger, run)
+        self.ledger.record_cost(run, repository, 1.0, 0, self.time)
+        described = ("repository", "title", "requester", "kind", "command", "state", "day")
+        self.index.put(run, dict.fromkeys(described, "x") | {"started": 1.0}, {})
+        (self.folder / run).mkdir()
+        (self.folder / run / OUTCOME).write_text("{}")
+        return run
+
+    def remove_old(self, days: int = 30) -> None:
+        RetentionTask(self.url, self.folder, days).remove_old(NOW)
+
+    def runs_in_tables(self) -> list[set[str]]:
+        """Return the runs that each table has rows of."""
+        tables = (EVENTS, RUNS, FILES, CHUNKS, INDEXED_RUNS)
+        with self.database.reading() as connection:
+            return [set(connection.scalars(select(table.c.run))) for table in tables]
+
+    def requests(self) -> set[str]:
+        with self.database.reading() as connection:
+            return set(connection.scalars(select(REQUESTS.c.id)))
+
+
+@pytest.fixture
+def stores(url: URL, tmp_path: Path) -> Iterator[Stores]:
+    with Stores(url, tmp_path / "runs") as stores:
+        yield stores
+
+
+def test_what_is_old_is_removed_and_nothing_of_an_open_request(stores: Stores) -> None:
+    old, young, waiting = request(1, OLD), request(2, YOUNG), request(3, OLD)
+    stores.store_run(old)
+    kept = {stores.store_run(young), stores.store_run(waiting, done=False)}
+    others = {"tmp", "20250101-000001-abcdeX", "github-app.json"}
+    for name in others:
+        (stores.folder / name).mkdir()
+    stores.remove_old()
+    assert stores.runs_in_tables() == [kept] * 5
+    assert stores.requests() == {young.id, waiting.id}
+    assert {path.name for path in stores.folder.iterdir()} == kept | others
+    assert stores.histories.runs("octo/calc", 1) == []
+    assert stores.histories.runs("octo/calc", 2) == [run_of(young)]
+    assert stores.histories.runs("octo/calc", 3) == [run_of(waiting)]
+    with stores.database.reading() as connection:
+        assert len(connection.execute(select(SPENDING)).all()) == 3, "costs are kept"
+    stores.remove_old()
+    assert stores.runs_in_tables() == [kept] * 5
+
+
+def test_a_process_that_still_works_on_a_removed_run_writes_nothing_more(stores: Stores) -> None:
+    run = stores.store_run(request(1, OLD))
+    stores.remove_old()
+    assert stores.archive.state(run) is None
+    with pytest.raises(LeaseLost):
+        stores.archive.append(run, CLAIM, LogPosition(), [LogLine("think", "{}")])
+
+
+def test_a_stop_is_kept_as_long_as_a_request_from_before_it_waits(stores: Stores) -> None:
+    waiting, done = request(1, OLD), request(2, OLD)
+    stores.store_run(waiting, done=False)
+    stores.store_run(done)
+    for asked in (waiting, done):
+        stop = asked.trigger.model_copy(update={"at": asked.trigger.at + timedelta(seconds=1)})
+        stores.histories.record_stop(stop)
+    stores.remove_old()
+    assert stores.histories.stop_after(waiting.trigger) == "mona"
+    assert stores.histories.stop_after(done.trigger) is None
+
+
+def test_the_issue_of_a_pull_request_is_known_while_runs_work_on_it(stores: Stores) -> None:
+    trigger = request(1, OLD).trigger
+    for pull_request in (91, 92):
+        stores.time = NOW - OLD
+        stores.histories.record_pull_request(trigger, pull_request)
+    stores.time = NOW - YOUNG
+    stores.histories.record_pull_request(trigger, 92)
+    stores.remove_old()
+    assert [stores.histories.issue_of("octo/calc", number) for number in (91, 92)] == [None, 1]
+    with stores.database.reading() as connection:
+        assert len(connection.execute(select(HISTORY)).all()) == 1
+
+
+def test_a_link_is_not_followed(stores: Stores) -> None:
+    outside = stores.folder.parent / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    (stores.folder / run_of(request(1, OLD))).symlink_to(outside)
+    stores.remove_old()
+    assert (outside / "file").exists()
+
+
+@pytest.mark.parametrize("days", [1, MIN_RETENTION_DAYS - 1, -1])
+def test_a_redelivery_must_find_its_request(days: int) -> None:
+    with pytest.raises(UsageError, match="RESOLVER_RETENTION_DAYS"):
+        load_settings({}, {"RESOLVER_RETENTION_DAYS": str(days)})
+    assert MIN_RETENTION_DAYS > 3, "GitHub redelivers for three days"
+
+
+def test_the_first_removal_is_at_the_start(stores: Stores) -> None:
+    """The age counts from the real time here."""
+    run = stores.store_run(request(1, OLD))
+    RetentionTask(stores.url, stores.folder, 30).start()
+    until(lambda: not (stores.folder / run).exists())
+
+
+def test_nothing_is_removed_with_0_days(stores: Stores) -> None:
+    run = stores.store_run(request(1, OLD))
+    RetentionTask(stores.url, stores.folder, 0).start()
+    assert stores.runs_in_tables() == [{run}] * 5
