@@ -136,7 +136,6 @@ class TaskPrompt:
     title: str
     author: str
     body: str
-    form: str
     facts: str
     comments: tuple[ShownComment, ...]
     requester: str

@@ -1,6 +1,6 @@
 """The first user message: the task as the agent gets it.
 
-It shows the issue or pull request, its context (the issue form, failed checks, pictures and
+It shows the issue or pull request, its context (failed checks, pictures and
 referenced issues) and the review threads that the request is about. All parts share one budget of
 characters. All untrusted text is enclosed in lines with a marker that does not occur in it, so that
 no text can end its own block, whatever markup it imitates.
@@ -22,7 +22,7 @@ from resolver.agents.task_contexts import (
 )
 from resolver.config.templates import render
 from resolver.events import actions as a
-from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
+from resolver.models.issue_context import FailedCheck, Picture, Reference
 from resolver.models.pull_request import (
     AuthoredText,
     PullRequestContext,
@@ -155,7 +155,6 @@ MIN_PART_LENGTH = 400
 """Minimum number of characters that a part gets, even if the budget is used up."""
 
 # Maximum lengths of single parts and of all references together, in characters.
-MAX_FORM_LENGTH = 6_000
 MAX_CHECK_LENGTH = 12_000
 MAX_REFERENCE_LENGTH = 3_000
 MAX_REFERENCES_LENGTH = 18_000
@@ -274,13 +273,6 @@ def render_facts(task: Task) -> str:
         ("Assigned to", ", ".join(map(format_line, task.assignees))),
     )
     return "\n".join(f"{name}: {value}" for name, value in facts if value)
-
-
-def render_form(form: Form | None, budget: PromptBudget) -> str:
-    """Return the path and the text of the issue template; "" if it is unknown."""
-    if form is None:
-        return ""
-    return budget.cut(f"{format_line(form.path)}\n\n{form.text}", MAX_FORM_LENGTH)
 
 
 def format_line(text: str) -> str:
@@ -424,7 +416,6 @@ def render_task(
         author=task.author and _author_or_requester(task.author, task.association, requester),
         instruction=budget.cut(task.trigger.instruction.strip(), MAX_INSTRUCTION_LENGTH),
         body=budget.cut(task.body, MAX_BODY_LENGTH),
-        form=render_form(task.form, budget),
         facts=render_facts(task),
         requester=_line(requester),
         has_failed_check=bool(task.trigger.check),

@@ -14,7 +14,6 @@ from resolver.models.repository import (
     FOLDERS,
     MAX_TEMPLATE_BYTES,
     Conventions,
-    issue_template_paths,
     template_path,
 )
 
@@ -25,11 +24,6 @@ MAX_SUBJECTS = 60
 """Maximum number of commit subjects that are read."""
 MAX_SUBJECT_CHARACTERS = 300
 """Maximum number of characters of a subject."""
-
-MAX_ISSUE_TEMPLATE_BYTES = 50_000
-"""Maximum size of an issue template in bytes."""
-MAX_ISSUE_TEMPLATES = 30
-"""Maximum number of issue templates that are read."""
 
 
 def read_conventions(workspace: Workspace) -> Conventions:
@@ -42,23 +36,6 @@ def read_conventions(workspace: Workspace) -> Conventions:
         codeowners=_read_text(trusted, owners, MAX_CODEOWNERS_BYTES),
         subjects=read_subjects(trusted.git, trusted.base),
     )
-
-
-def read_issue_templates(workspace: Workspace) -> dict[str, bytes]:
-    """Return the content of the issue templates at the default branch, by path.
-
-    Unreadable files are left out.
-    """
-    paths = issue_template_paths(workspace.trusted_paths())[:MAX_ISSUE_TEMPLATES]
-    templates: dict[str, bytes] = {}
-    for path in paths:
-        try:
-            content = workspace.read_trusted(path, MAX_ISSUE_TEMPLATE_BYTES)
-        except WorkspaceError:
-            continue
-        if content is not None:
-            templates[path] = content
-    return templates
 
 
 def codeowners_path(paths: Sequence[str]) -> str:

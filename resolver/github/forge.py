@@ -152,13 +152,6 @@ class Forge(Protocol):
         """Return True if anybody can read the repository, None if the forge does not say."""
         ...
 
-    def owner_template(self) -> str:
-        """Return the pull request template of the repository's owner, "" if there is none.
-
-        GitHub uses it for repositories that have none of their own. Never raises.
-        """
-        ...
-
     def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
         """Return the state of the repository's refs, None if it has to be read with git.
 

@@ -40,7 +40,6 @@ from resolver.github.comments.thread_replies import ThreadReplyWriter, reply_of_
 from resolver.github.context.issue_context import DEFAULT, ContextLimits
 from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
-from resolver.github.context.owner_template import read_owner_template
 from resolver.github.context.read_task import NewComments, read_task
 from resolver.github.context.request_status import RequestStatus, read_request_status
 from resolver.github.forge import ACTIONS_LOGIN
@@ -153,9 +152,6 @@ class GitHubForge:
 
     def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
         return read_snapshot(self._access, self._name, query)
-
-    def owner_template(self) -> str:
-        return read_owner_template(self._access, self._name)
 
     def is_public(self) -> bool | None:
         return accounts.is_public(self._access, self._repository)

@@ -139,9 +139,6 @@ class LocalForge:
     def is_public(self) -> bool | None:
         return None
 
-    def owner_template(self) -> str:
-        return ""
-
     def snapshot(self, query: SnapshotQuery) -> None:  # noqa: ARG002 - git reads it as fast
         return None
 

@@ -1,8 +1,8 @@
 """Models of what belongs to an issue or pull request besides its conversation.
 
-These are the issue template that it was written with, the issues it refers to, its pictures, and
-the checks that failed on its commit. Created by `resolver.github.context`, stored in the log as
-parts of the Task, used by the prompts and the memory.
+These are the issues it refers to, its pictures, and the checks that failed on its commit. Created
+by `resolver.github.context`, stored in the log as parts of the Task, used by the prompts and the
+memory.
 """
 
 from typing import Literal
@@ -10,13 +10,6 @@ from typing import Literal
 from pydantic import Field
 
 from resolver.models.base import LoggedModel
-
-
-class Form(LoggedModel):
-    """The issue template that an issue was written with, as it is on the default branch."""
-
-    path: str = Field(description="Path of its file from the repository's root.")
-    text: str = Field(default="", description="Its text, truncated; empty in older logs.")
 
 
 class Reference(LoggedModel):

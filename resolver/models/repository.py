@@ -23,16 +23,11 @@ Reviewer = Literal["requester", "codeowners"]
 FOLDERS = (".github", "", "docs")
 """Folders in which GitHub looks for these files, in its order."""
 
-DEFAULTS_REPOSITORY = ".github"
-"""Name of the repository that contains an owner's default files."""
-
 MAX_TEMPLATE_BYTES = 20_000
 """Maximum size of a pull request template in bytes."""
 
 _TEMPLATE = "pull_request_template"
-_ISSUE_TEMPLATE = "issue_template"
 _TEMPLATE_SUFFIXES = {"", ".md", ".txt"}
-_FORM_SUFFIXES = {".md", ".yml", ".yaml"}
 
 
 def owner_of(repository: str) -> str:
@@ -84,27 +79,6 @@ def template_path(paths: Sequence[str]) -> str:
         if preferred or len(folder_files) == 1:
             return min(preferred or folder_files)
     return ""
-
-
-def issue_template_paths(paths: Sequence[str]) -> list[str]:
-    """Return the paths of the issue templates and issue forms.
-
-    They are the files in the folders for templates, and single template files in the older places.
-    """
-    template_paths: list[str] = []
-    for folder in FOLDERS:
-        template_folder = f"{folder}/{_ISSUE_TEMPLATE}" if folder else _ISSUE_TEMPLATE
-        folder_files = (PurePosixPath(p) for p in _files_in(paths, template_folder))
-        template_paths += sorted(
-            str(path)
-            for path in folder_files
-            if path.suffix.lower() in _FORM_SUFFIXES and path.stem.lower() != "config"
-        )
-        single_files = (PurePosixPath(p) for p in _files_in(paths, folder))
-        template_paths += sorted(
-            str(path) for path in single_files if _has_name(path, _ISSUE_TEMPLATE)
-        )
-    return template_paths
 
 
 def _files_in(paths: Sequence[str], folder: str) -> list[str]:

@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 from resolver.errors import Cause
 from resolver.models.approval import ApprovalDecision
 from resolver.models.base import FrozenModel, LoggedModel
-from resolver.models.issue_context import FailedCheck, Form, Picture, Reference
+from resolver.models.issue_context import FailedCheck, Picture, Reference
 from resolver.models.pull_request import (
     OpenPullRequest,
     PublishedReview,
@@ -66,10 +66,6 @@ class Task(LoggedModel):
         default="", description="The author's author_association; not a permission."
     )
     url: str = Field(default="", description="Address of the issue's page.")
-    form: Form | None = Field(
-        default=None,
-        description="The issue template that the text was written with, when one fits.",
-    )
     labels: tuple[str, ...] = Field(default=(), description="Names of the issue's labels.")
     issue_type: str = Field(default="", description="Name of the issue's type, when it has one.")
     milestone: str = Field(

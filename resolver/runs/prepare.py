@@ -19,7 +19,7 @@ from resolver.config.templates import render
 from resolver.events.run_log import RunLog
 from resolver.git.clone import is_url, read_commit_date
 from resolver.git.clone_cache import CloneCache
-from resolver.git.conventions import read_conventions, read_issue_templates
+from resolver.git.conventions import read_conventions
 from resolver.git.pull_request import with_code
 from resolver.git.push import issue_branch_prefix
 from resolver.git.remote import LinearHistory, RefListing
@@ -31,11 +31,10 @@ from resolver.git.workspace import (
 )
 from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
-from resolver.github.context.issue_form import find_form
 from resolver.github.events.reviews import render_deferred_threads, requested_threads, whole_request
 from resolver.github.forge import Forge
 from resolver.models.pull_request import OpenPullRequest
-from resolver.models.repository import DEFAULTS_REPOSITORY, Conventions
+from resolver.models.repository import Conventions
 from resolver.models.run import Command, Publication, Task, TriggerKind
 from resolver.publishing import update_branch
 from resolver.publishing.review_comments import readable_pull_request
@@ -251,7 +250,6 @@ def configure(
     settings = request.load_settings(repository_config)
     if workspace.pull is not None or cloned.task.follows:
         settings = _without_kept_setup(settings)
-    task = _with_issue_form(cloned.task, workspace)
     agents = read_agents(workspace, settings)
     opening = run_task.log.opening if run_task.log else None
     trigger = opening.task.trigger if opening else request.trigger
@@ -272,7 +270,7 @@ def configure(
     prepared = PreparedRun(
         request=request,
         settings=settings.model_copy(update={"agent": agent}),
-        task=task,
+        task=cloned.task,
         workspace=workspace,
         base_committed_at=cloned.base_committed_at,
         conventions=Conventions(),
@@ -287,7 +285,7 @@ def configure(
     )
     if run_task.log is None and workspace.pull is None and not request.is_local:
         prepared = _at_starting_branch(prepared, forge)
-    prepared = replace(prepared, conventions=_read_conventions(prepared, accepted, forge))
+    prepared = replace(prepared, conventions=read_conventions(prepared.workspace))
     prepared = _within_budget(prepared, accepted, run_task.log)
     return prepared if is_answering_agent(agent, agents.agents) else _with_update_plan(prepared)
 
@@ -299,18 +297,6 @@ def _with_update_plan(prepared: PreparedRun) -> PreparedRun:
         return prepared
     update = update_branch.plan_update(prepared.task, prepared.workspace)
     return replace(prepared, workspace=update.workspace, task=update.task, update=update.kind)
-
-
-def _with_issue_form(task: Task, workspace: Workspace) -> Task:
-    """Return the task with the issue form that the issue was written with. A pull request has
-    none."""
-    if task.trigger.is_pull_request or not task.body:
-        return task
-    templates = read_issue_templates(workspace)
-    if not templates:
-        return task
-    form = find_form(templates, task.title, task.body)
-    return task.model_copy(update={"form": form})
 
 
 def _at_starting_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
@@ -346,23 +332,6 @@ def _at_starting_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
         task=task.model_copy(update={"base_branch": branch}),
         base_committed_at=read_commit_date(workspace_at_base.git, workspace_at_base.base),
     )
-
-
-def _read_conventions(prepared: PreparedRun, accepted: AcceptedRun, forge: Forge) -> Conventions:
-    """Return the repository's conventions, with its owner's pull request template if it has none
-    and the run may open a pull request."""
-    conventions = read_conventions(prepared.workspace)
-    adds_to_existing = prepared.workspace.pull is not None or prepared.task.follows is not None
-    is_answer = is_answering_agent(prepared.settings.agent, prepared.agents.agents)
-    siblings = accepted.snapshot.siblings if accepted.snapshot else {DEFAULTS_REPOSITORY}
-    if (
-        conventions.template.strip()
-        or adds_to_existing
-        or is_answer
-        or DEFAULTS_REPOSITORY not in siblings
-    ):
-        return conventions
-    return conventions.model_copy(update={"template": forge.owner_template()})
 
 
 def _is_change_for_issue(prepared: PreparedRun) -> bool:

@@ -15,11 +15,7 @@ from resolver.github.comments.markers import (
     run_message_in,
 )
 from resolver.github.comments.open_pull_request import owners_of
-from resolver.github.comments.pull_request_template import (
-    CheckboxStatement,
-    complete_template,
-    template_form,
-)
+from resolver.github.comments.pull_request_template import fill_template
 from resolver.github.comments.pull_request_text import (
     add_newest_section,
     commit_message,
@@ -30,7 +26,6 @@ from resolver.github.comments.pull_request_text import (
 )
 from resolver.github.comments.titles import write_subject
 from resolver.github.context.failed_checks import cut_log
-from resolver.github.context.issue_form import MAX_TEXT, find_form
 from resolver.github.context.pictures import image_head
 from resolver.github.events.commands import asks_for_nothing, find_instruction, read_instruction
 from resolver.github.events.dashboard_boxes import newly_ticked
@@ -195,35 +190,6 @@ def mention(data: bytes) -> None:
         assert asks_for_nothing(comment) in {True, False}
 
 
-FORM = """\
-name: Bug
-description: d
-title: "[Bug]: "
-body:
-  - type: markdown
-    attributes: {value: Thanks}
-  - type: textarea
-    attributes: {label: What happened?, description: also}
-    validations: {required: true}
-  - type: checkboxes
-    attributes: {label: Terms, options: [{label: I agree, required: true}]}
-"""
-ANSWERED = "### What happened?\n\nIt broke\n\n### Terms\n\n- [x] I agree\n"
-OLD_FORM = "---\nname: Bug\nabout: x\n---\n**Describe**\nwhat\n\n## Version\n<!-- which -->\n"
-
-
-@fuzzed(
-    f"{FORM}\0{ANSWERED}", f"{OLD_FORM}\0{ANSWERED}",
-    tokens="### ## ** _No\u00a0response_ body: type: label: options: required: - [x] - [ ] <!-- -->",
-)  # fmt: skip
-def issue_form(data: bytes) -> None:
-    """Issue templates and a description made from one: a template with headings, or none."""
-    template, _, body = data.partition(b"\0")
-    for name in ("a.yml", "a.md"):
-        form = find_form({name: template}, "[Bug]: x", as_text(body))
-        assert form is None or 0 < len(form.text) <= MAX_TEXT
-
-
 @fuzzed(
     "## What\n<!-- describe -->\n\n## Why\n\n- [ ] tests\n- [ ] docs\n\nFixes #\n"
     "\0## What\nIt adds.\n\n## Why\n\nFixes #12\n\n- [x] tests\n",
@@ -234,10 +200,9 @@ def issue_form(data: bytes) -> None:
 def pull_request_template(data: bytes) -> None:
     """Pull request templates and an agent's text for one: filled in without a tick, or refused."""
     template, _, answer = as_text(data).partition("\0")
-    filled = complete_template(template, answer, frozenset(), own_issue=12, limit=4_000)
+    filled = fill_template(template, answer, own_issue=12, limit=4_000)
     assert filled is None or filled.strip()
-    complete_template(answer, answer, frozenset(CheckboxStatement), own_issue=None, limit=100)
-    template_form(answer, frozenset(CheckboxStatement), own_issue=None)
+    fill_template(answer, answer, own_issue=None, limit=100)
 
 
 @fuzzed(*WRITTEN, tokens=MARKDOWN_TOKENS)

@@ -20,7 +20,7 @@ PIECES = (
     b"`", b"\x00", b"a: b\n", b"a=b\n", b"a(", b"a, ", b"9",
 )  # fmt: skip
 
-MARKDOWN = ("issue_form", "mention", "pull_request_template", "tag_reply")
+MARKDOWN = ("mention", "pull_request_template", "tag_reply")
 """Parsers of markdown that `test_text_growth` does not try with all its pieces."""
 
 NAMES = [

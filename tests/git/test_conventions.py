@@ -8,10 +8,9 @@ from resolver.git.conventions import (
     MAX_SUBJECTS,
     codeowners_path,
     read_conventions,
-    read_issue_templates,
 )
 from resolver.git.workspace import Workspace, workspace_at_branch
-from resolver.models.repository import issue_template_paths, template_path
+from resolver.models.repository import template_path
 from tests.git.scenario import commit_all, link, make_repository, plain_git, write
 
 GITHUB = ".github/pull_request_template.md"
@@ -50,36 +49,6 @@ def test_the_template_is_where_github_looks_for_it(paths: list[str], chosen: str
 )
 def test_one_codeowners_file_counts(paths: list[str], chosen: str) -> None:
     assert codeowners_path(paths) == chosen
-
-
-@pytest.mark.parametrize(
-    ("paths", "chosen"),
-    [
-        ([".github/ISSUE_TEMPLATE/bug.yml", ".github/ISSUE_TEMPLATE/config.yml"], [0]),
-        (
-            [".github/ISSUE_TEMPLATE/a.md", "docs/ISSUE_TEMPLATE/b.MD", "src/ISSUE_TEMPLATE.md"],
-            [0, 1],
-        ),
-        ([".github/ISSUE_TEMPLATE.md", "issue_template.txt", "docs/ISSUE_TEMPLATE.md"], [0, 1, 2]),
-        ([".github/ISSUE_TEMPLATE/deep/a.md", ".github/ISSUE_TEMPLATE/a.png", "README.md"], []),
-    ],
-)
-def test_issue_templates_are_where_github_looks_for_them(
-    paths: list[str], chosen: list[int]
-) -> None:
-    assert issue_template_paths(paths) == [paths[index] for index in chosen]
-
-
-def test_issue_templates_are_read_at_the_default_branch(tmp_path: Path) -> None:
-    files: dict[str | bytes, bytes | str] = {
-        ".github/ISSUE_TEMPLATE/bug.yml": "name: Bug\n",
-        ".github/ISSUE_TEMPLATE/huge.md": "x" * 60_000,
-    }
-    source = make_repository(tmp_path / "source", files)
-    link(source, "ISSUE_TEMPLATE.md", ".github/ISSUE_TEMPLATE/bug.yml")
-    commit_all(source)
-    clone = Workspace.clone(str(source), tmp_path / "clone.git")
-    assert read_issue_templates(clone) == {".github/ISSUE_TEMPLATE/bug.yml": b"name: Bug\n"}
 
 
 def test_all_conventions_are_read(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ from resolver.models.run import (
     TriggerKind,
     UnverifiedReason,
 )
-from resolver.models.verification import DISABLED, OmittedCheck, Verification
+from resolver.models.verification import DISABLED
 from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 
@@ -655,48 +655,6 @@ def test_a_filled_template_that_does_not_close_the_issue_follows_a_text_that_doe
     conventions = Conventions(template="## What\n")
     body = pull_request_body(reports.report(outcome=outcome, conventions=conventions))
     assert "\n\nFixes #12\n\n## What\n\n" in body
-
-
-def test_a_title_alone_describes_the_change_in_the_template() -> None:
-    conventions = Conventions(template="## What\n")
-    report = reports.report(outcome=reports.outcome("Make add add"), conventions=conventions)
-    assert "## What\n\nMake add add\n\n***" in pull_request_body(report)
-
-
-PASSED = reports.verification()
-
-
-@pytest.mark.parametrize(
-    ("verification", "is_ticked"),
-    [
-        (PASSED, True),
-        (None, False),
-        (DISABLED, False),
-        (PASSED.model_copy(update={"verdict": "not_verified"}), False),
-        (
-            PASSED.model_copy(
-                update={"omitted": (OmittedCheck(name="e2e", command="e2e", reason="secrets"),)}
-            ),
-            False,
-        ),
-        (
-            PASSED.model_copy(
-                update={"checks": (PASSED.checks[0].model_copy(update={"scope": "affected"}),)}
-            ),
-            False,
-        ),
-    ],
-    ids=["all", "none", "off", "not verified", "omitted", "affected"],
-)
-def test_all_tests_pass_is_ticked_if_resolver_saw_all_pass(
-    verification: Verification | None, is_ticked: bool
-) -> None:
-    conventions = Conventions(template="## What\n\n- [ ] All tests pass\n- [ ] I added tests")
-    outcome = reports.outcome("Make add add", pull_request_body="## What\n\nIt adds.")
-    report = reports.report(outcome=outcome, conventions=conventions, verification=verification)
-    body = pull_request_body(report)
-    assert ("- [x] All tests pass" in body) == is_ticked
-    assert "- [ ] I added tests" in body
 
 
 def test_the_commit_states_the_reason_and_no_forged_trailer() -> None:

@@ -183,64 +183,14 @@ def test_a_template_that_the_agent_filled_in_keeps_the_evidence(
 @pytest.mark.parametrize(
     "answer", ["", "## Testing\n\nx\n\n## What\n\ny"], ids=["none", "other order"]
 )
-def test_in_a_template_that_the_agent_ignored_the_change_is_described(
+def test_a_text_that_does_not_follow_the_template_is_replaced_by_resolvers_own(
     github: GitHubServer, issue: Issue, answer: str
 ) -> None:
     outcome = reports.outcome("Make add add", cause="It subtracted.", pull_request_body=answer)
     conventions = Conventions(template=TEMPLATE)
     pull, _ = opened(github, report_on(issue, conventions=conventions, outcome=outcome))
-    filled = "## What\n\nIt subtracted.\n\n## Testing\n\n- [ ] I have read the rules\n\n***"
-    assert filled in pull.body and "hi -->" not in pull.body
+    assert "### What was wrong\n\nIt subtracted." in pull.body and "## Testing" not in pull.body
     assert f"Fixes #{issue.number}" in pull.body and "This run" in pull.body
-
-
-def test_of_a_template_without_a_place_for_the_text_the_checkboxes_are_left(
-    github: GitHubServer, issue: Issue
-) -> None:
-    conventions = Conventions(template="## Testen\n\nwie\n\n- [ ] I have read the rules\n")
-    pull, _ = opened(github, report_on(issue, conventions=conventions))
-    assert pull.body.rstrip().endswith("***\n\n## Testen\n\n- [ ] I have read the rules")
-    assert f"Fixes #{issue.number}" in pull.body
-
-
-OWNERS_TEMPLATE = "## What\n\n## How we test here\n"
-
-
-@pytest.mark.parametrize("path", [".github/pull_request_template.md", "PULL_REQUEST_TEMPLATE.md"])
-def test_the_template_of_the_owner_is_read(github: GitHubServer, issue: Issue, path: str) -> None:
-    github.create_repository(f"{OWNER}/.github", files={path: OWNERS_TEMPLATE, "README.md": "x"})
-    assert forge_for(github).owner_template() == OWNERS_TEMPLATE
-
-
-@pytest.mark.parametrize(
-    "content",
-    [OWNERS_TEMPLATE + "x" * 30_000, f"{OWNERS_TEMPLATE}\0", None],
-    ids=["long", "binary", "none"],
-)
-def test_an_invalid_template_of_the_owner_is_ignored(
-    github: GitHubServer, issue: Issue, content: str | None
-) -> None:
-    files = {"README.md": "x"} if content is None else {"pull_request_template.md": content}
-    github.create_repository(f"{OWNER}/.github", files=files)
-    assert forge_for(github).owner_template() == ""
-
-
-def test_a_private_template_is_not_used(github: GitHubServer, issue: Issue) -> None:
-    files = {"pull_request_template.md": OWNERS_TEMPLATE}
-    github.create_repository(f"{OWNER}/.github", files=files, private=True)
-    github.grant(BOT, f"{OWNER}/.github", "admin")
-    assert forge_for(github, github.token_for(BOT)).owner_template() == ""
-
-
-@pytest.mark.parametrize("status", [403, 404, 500])
-def test_an_unreadable_repository_of_the_owner_is_ignored(
-    github: GitHubServer, issue: Issue, status: int
-) -> None:
-    files = {"pull_request_template.md": OWNERS_TEMPLATE}
-    github.create_repository(f"{OWNER}/.github", files=files)
-    for _ in range(3):
-        github.fail_next("GET", r"/\.github", status, body={"message": "no"})
-    assert forge_for(github).owner_template() == ""
 
 
 def later(issue: Issue, message: str, **changes: Any) -> Report:

@@ -1,6 +1,6 @@
 """What a run reads from its clone before it starts to work."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,24 +16,7 @@ from tests.parts.runs import git, make_checkout
 from tests.runs.plain_values import run_log, run_request
 from tests.trace import sample
 
-FORM = """name: Bug
-body:
-  - type: input
-    attributes: {label: Happened}
-  - type: input
-    attributes: {label: Version}
-"""
-FILLED_IN = "### Happened\n\nadd is off\n\n### Version\n\n_No response_"
-TEMPLATE = "## What\n\nDescribe it.\n"
 NOTES = "---\ndescription: Writes notes.\nmodel: openai/small\n---\nWrite notes.\n"
-
-
-@dataclass(frozen=True)
-class OwnersForge(LocalForge):
-    """A forge whose owner has a pull request template for all repositories."""
-
-    def owner_template(self) -> str:
-        return TEMPLATE
 
 
 def prepared(folder: Path, files: dict[str, str], **settings: str) -> PreparedRun:
@@ -51,34 +34,22 @@ def with_settings(request: RunRequest, environment: dict[str, str]) -> RunReques
 
 
 def configured(request: RunRequest, checkout: Path, folder: Path) -> PreparedRun:
-    task = reports.task(request.trigger, source=str(checkout), base_branch="", body=FILLED_IN)
+    task = reports.task(request.trigger, source=str(checkout), base_branch="")
     settings = request.load_settings({})
     run_task = RunTask(request, task)
     cloned = clone(run_task, settings, folder / "clone.git")
-    forge = OwnersForge(folder / "issue.md", "")
+    forge = LocalForge(folder / "issue.md", "")
     return configure(AcceptedRun(), run_task, cloned, forge, folder)
 
 
-def test_the_form_that_an_issue_was_written_with_is_part_of_its_task(tmp_path: Path) -> None:
-    made = prepared(tmp_path, {".github/ISSUE_TEMPLATE/bug.yml": FORM})
-    assert made.task.form is not None
-    assert made.task.form.path == ".github/ISSUE_TEMPLATE/bug.yml"
-    assert made.task.form.text == FORM.strip()
-
-
 @pytest.mark.parametrize(
-    ("files", "settings", "template"),
-    [
-        ({}, {}, TEMPLATE.strip()),
-        ({".github/pull_request_template.md": "## Own\n"}, {}, "## Own"),
-        ({}, {"agent": "ReadOnlyAgent"}, ""),
-    ],
+    ("files", "template"),
+    [({}, ""), ({".github/pull_request_template.md": "## Own\n"}, "## Own")],
 )
-def test_the_owners_template_is_for_a_repository_without_one_and_a_run_that_changes_something(
-    tmp_path: Path, files: dict[str, str], settings: dict[str, str], template: str
+def test_the_pull_request_template_of_the_repository_is_read(
+    tmp_path: Path, files: dict[str, str], template: str
 ) -> None:
-    made = prepared(tmp_path, files, **settings)
-    assert made.conventions.template.strip() == template
+    assert prepared(tmp_path, files).conventions.template.strip() == template
 
 
 def test_what_is_wrong_in_the_repositorys_files_becomes_a_warning(tmp_path: Path) -> None:
@@ -158,7 +129,7 @@ def test_a_resumed_run_has_the_agent_of_its_log_and_not_that_of_the_settings(
         log.stream.add(started)
         run_task = RunTask(request, task, log=log)
         cloned = clone(run_task, request.load_settings({}), tmp_path / "clone.git")
-        forge = OwnersForge(tmp_path / "issue.md", "")
+        forge = LocalForge(tmp_path / "issue.md", "")
         made = configure(AcceptedRun(), run_task, cloned, forge, tmp_path)
     assert made.settings.agent == "counter"
 

@@ -24,12 +24,7 @@ from resolver.github.comments.comment_text import (
     is_task_completed,
 )
 from resolver.github.comments.markers import run_marker
-from resolver.github.comments.pull_request_template import (
-    CheckboxStatement,
-    complete_template,
-    describe_below_heading,
-    template_form,
-)
+from resolver.github.comments.pull_request_template import fill_template
 from resolver.github.comments.report import Ending, Report
 from resolver.github.comments.titles import write_subject
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
@@ -42,9 +37,7 @@ from resolver.github.text.markdown import (
     without_notifications,
 )
 from resolver.models.run import FileChange, Outcome, TriggerKind
-from resolver.models.test_files import is_test_file
 from resolver.models.titles import MAX_TITLE_CHARACTERS
-from resolver.models.verification import Verification
 from resolver.trace.plain import plural
 from resolver.trace.untrusted_text import utf16_length
 
@@ -220,9 +213,6 @@ MAX_MESSAGE_CHARACTERS = 1_500
 LINE_WIDTH = 72
 
 _TRAILER = re.compile(r"^([^\S\n]*)([\w-]+-(?:by|run)|skip-checks)(\s*:)", re.I | re.M)
-_CHANGELOG = re.compile(
-    r"(?:^|/)(?:changelog|changes|news|newsfragments?|whatsnew|release[-_]?notes?|history)\b", re.I
-)
 
 
 def pull_request_title(report: Report) -> str:
@@ -348,20 +338,14 @@ _SECTIONS_IN_TEMPLATE = (BodySection.WHAT, BodySection.WHY)
 def _with_template(report: Report, level: int) -> str:
     """Return the repository's template, filled in, between Resolver's own sections.
 
-    If there is no text for the template, return Resolver's own sections with the template's
-    checkboxes below.
+    Without a text that follows the template, return Resolver's own sections alone.
     """
-    template, issue = report.conventions.template, report.trigger.subject
-    if not template.strip():
-        return _join_own_sections(render_parts(report, level))
     filled = _fill_template(report, level)
     if filled is None:
-        own_sections = _join_own_sections(render_parts(report, level))
-        form = template_form(template, _find_facts(report), own_issue=issue)
-        return f"{own_sections}\n\n***\n\n{form}" if form else own_sections
+        return _join_own_sections(render_parts(report, level))
     parts = render_parts(report, level, omitted_statement="What changed")
     # In code, the words would not close the issue.
-    closing = rf"^[^`\n]*\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?):? #{issue}\b"
+    closing = rf"^[^`\n]*\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?):? #{report.trigger.subject}\b"
     if re.search(closing, filled, re.I | re.M):
         del parts[BodySection.ISSUE]
     above = {part: text for part, text in parts.items() if part in _SECTIONS_ABOVE_TEMPLATE}
@@ -375,30 +359,18 @@ def _with_template(report: Report, level: int) -> str:
 
 
 def _fill_template(report: Report, level: int) -> str | None:
-    """Return the template with the agent's text for it, None if there is no valid one.
-
-    The agent's description of the change takes the place of a text that does not follow the
-    template.
-    """
+    """Return the template with the agent's text for it, None if there is no valid one."""
     template, outcome = report.conventions.template, report.outcome
-    if outcome is None:
+    if outcome is None or not template.strip() or not outcome.pull_request_body.strip():
         return None
-    rest = _summary(outcome)
-    description = "\n\n".join(filter(None, (rest, outcome.cause, outcome.change)))
-    description = description or outcome.message
-    for answer in (outcome.pull_request_body, describe_below_heading(template, description)):
-        text = complete_template(
-            template,
-            answer,
-            _find_facts(report),
-            # A reference could close an issue that the change does not resolve.
-            own_issue=report.trigger.subject if _closes(report) else None,
-            limit=LEVELS[level].message,
-            forge_host=report.forge_host,
-        )
-        if text is not None and is_closed(text):
-            return text
-    return None
+    return fill_template(
+        template,
+        outcome.pull_request_body,
+        # A reference could close an issue that the change does not resolve.
+        own_issue=report.trigger.subject if _closes(report) else None,
+        limit=LEVELS[level].message,
+        forge_host=report.forge_host,
+    )
 
 
 def _join_own_sections(parts: dict[BodySection, str]) -> str:
@@ -454,38 +426,3 @@ def _size(files: Sequence[FileChange]) -> str:
     added = sum(file.additions or 0 for file in files)
     deleted = sum(file.deletions or 0 for file in files)
     return f"{plural(len(files), 'file')}, +{added:,} \u2212{deleted:,}"
-
-
-def _find_facts(report: Report) -> frozenset[CheckboxStatement]:
-    """Return the statements on checkboxes that are known to be true, so that they can be ticked."""
-    written_paths = _written_paths(report)
-    facts = set()
-    if any(is_test_file(path) for path in written_paths):
-        facts.add(CheckboxStatement.TESTS)
-    if any(re.match(r"(?:.*/)?(?:docs?/|readme)", path, re.I) for path in written_paths):
-        facts.add(CheckboxStatement.DOCS)
-    if any(map(_CHANGELOG.search, written_paths)):
-        facts.add(CheckboxStatement.CHANGELOG)
-    if _all_checks_pass(report.verification):
-        facts.add(CheckboxStatement.PASSING)
-    if _closes(report):
-        facts.add(CheckboxStatement.ISSUE)
-    return frozenset(facts)
-
-
-def _written_paths(report: Report) -> list[str]:
-    files = report.patch.files if report.patch else ()
-    return [file.path for file in files if file.status in {"added", "modified"}]
-
-
-def _all_checks_pass(verification: Verification | None) -> bool:
-    """Return True if Resolver executed all of the project's checks as a whole, and each passed."""
-    return (
-        verification is not None
-        and verification.is_ready
-        and bool(verification.checks)
-        and not verification.omitted
-        and all(
-            check.scope == "full" and check.head.exit_code == 0 for check in verification.checks
-        )
-    )

@@ -33,17 +33,23 @@ MAX_SOURCE_CHARACTERS = 20_000
 
 
 def safe_markdown(
-    text: str, *, own_issue: int | None = None, limit: int = 12_000, forge_host: str = ""
+    text: str,
+    *,
+    own_issue: int | None = None,
+    limit: int = 12_000,
+    forge_host: str = "",
+    is_document: bool = False,
 ) -> str:
     """Return `text` as harmless markdown of at most `limit` UTF-16 units.
 
     Every construct is closed. `own_issue` is the number of the one issue that may be referenced,
-    `forge_host` the one host whose pages are linked; other URLs are shown as code.
+    `forge_host` the one host whose pages are linked; other URLs are shown as code. A document keeps
+    the levels of its headings and its checkboxes; other text is a part of one.
     """
     source = shorten_text(visible(text), MAX_SOURCE_CHARACTERS)
     while True:
         tree = SyntaxTreeNode(markdown_parser().parse(source))
-        blocks = _Writer(own_issue, forge_host).blocks(tree.children)
+        blocks = _Writer(own_issue, forge_host, is_document).blocks(tree.children)
         markdown = without_bot_commands(blocks)
         size = utf16_length(markdown)
         if size <= limit or len(source) <= 1:
@@ -51,12 +57,16 @@ def safe_markdown(
         source = shorten_text(source, max(1, min(len(source) * limit // size, len(source) - 1)))
 
 
+_ESCAPED_BOX = re.compile(r"\A\\\[([ xX])\\\] ")
+
+
 class _Writer:
     """Writes a syntax tree as markdown."""
 
-    def __init__(self, own_issue: int | None, forge_host: str) -> None:
+    def __init__(self, own_issue: int | None, forge_host: str, is_document: bool) -> None:
         self._own_issue = own_issue
         self._forge_host = forge_host
+        self._is_document = is_document
         self._is_in_link = False
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> str:
@@ -69,7 +79,8 @@ class _Writer:
                 return self._inline(node.children, at_line_start=True)
             case "heading":
                 content = self._inline(node.children, at_line_start=True).replace("\n", " ")
-                return f"#### {content}" if content else ""
+                level = int(node.tag[1:]) if self._is_document else 4
+                return f"{'#' * level} {content}" if content else ""
             case "fence":
                 return fence(node.content, node.info.strip().split(" ")[0])
             case "code_block":
@@ -93,7 +104,10 @@ class _Writer:
         items = []
         for offset, item in enumerate(node.children):
             marker = "- " if number is None else f"{min(number + offset, 999_999_999)}. "
-            items.append(_prefix_lines(self._item(item), marker, " " * len(marker)))
+            content = self._item(item)
+            if self._is_document:
+                content = _ESCAPED_BOX.sub(r"[\1] ", content)
+            items.append(_prefix_lines(content, marker, " " * len(marker)))
         return "\n".join(items)
 
     def _item(self, item: SyntaxTreeNode) -> str:
