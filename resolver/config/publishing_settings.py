@@ -6,7 +6,7 @@ from pydantic import field_validator
 
 from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
 from resolver.models.pull_request import ReviewVerdict
-from resolver.models.repository import PullRequestPreferences, Reviewer
+from resolver.models.repository import PullRequestPreferences
 
 
 class CommentIntervals(StructuredSetting):
@@ -47,10 +47,10 @@ class PublishingSettings(SettingGroup):
         repository=True,
         action_input=True,
     )
-    reviewers: tuple[str, ...] = setting(
-        ("requester",),
-        "Who is asked to review a pull request that is not a draft: `requester` (the person who "
-        "asked for the work), `codeowners` (of the changed files), both, or `none`.",
+    request_review: bool = setting(
+        True,
+        "Ask the person who asked for the work to review a pull request that is not a draft. The "
+        "owners of the changed files are asked by GitHub, if the repository has a CODEOWNERS file.",
         repository=True,
         option=False,
         action_input=True,
@@ -144,16 +144,6 @@ class PublishingSettings(SettingGroup):
         option = str(value).strip().lower()
         return {"true": "always", "false": "never"}.get(option, option)
 
-    @field_validator("reviewers")
-    @classmethod
-    def _reviewers_are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        unknown = set(value) - {"requester", "codeowners", "none"}
-        if unknown:
-            raise ValueError(f"{sorted(unknown)[0]!r} is none of requester, codeowners, none")
-        if "none" in value and len(value) > 1:
-            raise ValueError("none stands alone")
-        return () if value == ("none",) else value
-
     @field_validator("review_verdicts")
     @classmethod
     def _verdicts_are_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -164,10 +154,9 @@ class PublishingSettings(SettingGroup):
 
     @property
     def pull_request_preferences(self) -> PullRequestPreferences:
-        """The reviewers, labels and assignment that pull requests get."""
-        known: tuple[Reviewer, ...] = ("requester", "codeowners")
+        """The review request, labels and assignment that pull requests get."""
         return PullRequestPreferences(
-            reviewers=tuple(reviewer for reviewer in known if reviewer in self.reviewers),
+            request_review=self.request_review,
             labels=self.pull_request_labels,
             assign_requester=self.assign_requester,
         )

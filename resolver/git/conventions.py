@@ -1,24 +1,17 @@
-"""Reads the conventions of a repository: templates, CODEOWNERS and subjects of commits.
+"""Reads the conventions of a repository: its pull request template and subjects of commits.
 
 GitHub's names and places of these files, of templates without regard to case:
 https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests
-https://docs.github.com/repositories/managing-your-repositorys-settings-and-features/customizing-your-repository/about-code-owners
 """
-
-from collections.abc import Sequence
 
 from resolver.errors import WorkspaceError
 from resolver.git.git import HostGit
 from resolver.git.workspace import Workspace
 from resolver.models.repository import (
-    FOLDERS,
     MAX_TEMPLATE_BYTES,
     Conventions,
     template_path,
 )
-
-MAX_CODEOWNERS_BYTES = 3_000_000
-"""Maximum size of a CODEOWNERS file in bytes. GitHub ignores larger ones."""
 
 MAX_SUBJECTS = 60
 """Maximum number of commit subjects that are read."""
@@ -30,22 +23,10 @@ def read_conventions(workspace: Workspace) -> Conventions:
     """Return the conventions at the default branch. Unreadable files are treated as missing."""
     trusted = workspace.trusted
     paths = trusted.trusted_paths()
-    template, owners = template_path(paths), codeowners_path(paths)
     return Conventions(
-        template=_read_text(trusted, template, MAX_TEMPLATE_BYTES),
-        codeowners=_read_text(trusted, owners, MAX_CODEOWNERS_BYTES),
+        template=_read_text(trusted, template_path(paths), MAX_TEMPLATE_BYTES),
         subjects=read_subjects(trusted.git, trusted.base),
     )
-
-
-def codeowners_path(paths: Sequence[str]) -> str:
-    """Return the path of the CODEOWNERS file that GitHub uses, "" if there is none.
-
-    The name of the file must be in upper case.
-    """
-    existing = set(paths)
-    candidates = [f"{folder}/CODEOWNERS" if folder else "CODEOWNERS" for folder in FOLDERS]
-    return next((path for path in candidates if path in existing), "")
 
 
 def _read_text(workspace: Workspace, path: str, limit: int) -> str:

@@ -1,6 +1,6 @@
 """Models of a repository's conventions, the places of its templates, and its commits.
 
-The conventions are the pull request template, the code owners and the style of commit subjects.
+The conventions are the pull request template and the style of commit subjects.
 They are read by `resolver.git.conventions`; preferences for pull requests come from the settings.
 Names and places of files are GitHub's, in any case:
 https://docs.github.com/communities/using-templates-to-encourage-useful-issues-and-pull-requests
@@ -11,14 +11,10 @@ values of such a commit, `resolver.github.comments.signed_commits` sends them.
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Literal
 
 from pydantic import Field
 
 from resolver.models.base import FrozenModel
-
-Reviewer = Literal["requester", "codeowners"]
-"""A person or group whose review is requested."""
 
 FOLDERS = (".github", "", "docs")
 """Folders in which GitHub looks for these files, in its order."""
@@ -44,16 +40,15 @@ class Conventions(FrozenModel):
     template: str = Field(
         default="", description="The pull request template; empty when there is none."
     )
-    codeowners: str = Field(default="", description="Content of the file CODEOWNERS.")
     subjects: tuple[str, ...] = Field(
         default=(), description="Subjects of the newest commits, newest first."
     )
 
 
 class PullRequestPreferences(FrozenModel):
-    """The reviewers and labels of a pull request, and whether the requester is assigned."""
+    """The labels of a pull request, and whether the requester is asked to review and assigned."""
 
-    reviewers: tuple[Reviewer, ...] = ()
+    request_review: bool = False
     labels: tuple[str, ...] = ()
     assign_requester: bool = False
 

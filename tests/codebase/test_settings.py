@@ -185,8 +185,8 @@ def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:
         "max_iterations", "max_budget", "max_time", "timeout_seconds", "image", "draft",
         "clone_depth", "setup", "mcp", "enable_organization_skills",
         "condenser", "resolve_threads",
-        "base_branch", "reviewers", "pull_request_labels", "assign_requester", "signed_commits",
-        "base_moved", "checks", "verify",
+        "base_branch", "request_review", "pull_request_labels", "assign_requester",
+        "signed_commits", "base_moved", "checks", "verify",
     }  # fmt: skip
 
 

@@ -68,7 +68,7 @@ image: python:3.12-slim
 setup: pip install -e .
 max_budget: 5.0
 draft: true
-reviewers: [ada, org/team]
+pull_request_labels: [ada, org/team]
 checks:
   - {name: unit, command: pytest -q, report: junit, path: out.xml}
 mcp:

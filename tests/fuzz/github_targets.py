@@ -14,7 +14,6 @@ from resolver.github.comments.markers import (
     parse_pull_request_marker,
     run_message_in,
 )
-from resolver.github.comments.open_pull_request import owners_of
 from resolver.github.comments.pull_request_template import fill_template
 from resolver.github.comments.pull_request_text import (
     add_newest_section,
@@ -245,16 +244,6 @@ def markers(data: bytes) -> None:
     assert newly_ticked(text, text) == []
     newly_ticked(text, text.replace("[ ]", "[x]"))
     assert utf16_length(add_newest_section(text[:60_000], "<!-- resolver:x -->", "new")) <= 65_536
-
-
-@fuzzed(
-    "* @a\n/src/ @org/team b@c.d\n*.py @x # note\n\\ a @b\ndocs/**/x @y\n",
-    tokens="* ** / ! [ ] \\ # @a @a/b ?",
-)
-def codeowners(data: bytes) -> None:
-    """CODEOWNERS: owners without duplicates, in time that no pattern can raise."""
-    owners = owners_of(as_text(data), ["src/a.py", "a" * 60, "docs/a/b/c/d/e/x"])
-    assert len({owner.casefold() for owner in owners}) == len(owners)
 
 
 @fuzzed(

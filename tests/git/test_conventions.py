@@ -6,7 +6,6 @@ import pytest
 
 from resolver.git.conventions import (
     MAX_SUBJECTS,
-    codeowners_path,
     read_conventions,
 )
 from resolver.git.workspace import Workspace, workspace_at_branch
@@ -38,29 +37,15 @@ def test_the_template_is_where_github_looks_for_it(paths: list[str], chosen: str
     assert template_path(paths) == chosen
 
 
-@pytest.mark.parametrize(
-    ("paths", "chosen"),
-    [
-        (["CODEOWNERS", "docs/CODEOWNERS", ".github/CODEOWNERS"], ".github/CODEOWNERS"),
-        (["docs/CODEOWNERS", "CODEOWNERS"], "CODEOWNERS"),
-        (["docs/CODEOWNERS"], "docs/CODEOWNERS"),
-        (["codeowners", "src/CODEOWNERS"], ""),
-    ],
-)
-def test_one_codeowners_file_counts(paths: list[str], chosen: str) -> None:
-    assert codeowners_path(paths) == chosen
-
-
 def test_all_conventions_are_read(tmp_path: Path) -> None:
     files: dict[str | bytes, bytes | str] = {
         ".github/PULL_REQUEST_TEMPLATE.md": "\ufeff## What\n",
-        "CODEOWNERS": "* @me\n",
     }
     source = make_repository(tmp_path / "source", files)
     for number in range(MAX_SUBJECTS + 5):
         commit_all(source, f"Change {number}\n\nbody")
     found = read_conventions(Workspace.clone(str(source), tmp_path / "clone.git"))
-    assert found.template == "## What\n" and found.codeowners == "* @me\n"
+    assert found.template == "## What\n"
     assert len(found.subjects) == MAX_SUBJECTS
     assert found.subjects[:2] == (f"Change {MAX_SUBJECTS + 4}", f"Change {MAX_SUBJECTS + 3}")
 

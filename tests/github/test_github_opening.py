@@ -22,8 +22,7 @@ from tests.parts.github_server.state import Issue
 
 OWNER = NAME.partition("/")[0]
 BRANCH = "agent/issue-1-it-breaks"
-OWNERS = "* @Owner\n*.md @octo/docs @alice\n*.py @ann @octo/core\n"
-ALL = PullRequestPreferences(reviewers=("requester", "codeowners"))
+ALL = PullRequestPreferences(request_review=True)
 
 
 @pytest.fixture
@@ -56,21 +55,17 @@ def patch(*paths: str) -> Patch:
 
 
 def wished(issue: Issue, wishes: PullRequestPreferences, *paths: str, **changes: Any) -> Report:
-    conventions = Conventions(codeowners=OWNERS)
     return report_on(
         issue,
         preferences=wishes,
-        conventions=conventions,
         patch=patch(*paths or ("a.py",)),
         **changes,
     )
 
 
-def test_the_requester_and_the_owners_of_the_files_are_asked(
-    github: GitHubServer, issue: Issue
-) -> None:
+def test_the_requester_is_asked_to_review(github: GitHubServer, issue: Issue) -> None:
     pull, found = opened(github, wished(issue, ALL))
-    assert requested_reviewers(found) == ({"alice", "ann"}, {"core"})
+    assert requested_reviewers(found) == ({"alice"}, set())
     assert pull.notes == ()
 
 
@@ -85,12 +80,12 @@ def test_nobody_is_asked_to_review_a_draft(github: GitHubServer, issue: Issue) -
     assert requested_reviewers(found) == (set(), set())
 
 
-def test_an_invalid_reviewer_does_not_affect_the_others(github: GitHubServer, issue: Issue) -> None:
+def test_a_requester_who_cant_review_is_reported(github: GitHubServer, issue: Issue) -> None:
     github.world.account("stranger")
     asker = reports.trigger(number=issue.number, comment_id=None)
     asker = asker.model_copy(update={"actor": reports.Actor(login="stranger")})
     pull, found = opened(github, wished(issue, ALL, trigger=asker))
-    assert requested_reviewers(found) == ({"ann"}, {"core"})
+    assert requested_reviewers(found) == (set(), set())
     [note] = pull.notes
     assert "`stranger` could not be asked to review" in note and "not a collaborator" in note
 
@@ -106,20 +101,13 @@ def test_a_bot_that_requested_the_work_is_not_asked_to_review(
     ):
         trigger = reports.trigger(number=issue.number, comment_id=None)
         trigger = trigger.model_copy(update={"actor": actor})
-        wishes = PullRequestPreferences(reviewers=("requester",), assign_requester=True)
+        wishes = PullRequestPreferences(request_review=True, assign_requester=True)
         pull, found = opened(github, wished(issue, wishes, trigger=trigger))
         assert (
             requested_reviewers(found) == (set(), set())
             and pull.notes == ()
             and not found.assignees
         )
-
-
-def test_a_team_of_another_organization_is_not_asked(github: GitHubServer, issue: Issue) -> None:
-    report = wished(issue, ALL)
-    report = report.model_copy(update={"conventions": Conventions(codeowners="* @other/core\n")})
-    _, found = opened(github, report)
-    assert requested_reviewers(found) == ({"alice"}, set())
 
 
 def test_labels_are_added_and_the_requester_is_assigned(github: GitHubServer, issue: Issue) -> None:
@@ -139,7 +127,7 @@ def test_a_refused_label_or_assignee_is_reported_and_ends_nothing(
     github: GitHubServer, issue: Issue, path: str, status: int
 ) -> None:
     github.fail_next("POST", path, status, body={"message": "no @way"})
-    wishes = PullRequestPreferences(reviewers=("requester",), labels=("a",), assign_requester=True)
+    wishes = PullRequestPreferences(request_review=True, labels=("a",), assign_requester=True)
     pull, found = opened(github, wished(issue, wishes))
     [note] = pull.notes
     assert "`a`" in note or "`alice`" in note
@@ -288,7 +276,7 @@ def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, is
     body = add_newest_section(own_text, marker, "newest", run="r", warning="standing")
     persons_pull = github.create_pull(NAME, BRANCH, "Theirs", body, author="alice")
     pull, _ = opened(
-        github, wished(issue, PullRequestPreferences(labels=("a",), reviewers=("requester",)))
+        github, wished(issue, PullRequestPreferences(labels=("a",), request_review=True))
     )
     assert (pull.number, pull.title, pull.body) == (persons_pull.number, "Theirs", body)
     assert not persons_pull.labels and requested_reviewers(persons_pull) == (set(), set())
@@ -297,7 +285,7 @@ def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, is
 def test_a_draft_of_resolver_becomes_ready_when_verified(
     github: GitHubServer, issue: Issue
 ) -> None:
-    wishes = PullRequestPreferences(reviewers=("requester",))
+    wishes = PullRequestPreferences(request_review=True)
     pull, found = opened(github, wished(issue, wishes, draft=True))
     assert pull.draft and requested_reviewers(found) == (set(), set())
     ready = later(issue, "Mend the parser and the printer", preferences=wishes)

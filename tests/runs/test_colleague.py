@@ -20,7 +20,7 @@ class T(unittest.TestCase):
 """
 SETTINGS = """
 base_branch: develop
-reviewers: [codeowners, requester]
+request_review: true
 pull_request_labels: [agent-made]
 signed_commits: true
 """
@@ -31,6 +31,7 @@ TEMPLATE = """<!-- Read CONTRIBUTING first. -->
 
 - [ ] All tests pass
 """
+FILLED_IN = TEMPLATE.replace("why\n", "why\n\n`add` subtracted; it adds now.\n")
 HISTORY = ["fix(calc): a", "feat(calc): b", "docs: c", "fix(calc): d", "chore: e"]
 
 
@@ -53,15 +54,14 @@ def test_the_pull_request_follows_the_house_rules(scenario: Scenario) -> None:
     files = {
         ".github/resolver.yml": SETTINGS,
         ".github/PULL_REQUEST_TEMPLATE.md": TEMPLATE,
-        ".github/CODEOWNERS": "*.py @ann\n",
     }
     github.commit(REPOSITORY, "main", files, "chore: say how we work")
-    github.grant("ann", REPOSITORY, "write")
     bot = github.token_for("agent[bot]", REPOSITORY)
     scenario.line.environment |= {
         "GITHUB_TOKEN": bot, "RESOLVER_BOT_LOGIN": "agent[bot]", "RESOLVER_DRAFT": "never",
     }  # fmt: skip
-    scenario.endpoint.script(bash("cat only-here.txt"), FIX, CHECK, finish(SUMMARY))
+    ended = finish(SUMMARY, pull_request_body=FILLED_IN)
+    scenario.endpoint.script(bash("cat only-here.txt"), FIX, CHECK, ended)
     done = scenario.action(github.event_issue_comment(scenario.mention()))
     assert done.exit_code == 0, done.stdout + done.stderr
     prompt = json.dumps(scenario.endpoint.requests[0].body)
@@ -69,7 +69,7 @@ def test_the_pull_request_follows_the_house_rules(scenario: Scenario) -> None:
     [pull] = scenario.pulls()
     assert pull.title == "fix: make add add"
     assert pull.pull.base == "develop" and not pull.pull.draft
-    assert {reviewer.login for reviewer in pull.pull.reviewers} == {"ann", "mona"}
+    assert {reviewer.login for reviewer in pull.pull.reviewers} == {"mona"}
     assert pull.labels == ["agent-made"]
     assert "## What and why\n\n`add` subtracted; it adds now." in pull.body
     assert "- [ ] All tests pass" in pull.body and "CONTRIBUTING" not in pull.body

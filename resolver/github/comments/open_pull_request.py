@@ -1,14 +1,10 @@
-"""Opens Resolver's pull requests once, requests reviews, and keeps their text up to date.
+"""Opens Resolver's pull requests once, requests a review, and keeps their text up to date.
 
 Reviewers, labels and an assignee don't affect the outcome of the run: what GitHub refuses is
-reported as a note. CODEOWNERS files are read as GitHub reads them, to find the owners of changed
-files. Source:
-https://docs.github.com/repositories/managing-your-repositorys-settings-and-features/customizing-your-repository/about-code-owners
+reported as a note.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import github
@@ -48,111 +44,6 @@ from resolver.github.comments.verification_text import tabulate_verification
 from resolver.github.text.markdown import code_span
 from resolver.models.run import Actor, PullRequest
 
-_OWNER = re.compile(r"@([A-Za-z0-9][\w-]*(?:/[A-Za-z0-9_.-]+)?)", re.ASCII)
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
-_WORD = re.compile(r"(?:\\.|[^\\\s])+")
-
-
-@dataclass(frozen=True)
-class OwnerRule:
-    """A line of a CODEOWNERS file: a pattern, and the logins and ORG/TEAM names of its owners.
-
-    The owners may be empty: then nobody owns what the pattern matches.
-    """
-
-    pattern: re.Pattern[str]
-    owners: tuple[str, ...]
-
-
-def owners_of(codeowners: str, paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the logins and ORG/TEAM names that own any of the files, without duplicates.
-
-    `paths` are relative to the repository's root. The last line that matches a path decides.
-    """
-    rules = list(read_rules(codeowners))
-    names: dict[str, str] = {}
-    for path in paths:
-        last_rule = next((rule for rule in reversed(rules) if rule.pattern.fullmatch(path)), None)
-        for owner in last_rule.owners if last_rule else ():
-            names.setdefault(owner.casefold(), owner)
-    return tuple(names.values())
-
-
-def read_rules(codeowners: str) -> Iterator[OwnerRule]:
-    """Yield the valid lines in order. Invalid lines are skipped, as GitHub does.
-
-    An owner given by email address is left out, because reviews are requested by login, but the
-    line still takes precedence over earlier ones.
-    """
-    for line in codeowners.splitlines():
-        fields = _split_words(line)
-        if not fields:
-            continue
-        pattern = _compile_pattern(fields[0])
-        owner_matches = [_OWNER.fullmatch(field_text) for field_text in fields[1:]]
-        valid_owners = (
-            owner_match or _EMAIL.fullmatch(field)
-            for owner_match, field in zip(owner_matches, fields[1:], strict=True)
-        )
-        if pattern is not None and all(valid_owners):
-            yield OwnerRule(pattern, tuple(owner[1] for owner in owner_matches if owner))
-
-
-def _split_words(line: str) -> list[str]:
-    """Return the words of a line without its comment. Escaped spaces do not separate words."""
-    words: list[str] = []
-    for match in _WORD.finditer(line):
-        if match[0].startswith("#"):
-            break
-        words.append(match[0])
-    return words
-
-
-def _compile_pattern(text: str) -> re.Pattern[str] | None:
-    """Compile a pattern; return None for negations and ranges, which GitHub does not support."""
-    if text.startswith(("!", "\\#")) or "[" in text or "***" in text:
-        return None
-    parts = text.split("/")
-    if parts[0] == "":
-        del parts[0]
-    elif len(parts) == 1 or parts[1:] == [""]:
-        parts.insert(0, "**")  # a name alone matches at any depth
-    if not any(parts):
-        return re.compile(r"(?!)")
-    is_folder = parts[-1] == ""
-    if is_folder:
-        parts[-1] = "**"
-    prefix = "".join(_segment_pattern(part, last=False) for part in parts[:-1])
-    return re.compile(prefix + _segment_pattern(parts[-1], last=True), re.DOTALL)
-
-
-def _segment_pattern(part: str, *, last: bool) -> str:
-    """Return the regular expression for one segment of a path.
-
-    The last segment also matches everything in a folder of that name, except for `*`, which only
-    matches the folder's direct entries.
-    """
-    if part == "**":
-        return ".+" if last else "(?:[^/]+/)*"
-    if part == "*":
-        return "[^/]+" if last else "[^/]+/"
-    pattern = "".join(_escape_characters(part))
-    return f"{pattern}(?:/.*)?" if last else f"{pattern}/"
-
-
-def _escape_characters(part: str) -> Iterator[str]:
-    escaped = False
-    for char in part:
-        if escaped or char not in "\\*?":
-            yield re.escape(char)
-            escaped = False
-        elif char == "\\":
-            escaped = True
-        else:
-            yield "[^/]*" if char == "*" else "[^/]"
-
-
-MAX_REVIEWERS = 15
 MAX_LABELS = 100
 
 
@@ -181,19 +72,23 @@ def add_pull_request_metadata(
         _write_or_note(
             access, "assign", [requester], lambda names: pull.add_to_assignees(*names), notes
         )
-    return (*notes, *request_reviews(access, pull, report, own_login))
+    return (*notes, *request_review(access, pull, report, own_login))
 
 
-def request_reviews(
+def request_review(
     access: GitHubAccess, pull: GitHubPullRequest, report: Report, own_login: str
 ) -> tuple[str, ...]:
-    """Request the reviews only, unless the pull request is a draft.
+    """Ask the requester to review the pull request, if that is wished and it is not a draft.
 
-    The rest is as in `add_pull_request_metadata`.
+    GitHub itself asks the owners of the changed files (CODEOWNERS).
     """
+    requester = _requester_login(report.trigger.actor, own_login)
+    requested = {reviewer.login.casefold() for reviewer in pull.requested_reviewers}
+    if pull.draft or not report.preferences.request_review or requester.casefold() in requested:
+        return ()
     notes: list[str] = []
-    if not pull.draft:
-        _request_reviews(access, pull, _reviewers(pull, report, own_login), notes)
+    names = [requester] if requester else []
+    _write_or_note(access, "review", names, lambda asked: _send_review_request(pull, asked), notes)
     return tuple(notes)
 
 
@@ -203,52 +98,8 @@ def _requester_login(actor: Actor, own_login: str) -> str:
     return actor.login if is_known and actor.login.casefold() != own_login.casefold() else ""
 
 
-def _reviewers(pull: GitHubPullRequest, report: Report, own_login: str) -> list[str]:
-    """Return the logins and ORG/TEAM names to request reviews from that are not requested yet."""
-    candidates: list[str] = []
-    if "requester" in report.preferences.reviewers:
-        candidates.append(_requester_login(report.trigger.actor, own_login))
-    if "codeowners" in report.preferences.reviewers:
-        files = report.patch.files if report.patch else ()
-        candidates += owners_of(report.conventions.codeowners, (file.path for file in files))
-    organization = pull.base.repo.full_name.split("/", 1)[0].casefold()
-    excluded = {reviewer.login.casefold() for reviewer in pull.requested_reviewers}
-    excluded |= {f"{organization}/{team.slug.casefold()}" for team in pull.requested_teams}
-    excluded |= {own_login.casefold(), ""}
-    reviewers: dict[str, str] = {}
-    for name in candidates:
-        folded_name = name.casefold()
-        is_in_organization = "/" not in folded_name or folded_name.startswith(f"{organization}/")
-        if is_in_organization and folded_name not in excluded:
-            reviewers.setdefault(folded_name, name)
-    return list(reviewers.values())[:MAX_REVIEWERS]
-
-
-def _request_reviews(
-    access: GitHubAccess, pull: GitHubPullRequest, names: Sequence[str], notes: list[str]
-) -> None:
-    """Request all reviews in one call, or one by one if GitHub refuses that.
-
-    GitHub refuses the whole call if a single name is not acceptable.
-    """
-    refusals: list[str] = []
-    _write_or_note(
-        access, "review", names, lambda asked: _send_review_request(pull, asked), refusals
-    )
-    if refusals and len(names) > 1:
-        refusals.clear()
-        for name in names:
-            _write_or_note(
-                access, "review", [name], lambda asked: _send_review_request(pull, asked), refusals
-            )
-    notes.extend(refusals)
-
-
 def _send_review_request(pull: GitHubPullRequest, names: Sequence[str]) -> None:
-    people = [name for name in names if "/" not in name]
-    teams = [name.partition("/")[2] for name in names if "/" in name]
-    body = {"reviewers": people} if people else {}
-    body |= {"team_reviewers": teams} if teams else {}
+    body = {"reviewers": list(names)}
     pull.requester.requestJsonAndCheck("POST", f"{pull.url}/requested_reviewers", input=body)
 
 
@@ -374,7 +225,7 @@ def _apply_update(
     if not adds_to_existing(report):
         return notes + add_pull_request_metadata(access, pull, report, own_login)
     became_ready = was_draft and not pull.draft
-    return notes + (request_reviews(access, pull, report, own_login) if became_ready else ())
+    return notes + (request_review(access, pull, report, own_login) if became_ready else ())
 
 
 def adds_to_existing(report: Report) -> bool:
