@@ -266,21 +266,10 @@ class TelemetrySettings(StructuredSetting):
         "`http://localhost:4318`. Spans go to `/v1/traces` below it. No spans when empty.",
         "OTEL_EXPORTER_OTLP_ENDPOINT",
     )
-    traces_endpoint: str = part(
-        "",
-        "Complete address for spans, if it is not `/v1/traces` below `endpoint`.",
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    )
     headers: SecretStr | None = part(
         None,
         "Headers of each request, `name=value` separated by commas, with percent-encoded values.",
-        "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
         "OTEL_EXPORTER_OTLP_HEADERS",
-    )
-    content: bool = part(
-        False,
-        "Export prompts, replies and outputs of tools, too. They quote the issue and the code.",
-        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
     )
     completions_dir: str = part(
         "",
@@ -289,29 +278,12 @@ class TelemetrySettings(StructuredSetting):
         "RESOLVER_COMPLETIONS_DIR",
     )
 
-    @field_validator("content", mode="before")
-    @classmethod
-    def _accepts_the_modes_of_the_variable(cls, value: object) -> object:
-        # Its values in newer instrumentations; Resolver has no events in its spans.
-        if not isinstance(value, str):
-            return value
-        modes = {"SPAN_ONLY": True, "SPAN_AND_EVENT": True, "EVENT_ONLY": False}
-        return {**modes, "NO_CONTENT": False}.get(value.upper(), value)
-
-    @property
-    def traces_url(self) -> str:
-        """The address that spans are sent to; "" for none."""
-        if self.traces_endpoint or not self.endpoint:
-            return self.traces_endpoint
-        return f"{self.endpoint.rstrip('/')}/v1/traces"
-
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values of the headers and a password in an address, as they are sent."""
         headers = self.headers.get_secret_value() if self.headers else ""
         values = [header.partition("=")[2].strip() for header in headers.split(",")]
-        addresses = f"{self.endpoint} {self.traces_endpoint}"
-        passwords = re.findall(r"//[^/@:\s]*:([^/@\s]+)@", addresses)
+        passwords = re.findall(r"//[^/@:\s]*:([^/@\s]+)@", self.endpoint)
         decoded = [unquote(value) for value in (*values, *passwords)]
         # `Authorization: Bearer TOKEN`: a log may quote the token alone.
         return tuple(dict.fromkeys(v for value in decoded for v in (value, value.split(" ")[-1])))

@@ -44,11 +44,6 @@ class RunStarted(EventBase):
         description="`max_tokens` of the setting `condenser`: number of tokens above which the "
         "conversation is condensed.",
     )
-    traceparent: str = Field(
-        default="",
-        description="Ids of the OpenTelemetry trace and its root span, as in the header of that "
-        "name; empty if no spans are exported.",
-    )
 
 
 class SystemPrompt(EventBase):
@@ -197,11 +192,6 @@ class Resumed(EventBase):
     reason: str = Field(default="", description="The reason, for people.")
     by: str = Field(
         default="", description="Login of the person who requested it, if somebody did."
-    )
-    traceparent: str = Field(
-        default="",
-        description="Ids of the OpenTelemetry trace of this process; empty if no spans are "
-        "exported.",
     )
 
 

@@ -263,7 +263,6 @@ def _log_start(prepared: PreparedRun, kind: str, log: RunLog) -> RunStarted:
             limits=settings.limits,
             condenser=settings.condenser.stages,
             condenser_max_tokens=settings.condenser.max_tokens,
-            traceparent=prepared.request.traceparent,
         )
     )
 

@@ -83,7 +83,7 @@ from resolver.runs.stages import (
 )
 from resolver.runs.wiring.models import preload_models, recording_of
 from resolver.runs.wiring.sandbox import live_output
-from resolver.runs.wiring.telemetry import end_spans, report_phase, with_spans
+from resolver.runs.wiring.telemetry import end_spans, with_spans
 
 logger = logging.getLogger("resolver.runs.pipeline")
 
@@ -107,7 +107,7 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
         # failing stage is what the final comment is written from. A plain function would lose its
         # local values with the exception.
         for newest in _stages(values, forge, preload):
-            report_phase(values, newest)
+            newest.request.observe(newest)
             values = newest
         conclusion = Conclusion(exit_code=_exit_code(values))
     except (ResolverError, RunStopped) as error:

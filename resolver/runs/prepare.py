@@ -107,7 +107,7 @@ def open_run_log(
     if request.progress:
         log.stream.subscribe("progress", request.progress)
     if request.spans:
-        log.stream.subscribe("telemetry", request.spans.subscriber(log.state.events))
+        log.stream.subscribe("telemetry", request.spans)
     if progress:
         log.stream.subscribe("forge", progress.follow(log.state))
     return log
@@ -131,8 +131,7 @@ def _resumed_task(request: RunRequest, log: RunLog) -> RunTask:
     # `has_log` implies an event, and the first event of every log is RunStarted
     assert opening is not None
     ended = request.output.outcome is not None
-    traceparent = request.traceparent
-    resume_run(log, request.run, request.continuation, ended=ended, traceparent=traceparent)
+    resume_run(log, request.run, request.continuation, ended=ended)
     request.output.withdraw_outcome()
     task = opening.task
     task = task.model_copy(update={"source": request.source or task.source})

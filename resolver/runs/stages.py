@@ -42,10 +42,10 @@ from resolver.models.run import (
 )
 from resolver.models.verification import Verification
 from resolver.runs.output import OutcomeFile, Output
+from resolver.runs.spans import RunSpans
 from resolver.runs.wiring.knowledge import Knowledge
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.security.redaction import Redactor
-from resolver.telemetry.run_spans import RunSpans
 
 BudgetProvider = Callable[[Settings], float]
 """Returns how many US dollars of the operator's budget a run with these settings may spend. The

@@ -60,10 +60,10 @@ def test_the_log_says_why_and_for_whom_a_run_is_resumed(
     log: RunLog, state: RunState, ended: bool, continuation: Continuation | None, reason: str
 ) -> None:
     log.stream.add(AgentStateChanged(state=state))
-    resume_run(log, RUN, continuation, ended=ended, traceparent="00-a-b-01")
+    resume_run(log, RUN, continuation, ended=ended)
     resumed = log.state.events[-1]
     assert isinstance(resumed, Resumed)
-    assert (resumed.run, resumed.traceparent) == (RUN, "00-a-b-01")
+    assert resumed.run == RUN
     assert (resumed.reason, resumed.by) == (reason, "mona" if continuation else "")
 
 

@@ -38,7 +38,7 @@ from resolver.runs.stages import AnnouncedRun, RunRequest, RunResult
 from resolver.storage.database import DatabaseError
 from tests.github import reports
 from tests.runs.plain_values import PULL, executed_values, run_request
-from tests.telemetry.test_agent_spans import opening
+from tests.runs.test_spans import opening
 from tests.webhook.serving import series_of
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -26,18 +26,10 @@ from resolver.models.run import FINAL_STATES, Continuation, RunLimits, RunState
 from resolver.models.truncate import marker_for
 
 
-def resume_run(
-    log: RunLog,
-    run: str,
-    continuation: Continuation | None,
-    *,
-    ended: bool,
-    traceparent: str = "",
-) -> None:
+def resume_run(log: RunLog, run: str, continuation: Continuation | None, *, ended: bool) -> None:
     """Log that `run` continues here. It is the first event that this process adds.
 
     ended: True if the run had ended regularly, so that nothing interrupted it.
-    traceparent: ids of the run's trace; "" if no spans are exported.
     """
     by = continuation.by if continuation else ""
     has_begun = log.start_index(run) < len(log.state.events)
@@ -49,9 +41,7 @@ def resume_run(
         reason = "the run was interrupted and continues"
     else:
         reason = f"continues run {continuation.run}"
-    log.stream.add(
-        Resumed(version=__version__, run=run, reason=reason, by=by, traceparent=traceparent)
-    )
+    log.stream.add(Resumed(version=__version__, run=run, reason=reason, by=by))
 
 
 def change_limits(log: RunLog, overrides: Mapping[str, float]) -> None:

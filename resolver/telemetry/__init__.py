@@ -1,1 +1,0 @@
-"""Spans of a run for OpenTelemetry, made from its event log."""

@@ -1,0 +1,282 @@
+"""Tests of the spans of a run, made by OpenTelemetry's tracer and read by its own exporters."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from resolver.config.settings import load_settings
+from resolver.errors import RunStopped
+from resolver.events import actions as a
+from resolver.events import observations as o
+from resolver.events.base import EventBase, Source
+from resolver.events.lifecycle import (
+    CheckExecuted,
+    DelegateEvent,
+    ModelReplied,
+    RunStarted,
+    ServiceReplied,
+    StageCompleted,
+    SystemPrompt,
+)
+from resolver.events.log import stored_line
+from resolver.events.stores import MemoryStore
+from resolver.events.stream import EventStream
+from resolver.github.comments.report import Report
+from resolver.models.run import Completion, Publication, RunLimits, Tokens
+from resolver.models.verification import CheckExecution
+from resolver.runs.output import build_outcome_file
+from resolver.runs.spans import RunSpans
+from resolver.runs.stages import RunResult
+from resolver.runs.wiring.telemetry import end_spans, with_spans
+from resolver.security.redaction import Redactor
+from tests.github import reports
+from tests.parts.collector import Collector, attributes_of
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import CommandLine, bash, finish, make_checkout
+from tests.runs.plain_values import run_request
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+SECRET = "collector-canary-4f1e8d7c6b5a"
+COMPLETION = Completion(
+    model="anthropic/claude-sonnet-4-5",
+    finish_reason="tool_calls",
+    tokens=Tokens(input=100, output=20, cached=60),
+    cost=0.25,
+    latency=2.0,
+)
+
+
+def opening() -> RunStarted:
+    return RunStarted(
+        run="run-1",
+        version="1",
+        task=reports.task(reports.trigger()),
+        base="c" * 40,
+        agent="CodeActAgent",
+        model="anthropic/claude-sonnet-4-5",
+        runtime="docker",
+        limits=RunLimits(),
+    )
+
+
+class Traced:
+    """A log whose events have the times that a test gives, and the spans of it."""
+
+    def __init__(self) -> None:
+        self._at = BEGIN
+        self.stream = EventStream(MemoryStore(), now=lambda: self._at)
+        self._exporter = InMemorySpanExporter()
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.spans = RunSpans(provider, Redactor((SECRET,)).redact_text, {"a": SECRET}, BEGIN)
+        self.stream.subscribe("telemetry", self.spans, essential=True)
+
+    def add(self, seconds: float, event: EventBase) -> Any:
+        self._at = BEGIN + timedelta(seconds=seconds)
+        return self.stream.add(event)  # type: ignore[arg-type]
+
+    def end(self, seconds: float, error: str = "") -> dict[str, ReadableSpan]:
+        """End the spans and return them by name."""
+        self.spans.end({"resolver.state": "x"}, BEGIN + timedelta(seconds=seconds), error)
+        return {span.name: span for span in self._exporter.get_finished_spans()}
+
+
+def seconds_of(span: ReadableSpan) -> tuple[float, float]:
+    """Return start and end of a span, in seconds since BEGIN."""
+    assert span.start_time is not None and span.end_time is not None
+    begin = BEGIN.timestamp() * 1e9
+    return (span.start_time - begin) / 1e9, (span.end_time - begin) / 1e9
+
+
+def parent_of(span: ReadableSpan, spans: dict[str, ReadableSpan]) -> str:
+    ids = {other.context.span_id: name for name, other in spans.items() if other.context}
+    return ids[span.parent.span_id] if span.parent else ""
+
+
+def test_a_step_is_a_model_call_and_a_tool_below_the_run() -> None:
+    traced = Traced()
+    traced.add(3.0, ModelReplied(completion=COMPLETION))
+    run = traced.add(3.5, a.CmdRun(command=f"echo {SECRET}", source=Source.AGENT))
+    traced.add(5.0, o.CmdOutput(command="ls", exit_code=1, content="", cause=run.id))
+    edit = traced.add(5.5, a.FileRead(path="a.py", source=Source.AGENT))
+    traced.add(6.0, o.ErrorObservation(content="no such file", code="file", cause=edit.id))
+    spans = traced.end(7.0, "limit")
+    chat, command = spans["chat anthropic/claude-sonnet-4-5"], spans[f"execute_tool {run.kind}"]
+    assert seconds_of(chat) == (1.0, 3.0) and seconds_of(command) == (3.5, 5.0)
+    assert chat.attributes == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "anthropic",
+        "gen_ai.request.model": "anthropic/claude-sonnet-4-5",
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.usage.output_tokens": 20,
+        "gen_ai.usage.cache_read.input_tokens": 60,
+        "gen_ai.usage.cost": 0.25,
+        "gen_ai.response.finish_reasons": ("tool_calls",),
+        "resolver.service": "agent",
+    }
+    assert command.attributes is not None and command.attributes["process.exit.code"] == 1
+    assert command.status.is_ok or command.status.is_unset, "a failed command was executed"
+    failed = spans[f"execute_tool {edit.kind}"]
+    assert not failed.status.is_ok and failed.attributes is not None
+    assert failed.attributes["error.type"] == "file"
+    root = spans["invoke_agent resolver"]
+    assert root.attributes == {"a": "[redacted]", "resolver.state": "x", "error.type": "limit"}
+    assert {parent_of(span, spans) for span in (chat, command, failed)} == {root.name}
+    assert traced.spans.traceparent.split("-")[1] == f"{root.context.trace_id:032x}"
+    everything = "".join(span.to_json() for span in spans.values())
+    assert SECRET not in everything and "no such file" not in everything
+
+
+def test_the_work_of_a_delegate_is_below_the_tool_that_started_it() -> None:
+    traced, nested = Traced(), Traced()
+    delegation = traced.add(2.0, a.Delegate(agent="LocAgent", task="Find.", source=Source.AGENT))
+    for event in (
+        SystemPrompt(content="s"),
+        ServiceReplied(service="judge", completion=COMPLETION),
+    ):
+        line = json.loads(stored_line(nested.add(5.0, event)))
+        traced.add(5.0, DelegateEvent(delegate=delegation.id, event=line))
+    spans = traced.end(6.0)
+    chat = spans["chat anthropic/claude-sonnet-4-5"]
+    assert parent_of(chat, spans) == "execute_tool delegate"
+    assert chat.attributes is not None and chat.attributes["resolver.service"] == "judge"
+    assert seconds_of(spans["execute_tool delegate"]) == (2.0, 6.0), "it was open at the end"
+
+
+def test_stages_and_checks_with_a_duration_are_spans() -> None:
+    traced = Traced()
+    traced.add(5.0, StageCompleted(stage="setup", detail="pip install", seconds=3.0))
+    traced.add(5.0, StageCompleted(stage="branch", detail="agent/1", seconds=0.0))
+    for is_cached, name in ((False, "pytest"), (True, "cached")):
+        execution = CheckExecution(exit_code=1, seconds=2.0)
+        traced.add(
+            9.0,
+            CheckExecuted(
+                key="k", name=name, command="pytest", at="head", tree="t", execution=execution,
+                is_cached=is_cached,
+            ),
+        )  # fmt: skip
+    spans = traced.end(9.0)
+    assert set(spans) == {"invoke_agent resolver", "setup", "check pytest"}
+    assert seconds_of(spans["setup"]) == (2.0, 5.0)
+    assert spans["check pytest"].attributes == {"resolver.tree": "head", "process.exit.code": 1}
+
+
+@pytest.mark.parametrize(
+    ("model", "provider"),
+    [
+        ("anthropic/claude-sonnet-4-5", "anthropic"),
+        ("gemini/gemini-3-pro", "gcp.gemini"),
+        ("azure/mine", "azure.ai.openai"),
+        ("gpt-5", "openai"),
+    ],
+)
+def test_the_provider_of_a_model_has_its_well_known_name(model: str, provider: str) -> None:
+    traced = Traced()
+    traced.add(3.0, ModelReplied(completion=COMPLETION.model_copy(update={"model": model})))
+    attributes = traced.end(4.0)[f"chat {model}"].attributes
+    assert attributes is not None and attributes["gen_ai.provider.name"] == provider
+
+
+class Interrupted(RunSpans):
+    """A signal arrives while the last spans are sent."""
+
+    def end(self, *_: object) -> None:
+        raise RunStopped("stopped by SIGTERM")
+
+
+def test_a_signal_while_spans_are_sent_changes_no_result(tmp_path: Path) -> None:
+    spans = Interrupted(TracerProvider(shutdown_on_exit=False), str, {}, BEGIN)
+    request = replace(run_request(tmp_path), spans=spans)
+    outcome_file = build_outcome_file(
+        run="run-1",
+        trigger=request.trigger,
+        model="m",
+        exit_code=0,
+        outcome=reports.outcome(),
+        failure=None,
+        log_state=None,
+    )
+    report = Report(trigger=request.trigger, run="run-1", model="m")
+    result = RunResult(request, report, outcome_file, Publication(), 0)
+    assert end_spans(result) is result
+
+
+def test_a_run_without_a_collector_has_no_spans(tmp_path: Path) -> None:
+    request = run_request(tmp_path)
+    assert with_spans(request, load_settings({}, {})) is request and request.traceparent == ""
+
+
+@pytest.fixture
+def environment(collector: Collector) -> Iterator[dict[str, str]]:
+    yield {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_EXPORTER_OTLP_HEADERS": f"x-key={SECRET}",
+    }
+
+
+def test_a_collector_that_is_gone_ends_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = load_settings({}, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
+    spans = with_spans(run_request(tmp_path), settings).spans
+    assert spans is not None
+    spans.end({}, BEGIN, "", seconds=0.0)
+    [record] = [r for r in caplog.records if r.name == "resolver.runs.spans"]
+    assert "did not take the spans" in record.getMessage()
+
+
+def test_the_values_of_headers_are_secrets() -> None:
+    environment = {
+        "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20token-1234, x-key=key%2D5678",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "https://user:pass%20word@collector.example",
+    }
+    settings = load_settings({}, environment)
+    secrets = set(settings.secrets)
+    assert secrets == {"Bearer token-1234", "token-1234", "key-5678", "pass word", "word"}
+    assert "1234" not in repr(settings.telemetry.headers)
+
+
+def test_a_run_arrives_at_the_collector_as_one_trace(
+    collector: Collector,
+    environment: dict[str, str],
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    tmp_path: Path,
+) -> None:
+    """The whole way: the standard variables of a command line, a run on a checkout, and what the
+    collector got."""
+    checkout = make_checkout(tmp_path / "calc", {"calc.py": "def add(a, b):\n    return a - b\n"})
+    model_endpoint.script(bash(f"echo {SECRET}; exit 3"), bash("cat missing"))
+    limited = command_line.call_resolve(checkout, "--max-iterations", "2", **environment)
+    assert limited.exit_code == 4, limited.stderr
+    [root] = [span for span in collector.spans if not span.parent_span_id]
+    assert {"sandbox", "chat openai/scripted"} <= {span.name for span in collector.spans}
+    attributes = attributes_of(root)
+    assert attributes["resolver.state"] == "limit" and attributes["error.type"] == "limit"
+    assert {span.trace_id for span in collector.spans} == {root.trace_id}
+    tools = [attributes_of(span) for span in collector.spans if "execute_bash" in span.name]
+    assert [tool["process.exit.code"] for tool in tools] == [3, 1]
+    assert limited.outcome["traceparent"].split("-")[1] == root.trace_id.hex()
+    assert {headers["x-key"] for headers in collector.headers} == {SECRET}
+    everything = b"".join(collector.bodies) + limited.everything
+    assert SECRET.encode() not in everything
+    assert b"cat missing" not in b"".join(collector.bodies), "content is not exported"
+    resource = collector.exports[-1].resource_spans[0].resource
+    names = {attribute.key: attribute.value.string_value for attribute in resource.attributes}
+    assert names["service.name"] == "resolver"
+
+    model_endpoint.script(finish("Nothing to do"))
+    resumed = command_line.call(
+        "resolve", "--resume", limited.output, "--max-iterations", "5", **environment
+    )
+    newest = [span for span in collector.spans if not span.parent_span_id][-1]
+    assert newest.trace_id != root.trace_id, resumed.stderr
