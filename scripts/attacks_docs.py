@@ -54,7 +54,6 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/runs/test_github.py",
         "tests/runs/test_withdrawal.py",
         "tests/conversation/test_watch.py",
-        "tests/conversation/test_ticks.py",
     ),
     "Hidden text and late changes": (
         "tests/attacks/test_hostile_issue.py",

@@ -198,7 +198,7 @@ def generated_files() -> dict[str, str]:
             ".github/workflows/resolve.yml",
             "    if: >-\n",
             "    runs-on:",
-            job_condition(CALLED_CONDITION_VALUES, fix_checks="all", dashboard=True) + "\n",
+            job_condition(CALLED_CONDITION_VALUES, fix_checks="all") + "\n",
         ),
         (
             "docs/how-to/action.md",
@@ -209,13 +209,13 @@ def generated_files() -> dict[str, str]:
         (
             ".github/workflows/resolve.yml",
             "      # `make docs` writes these inputs from the settings that start work.\n",
-            "      dashboard:\n",
+            "      egress:\n",
             "".join(called_input(*arguments) for arguments in starting),
         ),
         (
             ".github/workflows/resolve.yml",
             "          llm-base-url: ${{ inputs.llm-base-url }}\n",
-            "          dashboard:",
+            "          egress:",
             passed,
         ),
         (".github/workflows/resolve.yml", AS_ABOVE, "", passed),

@@ -46,13 +46,12 @@ class Features:
 
     `schedule` is the cron expression of a sweep, "" for none. `fix_checks` is the value of the
     setting `fix_failing_checks`, "" for none. `checked` are the names of the workflows whose
-    failures start work. `dashboard` adds the dashboard's events.
+    failures start work.
     """
 
     schedule: str = ""
     fix_checks: str = ""
     checked: tuple[str, ...] = ()
-    dashboard: bool = False
 
 
 VARIABLES = MappingProxyType({"bot_login": "AGENT_LOGIN", "review_teams": "AGENT_TEAM"})
@@ -90,12 +89,12 @@ def variable_inputs() -> dict[str, str]:
     }
 
 
-def job_condition(values: Mapping[str, str], *, fix_checks: str, dashboard: bool) -> str:
+def job_condition(values: Mapping[str, str], *, fix_checks: str) -> str:
     """Return the lines of the `if:` of a job that handles events, indented, without the last
     line end.
 
     `values` are parts of an expression, by the field of `ListeningPolicy` whose value they are.
-    `fix_checks` and `dashboard` are those of `Features`.
+    `fix_checks` is that of `Features`.
     """
     rows = [
         (name, event.action, event.condition.format_map(values))
@@ -105,9 +104,7 @@ def job_condition(values: Mapping[str, str], *, fix_checks: str, dashboard: bool
         "init/condition.yml.j2",
         conversation=[row for row in rows if not row[0].startswith("pull_request")],
         pull_request=[row for row in rows if row[0].startswith("pull_request")],
-        login=values["bot_login"],
         fix_checks=fix_checks,
-        dashboard=dashboard,
     ).rstrip()
 
 
@@ -131,12 +128,11 @@ def workflow_text(
         label=label,
         events=starting_actions(),
         inputs=variable_inputs(),
-        condition=job_condition(values, fix_checks=chosen.fix_checks, dashboard=chosen.dashboard),
+        condition=job_condition(values, fix_checks=chosen.fix_checks),
         installs=installs,
         schedule=_cron(chosen.schedule) if chosen.schedule else "",
         fix_checks=chosen.fix_checks,
         checked=[_name(name) for name in chosen.checked or (DEFAULT_TEST_WORKFLOW,)],
-        dashboard=chosen.dashboard,
     )
 
 

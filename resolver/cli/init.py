@@ -81,7 +81,6 @@ class _Inspection:
     metavar="NAME",
     help="Workflow whose failures start work. Default: all that run tests.",
 )
-@click.option("--dashboard", is_flag=True, help="Maintain an issue that shows runs and their cost.")
 @click.option(
     "--eval",
     "evaluates",
@@ -110,7 +109,6 @@ def command(
     schedule: str | None,
     fix_checks: str | None,
     checked: tuple[str, ...],
-    dashboard: bool,
     evaluates: bool,
     eval_suite: str | None,
     force: bool,
@@ -127,7 +125,6 @@ def command(
         schedule=schedule or (EVERY_NIGHT if sweep else ""),
         fix_checks=fix_checks or "",
         checked=checked or find_test_workflows(checkout.root),
-        dashboard=dashboard,
     )
     inspection = _inspect(checkout.root)
     proposal = inspection.proposal

@@ -307,17 +307,6 @@ def _check_features(workflow: WorkflowFile, job: AgentJob, label: str) -> Iterat
             required=False,
         )
     yield from _check_failing_checks(workflow, job, label)
-    if job.settings.get("dashboard", "").lower() in {"true", "1", "yes", "on"}:
-        is_tick_received = workflow.starts_on_edits and (
-            not job.condition or "'edited'" in job.condition
-        )
-        yield DoctorFinding(
-            is_tick_received,
-            f"ticks on the dashboard reach {label}: {'yes' if is_tick_received else 'no'}",
-            "`resolver init --dashboard` writes `edited` to `on: issues`, and its part of the "
-            "job's `if:`; without them the dashboard only shows",
-            required=False,
-        )
 
 
 def _check_failing_checks(

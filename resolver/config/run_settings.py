@@ -415,9 +415,7 @@ class QuotaSettings(SettingGroup):
     """Quotas that all runs of a repository share, as recorded in its quota ledger."""
 
     title: ClassVar[str] = "Quotas"
-    when: ClassVar[str] = (
-        "Change these to bound what all runs together may cost, and to show it in a dashboard."
-    )
+    when: ClassVar[str] = "Change these to bound what all runs together may cost."
 
     run_quotas: RunQuotas = setting(
         RunQuotas(),
@@ -429,13 +427,6 @@ class QuotaSettings(SettingGroup):
         "Maximum cost of runs in a day or a month (UTC), in US dollars. For the quotas of a day "
         "that have a default, 0 means no limit.",
         option=False,
-    )
-    dashboard: bool = setting(
-        False,
-        "Maintain an issue that shows runs, costs and refusals, with checkboxes to stop or "
-        "continue a run.",
-        option=False,
-        action_input=True,
     )
 
 

@@ -9,7 +9,6 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,6 @@ from resolver.runs.conversation.commands import (
     comment_watch_for,
     continue_from_archive,
     issue_of_command,
-    ledger_for_trigger,
     locate_dispatch,
 )
 from resolver.runs.conversation.comments import abandon_run
@@ -122,9 +120,7 @@ def _handle_command(
     """
     with stop_on_signals(), filtered_log(settings, host):
         trigger = issue_of_command(trigger, forge)
-        handler = CommandHandler(
-            forge, settings, partial(ledger_for_trigger, trigger, settings, host)
-        )
+        handler = CommandHandler(forge, settings)
         run = run_id(trigger.key, trigger.at)
         return trigger, handler.handle(trigger, run, RunsOfOtherJobs(forge, settings, host, run))
 

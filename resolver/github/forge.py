@@ -1,8 +1,7 @@
 """The protocol of a forge, the place that holds issues and pull requests.
 
 `resolver.github.github_forge` implements it for GitHub and GitHub Enterprise Server,
-`resolver.github.local_forge` for a checkout on this machine. The quota dashboard reads and writes
-issues through the part `DashboardForge`.
+`resolver.github.local_forge` for a checkout on this machine.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,38 +37,6 @@ class AuthoredComment:
     is_own: bool
     at: datetime
     body: str
-
-
-@dataclass(frozen=True)
-class DashboardIssue:
-    """A dashboard: an issue by Resolver's account whose body starts with the dashboard marker."""
-
-    number: int
-    body: str
-
-
-class DashboardForge(Protocol):
-    """The dashboard in one repository. All methods raise ForgeError."""
-
-    def recent_comments(self, number: int) -> Sequence[AuthoredComment]:
-        """Return the newest comments of an issue, newest first."""
-        ...
-
-    def dashboard(self, number: int) -> DashboardIssue | None:
-        """Return issue `number` if it is Resolver's dashboard, else None."""
-        ...
-
-    def find(self) -> DashboardIssue | None:
-        """Return the oldest open dashboard, or None."""
-        ...
-
-    def create(self, title: str, body: str) -> int:
-        """Return the number of the dashboard, which is created if none can be found."""
-        ...
-
-    def rewrite(self, number: int, body: str) -> None:
-        """Replace the body of the dashboard issue."""
-        ...
 
 
 class PullRequestHeads(Protocol):
@@ -255,8 +222,8 @@ class Forge(Protocol):
         """
         ...
 
-    def dashboards(self) -> DashboardForge | None:
-        """Return the dashboard's forge, or None if there are no issues."""
+    def recent_comments(self, number: int) -> Sequence[AuthoredComment]:
+        """Return the newest comments of an issue, newest first."""
         ...
 
     def ask(self, report: Report) -> datetime | None:

@@ -30,10 +30,10 @@ from resolver.github.comments.markers import answer_marker, ending_of, parse_pul
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
 from resolver.github.comments.report import Ending, Report
 from resolver.github.comments.run_comments import (
-    GitHubDashboards,
     RunComments,
     add_reaction,
     issue_number,
+    recent_comments,
 )
 from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_replies import ThreadReplyWriter, reply_of_run
@@ -42,7 +42,7 @@ from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
 from resolver.github.context.read_task import NewComments, read_task
 from resolver.github.context.request_status import RequestStatus, read_request_status
-from resolver.github.forge import ACTIONS_LOGIN
+from resolver.github.forge import ACTIONS_LOGIN, AuthoredComment
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
 from resolver.models.run import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
 
@@ -166,9 +166,10 @@ class GitHubForge:
         """Return when a workflow run was requested, None if the token may not read that."""
         return requested_at(self._access, self._repository, run)
 
-    def dashboards(self) -> GitHubDashboards:
-        """Return the forge of the dashboard; see `Forge.dashboards`."""
-        return GitHubDashboards(self._access.with_short_timeouts(), self._name, self.whoami())
+    def recent_comments(self, number: int) -> Sequence[AuthoredComment]:
+        return recent_comments(
+            self._access.with_short_timeouts(), self._name, number, self.whoami()
+        )
 
     def own_pull_requests(self, prefix: str, since: datetime) -> list[OwnPullRequest]:
         """Return the pull requests that Resolver opened since then, newest first."""

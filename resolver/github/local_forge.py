@@ -14,6 +14,7 @@ from resolver.github.comments import pull_request_text
 from resolver.github.comments.progress import RunProgress
 from resolver.github.comments.report import Report
 from resolver.github.context.request_status import RequestStatus
+from resolver.github.forge import AuthoredComment
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import shorten_text
 from resolver.models.pull_request import (
@@ -205,8 +206,8 @@ class LocalForge:
     def close_killed_runs(self, progress: RunProgress) -> None:
         """Do nothing: there are no comments of runs."""
 
-    def dashboards(self) -> None:
-        """Return None: there are no issues, and no other runs."""
+    def recent_comments(self, number: int) -> Sequence[AuthoredComment]:  # noqa: ARG002
+        return ()
 
     def ask(self, report: Report) -> datetime | None:  # noqa: ARG002 - there is no issue to ask on
         return None

@@ -20,7 +20,6 @@ class TriggerKind(StrEnum):
     ISSUE_ASSIGNED = "issue_assigned"
     DISPATCHED = "dispatched"
     CHECK_FAILED = "check_failed"
-    BOX_TICKED = "box_ticked"
     COMMAND_LINE = "command_line"
     LOCAL = "local"
     OPERATOR = "operator"
@@ -74,13 +73,6 @@ class Extension(LoggedModel):
     iterations: int = Field(default=0, description="Additional replies of the model.")
     budget: float = Field(default=0.0, description="Additional US dollars.")
     time: float = Field(default=0.0, description="Additional seconds.")
-
-
-class TickedBox(LoggedModel):
-    """A checkbox that a person ticked on the dashboard."""
-
-    dashboard: int = Field(description="Number of the issue that holds the dashboard.")
-    run: str = Field(description="Id of the run that the checkbox belongs to.")
 
 
 class Trigger(LoggedModel):
@@ -146,11 +138,6 @@ class Trigger(LoggedModel):
         default="", description="Name of the failed check, when one started the work."
     )
     branch: str = Field(default="", description="The branch that the failed check ran on.")
-
-    ticked: TickedBox | None = Field(
-        default=None,
-        description="The dashboard checkbox that was ticked, when one started the work.",
-    )
 
     @property
     def in_thread(self) -> bool:

@@ -61,7 +61,7 @@ from resolver.runs.prepare import (
     load_task,
     open_run_log,
 )
-from resolver.runs.quotas.admission import read_refs, reserve_quota, watch_dashboard_stops
+from resolver.runs.quotas.admission import read_refs, reserve_quota
 from resolver.runs.reporting import (
     build_report,
     execution_warnings,
@@ -153,7 +153,7 @@ def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[Sta
     run_task = load_task(request, settings, forge, progress)
     yield (values := values.with_value(run_task))
     _update_progress(values, read=True)
-    with temporary_directory() as folder, watch_dashboard_stops(request, settings, accepted, forge):
+    with temporary_directory() as folder:
         cloned = clone(run_task, settings, folder / "clone.git", accepted.snapshot)
         yield (values := values.with_value(cloned))
         _update_progress(values, base=cloned.workspace.base)

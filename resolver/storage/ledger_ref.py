@@ -103,18 +103,6 @@ class LedgerRef:
             _, version = self._fetch_ledger(folder)
         return version.ledger
 
-    def tip(self) -> str:
-        """Return the object id of the ref, "" if there is none. This is cheaper than reading the
-        ledger."""
-        arguments = ("ls-remote", "--", check_url(self.url), REF)
-        result = HostGit().attempt(
-            *arguments, credential=self.credential(), limit=10_000, timeout=GIT_TIMEOUT_SECONDS
-        )
-        if result.status != 0:
-            raise git_failure(arguments, result, "looking for the quota ledger")
-        lines = [line.split("\t") for line in result.stdout.decode("utf-8", "replace").splitlines()]
-        return next((fields[0] for fields in lines if fields[1:] == [REF]), "")
-
     def change(self, change: Change[Answer]) -> Answer:
         """Change the ledger, with retries until no other run has pushed first, and return the
         answer."""

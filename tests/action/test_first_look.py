@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from resolver.cli.agent_workflow import Features, workflow_text
-from resolver.github.comments.markers import DASHBOARD
 from resolver.github.events.starting_events import STARTING_EVENTS
 from tests.action.image import ROOT
 from tests.parts.events import Payload, example
@@ -30,7 +29,7 @@ def written(**features: Any) -> str:
 
 
 FIRST_LOOK = first_look((ROOT / ".github/workflows/agent.yml").read_text())
-EVERYTHING = written(fix_checks="all", dashboard=True)
+EVERYTHING = written(fix_checks="all")
 CALLED = first_look((ROOT / ".github/workflows/resolve.yml").read_text())
 AGENT = "helpful-machine"
 _TOKEN = re.compile(r"'(?:[^']|'')*'|[A-Za-z_][\w.-]*|&&|\|\||==|[(),]|\s+")
@@ -228,31 +227,6 @@ def test_a_failing_check_of_a_fork_gets_no_job() -> None:
     payload = failing("workflow_run", "main", owner="eve")
     assert not passes("workflow_run", payload, condition=EVERYTHING)
     assert not passes("workflow_run", payload, condition=CALLED)
-
-
-APP = {"login": "agent[bot]", "type": "Bot"}
-
-
-@pytest.mark.parametrize("condition", [written(dashboard=True), EVERYTHING, CALLED])
-def test_an_edit_of_what_only_begins_like_the_dashboard_gets_no_job(condition: str) -> None:
-    """Anybody can open such an issue, and edit it as often as they like."""
-    eve = {"login": "eve", "type": "User"}
-    forged = issue("edited", body=f"{DASHBOARD}\n\n- [x] stop", user=eve)
-    for login in (AGENT, ""):
-        assert not passes("issues", forged, login, condition)
-    own = issue("edited", body=DASHBOARD, user={"login": AGENT, "type": "User"})
-    assert passes("issues", own, condition=condition)
-
-
-@pytest.mark.parametrize("condition", [written(dashboard=True), EVERYTHING, CALLED])
-def test_a_persons_tick_on_the_dashboard_gets_a_job(condition: str) -> None:
-    ticked = issue("edited", body=f"{DASHBOARD}\n\n- [x] stop", user=APP)
-    assert passes("issues", ticked, condition=condition)
-    assert not passes("issues", ticked)
-    ticked_by_app = ticked | {"sender": {"login": "agent[bot]", "type": "Bot"}}
-    assert not passes("issues", ticked_by_app, condition=condition)
-    other = issue("edited", body="@agent, once more")
-    assert not passes("issues", other, condition=condition)
 
 
 def test_without_the_variable_nobody_is_assigned() -> None:

@@ -161,20 +161,18 @@ def findings_about(bad: dict[str, Any], beginning: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("fix_checks", ["", "default-branch"])
-@pytest.mark.parametrize("dashboard", [False, True])
 def test_what_init_writes_has_all_that_its_features_need(
-    github: GitHubServer, doctor: Any, fix_checks: str, dashboard: bool
+    github: GitHubServer, doctor: Any, fix_checks: str
 ) -> None:
-    text = by_init(fix_checks=fix_checks, dashboard=dashboard, schedule="1 2 * * *")
+    text = by_init(fix_checks=fix_checks, schedule="1 2 * * *")
     repository(github, "admin", **workflow("agent", text))
     code, bad, seen = doctor(github.token_for("mona"))
     assert code == 0
     assert not findings_about(bad, "permissions") and not findings_about(
         bad, "failing checks can be read"
     )
-    assert not findings_about(bad, "failing checks") and not findings_about(bad, "ticks")
+    assert not findings_about(bad, "failing checks")
     assert any(what.startswith("failing checks (") for what in seen) is bool(fix_checks)
-    assert any(what.startswith("ticks on the dashboard") for what in seen) is dashboard
 
 
 def test_permissions_to_read_failing_checks_that_are_missing_are_reported(
@@ -207,9 +205,6 @@ def test_permissions_to_read_failing_checks_that_are_missing_are_reported(
             "out of `on:`",
         ),
         (by_init(fix_checks="own"), "failing checks of its own pull requests", "app-id"),
-        (AGENT + "        with: {dashboard: true}\n", "ticks on the dashboard", "--dashboard"),
-        (AGENT + "        env: {RESOLVER_DASHBOARD: 'true'}\n", "ticks on the", "--dashboard"),
-        (by_init(dashboard=True).replace(", edited]", "]"), "ticks on the dashboard", "`edited`"),
     ],
 )
 def test_a_feature_that_lacks_what_it_needs_is_reported_with_the_fix(

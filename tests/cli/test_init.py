@@ -30,12 +30,9 @@ def checkout(tmp_path: Path) -> Path:
 def every_combination() -> list[Features]:
     """Each feature with each other."""
     return [
-        Features(
-            schedule, fix_checks, ("CI", "Lint: all, \u00e9 & 'so'")[: len(fix_checks)], dashboard
-        )
+        Features(schedule, fix_checks, ("CI", "Lint: all, \u00e9 & 'so'")[: len(fix_checks)])
         for schedule in ("", "0 6 * * 1")
         for fix_checks in ("", "own", "default-branch", "all")
-        for dashboard in (False, True)
     ]
 
 
@@ -122,7 +119,6 @@ def test_each_feature_adds_what_it_needs_and_nothing_else(checkout: Path) -> Non
             "workflow_run": {"workflows": ["CI"], "types": ["completed"]},
             "check_suite": {"types": ["completed"]},
         },
-        "--dashboard": {"issues": {"types": ["opened", "labeled", "assigned", "edited"]}},
     }
     for option, added in ways.items():
         found = written(option)
@@ -131,10 +127,7 @@ def test_each_feature_adds_what_it_needs_and_nothing_else(checkout: Path) -> Non
         before, after = (
             workflow["jobs"]["resolve"]["steps"][0]["with"] for workflow in (plain, found)
         )
-        given = {
-            "--fix-checks=own": {"fix-failing-checks": "own"},
-            "--dashboard": {"dashboard": True},
-        }
+        given = {"--fix-checks=own": {"fix-failing-checks": "own"}}
         assert after == before | given.get(option, {})
 
 

@@ -22,7 +22,6 @@ from resolver.github.comments.comment_contexts import (
 from resolver.github.comments.progress import ProgressSummary
 from resolver.github.comments.report import Ending
 from resolver.memory.facts import WorkRecord
-from resolver.runs.quotas.dashboard import DashboardContent
 from resolver.runtime.environment.environment import SetupFailure
 from resolver.runtime.environment.plan import SetupPlan
 from resolver.storage.run_index import RunFilter
@@ -48,7 +47,6 @@ CONTEXTS: dict[str, tuple[tuple[type, ...], set[str]]] = {
     "agent/system.md.j2": ((TagDialect,), {"dialect"}),
     "agent/defined.md.j2": ((TagDialect,), {"dialect", "definition"}),
     **{f"agent/{name}.md.j2": ((AnsweringPrompt,), set()) for name in ANSWERING_AGENTS},
-    "comments/dashboard.md.j2": ((DashboardContent,), set()),
     "comments/review_body.md.j2": ((ReviewBody,), set()),
     "comments/progress.md.j2": ((ProgressSummary,), set()),
     "trace/trace.md.j2": ((MarkdownHeader,), {"notices", "changes", "phases"}),

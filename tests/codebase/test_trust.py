@@ -13,12 +13,8 @@ _MARKER = re.compile(r"<!-- resolver:([a-z]+)")
 
 FORGED_MARKERS = {
     "answer": "tests/github/test_github_publishing.py::test_a_marker_of_somebody_else_is_ignored",
-    "box": "tests/github/events/test_dashboard_boxes.py::"
-    "test_a_box_of_another_issue_or_run_is_refused",
     "check": "tests/conversation/test_placing.py::"
     "test_somebody_elses_issue_with_our_marker_is_not_ours",
-    "dashboard": "tests/quotas/test_dashboard.py::"
-    "test_an_issue_of_somebody_else_is_not_taken_for_the_dashboard",
     "end": "tests/github/test_github_opening.py::"
     "test_a_pull_request_of_somebody_else_is_not_changed",
     "newest": "tests/github/test_github_opening.py::"

@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from resolver.runs.conversation.commands import (
     archive_run_log,
     continue_from_archive,
     issue_of_command,
-    ledger_for_trigger,
 )
 from resolver.runs.reporting import build_report, outcome_file_of
 from resolver.runs.resuming.continuation import read_earlier_publication
@@ -198,7 +196,7 @@ def test_a_stop_without_an_active_run_is_answered_once(
     forge = forge_for(github)
     settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
     host = run_request(tmp_path).host
-    handler = CommandHandler(forge, settings, lambda: ledger_for_trigger(trigger, settings, host))
+    handler = CommandHandler(forge, settings)
     for _ in range(2):
         handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
         assert handled is not None and (handled.state, handled.exit_code) == ("nothing", 0)
@@ -215,7 +213,7 @@ def test_a_command_that_the_active_run_has_taken_is_not_answered(
     forge, host = forge_for(github), run_request(tmp_path).host
     forge_for(github).confirm(trigger)
     settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
-    handler = CommandHandler(forge, settings, lambda: ledger_for_trigger(trigger, settings, host))
+    handler = CommandHandler(forge, settings)
     handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
     assert handled is not None and (handled.state, handled.exit_code) == ("taken", 0)
     assert [c.author.login for c in issue.comments] == ["alice"]
@@ -235,7 +233,7 @@ def test_a_command_about_an_earlier_run_starts_nothing_where_there_is_none(
     trigger = triggered(github, github.add_comment(issue, f"@agent {command}", "alice"))
     forge, host = forge_for(github), run_request(tmp_path).host
     settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
-    handler = CommandHandler(forge, settings, lambda: ledger_for_trigger(trigger, settings, host))
+    handler = CommandHandler(forge, settings)
     handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
     assert handled is not None and (handled.state, handled.exit_code) == ("nothing", 0)
     assert answer in issue.comments[-1].body
@@ -253,9 +251,8 @@ def test_a_decision_about_the_waiting_action_of_an_archived_run_continues_it(
     def decide(login: str) -> tuple[RunRequest, HandledCommand | None]:
         trigger = triggered(github, github.add_comment(issue, "@agent approve 123456", login))
         request = replace(run_request(tmp_path / login), trigger=trigger, run=LATER)
-        ledger = partial(ledger_for_trigger, trigger, settings, request.host)
         targets = RunsOfOtherJobs(forge, settings, request.host, LATER)
-        return request, CommandHandler(forge, settings, ledger).handle(trigger, LATER, targets)
+        return request, CommandHandler(forge, settings).handle(trigger, LATER, targets)
 
     _, refused = decide("eve")
     assert refused is not None and (refused.state, refused.exit_code) == ("refused", 5)
@@ -273,7 +270,7 @@ def test_help_is_answered_with_the_commands_and_starts_nothing(
     trigger = triggered(github, github.add_comment(issue, "@agent help", "alice"))
     forge, host = forge_for(github), run_request(tmp_path).host
     settings = settings_for(github)
-    handler = CommandHandler(forge, settings, lambda: ledger_for_trigger(trigger, settings, host))
+    handler = CommandHandler(forge, settings)
     handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
     assert handled is not None and (handled.state, handled.exit_code) == ("help", 0)
     assert "@agent continue" in issue.comments[-1].body

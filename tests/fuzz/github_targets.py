@@ -7,7 +7,6 @@ import nh3
 
 from resolver.github.comments.comment_text import comment_body
 from resolver.github.comments.markers import (
-    DASHBOARD,
     ending_of,
     find_active_run,
     killed_run_marker,
@@ -27,7 +26,6 @@ from resolver.github.comments.titles import write_subject
 from resolver.github.context.failed_checks import cut_log
 from resolver.github.context.pictures import image_head
 from resolver.github.events.commands import asks_for_nothing, find_instruction, read_instruction
-from resolver.github.events.dashboard_boxes import newly_ticked
 from resolver.github.events.parse import (
     DispatchSource,
     asks_for_sweep,
@@ -228,8 +226,7 @@ def final_comment(data: bytes) -> None:
     "<!-- resolver:run key=0a ending=finished issue=3 run=20261120-1 -->\nText\n<details>x</details>",
     "<!-- resolver:run key=0a1b ending=at-work run=20261120-101010-abcdef since=2026-11-20T10:10:10Z "
     "until=2026-02-31T10:10:10Z job=1 -->",
-    f"{DASHBOARD}\n- [ ] a <!-- resolver:box stop run=1-2 thread=1 number=2 pull=0 -->\n",
-    tokens="<!-- --> resolver: run key= ending= since= until= issue= run= box stop continue text= [x] [ ]",
+    tokens="<!-- --> resolver: run key= ending= since= until= issue= run= text=",
 )
 def markers(data: bytes) -> None:
     """Markers in comments and bodies: read, or not there."""
@@ -241,8 +238,6 @@ def markers(data: bytes) -> None:
     run_message_in(text)
     drafting_in(text, is_draft=True)
     assert is_generated_body(text) in {True, False}
-    assert newly_ticked(text, text) == []
-    newly_ticked(text, text.replace("[ ]", "[x]"))
     assert utf16_length(add_newest_section(text[:60_000], "<!-- resolver:x -->", "new")) <= 65_536
 
 

@@ -6,11 +6,9 @@ from collections.abc import Callable
 import pytest
 from github.IssueComment import IssueComment
 
-from resolver.github.client.access import GitHubAccess
 from resolver.github.client.resources import Listing
 from resolver.github.comments.markers import check_marker, run_marker
 from resolver.github.comments.report import Ending
-from resolver.github.comments.run_comments import GitHubDashboards
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github import reports
@@ -50,12 +48,6 @@ def a_trigger(pull: Issue, **changes: object) -> Trigger:
     return reports.trigger(**{"key": "none", **of_pull, **changes})
 
 
-def board(github: GitHubServer) -> GitHubDashboards:
-    token = github.token_for(BOT, NAME)
-    access = GitHubAccess(token, github.api_url, github.server_url, github.graphql_url, BOT)
-    return GitHubDashboards(access, NAME, BOT)
-
-
 Look = Callable[[GitHubServer, GitHubForge, Issue], object]
 
 LOOKS: dict[str, Look] = {
@@ -76,8 +68,7 @@ LOOKS: dict[str, Look] = {
     "comments of runs that died": lambda _, forge, pull: forge.progress_writer().close_killed_runs(
         progress(pull)
     ),
-    "who has spoken": lambda github, _, pull: board(github).recent_comments(pull.number),
-    "the dashboard": lambda github, _, __: board(github).find(),
+    "who has spoken": lambda _, forge, pull: forge.recent_comments(pull.number),
     "the issues of checks": lambda _, forge, __: forge.check_conversations().issues(),
     "a fix of a check": lambda _, forge, pull: forge.check_conversations().find_fix(pull.number),
     "attempts at a check": lambda _, forge, pull: forge.check_conversations().count_attempts(
@@ -108,7 +99,7 @@ def test_reading_the_newest_needs_their_pages_and_the_first(
 ) -> None:
     for n in range(many):
         github.add_comment(pull, f"word {n}", "carol")
-    repository = board(github)._repository
+    repository = forge_for(github)._repository
     url = f"{repository.url}/issues/{pull.number}/comments"
     before = len(github.requests)
     found = Listing(repository.requester, IssueComment, url).newest(limit)

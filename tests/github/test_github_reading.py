@@ -110,7 +110,7 @@ def without_words(issue: Issue, kind: TriggerKind, at: datetime) -> Trigger:
     return Trigger(key="k", kind=kind, repository=NAME, number=issue.number, actor=actor, at=at)
 
 
-@pytest.mark.parametrize("kind", ["dispatched", "box_ticked", "check_failed"])
+@pytest.mark.parametrize("kind", ["dispatched", "check_failed"])
 def test_a_text_edited_after_a_request_without_it_is_left_out(
     github: GitHubServer, issue: Issue, kind: str
 ) -> None:

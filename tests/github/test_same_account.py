@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from resolver.github.comments.markers import (
-    DASHBOARD,
     ActiveRunMarker,
     active_run_marker,
     answer_marker,
@@ -47,7 +46,6 @@ def forge_markers(github: GitHubServer, issue: Issue, other: Issue, forged: Trig
         review_marker(forged.key),
         thread_marker(forged.key, "thread"),
         check_marker("test"),
-        DASHBOARD,
     ):
         github.add_comment(issue, f"{marker}\n\n{words}", BOT)
     github.create_pull(

@@ -64,12 +64,12 @@ def test_a_called_workflow_is_the_agents_job_too() -> None:
 
 
 def test_the_inputs_of_a_job_are_read_as_settings() -> None:
-    text = AGENT % ("octo/resolver@v1", "fix-failing-checks: own, dashboard: true")
+    text = AGENT % ("octo/resolver@v1", "fix-failing-checks: own, draft: true")
     text = text.replace(
-        "    steps:", "    env: {RESOLVER_DASHBOARD: no, RESOLVER_MAX_TIME: 9}\n    steps:"
+        "    steps:", "    env: {RESOLVER_DRAFT: no, RESOLVER_MAX_TIME: 9}\n    steps:"
     )
     [job] = read(f"env: {{RESOLVER_MAX_TIME: 8, PATH: x}}\n{text}").agents
-    assert job.settings == {"fix_failing_checks": "own", "dashboard": "true", "max_time": "9"}
+    assert job.settings == {"fix_failing_checks": "own", "draft": "true", "max_time": "9"}
 
 
 def test_permissions_that_a_job_lacks_are_named() -> None:
@@ -77,22 +77,6 @@ def test_permissions_that_a_job_lacks_are_named() -> None:
     assert job.lacks("read", "contents", "checks") == ["checks"]
     [free] = read("on: x\njobs: {a: {uses: o/resolver/.github/workflows/resolve.yml@v1}}").agents
     assert free.lacks("write", "contents") == []
-
-
-@pytest.mark.parametrize(
-    ("on", "edits"),
-    [
-        ("issues", True),
-        ("[issues]", True),
-        ("{issues: }", True),
-        ("{issues: {types: [opened, edited]}}", True),
-        ("{issues: {types: edited}}", True),
-        ("{issues: {types: [opened]}}", False),
-        ("{issue_comment: {types: [edited]}}", False),
-    ],
-)
-def test_a_workflow_for_edited_issues_is_recognized(on: str, edits: bool) -> None:
-    assert read(f"on: {on}\njobs: {{a: {{runs-on: x}}}}").starts_on_edits is edits
 
 
 @pytest.mark.parametrize(
@@ -143,11 +127,11 @@ def test_a_workflow_that_names_a_step_twice_is_read() -> None:
 on: push
 env: &env {RESOLVER_MODEL: one}
 jobs:
-  a: {steps: [{uses: o/resolver@v1, env: *env, with: {dashboard: true}}]}
+  a: {steps: [{uses: o/resolver@v1, env: *env, with: {draft: true}}]}
   b: {steps: [{uses: o/resolver@v1, env: *env}], env: {<<: *env, RESOLVER_LABEL: two}}
 """
     first, second = read(text).agents
-    assert first.settings == {"model": "one", "dashboard": "true"}
+    assert first.settings == {"model": "one", "draft": "true"}
     assert second.settings == {"model": "one", "label": "two"}
 
 

@@ -1,6 +1,6 @@
 """Tests of reserving a run's quota in the ledger, on a test GitHub with git over HTTP."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -10,26 +10,22 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.controller.control import Control, Stop
 from resolver.errors import QuotaReached
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.markers import DASHBOARD, run_marker
+from resolver.github.comments.markers import run_marker
 from resolver.github.comments.report import Ending
-from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
+from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor
 from resolver.runs.quotas.admission import (
-    DashboardStopPoller,
     read_refs,
     reserve_quota,
-    watch_dashboard_stops,
 )
 from resolver.runs.stages import AcceptedRun, RunRequest
 from resolver.storage.ledger_ref import REF
 from tests.github import reports
 from tests.parts.github import GitHubServer
-from tests.parts.waiting import PATIENCE_SECONDS, Steps
-from tests.quotas.booking import NOW, Place, entry
+from tests.quotas.booking import NOW, Place
 from tests.runs.plain_values import run_request
 from tests.storage.test_ledger_ref import put, ref
 
@@ -120,38 +116,6 @@ def test_a_request_that_is_started_again_keeps_the_cost_of_earlier_attempts(
     assert reserved.at == (later if days else NOW)
 
 
-def test_a_run_at_work_is_stopped_by_whoever_the_ledger_names(
-    github: GitHubServer, place: Place, request_for_run: RunRequest
-) -> None:
-    github.grant("octo", REPOSITORY, "write")
-    environment = {
-        **github.addresses,
-        "GITHUB_TOKEN": place.token,
-        "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 0.01, writes: 0}",
-        "RESOLVER_BOT_LOGIN": "octo",
-        "RESOLVER_DASHBOARD": "true",
-    }
-    settings = load_settings({}, environment, {})
-    access = GitHubAccess(
-        place.token, github.api_url, place.server, github.graphql_url, bot_login="octo"
-    )
-    forge = GitHubForge(access, REPOSITORY)
-    request = replace(request_for_run, load_settings=lambda _: settings)
-    accepted = reserve_quota(request, settings, forge, None)
-    with watch_dashboard_stops(request, settings, accepted, forge):
-        [board] = [
-            issue.body or ""
-            for issue in github.repository(REPOSITORY).issues.values()
-            if (issue.body or "").startswith(DASHBOARD)
-        ]
-        assert f"- [ ] <!-- resolver:box stop run={RUN}" in board
-        assert request.control.is_empty
-        reserved = place.ledger().read().runs[0]
-        stopped = reserved.model_copy(update={"stop_by": "mona"})
-        place.ledger().change(lambda ledger: (ledger.with_run(stopped), None))
-        assert request.control.wait(PATIENCE_SECONDS) == Stop(by="mona")
-
-
 def test_a_ledger_that_was_read_with_the_refs_is_not_fetched_again(
     github: GitHubServer, place: Place, request_for_run: RunRequest
 ) -> None:
@@ -199,17 +163,15 @@ def test_a_run_whose_token_may_not_push_starts_without_an_entry(
     assert "the quota ledger could not be updated" in caplog.text
 
 
-@pytest.mark.parametrize("dashboard", ["false", "true"])
 def test_a_bot_does_not_replace_an_unreadable_ledger(
-    github: GitHubServer, place: Place, request_for_run: RunRequest, dashboard: str
+    github: GitHubServer, place: Place, request_for_run: RunRequest
 ) -> None:
     """Otherwise the refused bot would be admitted at its next request."""
-    more = {"RESOLVER_DASHBOARD": dashboard}
     spoiled = put(github, b"\0\1\2 no ledger")
     number = github.create_issue(REPOSITORY, "It breaks", "x").number
     by_bot = reports.trigger(number=number, actor=Actor(login="ci[bot]", is_bot=True))
     with pytest.raises(QuotaReached, match="can't be read"):
-        reserve(github, place, replace(request_for_run, trigger=by_bot), more)
+        reserve(github, place, replace(request_for_run, trigger=by_bot))
     assert ref(github, REF).strip() == spoiled
 
 
@@ -230,7 +192,7 @@ def test_a_reached_quota_is_reported_once_and_then_refused_in_silence(
     assert len(commits) == 1, "what is refused in silence writes nothing"
 
 
-def test_a_run_on_a_pull_request_has_an_entry_with_which_its_box_finds_it(
+def test_a_run_on_a_pull_request_counts_for_its_issue(
     github: GitHubServer, place: Place, request_for_run: RunRequest
 ) -> None:
     trigger = reports.trigger(number=20, issue=12, is_pull_request=True)
@@ -301,28 +263,6 @@ def test_where_no_refusal_can_be_stored_the_comment_of_today_shows_that_it_was_s
     assert reached.value.is_silent is is_silent
 
 
-def dashboards(github: GitHubServer) -> list[str]:
-    issues = github.repository(REPOSITORY).issues.values()
-    return [issue.body for issue in issues if (issue.body or "").startswith(DASHBOARD)]
-
-
-def test_a_refusal_that_is_told_is_on_the_dashboard_and_a_silent_one_writes_nothing(
-    github: GitHubServer, place: Place, request_for_run: RunRequest
-) -> None:
-    github.grant("octo", REPOSITORY, "write")
-    quotas = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}", "RESOLVER_DASHBOARD": "true"}
-    reserve(github, place, request_for_run, quotas)
-    assert dashboards(github) == []
-    for number, is_silent in ((78, False), (79, True)):
-        before = len(github.writes())
-        trigger = reports.trigger(key=f"issue_comment:{number}")
-        with pytest.raises(QuotaReached) as reached:
-            reserve(github, place, replace(request_for_run, trigger=trigger), quotas)
-        assert reached.value.is_silent is is_silent
-        assert (len(github.writes()) == before) is is_silent
-        assert len(dashboards(github)) == 1
-
-
 @pytest.mark.parametrize("is_bot", [True, False])
 def test_a_ledger_that_can_not_be_reached_stops_bots_and_no_person(
     github: GitHubServer, place: Place, request_for_run: RunRequest, is_bot: bool
@@ -345,19 +285,3 @@ def test_a_ledger_that_can_not_be_reached_stops_bots_and_no_person(
     with pytest.raises(QuotaReached, match="can't be read") if is_bot else CALM:
         accepted = reserve_quota(request, settings, GitHubForge(access, REPOSITORY))
         assert accepted.reservation is None
-
-
-def test_only_the_stop_of_the_own_run_is_taken_from_the_ledger(place: Place) -> None:
-    control = Control()
-    own, other = entry(1), entry(2)
-
-    def put(*runs: LedgerRun) -> Callable[[], object]:
-        ledger = QuotaLedger(runs=runs)
-        return lambda: place.ledger().change(lambda _: (ledger, None))
-
-    poller = DashboardStopPoller(place.ledger(), own.key, control, 1.0)
-    stopped = other.model_copy(update={"stop_by": "mona"})
-    poller.run(Steps(put(own), put(stopped), put(own, stopped), int))
-    assert control.is_empty
-    poller.run(Steps(put(own.model_copy(update={"stop_by": "zoe"})), lambda: None))
-    assert (control.take(), control.is_empty) == (Stop(by="zoe"), True)

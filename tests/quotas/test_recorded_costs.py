@@ -85,7 +85,7 @@ class Recording:
     def record(self, values: StageValues, ending: Ending = Ending.PULL_REQUEST) -> bool:
         report = reports.report(**REPORTED[ending])
         assert report.ending is ending
-        return record_cost(values, report, self.forge)
+        return record_cost(values, report)
 
     @property
     def ledger(self) -> QuotaLedger:
@@ -132,14 +132,6 @@ def test_what_earlier_attempts_cost_stays_in_the_entry(recording: Recording) -> 
     spent = reservation.model_copy(update={"cost": 1.0, "unpriced": 3})
     recording.record(recording.values(AcceptedRun(spent)))
     assert (recording.entry.cost, recording.entry.unpriced) == (1.25, 4)
-
-
-def test_a_run_that_ended_is_on_the_dashboard(recording: Recording) -> None:
-    recording.github.grant("octo", REPOSITORY, "write")
-    recording.settings = recording.settings.model_copy(update={"dashboard": True})
-    recording.record(recording.values(recording.accepted()))
-    [board] = recording.github.repository(REPOSITORY).issues.values()
-    assert f"stop run={RUN}" not in (board.body or "") and "$0.25" in (board.body or "")
 
 
 def test_a_run_without_a_log_has_cost_nothing(recording: Recording) -> None:

@@ -132,21 +132,3 @@ def test_a_damaged_ledger_stops_bots_until_a_person_starts_a_new_one(
     assert scenario.ask().exit_code == 3
     assert len(scenario.ledger().runs) == 1
     assert scenario.repository.git.text("for-each-ref", DAMAGED).strip()
-
-
-DASH = {"RESOLVER_DASHBOARD": "true"}
-
-
-@pytest.mark.nightly
-def test_the_dashboard_does_not_start_a_spoiled_ledger_anew_for_a_bot(
-    scenario: GuardedScenario,
-) -> None:
-    scenario.github.add_user("ci[bot]", type="Bot")
-    spoiled(scenario)
-    pushed = scenario.repository.git.text("rev-parse", REF)
-    for _ in range(2):
-        done = scenario.ask("ci[bot]", RESOLVER_ALLOWED_USERS="ci[bot]", **DASH)
-        assert done.exit_code == 5
-    assert "can't be read" in done.stdout
-    assert not scenario.endpoint.requests
-    assert scenario.repository.git.text("rev-parse", REF) == pushed

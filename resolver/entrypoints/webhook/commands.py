@@ -15,7 +15,6 @@ from resolver.runs.common import github_forge, run_id
 from resolver.runs.conversation.command_handler import CommandHandler
 from resolver.runs.conversation.commands import (
     issue_of_command,
-    ledger_for_trigger,
     locate_dispatch,
 )
 
@@ -52,9 +51,7 @@ class CommentCommands:
         trigger = located if isinstance(located, Trigger) else trigger
         issue = self.runs.histories.issue_of(trigger.repository, trigger.number or 0)
         command = issue_of_command(trigger, forge, issue)
-        handler = CommandHandler(
-            forge, settings, lambda: ledger_for_trigger(command, settings, host)
-        )
+        handler = CommandHandler(forge, settings)
         targets = _RunsOfServer(self.runs, forge, find_unfinished(command))
         handled = handler.handle(command, run_id(command.key, command.at), targets)
         label = f"{command.command.value} on {command.repository}#{command.number}"

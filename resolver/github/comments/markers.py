@@ -30,8 +30,6 @@ IN_PROGRESS, DIED = "progress", "died"
 The run is active, or it was killed and another run noticed that.
 """
 
-DASHBOARD = "<!-- resolver:dashboard -->"
-"""The start of the dashboard issue's body."""
 
 _CONVERSATIONAL_ENDINGS = frozenset({Ending.WAITING, Ending.NO_CHANGE, Ending.ANSWER})
 """Endings whose text people reply to."""

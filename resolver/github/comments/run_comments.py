@@ -1,15 +1,12 @@
-"""Writes comments on GitHub: those of runs, reactions, and the dashboard issue.
+"""Writes comments on GitHub: those of runs, and reactions.
 
 A run's comment is created when the run starts and edited while it works and when it ends. The
 comments of runs that were killed are found and closed by a later run.
-
-The dashboard is recognized by its author, which is Resolver's own account, and by its marker.
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
 
 import github
 from github.Issue import Issue
@@ -20,9 +17,7 @@ from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import author_login, is_by
 from resolver.github.comments import comment_text, find_or_create
-from resolver.github.comments.find_or_create import write_once
 from resolver.github.comments.markers import (
-    DASHBOARD,
     ActiveRunMarker,
     find_active_run,
     is_of_run,
@@ -33,7 +28,7 @@ from resolver.github.comments.progress import RunProgress, killed_run_body, prog
 from resolver.github.comments.report import CommentPreferences, Ending, Report
 from resolver.github.context.read_task import newest_comments
 from resolver.github.context.visibility import utc
-from resolver.github.forge import AuthoredComment, DashboardIssue
+from resolver.github.forge import AuthoredComment
 from resolver.models.run import Trigger, TriggerKind
 
 logger = logging.getLogger("resolver.github")
@@ -322,76 +317,23 @@ class RunComments:
 MAX_COMMENTS = 100
 """Maximum number of newest comments of an issue that are read."""
 
-MAX_LISTED_ISSUES = 100
-"""Maximum number of open issues by Resolver's account that are searched, oldest first."""
 
+def recent_comments(
+    access: GitHubAccess, repository: str, number: int, own_login: str
+) -> list[AuthoredComment]:
+    """Return the newest comments of an issue, newest first. Raises ForgeError.
 
-class GitHubDashboards:
-    """The dashboard of the repository OWNER/NAME. `own_login` is Resolver's login."""
-
-    def __init__(self, access: GitHubAccess, repository: str, own_login: str) -> None:
-        self._access = access
-        self._repository = access.client().get_repo(repository)
-        self._own_login = own_login.casefold()
-
-    def recent_comments(self, number: int) -> Sequence[AuthoredComment]:
-        name = self._repository.full_name
-        with self._access.wrap_errors(f"read the comments of {name}#{number}", "issues: read"):
-            comments = newest_comments(self._repository.get_issue(number), MAX_COMMENTS)
-            return [
-                AuthoredComment(
-                    author=author_login(comment),
-                    is_bot=str((comment.raw_data.get("user") or {}).get("type")) != "User",
-                    is_own=is_by(comment, self._own_login),
-                    at=utc(comment.created_at),
-                    body=comment.body or "",
-                )
-                for comment in reversed(comments)
-            ]
-
-    def dashboard(self, number: int) -> DashboardIssue | None:
-        with self._access.wrap_errors(f"read the dashboard #{number}", "issues: read"):
-            try:
-                row = self._request("GET", f"/{number}")
-            except github.GithubException as error:
-                if error.status not in DELETED_STATUSES:
-                    raise
-                return None
-            return self._read_dashboard(row)
-
-    def find(self) -> DashboardIssue | None:
-        query = {"creator": self._own_login, "state": "open", "sort": "created", "direction": "asc"}
-        with self._access.wrap_errors("look for the dashboard", "issues: read"):
-            rows = self._request("GET", "", parameters={**query, "per_page": MAX_LISTED_ISSUES})
-            dashboards = (self._read_dashboard(row) for row in rows)
-            return next((dashboard for dashboard in dashboards if dashboard is not None), None)
-
-    def create(self, title: str, body: str) -> int:
-        dashboard = write_once(
-            self._access,
-            "create the dashboard",
-            "issues: write",
-            self.find,
-            lambda: DashboardIssue(
-                int(self._request("POST", "", input={"title": title, "body": body})["number"]), body
-            ),
-        )
-        return dashboard.number
-
-    def rewrite(self, number: int, body: str) -> None:
-        with self._access.wrap_errors(f"update the dashboard #{number}", "issues: write"):
-            self._request("PATCH", f"/{number}", input={"body": body})
-
-    def _read_dashboard(self, row: Any) -> DashboardIssue | None:
-        body, author = str(row.get("body") or ""), str((row.get("user") or {}).get("login") or "")
-        is_own = author.casefold() == self._own_login and body.lstrip().startswith(DASHBOARD)
-        return (
-            DashboardIssue(int(row["number"]), body)
-            if is_own and "pull_request" not in row
-            else None
-        )
-
-    def _request(self, verb: str, path: str, **options: Any) -> Any:
-        url = f"{self._repository.url}/issues{path}"
-        _, data = self._repository.requester.requestJsonAndCheck(verb, url, **options)
-        return data
+    own_login: Resolver's login.
+    """
+    with access.wrap_errors(f"read the comments of {repository}#{number}", "issues: read"):
+        issue = access.client().get_repo(repository).get_issue(number)
+        return [
+            AuthoredComment(
+                author=author_login(comment),
+                is_bot=str((comment.raw_data.get("user") or {}).get("type")) != "User",
+                is_own=is_by(comment, own_login),
+                at=utc(comment.created_at),
+                body=comment.body or "",
+            )
+            for comment in reversed(newest_comments(issue, MAX_COMMENTS))
+        ]

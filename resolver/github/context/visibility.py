@@ -1,9 +1,9 @@
 """Determines what the requester could see, by the time of the request.
 
 A text counts only if it is not newer than the trigger. The text of an issue or pull request at that
-time is restored if the event of the request doesn't contain it: a dispatch, a ticked checkbox, a
-failed check. Comments that maintainers have hidden as unwanted are not used; only the GraphQL API
-knows them. Source: https://docs.github.com/en/graphql/reference/interfaces#minimizable
+time is restored if the event of the request doesn't contain it: a dispatch, a failed check.
+Comments that maintainers have hidden as unwanted are not used; only the GraphQL API knows them.
+Source: https://docs.github.com/en/graphql/reference/interfaces#minimizable
 """
 
 from collections.abc import Sequence

@@ -183,7 +183,6 @@ class WorkflowFile:
 
     events: events that start it.
     name: its name on GitHub, which other workflows refer to.
-    starts_on_edits: True if it starts when an issue is edited.
     on_changes: True if it starts on a push to a branch or on a pull request.
     runs_tests: True if it runs tests itself.
     calls: paths of the repository's own workflows that it calls.
@@ -193,7 +192,6 @@ class WorkflowFile:
     events: frozenset[str]
     agents: tuple[AgentJob, ...] = ()
     name: str = ""
-    starts_on_edits: bool = False
     on_changes: bool = False
     runs_tests: bool = False
     calls: tuple[str, ...] = ()
@@ -226,18 +224,10 @@ def read_workflow(path: str, content: bytes) -> WorkflowFile | None:
         _events(on),
         tuple(job for job in agent_jobs if job is not None),
         name if isinstance(name, str) and name.strip() else path,
-        _listens_to_edits(on),
         starts_on_changes(on),
         runs_tests(path, data, _events(on)),
         list_called_workflows(data),
     )
-
-
-def _listens_to_edits(on: Any) -> bool:
-    if "issues" not in _events(on):
-        return False
-    types = _table(_table(on).get("issues")).get("types")
-    return types in (None, "edited") or (isinstance(types, list) and "edited" in types)
 
 
 def _events(on: Any) -> frozenset[str]:

@@ -21,7 +21,6 @@ from resolver.github.events.commands import (
     find_instruction,
     read_instruction,
 )
-from resolver.github.events.dashboard_boxes import trigger_from_box
 from resolver.github.events.issues import trigger_from_issue
 from resolver.github.events.payloads import (
     IssueCommentEvent,
@@ -269,8 +268,6 @@ def _read(
     """Pass the payload to the parser of its event."""
     if name == "issue_comment":
         return _from_comment(IssueCommentEvent.model_validate(payload), policy)
-    if name == "issues" and payload.get("action") == "edited":
-        return trigger_from_box(payload, policy)
     if name in {"issues", "pull_request"}:
         return trigger_from_issue(name, payload, policy)
     if name in {"pull_request_review", "pull_request_review_comment"}:

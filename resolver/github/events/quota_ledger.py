@@ -84,7 +84,6 @@ class LedgerRun(_Line):
         attempts: How often the run was started.
         opened: Number of the pull request that it opened; 0 for none.
         job: Id of the GitHub Actions workflow run (GITHUB_RUN_ID); 0 for none.
-        stop_by: Login of the person who asked on the dashboard for the run to stop; "" for nobody.
     """
 
     kind: Literal["run"] = "run"
@@ -105,7 +104,6 @@ class LedgerRun(_Line):
     attempts: Annotated[int, Field(ge=1, le=10**6)] = 1
     opened: Number = 0
     job: Number = 0
-    stop_by: Login = ""
 
     def is_active(self, now: datetime) -> bool:
         """Return True if the run may still be active.
@@ -158,19 +156,7 @@ class LedgerSums:
     refused: int
 
 
-class LedgerPlace(_Line):
-    """The issue that holds the dashboard.
-
-    `number` is 0 while the run `claimed_by` creates the issue; the claim expires at `until`.
-    """
-
-    kind: Literal["dashboard"] = "dashboard"
-    number: Number = 0
-    claimed_by: RunId = ""
-    until: AwareDatetime
-
-
-_LedgerEntry = LedgerRun | LedgerRefusal | LedgerDay | LedgerPlace
+_LedgerEntry = LedgerRun | LedgerRefusal | LedgerDay
 
 _ENTRY: TypeAdapter[_LedgerEntry] = TypeAdapter(
     Annotated[_LedgerEntry, Field(discriminator="kind")]
@@ -182,7 +168,6 @@ class QuotaLedger:
     """The entries of a ledger, each kind sorted oldest first.
 
     Attributes:
-        place: The dashboard issue, when there is one.
         damaged: Number of invalid lines that were skipped when the ledger was read.
         readable: False when the stored data is not a ledger or can't be fetched, so that nothing is
             known about earlier runs.
@@ -191,7 +176,6 @@ class QuotaLedger:
     runs: tuple[LedgerRun, ...] = ()
     refusals: tuple[LedgerRefusal, ...] = ()
     days: tuple[LedgerDay, ...] = ()
-    place: LedgerPlace | None = None
     damaged: int = 0
     readable: bool = True
 
@@ -259,7 +243,6 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
     runs: dict[str, LedgerRun] = {}
     days: dict[str, LedgerDay] = {}
     refusals: list[LedgerRefusal] = []
-    place: LedgerPlace | None = None
     damaged = 0
     for line in data.split(b"\n"):
         if not line.strip():
@@ -271,8 +254,6 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
                 refusals.append(refusal)
             case LedgerDay() as day:
                 days[day.day] = day
-            case LedgerPlace() as dashboard:
-                place = dashboard
             case None:
                 damaged += 1
     readable = not damaged or bool(runs or days or refusals)
@@ -280,7 +261,6 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
         runs=tuple(sorted(runs.values(), key=lambda run: run.at)),
         refusals=tuple(sorted(refusals, key=lambda refusal: refusal.at)),
         days=tuple(sorted(days.values(), key=lambda day: day.day)),
-        place=place,
         damaged=damaged,
         readable=readable,
     )
@@ -299,8 +279,6 @@ def _parse_entry(line: bytes, now: datetime) -> _LedgerEntry | None:
             return None
         if isinstance(entry, LedgerRun) and entry.until - entry.at > MAX_RESERVATION:
             return None
-        if isinstance(entry, LedgerPlace) and entry.until > now + MAX_RESERVATION:
-            return None
     except (ValidationError, OverflowError):
         return None
     return entry
@@ -309,8 +287,7 @@ def _parse_entry(line: bytes, now: datetime) -> _LedgerEntry | None:
 def serialize_ledger(ledger: QuotaLedger, now: datetime) -> bytes:
     """Return the ledger as JSON lines, with old entries reduced to daily sums."""
     ledger = _sum_up_old_entries(ledger, now)
-    place = (ledger.place,) if ledger.place else ()
-    lines: Iterable[_Line] = (*place, *ledger.days, *ledger.refusals, *ledger.runs)
+    lines: Iterable[_Line] = (*ledger.days, *ledger.refusals, *ledger.runs)
     return "".join(f"{line.model_dump_json()}\n" for line in lines).encode()
 
 

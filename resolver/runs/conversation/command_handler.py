@@ -7,7 +7,6 @@ active. Each describes its runs to the handler by `CommandTargets`.
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -21,7 +20,6 @@ from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Trigger
 from resolver.runs.conversation.commands import RESUMING_COMMANDS, find_archived_work
 from resolver.runs.conversation.help import post_help
-from resolver.runs.conversation.ticks import apply_dashboard_tick
 from resolver.runs.conversation.watch import authorize_steering
 from resolver.runs.resuming.continuation import (
     DECISION_COMMANDS,
@@ -29,7 +27,6 @@ from resolver.runs.resuming.continuation import (
     is_waiting_for_person,
 )
 from resolver.runs.wiring.sandbox import RunHost
-from resolver.storage.ledger_ref import LedgerRef
 from resolver.storage.run_store import EarlierRun
 
 CONFIRMATION_WAIT_FACTOR = 1.5
@@ -69,14 +66,10 @@ class HandledCommand:
 
 @dataclass(frozen=True)
 class CommandHandler:
-    """Handles the commands of a repository's comments.
-
-    ledger: opens the quota ledger, which only the dashboard's boxes need.
-    """
+    """Handles the commands of a repository's comments."""
 
     forge: GitHubForge
     settings: Settings
-    ledger: Callable[[], LedgerRef]
 
     def handle(self, trigger: Trigger, run: str, targets: CommandTargets) -> HandledCommand | None:
         """Handle the command. Return None if a run is to be started for it.
@@ -84,9 +77,6 @@ class CommandHandler:
         Raises ForgeError or WorkspaceError.
         """
         command = trigger.command
-        if trigger.ticked is not None:
-            message = apply_dashboard_tick(trigger, run, self.forge, self.settings, self.ledger())
-            return HandledCommand(message, "ticked") if message else None
         older_run = targets.find_older_run(trigger)
         refused = self._authorize(trigger, older_run)
         if refused is not None and command in RESUMING_COMMANDS:

@@ -17,7 +17,6 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import ForgeError, LogError, Refused, RunStopped, WorkspaceError
-from resolver.git.git import Credential
 from resolver.github.events.checks import check_key
 from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Command, Continuation, Trigger, TriggerKind
@@ -33,7 +32,6 @@ from resolver.runs.resuming.continuation import (
 )
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
-from resolver.storage.ledger_ref import LedgerRef
 from resolver.storage.run_refs import RunRefs, archive_log
 from resolver.storage.run_store import EarlierRun, RunStore
 
@@ -131,8 +129,8 @@ def issue_of_command(trigger: Trigger, forge: "GitHubForge", issue: int | None =
     issue: if it is known. The event's text of the pull request is dropped, because it is not the
     text of the issue.
     """
-    if not trigger.is_pull_request or trigger.number is None or trigger.ticked is not None:
-        return trigger  # a dashboard box names its run
+    if not trigger.is_pull_request or trigger.number is None:
+        return trigger
     if issue is None:
         try:
             origin = forge.find_origin(trigger.number)
@@ -145,15 +143,6 @@ def issue_of_command(trigger: Trigger, forge: "GitHubForge", issue: int | None =
     if issue == trigger.number:
         return trigger  # the last run worked on the pull request itself
     return trigger.model_copy(update={"issue": issue, "snapshot": None})
-
-
-def ledger_for_trigger(trigger: Trigger, settings: Settings, host: RunHost) -> LedgerRef:
-    """Return the quota ledger of the trigger's repository."""
-
-    def credential() -> Credential | None:
-        return host.tokens.credential(settings, trigger.repository)
-
-    return LedgerRef(settings.clone_url(trigger.repository), credential)
 
 
 def find_archived_work(

@@ -157,7 +157,7 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
     except OSError as error:
         write_failure = _report_unwritten(values, error)
         failure, exit_code = failure or write_failure, exit_code or 1
-    archived = record_cost(values, report, forge)  # with the log, which needs the outcome's file
+    archived = record_cost(values, report)  # with the log, which needs the outcome's file
     values.request.output.close()
     return RunResult(
         request=values.current_request,

@@ -1,1 +1,1 @@
-"""The quotas of a repository: the quota ledger, the admission decision and the dashboard."""
+"""The quotas of a repository: they admit a run, and record what it has cost."""

@@ -6,14 +6,10 @@ An error of the ledger never fails a run; it is logged as a warning in the job's
 import hashlib
 import logging
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from resolver.config.settings import Settings
-from resolver.controller.control import Control, Stop
 from resolver.errors import (
     ForgeError,
     LeaseLost,
@@ -44,10 +40,8 @@ from resolver.github.events.quota_ledger import (
     normalize_login,
     read_ledger,
 )
-from resolver.github.forge import AuthoredComment, DashboardForge, Forge
+from resolver.github.forge import AuthoredComment, Forge
 from resolver.models.run import Command, Trigger, TriggerKind
-from resolver.runs.conversation.watch import background_poll
-from resolver.runs.quotas import dashboard
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS
 from resolver.storage.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
@@ -115,12 +109,11 @@ def reserve_quota(
 
     Raises QuotaReached, marked silent if the conversation was notified today already.
     """
-    board = forge.dashboards() if _has_quota(request) else None
     limits = quota_limits_of(settings)
-    if board is None or (limits == QuotaLimits() and not settings.dashboard):
+    if not _has_quota(request) or limits == QuotaLimits():
         return AcceptedRun(snapshot=snapshot)
     now = request.now()
-    quota_request = _quota_request(request, settings, board)
+    quota_request = _quota_request(request, settings, forge)
     ledger_ref = ledger_for_run(request, settings)
 
     # Deciding and writing happen in one compare-and-swap: if another run's push comes first,
@@ -148,15 +141,11 @@ def reserve_quota(
         ledger = _read_or_unreadable(ledger_ref)
         outcome = _LedgerDecision(ledger, decide_quota(ledger, quota_request, limits, now))
         if isinstance(outcome.decision, QuotaExceeded):
-            was_notified = _was_notified_today(request, board, now)
+            was_notified = _was_notified_today(request, forge, now)
     decision = outcome.decision
     if isinstance(decision, QuotaExceeded):
         reached = QuotaReached(decision.what, decision.next_step)
         reached.is_silent = was_notified or not decision.is_first
-        # Showing the dashboard may write its issue number to the ledger, so the ledger must be
-        # readable.
-        if not reached.is_silent and outcome.ledger.readable:
-            _update_dashboard(request, settings, board, ledger_ref, outcome.ledger)
         raise reached
     return AcceptedRun(
         outcome.entry, decision.remaining, version if outcome.entry else None, snapshot
@@ -188,19 +177,7 @@ class _LedgerDecision:
     entry: LedgerRun | None = None
 
 
-def show_run_on_dashboard(
-    request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
-) -> None:
-    """Show the run on the dashboard. An error is logged as a warning."""
-    board = forge.dashboards() if settings.dashboard and accepted.reservation else None
-    if board is not None:
-        ledger_ref = ledger_for_run(request, settings)
-        ledger = _read_or_unreadable(ledger_ref)
-        if ledger.readable:
-            _update_dashboard(request, settings, board, ledger_ref, ledger)
-
-
-def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
+def record_cost(values: StageValues, report: Report) -> bool:
     """Record the cost and the ending of the run in the ledger, and archive its log with it.
 
     Returns True if the log was archived. Never raises.
@@ -237,12 +214,9 @@ def record_cost(values: StageValues, report: Report, forge: Forge) -> bool:
     try:
         version_before = values.accepted.ledger if values.accepted else None
         log_push = _log_push(values)
-        ledger, version = ledger_ref.change_from(version_before, close, log_push)
+        _, version = ledger_ref.change_from(version_before, close, log_push)
         # Without a change of the ledger, nothing was pushed.
         archived = bool(log_push.commits) and version.pushed
-        board = forge.dashboards()
-        if board is not None:
-            _update_dashboard(request, settings, board, ledger_ref, ledger)
     except LeaseLost:  # the process that continues the run records it
         raise
     except (ResolverError, RunStopped) as error:
@@ -283,19 +257,6 @@ def _log_push(values: StageValues) -> AccompanyingPush:
     return AccompanyingPush((commit,), obsolete)
 
 
-def _update_dashboard(
-    request: RunRequest,
-    settings: Settings,
-    board: DashboardForge,
-    ledger_ref: LedgerRef,
-    ledger: QuotaLedger,
-) -> None:
-    if settings.dashboard:
-        dashboard.update_dashboard(
-            dashboard.Dashboard(board, ledger_ref, request.run, settings.mention), ledger
-        )
-
-
 def _has_quota(request: RunRequest) -> bool:
     """Return True if quotas apply to the request."""
     trigger = request.trigger
@@ -306,12 +267,12 @@ def _has_quota(request: RunRequest) -> bool:
     )
 
 
-def _quota_request(request: RunRequest, settings: Settings, board: DashboardForge) -> QuotaRequest:
+def _quota_request(request: RunRequest, settings: Settings, forge: Forge) -> QuotaRequest:
     trigger = request.trigger
     person_commented_at, exchanges = None, 0
     counts_chain = bool(settings.automatic_run_limits.bot_chain)
     if trigger.actor.is_bot and trigger.number is not None and counts_chain:
-        person_commented_at, exchanges = _measure_bot_chain(trigger, board)
+        person_commented_at, exchanges = _measure_bot_chain(trigger, forge)
     return QuotaRequest(
         key=ledger_key(trigger.key),
         thread=trigger.subject or 0,
@@ -323,14 +284,14 @@ def _quota_request(request: RunRequest, settings: Settings, board: DashboardForg
     )
 
 
-def _measure_bot_chain(trigger: Trigger, board: DashboardForge) -> tuple[datetime | None, int]:
+def _measure_bot_chain(trigger: Trigger, forge: Forge) -> tuple[datetime | None, int]:
     """Return when a person last commented, and how many comments Resolver has written since.
 
     Bots that answer each other would continue forever. Raises ForgeError.
     """
     assert trigger.number is not None
     exchanges = 0
-    for comment in board.recent_comments(trigger.number):
+    for comment in forge.recent_comments(trigger.number):
         if not (comment.is_bot or comment.is_own):
             return comment.at, exchanges
         exchanges += comment.is_own
@@ -392,7 +353,7 @@ def _read_or_unreadable(ledger_ref: LedgerRef) -> QuotaLedger:
         return QuotaLedger(readable=False)
 
 
-def _was_notified_today(request: RunRequest, board: DashboardForge, now: datetime) -> bool:
+def _was_notified_today(request: RunRequest, forge: Forge, now: datetime) -> bool:
     """Return True if the conversation has a comment of today that reports a reached quota."""
     number = request.trigger.number
 
@@ -402,57 +363,8 @@ def _was_notified_today(request: RunRequest, board: DashboardForge, now: datetim
 
     try:
         return number is not None and any(
-            reports_quota(comment) for comment in board.recent_comments(number)
+            reports_quota(comment) for comment in forge.recent_comments(number)
         )
     except ForgeError as error:
         logger.warning("%s", error.what)
         return True  # no comment is better than one for every request
-
-
-logger = logging.getLogger("resolver.runs.quotas")
-
-MIN_POLL_SECONDS = 1.0
-"""Minimum seconds between two polls; each makes up to two small git requests."""
-
-
-@dataclass(frozen=True)
-class DashboardStopPoller:
-    """Polls the ledger for a stop of the run with this key. seconds: between two polls."""
-
-    ledger_ref: LedgerRef
-    key: str
-    control: Control
-    seconds: float
-
-    def run(self, ended: threading.Event) -> None:
-        """Poll until `ended` is set or the run was stopped. Errors are logged."""
-        last = ""
-        while not ended.wait(self.seconds):
-            try:
-                # The ledger is only fetched if its ref has changed since the last poll.
-                tip = self.ledger_ref.tip()
-                run = self.ledger_ref.read().run_of(self.key) if tip != last else None
-            except ResolverError as error:
-                logger.warning("%s", error.what)
-                continue
-            last = tip
-            if run is not None and run.stop_by:
-                self.control.send(Stop(by=run.stop_by))
-                return
-
-
-@contextmanager
-def watch_dashboard_stops(
-    request: RunRequest, settings: Settings, accepted: AcceptedRun, forge: Forge
-) -> Iterator[None]:
-    """Show the run on the dashboard, and poll for its stop box while the block runs."""
-    show_run_on_dashboard(request, settings, accepted, forge)
-    interval = settings.comment_interval_seconds.commands
-    if accepted.reservation is None or not settings.dashboard or not interval:
-        yield
-        return
-    seconds = max(interval, MIN_POLL_SECONDS)
-    ledger_ref = ledger_for_run(request, settings)
-    poller = DashboardStopPoller(ledger_ref, accepted.reservation.key, request.control, seconds)
-    with background_poll(poller.run, "stops"):
-        yield

@@ -22,7 +22,6 @@ from resolver.github.events.quota_ledger import (
     RUN_RETENTION_DAYS,
     SUM_RETENTION_DAYS,
     LedgerDay,
-    LedgerPlace,
     QuotaLedger,
     normalize_login,
     read_ledger,
@@ -39,10 +38,9 @@ def line(**changes: Any) -> bytes:
 
 def test_a_serialized_ledger_is_read_back() -> None:
     whole = QuotaLedger(
-        runs=(ended(1), a_run(2, unpriced=3, stop_by="mona", opened=4, job=77)),
+        runs=(ended(1), a_run(2, unpriced=3, opened=4, job=77)),
         refusals=(a_refusal(3),),
         days=(LedgerDay(day="2026-11-02", runs=5, cost=1.25),),
-        place=LedgerPlace(number=5, until=NOW),
     )
     assert read_ledger(serialize_ledger(whole, NOW), NOW) == whole
 
@@ -75,7 +73,6 @@ def test_of_two_runs_with_one_key_the_later_line_is_used() -> None:
         line(run="../../etc/passwd"),
         line(user="@everyone"),
         line(user="a](https://evil.example)"),
-        line(stop_by="<b>"),
         line(ending="<img src=x>"),
         line(thread=-1),
         line(job="77/../../x"),
