@@ -20,6 +20,7 @@ from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import Dialect
+from resolver.models.approval import SecurityRisk
 from resolver.models.run import CodePlace
 
 
@@ -80,8 +81,13 @@ READ_ONLY = "ReadOnlyAgent"
 READONLY_TOOLS = ("execute_bash", "execute_ipython_cell", "think", "plan", "finish")
 
 _READONLY_EXAMPLES = {
-    "bash": a.CmdRun(command="grep -rn 'def parse' src && sed -n 40,80p src/parser.py"),
-    "cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')"),
+    "bash": a.CmdRun(
+        command="grep -rn 'def parse' src && sed -n 40,80p src/parser.py",
+        security_risk=SecurityRisk.LOW,
+    ),
+    "cell": a.IPythonRunCell(
+        code="from parser import parse\nparse('1..2')", security_risk=SecurityRisk.LOW
+    ),
     "think": a.Think(content="Both callers pass None here, so the guard is in parse()."),
     "finish": a.Finish(message="Empty parts are kept on purpose: see `src/parser.py:41-44`."),
 }
@@ -112,8 +118,13 @@ REVIEWER_TOOLS = (
 )
 
 _REVIEWER_EXAMPLES = {
-    "bash": a.CmdRun(command="grep -rn 'parse(' src && python -m pytest tests/test_parser.py -q"),
-    "cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')"),
+    "bash": a.CmdRun(
+        command="grep -rn 'parse(' src && python -m pytest tests/test_parser.py -q",
+        security_risk=SecurityRisk.LOW,
+    ),
+    "cell": a.IPythonRunCell(
+        code="from parser import parse\nparse('1..2')", security_risk=SecurityRisk.LOW
+    ),
     "think": a.Think(content="Both callers pass None here, so the guard is in parse()."),
     **TOOLS["review_comment"].examples,
     **TOOLS["submit_review"].examples,
@@ -190,7 +201,10 @@ _MAX_PATH_PARTS = 40
 _LOC_EXAMPLES = {
     **TOOLS["search_code"].examples,
     **TOOLS["explore_code"].examples,
-    "bash": a.CmdRun(command="git log --oneline -5 -- src/parser.py && sed -n 40,80p setup.cfg"),
+    "bash": a.CmdRun(
+        command="git log --oneline -5 -- src/parser.py && sed -n 40,80p setup.cfg",
+        security_risk=SecurityRisk.LOW,
+    ),
     **TOOLS["think"].examples,
     **TOOLS["report_places"].examples,
 }

@@ -9,7 +9,7 @@ from pydantic import field_validator
 
 from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
 from resolver.config.mcp_servers import McpServers, RepositoryServers, secrets_of
-from resolver.models.approval import tool_risk
+from resolver.models.approval import parse_action_rule, parse_tool_risk
 
 
 class CondenserSettings(StructuredSetting):
@@ -38,19 +38,28 @@ class CondenserSettings(StructuredSetting):
 
 
 class ConfirmationRules(StructuredSetting):
-    """Which actions need confirmation, how their risk is found, and what happens to them."""
+    """Which actions need the approval of a person, and which are refused."""
 
-    plain: ClassVar[str] = "actions"
+    plain: ClassVar[str] = "mode"
 
-    actions: Literal["never", "high", "always"] = part(
+    mode: Literal["never", "risky", "always"] = part(
         "never",
-        "Actions that need confirmation: `never`, `high` or `always`.",
+        "Actions that need approval: none (`never`), those of high or unknown risk (`risky`), or "
+        "all (`always`).",
     )
-    on_high: Literal["refuse", "wait"] = part(
-        "refuse",
-        "With `actions: high`, what happens to an action of high risk: it is refused, and "
-        "the agent gets the reason (`refuse`), or it waits for a comment `@agent approve` "
-        "(`wait`).",
+    ask: tuple[str, ...] = part(
+        (),
+        "List of rules for actions that need approval in every mode: `TOOL`, or `TOOL(TEXT)` for "
+        "calls with this text, like `execute_bash(git push)`. Both are globs.",
+    )
+    refuse: tuple[str, ...] = part(
+        (),
+        "List of rules, as in `ask`, for actions that are never executed.",
+    )
+    tool_risks: tuple[str, ...] = part(
+        (),
+        "List of the risks of MCP tools, like `SERVER=low` or `SERVER/TOOL=high`; unknown for all "
+        "others.",
     )
     wait_seconds: float = part(
         600.0,
@@ -59,22 +68,19 @@ class ConfirmationRules(StructuredSetting):
         ge=0,
         le=86_400,
     )
-    judge: bool = part(
-        False,
-        "Ask a model (service `judge`) for the risk of each action that executes something, in "
-        "addition to the rules. The higher of the two risks counts.",
-    )
-    tool_risks: tuple[str, ...] = part(
-        (),
-        "List of the risks of MCP tools, like `SERVER=high` or `SERVER/TOOL=medium`; low for all "
-        "others.",
-    )
+
+    @field_validator("ask", "refuse")
+    @classmethod
+    def _check_rules(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            parse_action_rule(text)
+        return value
 
     @field_validator("tool_risks")
     @classmethod
     def _check_tool_risks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
-            tool_risk(text)
+            parse_tool_risk(text)
         return value
 
 
@@ -131,9 +137,9 @@ class ConfirmationSettings(SettingGroup):
 
     confirmation: ConfirmationRules = setting(
         ConfirmationRules(),
-        "Which actions of the agent need confirmation before they are executed: none, because the "
-        "sandbox is the boundary (`never`); those of high risk (`high`); or all of them, each of "
-        "which then waits for a person (`always`). See docs/how-to/confirmation.md.",
+        "Which actions of the agent need the approval of a person before they are executed: none, "
+        "because the sandbox is the boundary (`never`); those of high or unknown risk (`risky`); "
+        "or all of them (`always`). See docs/how-to/confirmation.md.",
     )
 
 

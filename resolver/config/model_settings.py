@@ -136,7 +136,7 @@ class ModelSettings(SettingGroup):
     )
     services: dict[str, ServiceSettings] = setting(
         {},
-        "Models of individual services (`agent`, `condenser`, `judge`, `embedding`) or "
+        "Models of individual services (`agent`, `condenser`, `embedding`) or "
         "agents (`ReadOnlyAgent`, ...), as YAML: `{condenser: {model: anthropic/NAME}}`. "
         "`embedding` selects skills by similarity to the issue; without it there is no such "
         "selection. See docs/how-to/models.md.",

@@ -244,9 +244,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "confirmation_options": "confirmation",
     "agents_choose_models": "enable_agent_model_choice",
     "condenser_max_tokens": "condenser.max_tokens",
-    "on_high": "confirmation.on_high",
     "confirmation_wait": "confirmation.wait_seconds",
-    "risk_judge": "confirmation.judge",
     "tool_risks": "confirmation.tool_risks",
     "progress_interval": "comment_interval_seconds.progress",
     "control_poll": "comment_interval_seconds.commands",
@@ -263,7 +261,6 @@ RENAMED: Final[Mapping[str, str]] = {
 
 REMOVED: Final[Mapping[str, str]] = {
     "review_max_comments": "a review has at most 25 comments, the most important ones",
-    "record_all_risks": "the event log has the low risks too if a model judges the risks",
 }
 """Name of a removed setting to the reason, which completes `X no longer exists and is ignored:`."""
 

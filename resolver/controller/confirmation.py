@@ -1,25 +1,18 @@
-"""The gate that each action passes before it is executed: risk assessment and approval.
+"""The gate that each action passes before it is executed: the operator's rules, its risk, approval.
 
 All its decisions are in the log, so that a run that was cut off after any event continues
-correctly: an assessed action is not assessed again, a decision is not asked for twice, and an
-approved action is executed once.
-
-The rules assess each action. A model may assess it too: it can raise a risk and never lowers one,
-because it reads text of another model, which may contain a prompt injection.
+correctly: a decision is not asked for twice, and an approved action is executed once.
 """
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
+from resolver.agents.tools.registry import tool_of
 from resolver.config.templates import render
 from resolver.controller.control import Approve, ControlRequestHandler, Deny
-from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events.actions import SandboxAction
 from resolver.events.base import ActionBase, Source
@@ -27,90 +20,21 @@ from resolver.events.lifecycle import (
     ConfirmationAnswered,
     ConfirmationAsked,
     DelegateEvent,
-    RiskAssessed,
     Warned,
 )
 from resolver.events.log import Event, parse_logged_event
-from resolver.events.observations import CmdOutput, ErrorObservation
+from resolver.events.observations import ErrorObservation
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.llm.base import Model
-from resolver.models.approval import PendingApproval, RiskLevel, approval_number
+from resolver.models.approval import (
+    ActionRule,
+    PendingApproval,
+    SecurityRisk,
+    approval_number,
+    find_rule,
+)
 from resolver.models.run import RunState
-from resolver.security.risk.analyzer import RuleAnalyzer
-from resolver.security.risk.findings import Risk, higher_level, shorten_finding
-
-MODEL_ASSESSED_ACTIONS = (a.CmdRun, a.IPythonRunCell, a.BrowseURL, a.BrowseInteractive, a.McpCall)
-"""The actions that the model assesses. Views and edits of files are left to the rules."""
-
-MAX_ACTION_LENGTH = 8_000
-"""Maximum length of an action in the request, in characters.
-
-Of a longer one the head and the tail are sent.
-"""
-
-_JSON_OBJECT = re.compile(r"\{[^{}]{0,4000}\}")
-_BASE_FIELDS = frozenset(ActionBase.model_fields)
-
-
-class _Opinion(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    level: RiskLevel
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class ModelRiskAnalyzer:
-    """Assesses actions by the rules and, if they do not result in high risk, by a model.
-
-    stream: gets a warning if the model could not be asked; then only the rules count.
-    """
-
-    rules: RuleAnalyzer
-    model: Model
-    stream: EventStream
-
-    def assess(self, action: ActionBase, cwd: str = "") -> Risk:
-        """Return the higher of the two risks, with the reasons of both."""
-        risk = self.rules.assess(action, cwd)
-        if risk.level is RiskLevel.HIGH or not isinstance(action, MODEL_ASSESSED_ACTIONS):
-            return risk
-        opinion = self._ask_model(action)
-        if opinion is None or opinion.level is RiskLevel.LOW:
-            return risk
-        reason = (
-            f"judge: {shorten_finding(opinion.reason) or 'no reason given'} (a model's opinion)"
-        )
-        return Risk(higher_level(risk.level, opinion.level), (*risk.reasons, reason))
-
-    def _ask_model(self, action: ActionBase) -> _Opinion | None:
-        """Return the model's opinion, None (with a warning in the log) if there is none."""
-        fields = action.model_dump(mode="json", exclude=set(_BASE_FIELDS), exclude_none=True)
-        text = json.dumps(fields, ensure_ascii=False)
-        if len(text) > MAX_ACTION_LENGTH:
-            text = f"{text[: MAX_ACTION_LENGTH // 2]} ... {text[-MAX_ACTION_LENGTH // 2 :]}"
-        messages = [
-            {"role": "system", "content": render("agent/judge.md.j2").strip()},
-            {"role": "user", "content": text},
-        ]
-        try:
-            reply = self.model.complete(messages)
-        except ModelError as error:
-            self._warn(f"the judge could not be asked, so only the rules apply: {error.what}")
-            return None
-        # Models reason before they decide, so the last valid object is the answer.
-        for json_text in reversed(_JSON_OBJECT.findall(reply.text)):
-            try:
-                return _Opinion.model_validate_json(json_text)
-            except ValidationError:
-                continue
-        self._warn("the judge's answer could not be read, so only the rules apply")
-        return None
-
-    def _warn(self, message: str) -> None:
-        self.stream.add(Warned(about="judge", message=message))
-
+from resolver.security.analyzer import LLMSecurityAnalyzer, SecurityAnalyzer
 
 GATED_ACTIONS = (SandboxAction, a.McpCall)
 """The actions that are checked.
@@ -130,20 +54,15 @@ A longer one is refused, because nobody should approve what they have not seen c
 
 _OWN_FIELDS = frozenset(ActionBase.model_fields) | {"kind"}
 
-Policy = Literal["never", "high", "always"]
+ConfirmationMode = Literal["never", "risky", "always"]
 ApprovalNotifier = Callable[[PendingApproval], datetime | None]
 """Shows a pending approval to a person.
 
 Returns the time from which it is visible, None if it could not be shown.
 """
 
-
-class RiskAnalyzer(Protocol):
-    """Assesses the risk of actions."""
-
-    def assess(self, action: ActionBase, cwd: str = "") -> Risk:
-        """Return the risk of the action. cwd: working directory of the shell, "" if unknown."""
-        ...
+RISKY = (SecurityRisk.HIGH, SecurityRisk.UNKNOWN)
+"""The risks of actions that need approval in the mode `risky`."""
 
 
 def notify_nobody(approval: PendingApproval) -> datetime | None:  # noqa: ARG001 - the signature is that of ApprovalNotifier
@@ -153,24 +72,23 @@ def notify_nobody(approval: PendingApproval) -> datetime | None:  # noqa: ARG001
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The confirmation rules of a run.
+    """Which actions of a run need the approval of a person, and how it is asked for.
 
-    policy: which actions need the approval of a person: none, those of high risk, or all.
-    on_high: under the policy `high`, whether an action of high risk is refused or waits for
-    approval.
+    mode: no action, those of high or unknown risk, or all.
+    ask: rules for actions that need approval in every mode.
+    refuse: rules for actions that are never executed.
     wait: seconds that a process waits for a decision. After that the run ends, and can be resumed.
-    record_all: record low risks in the log too.
-    analyzers: creates the analyzer for one agent's log.
+    analyzer: assesses the risk of an action.
     display_form: returns a text as it is shown to a person, which may be longer because of
     escaping.
     notify: shows a pending approval to a person.
     """
 
-    policy: Policy = "never"
-    on_high: Literal["refuse", "wait"] = "refuse"
+    mode: ConfirmationMode = "never"
+    ask: tuple[ActionRule, ...] = ()
+    refuse: tuple[ActionRule, ...] = ()
     wait: float = DEFAULT_WAIT_SECONDS
-    record_all: bool = False
-    analyzers: Callable[[EventStream], RiskAnalyzer] = lambda stream: RuleAnalyzer()  # noqa: ARG005
+    analyzer: SecurityAnalyzer = field(default_factory=LLMSecurityAnalyzer)
     display_form: Callable[[str], str] = str
     notify: ApprovalNotifier = notify_nobody
 
@@ -200,11 +118,6 @@ class Gate:
     requests: ControlRequestHandler
     stream: EventStream
     state: State
-    now: Callable[[], datetime]
-    analyzer: RiskAnalyzer = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "analyzer", self.confirmation.analyzers(self.stream))
 
     def is_held(self, action: ActionBase) -> bool:
         """Return True if, by the log, the action waits for approval or was denied."""
@@ -212,7 +125,7 @@ class Gate:
         denied = answer is not None and not answer.approved
         return denied or self.state.run_state is RunState.AWAITING_CONFIRMATION
 
-    def judge(self, action: ActionBase) -> GateDecision:
+    def check(self, action: ActionBase) -> GateDecision:
         """Return whether the action is allowed, refused or has to wait.
 
         Waits for the decision of a person if the rules ask for one. Raises RunStopped if a person
@@ -222,38 +135,36 @@ class Gate:
             return ALLOWED
         answer = self._find_answer(action)
         if answer is None:
-            risk = self._find_or_assess_risk(action)
-            policy = self.confirmation.policy
-            is_high = risk.level is RiskLevel.HIGH
-            if policy == "never" or (policy == "high" and not is_high):
+            tool, text = _tool_name(action), describe_action(action)
+            refusing_rule = find_rule(self.confirmation.refuse, tool, text)
+            if refusing_rule is not None:
+                self.requests.end_confirmation()
+                return _refuse(refusing_rule)
+            rule = find_rule(self.confirmation.ask, tool, text)
+            risk = self._assess(action)
+            if rule is None and not self._needs_approval(risk):
                 self.requests.end_confirmation()
                 return ALLOWED
-            if policy == "high" and self.confirmation.on_high == "refuse":
-                return _refuse(risk)
-            text = describe_action(action)
             if len(self.confirmation.display_form(text)) > MAX_SHOWN_LENGTH:
-                return _refuse(risk, too_long=True)
-            answer = self._ask_person(action, risk, text)
+                return _refuse(None)
+            answer = self._ask_person(action, risk, rule, text)
         if answer is None:
             return WAITING
         self.requests.end_confirmation()
         return ALLOWED if answer.approved else _deny(answer)
 
-    def _find_or_assess_risk(self, action: ActionBase) -> Risk:
-        """Return the risk from the log, or assess the action now if the log has none."""
-        for event in self.state.events[action.id + 1 :]:
-            if isinstance(event, RiskAssessed) and event.action == action.id:
-                return Risk(event.level, event.reasons)
-        risk = self.analyzer.assess(action, self._working_directory())
-        if risk.level is not RiskLevel.LOW or self.confirmation.record_all:
-            assessment = RiskAssessed(action=action.id, level=risk.level, reasons=risk.reasons)
-            self.stream.add(assessment)
-        return risk
+    def _needs_approval(self, risk: SecurityRisk) -> bool:
+        mode = self.confirmation.mode
+        return mode == "always" or (mode == "risky" and risk in RISKY)
 
-    def _working_directory(self) -> str:
-        outputs = (event for event in reversed(self.state.events) if isinstance(event, CmdOutput))
-        last_output = next(outputs, None)
-        return last_output.cwd if last_output else ""
+    def _assess(self, action: ActionBase) -> SecurityRisk:
+        """Return the risk of the action: `UNKNOWN`, with a warning, if the analyzer fails."""
+        try:
+            return self.confirmation.analyzer.security_risk(action)
+        except Exception as error:  # noqa: BLE001 - an analyzer never ends a run
+            message = f"the risk of an action could not be assessed: {error}"
+            self.stream.add(Warned(about="security_analyzer", message=message))
+            return SecurityRisk.UNKNOWN
 
     def _find_request(self, action: ActionBase) -> ConfirmationAsked | None:
         for event in reversed(self.state.events[action.id + 1 :]):
@@ -267,14 +178,16 @@ class Gate:
                 return event
         return None
 
-    def _ask_person(self, action: ActionBase, risk: Risk, text: str) -> ConfirmationAnswered | None:
+    def _ask_person(
+        self, action: ActionBase, risk: SecurityRisk, rule: ActionRule | None, text: str
+    ) -> ConfirmationAnswered | None:
         """Return a person's decision after adding it to the log, None if there is none in time."""
         kind = str(getattr(action, "kind", ""))
         approval = PendingApproval(
             kind=kind,
             text=text,
-            level=risk.level,
-            reasons=risk.reasons,
+            level=risk,
+            rule=None if rule is None else str(rule),
             number=approval_number(action.id, kind, text),
         )
         self.requests.await_confirmation(describe_pending_approval(approval))
@@ -321,7 +234,7 @@ def _approval_request_in(event: Event) -> ConfirmationAsked | None:
 
 def describe_pending_approval(approval: PendingApproval) -> str:
     """Return one line that tells a person what waits, and why."""
-    reason = approval.reasons[0] if approval.reasons else f"{approval.level.value} risk"
+    reason = f"{approval.level.value} risk" if approval.rule is None else approval.rule
     first_line = approval.text.strip().partition("\n")[0][:200]
     return f"waits for `approve`: {first_line} ({reason})"
 
@@ -340,8 +253,17 @@ def describe_action(action: ActionBase) -> str:
             return json.dumps(fields, indent=2, ensure_ascii=False)
 
 
-def _refuse(risk: Risk, *, too_long: bool = False) -> GateDecision:
-    content = render("agent/refused_action.md.j2", risk=risk, too_long=too_long).strip()
+def _tool_name(action: ActionBase) -> str:
+    """Return the name of the tool that rules name: `SERVER/TOOL` for one of an MCP server."""
+    if isinstance(action, a.McpCall):
+        return f"{action.server}/{action.name}"
+    found = tool_of(action)
+    return found[0].name if found else str(getattr(action, "kind", ""))
+
+
+def _refuse(rule: ActionRule | None) -> GateDecision:
+    """Return the refusal by a rule; without one, of an action that is too long to be shown."""
+    content = render("agent/refused_action.md.j2", rule=rule).strip()
     return GateDecision(allowed=False, answer=ErrorObservation(content=content, code="refused"))
 
 

@@ -141,7 +141,7 @@ class AgentController:
         )
         self._stuck = StuckDetector()
         self._stopped: RunStopped | None = None
-        self._gate = Gate(confirmation, self._requests, stream, state, now)
+        self._gate = Gate(confirmation, self._requests, stream, state)
 
     def run(self) -> Outcome:
         """Step until the run has ended and return its outcome.
@@ -251,7 +251,7 @@ class AgentController:
 
     def _execute(self, action: ActionBase, execute: Callable[[Any], ObservationBase]) -> None:
         """Execute the action if the gate allows it. Add nothing if it waits for approval."""
-        decision = self._gate.judge(action)
+        decision = self._gate.check(action)
         if decision.allowed:
             try:
                 observation = execute(action)

@@ -21,15 +21,12 @@ class SandboxAction(ActionBase):
         a case of its own in `Runtime`.
     error_code: code of the ErrorObservation if it failed.
     changes_files: False if it can't change files, so that a sandbox is rebuilt without it.
-    shown_path: name of the field with the path of the file whose content the result shows, by which
-        the risk of the action is rated; "" if it shows no file.
     """
 
     observation: ClassVar[type[ObservationBase]]
     method: ClassVar[str] = ""
     error_code: ClassVar[str] = "action"
     changes_files: ClassVar[bool] = True
-    shown_path: ClassVar[str] = ""
 
 
 class CmdRun(SandboxAction):
@@ -63,7 +60,6 @@ class FileRead(SandboxAction):
     method = "view"
     error_code = "view"
     changes_files = False
-    shown_path = "path"
     path: str = Field(description="Absolute path, or path from the repository's root.")
     view_range: tuple[int, int] | None = Field(
         default=None,

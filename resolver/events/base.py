@@ -6,6 +6,8 @@ from typing import ClassVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from resolver.models.approval import SecurityRisk
+
 SCHEMA_VERSION = 1
 """Version of the log's format, written into the first event of every log.
 
@@ -87,4 +89,8 @@ class ActionBase(EventBase):
     )
     reply: int | None = Field(
         default=None, description="Id of the model_replied event that the action was read from."
+    )
+    security_risk: SecurityRisk | None = Field(
+        default=None,
+        description="Risk of the action, as stated by the model that requests it.",
     )

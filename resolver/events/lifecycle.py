@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 
 from resolver.events.base import SCHEMA_VERSION, EventBase
-from resolver.models.approval import PendingApproval, RiskLevel
+from resolver.models.approval import PendingApproval
 from resolver.models.base import JsonObject
 from resolver.models.run import Completion, McpTool, RunLimits, Task
 from resolver.models.verification import (
@@ -71,11 +71,11 @@ class ModelReplied(EventBase):
 
 
 class ServiceReplied(EventBase):
-    """A reply of a model to a service other than the agent, such as the condenser or the risk
-    judge. It costs money but is not a step."""
+    """A reply of a model to a service other than the agent, such as the condenser. It costs money
+    but is not a step."""
 
     kind: Literal["service_replied"] = "service_replied"
-    service: str = Field(description="The service: condenser, judge, check or skills.")
+    service: str = Field(description="The service: condenser, check or skills.")
     completion: Completion = Field(description="The unchanged reply.")
 
 
@@ -88,7 +88,7 @@ class ModelRetried(EventBase):
     reason: str = Field(description="Error of the endpoint.")
     service: str = Field(
         default=AGENT,
-        description="The service that made the call: agent, condenser, judge or check.",
+        description="The service that made the call: agent, condenser or check.",
     )
 
 
@@ -103,7 +103,7 @@ class ModelSwitched(EventBase):
     )
     service: str = Field(
         default=AGENT,
-        description="The service that uses the model: agent, condenser or judge.",
+        description="The service that uses the model: agent or condenser.",
     )
 
 
@@ -133,17 +133,6 @@ class Warned(EventBase):
     about: str = Field(description="Short code, such as 'limit', 'stuck', 'redacted'.")
     message: str = Field(description="The warning, for people.")
     to_agent: bool = Field(default=False, description="True if the agent receives the warning too.")
-
-
-class RiskAssessed(EventBase):
-    """The risk of an action of the agent. Low risks are recorded only if the settings say so."""
-
-    kind: Literal["risk_assessed"] = "risk_assessed"
-    action: int = Field(description="Id of the action.")
-    level: RiskLevel = Field(description="The risk.")
-    reasons: tuple[str, ...] = Field(
-        default=(), description="The rules that apply, each with what it matched."
-    )
 
 
 class ConfirmationAsked(EventBase):

@@ -28,7 +28,6 @@ Lifecycle = (
     | life.ModelSwitched
     | life.Condensation
     | life.Warned
-    | life.RiskAssessed
     | life.ConfirmationAsked
     | life.ConfirmationAnswered
     | life.ReplayDiverged

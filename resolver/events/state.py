@@ -65,7 +65,7 @@ class State:
     iterations: number of the model's replies so far, including those to delegates.
     cost: US dollars; None if the price of any reply is unknown.
     metrics: usage and cost per model, by its name.
-    services: the same per service that made the call: agent, condenser, judge.
+    services: the same per service that made the call, as agent or condenser.
     priced: US dollars of the replies with a known price. The budget is compared with this value.
     pending: executable actions without an observation yet, by their id.
     commands: commands that ended, with exit codes, in order, including those of delegates.

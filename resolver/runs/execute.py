@@ -384,9 +384,7 @@ def _open_controller(
             **prepared.knowledge.handlers(),
             ReviewComment: review_comment_handler(prepared.workspace.pull),
         },
-        confirmation=open_confirmation(
-            settings, runtime.root, open_model, request.approval_requester
-        ),
+        confirmation=open_confirmation(settings, request.approval_requester),
         recaller=prepared.knowledge.recaller(
             (*roots_of(log.state.events), runtime.root),
             log.stream,

@@ -1,1 +1,1 @@
-"""Redaction of secrets, risk rules for actions of the agent, and the shell parser that they use."""
+"""Redaction of secrets, the risk of actions of the agent, and a parser of shell text."""

@@ -22,6 +22,7 @@ from resolver.events.log import (
     parse_logged_event,
 )
 from resolver.events.state import State
+from resolver.models.approval import SecurityRisk
 from resolver.models.run import Completion, PlanItem, RunState
 from resolver.trace.plain import clean, clean_diff, one_line, plural, relative_command
 from resolver.trace.view import (
@@ -165,9 +166,13 @@ def step_of(
         step = replace(step, badge=badge, mood="good" if action.task_completed else "bad")
     elif isinstance(action, a.Invalid):
         step = replace(step, badge="not done", mood="bad")
-    if observation is None:
-        return replace(step, badge="no answer") if action.observation else step
-    return _with_observation(step, action, observation)
+    if observation is not None:
+        step = _with_observation(step, action, observation)
+    elif action.observation:
+        step = replace(step, badge="no answer")
+    if action.security_risk is SecurityRisk.HIGH:
+        step = replace(step, badge=f"{step.badge}, high risk" if step.badge else "high risk")
+    return step
 
 
 def _describe_action(action: ActionBase) -> tuple[str, str, TraceBlock | None]:

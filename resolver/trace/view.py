@@ -15,7 +15,6 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import Event, Unknown
 from resolver.events.state import ModelMetrics, State
-from resolver.models.approval import RiskLevel
 from resolver.models.run import PlanItem, RunLimits, RunState, Tokens
 from resolver.models.verification import VerificationEvidence
 from resolver.trace.plain import clean, duration, money, one_line, plural
@@ -239,7 +238,7 @@ def _describe_event(event: Event) -> tuple[str, str, str]:
             return "state", _describe_limits(event), ""
         case life.DelegateEvent():
             return "event", f"An event of a delegate: {event.event.get('kind', '')}", ""
-        case life.RiskAssessed() | life.ConfirmationAsked() | life.ConfirmationAnswered():
+        case life.ConfirmationAsked() | life.ConfirmationAnswered():
             return _describe_approval(event)
         case life.ReplayDiverged():
             comparison = f"recorded:\n{event.recorded}\n\nfound:\n{event.found}"
@@ -355,16 +354,9 @@ def _describe_connection(event: life.Egress) -> tuple[str, str, str]:
 
 
 def _describe_approval(
-    event: life.RiskAssessed | life.ConfirmationAsked | life.ConfirmationAnswered,
+    event: life.ConfirmationAsked | life.ConfirmationAnswered,
 ) -> tuple[str, str, str]:
     match event:
-        case life.RiskAssessed(level=level, reasons=reasons):
-            category = "event" if level is RiskLevel.LOW else "warning"
-            return (
-                category,
-                f"{level.value} risk{_after_colon('; '.join(reasons))}".capitalize(),
-                "",
-            )
         case life.ConfirmationAsked(wanted=approval, shown_at=shown_at):
             subject = "A person is" if shown_at else "Nobody could be"
             return "state", f"{subject} asked about {approval.kind}", approval.text

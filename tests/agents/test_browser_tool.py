@@ -37,7 +37,7 @@ def test_the_browser_tool_is_offered_only_if_there_is_a_browser() -> None:
         agent = CodeActAgent(ReplayModel([]), "tags", AvailableTools(browser=may))
         prompt = agent.system_prompt()
         assert ("execute_browse" in prompt.tools) is may
-        assert ("<execute_browse>" in prompt.content) is may
+        assert ("<execute_browse " in prompt.content) is may
 
 
 def test_the_prompt_before_it_stays_the_same() -> None:

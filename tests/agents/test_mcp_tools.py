@@ -54,6 +54,20 @@ def agent(dialect: Dialect, *tools: McpTool) -> CodeActAgent:
     return CodeActAgent(ReplayModel([]), dialect, AvailableTools(mcp=tools))
 
 
+def test_a_rating_goes_to_an_mcp_tool_only_if_its_schema_has_that_argument() -> None:
+    arguments = {"query": "x", "security_risk": "low"}
+    (found,) = read_reply(native("docs__search", json.dumps(arguments)), "tools", (SEARCH,))
+    assert same(found, CALL)
+    tag = write_call(CALL.model_copy(update={"arguments": arguments}))
+    for text in (tag, tag.replace("<mcp ", '<mcp security_risk="low" ')):
+        (found,) = parse_tags(text, mcp=(SEARCH,))
+        assert same(found, CALL)
+    own = {"type": "object", "properties": {"query": {}, "security_risk": {}}}
+    tool = SEARCH.model_copy(update={"parameters": own})
+    (found,) = parse_tags(tag, mcp=(tool,))
+    assert same(found, CALL.model_copy(update={"arguments": arguments}))
+
+
 def test_a_native_call_becomes_the_action() -> None:
     (found,) = read_reply(native("docs__search", '{"query": "x"}'), "tools", (SEARCH,))
     assert same(found, CALL)

@@ -20,7 +20,7 @@ def test_no_tool_that_edits_is_offered() -> None:
 @pytest.mark.parametrize("dialect", ["tools", "tags"])
 def test_the_prompt_explains_actions_in_its_dialect(dialect: Dialect) -> None:
     prompt = make_agent("ReadOnlyAgent", ReplayModel([]), dialect).system_prompt()
-    assert ("<execute_bash>" in prompt.content) == (dialect == "tags")
+    assert ("<execute_bash " in prompt.content) == (dialect == "tags")
     assert "pull request" not in prompt.content
 
 

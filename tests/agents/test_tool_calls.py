@@ -13,6 +13,7 @@ from resolver.agents.tools.registry import TOOLS, tool_specs
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.log import ACTION_TYPES, dump_line, parse_line
+from resolver.models.approval import SecurityRisk
 from resolver.models.run import PlanItem, RequestedToolCall
 
 
@@ -179,7 +180,10 @@ def test_a_wrong_call_is_answered_with_the_correct_form(
 def test_arguments_that_are_not_a_json_object_are_explained(raw: str) -> None:
     refusal = reason("execute_bash", raw)
     assert "JSON" in refusal
-    assert "execute_bash(command: string, timeout?: number, is_input?: boolean)" in refusal
+    assert (
+        "execute_bash(command: string, timeout?: number, is_input?: boolean, security_risk: string)"
+        in refusal
+    )
     assert len(refusal) < 1500
 
 
@@ -227,6 +231,48 @@ def test_each_example_of_a_tool_is_the_same_action_in_both_dialects(tool: Tool) 
         assert arguments is not None
         assert parse_tags(write_tags(action)) == (action,)
         assert call(tool.name, **tool.arguments.texts_of(arguments)) == action
+
+
+RATED_TOOLS = ("execute_bash", "execute_ipython_cell", "str_replace_editor", "browser")
+
+
+@pytest.mark.parametrize("name", RATED_TOOLS)
+@pytest.mark.parametrize(
+    ("stated", "risk"),
+    [
+        ("low", SecurityRisk.LOW), ("MEDIUM", SecurityRisk.MEDIUM), (" High ", SecurityRisk.HIGH),
+        ("UNKNOWN", None), ("severe", None), ("", None), (3, None), (None, None),
+    ],
+)  # fmt: skip
+def test_the_stated_risk_is_that_of_the_action_in_both_dialects(
+    name: str, stated: object, risk: SecurityRisk | None
+) -> None:
+    for example in TOOLS[name].examples.values():
+        arguments = {**(TOOLS[name].arguments.from_action(example) or {}), "security_risk": None}
+        texts = TOOLS[name].arguments.texts_of(arguments)
+        action = call(name, **texts, security_risk=stated)
+        assert action == example.model_copy(update={"security_risk": risk})
+        if isinstance(stated, str):
+            unrated = write_tags(action.model_copy(update={"security_risk": None}))
+            rated = unrated.replace(" ", f' security_risk="{stated}" ', 1)
+            if " " not in unrated.partition(">")[0]:
+                rated = unrated.replace(">", f' security_risk="{stated}">', 1)
+            assert parse_tags(rated) == (action,)
+
+
+def test_the_tools_that_can_change_something_require_a_rating() -> None:
+    specs = {s["function"]["name"]: s["function"]["parameters"] for s in tool_specs()}
+    for name, schema in specs.items():
+        assert ("security_risk" in schema["properties"]) is (name in RATED_TOOLS)
+        assert ("security_risk" in schema["required"]) is (name in RATED_TOOLS)
+    assert specs["execute_bash"]["properties"]["security_risk"]["enum"] == ["low", "medium", "high"]
+    [viewer] = tool_specs(("str_replace_editor",), is_read_only=True)
+    assert "security_risk" not in viewer["function"]["parameters"]["required"]
+
+
+def test_a_rating_of_a_tool_that_takes_none_is_ignored() -> None:
+    assert call("think", thought="hm", security_risk="low") == a.Think(content="hm")
+    assert parse_tags('<think security_risk="low">hm</think>') == (a.Think(content="hm"),)
 
 
 def test_an_action_with_half_of_a_surrogate_pair_is_written_as_a_tag() -> None:

@@ -241,7 +241,6 @@ SAMPLES: dict[str, Any] = {
     "remote_ca": "ca.pem",
     "remote_url": "https://sandboxes.example",
     "picture_hosts": ["media.example"],
-    "on_high": "wait",
     "tool_risks": ["issues=high"],
     "api_version": "2026-01-01",
     "model_region": "eu-west-1",
@@ -257,7 +256,7 @@ SAMPLES: dict[str, Any] = {
     "database_url": "postgresql://db.example/runs",
     "data_dir": "/srv/runs",
     "public_url": "https://resolver.example",
-    "confirmation_options": {"on_high": "wait", "judge": True},
+    "confirmation_options": {"mode": "risky", "wait_seconds": 7},
     "completions_dir": "/srv/calls",
 }
 """A value for each renamed setting that is neither a number nor a switch, or has a range."""
@@ -370,12 +369,12 @@ def test_a_part_comes_from_the_first_source_that_has_it() -> None:
 
 def test_parts_that_were_settings_combine_with_the_plain_value() -> None:
     environment = {
-        "INPUT_CONFIRMATION": "high",
-        "RESOLVER_CONFIRMATION_OPTIONS": "{on_high: wait}",
+        "INPUT_CONFIRMATION": "risky",
+        "RESOLVER_CONFIRMATION_OPTIONS": "{ask: [browser]}",
         "RESOLVER_VERIFICATION_ROUNDS": "4",
     }
     settings = load_settings({"verify": False}, environment, {"verify": {"rounds": 1}})
-    assert (settings.confirmation.actions, settings.confirmation.on_high) == ("high", "wait")
+    assert (settings.confirmation.mode, settings.confirmation.ask) == ("risky", ("browser",))
     assert (settings.verify.enabled, settings.verify.rounds) == (False, 4)
     secret = load_settings({}, {"RESOLVER_SERVER": "{webhook_secret: canary-123456}"})
     assert secret.secrets == ("canary-123456",) and "canary" not in repr(secret)

@@ -27,6 +27,7 @@ modules, which a run that opens no page would load for nothing; its editor impor
 
 BROAD_HANDLERS = {
     "resolver/controller/controller.py": 1,  # one step
+    "resolver/controller/confirmation.py": 1,  # a security analyzer, which must not end the run
     "resolver/runs/pipeline.py": 1,  # one delivery
     "resolver/cli/live_view.py": 1,  # one drawing, which must not end the run
     "resolver/events/stream.py": 1,  # one subscriber, which must not end the run

@@ -25,19 +25,26 @@ from resolver.events.lifecycle import (
     ConfirmationAnswered,
     ConfirmationAsked,
     LimitsExtended,
-    RiskAssessed,
     Warned,
 )
 from resolver.events.log import Event
-from resolver.models.approval import PendingApproval, RiskLevel
+from resolver.models.approval import PendingApproval, SecurityRisk, parse_action_rule
 from resolver.models.run import Completion, Extension, RunState
 from resolver.security.invisible_text import with_invisible_shown
-from tests.controller.scenario import START, Scenario, all_events, bash, finish, hand_on
+from tests.controller.scenario import START, Scenario, all_events, finish, hand_on, reply
 
 DANGER = "rm -rf /"
 LATER = START + timedelta(days=1)
 BEFORE = START - timedelta(days=1)
 FINISH = a.Finish(message="ok")
+
+
+def risky(command: str) -> a.CmdRun:
+    return a.CmdRun(command=command, security_risk=SecurityRisk.HIGH)
+
+
+RISKY = risky(DANGER)
+SAFE = a.CmdRun(command="ls", security_risk=SecurityRisk.LOW)
 
 
 class Thread:
@@ -55,15 +62,15 @@ class Thread:
         return START
 
 
-def waiting(thread: Thread, policy: str = "high") -> Confirmation:
+def waiting(thread: Thread, mode: str = "risky") -> Confirmation:
     # All answers are there when it begins to wait.
-    return Confirmation(policy=policy, on_high="wait", wait=0.01, notify=thread.tell)  # type: ignore[arg-type]
+    return Confirmation(mode=mode, wait=0.01, notify=thread.tell)  # type: ignore[arg-type]
 
 
-def run(script: Sequence[ActionBase], *answers: list[Request], policy: str = "high") -> Scenario:
+def run(script: Sequence[ActionBase], *answers: list[Request], mode: str = "risky") -> Scenario:
     scenario = Scenario()
     scenario.thread = Thread(scenario, *answers)  # type: ignore[attr-defined]
-    scenario.go(DummyAgent([*script, FINISH]), confirmation=waiting(scenario.thread, policy))  # type: ignore[attr-defined]
+    scenario.go(DummyAgent([*script, FINISH]), confirmation=waiting(scenario.thread, mode))  # type: ignore[attr-defined]
     return scenario
 
 
@@ -75,53 +82,110 @@ def errors(scenario: Scenario) -> list[str]:
     return [e.code for e in scenario.nested(o.ErrorObservation)]
 
 
-def test_without_a_policy_everything_is_executed_and_high_risks_are_logged() -> None:
+def test_without_a_policy_everything_is_executed() -> None:
     scenario = Scenario()
-    scenario.go(DummyAgent([a.CmdRun(command=DANGER), a.CmdRun(command="ls"), FINISH]))
+    scenario.go(DummyAgent([RISKY, SAFE, FINISH]))
     assert scenario.sandbox.done == [DANGER, "ls"]
-    [risk] = scenario.of(RiskAssessed)
-    assert (risk.level, risk.cause) == (RiskLevel.HIGH, None)
-    assert isinstance(scenario.state.events[risk.action], a.CmdRun)
-    assert risk.reasons[0].startswith("destructive: ")
 
 
-def test_low_risks_are_logged_if_all_are_requested() -> None:
-    scenario = Scenario()
-    scenario.go(
-        DummyAgent([a.CmdRun(command="ls"), FINISH]), confirmation=Confirmation(record_all=True)
-    )
-    assert [e.level for e in scenario.of(RiskAssessed)] == [RiskLevel.LOW]
-
-
-def test_an_action_is_published_before_its_assessment_and_assessed_before_its_execution() -> None:
-    scenario = Scenario()
-    scenario.go(DummyAgent([a.CmdRun(command=DANGER), FINISH]))
-    kinds = [type(e) for e in scenario.store]
-    order = [kinds.index(kind) for kind in (a.CmdRun, RiskAssessed, o.CmdOutput)]
-    assert order == sorted(order)
-
-
-def test_a_high_risk_is_refused_with_an_alternative() -> None:
-    scenario = Scenario()
-    script = [a.CmdRun(command=DANGER), a.CmdRun(command="make"), FINISH]
-    scenario.go(DummyAgent(script), confirmation=Confirmation(policy="high"))
+@pytest.mark.parametrize("risk", [SecurityRisk.LOW, SecurityRisk.MEDIUM])
+def test_a_low_or_medium_risk_needs_no_approval(risk: SecurityRisk) -> None:
+    scenario = run([a.CmdRun(command="make", security_risk=risk)])
     assert scenario.sandbox.done == ["make"]
-    [refused] = scenario.of(o.ErrorObservation)
-    assert refused.code == "refused"
-    assert "destructive: rm /" in refused.content
-    assert "Continue without it" in refused.content
+    assert not scenario.of(ConfirmationAsked)
+
+
+def test_an_action_without_a_rating_needs_approval_as_one_of_unknown_risk() -> None:
+    scenario = run([a.CmdRun(command="make")])
+    [asked] = scenario.of(ConfirmationAsked)
+    assert (asked.wanted.level, asked.wanted.rule) == (SecurityRisk.UNKNOWN, None)
+
+
+def test_a_view_of_a_file_is_a_low_risk_without_a_rating() -> None:
+    scenario = run([a.FileRead(path="x")])
     assert scenario.state.run_state is RunState.FINISHED
-    assert not scenario.state.pending
+    assert scenario.sandbox.done == ["file_read"]
 
 
-def test_a_medium_risk_needs_no_approval() -> None:
-    scenario = run([a.CmdRun(command="git push origin fix")])
-    assert scenario.sandbox.done == ["git push origin fix"]
-    assert [e.level for e in scenario.of(RiskAssessed)] == [RiskLevel.MEDIUM]
+class FailingAnalyzer:
+    def security_risk(self, action: ActionBase) -> SecurityRisk:
+        raise RuntimeError(f"no idea about {action.id}")
+
+
+def test_an_analyzer_that_fails_rates_unknown_and_does_not_end_the_run() -> None:
+    scenario = Scenario()
+    confirmation = replace(
+        waiting(Thread(scenario, [Approve("maria", LATER)])), analyzer=FailingAnalyzer()
+    )
+    scenario.go(DummyAgent([SAFE, FINISH]), confirmation=confirmation)
+    [asked] = scenario.of(ConfirmationAsked)
+    assert asked.wanted.level is SecurityRisk.UNKNOWN
+    [warned] = scenario.of(Warned)
+    assert warned.about == "security_analyzer" and "no idea about" in warned.message
+    assert scenario.sandbox.done == ["ls"]
+    assert scenario.state.run_state is RunState.FINISHED
+
+
+def ruled(action: ActionBase, mode: str = "never", **rules: str) -> Scenario:
+    scenario = Scenario()
+    parsed = {name: (parse_action_rule(text),) for name, text in rules.items()}
+    confirmation = replace(waiting(Thread(scenario), mode), **parsed)  # type: ignore[arg-type]
+    handlers = {a.McpCall: lambda _: o.McpResult(content="deleted")}
+    scenario.go(DummyAgent([action, FINISH]), confirmation=confirmation, host_handlers=handlers)
+    return scenario
+
+
+PUSH = a.CmdRun(command="cd x\ngit push -f", security_risk=SecurityRisk.LOW)
+MCP_CALL = a.McpCall(server="issues", name="delete", arguments={"id": 7})
+
+
+@pytest.mark.parametrize(
+    ("action", "rule"),
+    [
+        (PUSH, "execute_bash"),
+        (PUSH, "execute_bash(git push)"),
+        (PUSH, "*(git*-f)"),
+        (a.IPythonRunCell(code="!git push"), "execute_ipython_cell(git push)"),
+        (a.FileWrite(path="ci/run.sh", content=""), "str_replace_editor(ci/*.sh)"),
+        (MCP_CALL, "issues/*"),
+        (MCP_CALL, 'issues/delete("id": 7)'),
+    ],
+)
+@pytest.mark.parametrize("mode", ["never", "risky", "always"])
+def test_a_rule_asks_a_person_or_refuses_in_every_mode(
+    action: ActionBase, rule: str, mode: str
+) -> None:
+    asking = ruled(action, mode, ask=rule)
+    assert asking.state.run_state is RunState.AWAITING_CONFIRMATION
+    [asked] = asking.of(ConfirmationAsked)
+    assert asked.wanted.rule == rule
+    refusing = ruled(action, mode, refuse=rule)
+    assert refusing.state.run_state is RunState.FINISHED
+    [refused] = refusing.of(o.ErrorObservation)
+    assert refused.code == "refused"
+    assert f"`{rule}`" in refused.content and "Continue without it" in refused.content
+    assert asking.sandbox.done == refusing.sandbox.done == []
+    assert not asking.of(o.McpResult) and not refusing.of(o.McpResult)
+
+
+@pytest.mark.parametrize(
+    "rule", ["execute_ipython_cell", "execute_bash(GIT)", "execute_bash(git pull)", "issues/*"]
+)
+def test_a_rule_for_other_calls_changes_nothing(rule: str) -> None:
+    for name in ("ask", "refuse"):
+        assert ruled(PUSH, **{name: rule}).sandbox.done == [PUSH.command]
+
+
+def test_what_waited_and_is_refused_by_a_new_rule_no_longer_waits() -> None:
+    first = run([RISKY])
+    later = Scenario(earlier=list(first.store))
+    rules = (parse_action_rule("execute_bash(rm)"),)
+    later.go(DummyAgent([FINISH]), confirmation=replace(waiting(Thread(later)), refuse=rules))
+    assert (errors(later), later.state.run_state) == (["refused"], RunState.FINISHED)
 
 
 def test_an_approved_action_is_executed_once_and_the_approver_logged() -> None:
-    scenario = run([a.CmdRun(command=DANGER)], [Approve("maria", LATER)])
+    scenario = run([RISKY], [Approve("maria", LATER)])
     assert scenario.sandbox.done == [DANGER]
     [answer] = scenario.of(ConfirmationAnswered)
     assert (answer.approved, answer.by) == (True, "maria")
@@ -132,17 +196,17 @@ def test_an_approved_action_is_executed_once_and_the_approver_logged() -> None:
     assert waits.state is RunState.AWAITING_CONFIRMATION
 
 
-def test_the_person_is_shown_the_whole_action_and_the_reasons() -> None:
-    scenario = run([a.FileWrite(path="/etc/cron.d/x", content="boom")], [Approve("maria", LATER)])
+def test_the_person_is_shown_the_whole_action_and_its_risk() -> None:
+    action = a.FileWrite(path="/etc/cron.d/x", content="boom", security_risk=SecurityRisk.HIGH)
+    scenario = run([action], [Approve("maria", LATER)])
     [wanted] = scenario.thread.shown  # type: ignore[attr-defined]
-    assert (wanted.kind, wanted.level) == ("file_write", RiskLevel.HIGH)
+    assert (wanted.kind, wanted.level) == ("file_write", SecurityRisk.HIGH)
     assert "/etc/cron.d/x" in wanted.text
     assert "boom" in wanted.text
-    assert wanted.reasons[0].startswith("persistence: ")
 
 
 def test_a_denied_action_is_not_executed_and_the_agent_is_informed_why() -> None:
-    scenario = run([a.CmdRun(command=DANGER)], [Deny("maria", LATER, "use make clean")])
+    scenario = run([RISKY], [Deny("maria", LATER, "use make clean")])
     assert scenario.sandbox.done == []
     [denied] = scenario.of(o.ErrorObservation)
     assert denied.code == "denied"
@@ -152,16 +216,14 @@ def test_a_denied_action_is_not_executed_and_the_agent_is_informed_why() -> None
 
 
 def test_an_approval_counts_for_one_action_only() -> None:
-    scenario = run(
-        [a.CmdRun(command=DANGER)] * 2, [Approve("maria", LATER)], [Deny("maria", LATER)]
-    )
+    scenario = run([RISKY] * 2, [Approve("maria", LATER)], [Deny("maria", LATER)])
     assert scenario.sandbox.done == [DANGER]
     assert errors(scenario) == ["denied"]
 
 
 def test_a_second_approval_has_no_effect() -> None:
     twice = [Approve("maria", LATER), Approve("paul", LATER)]
-    scenario = run([a.CmdRun(command=DANGER), a.CmdRun(command="ls")], twice)
+    scenario = run([RISKY, SAFE], twice)
     assert scenario.sandbox.done == [DANGER, "ls"]
     [warned] = [e for e in scenario.of(Warned) if e.about == "confirmation"]
     assert "The approval by paul had no effect: no action was waiting" in warned.message
@@ -169,14 +231,14 @@ def test_a_second_approval_has_no_effect() -> None:
 
 def test_a_second_approval_is_not_for_the_next_action() -> None:
     twice = [Approve("maria", LATER), Approve("paul", START)]
-    scenario = run([a.CmdRun(command=DANGER), a.CmdRun(command="mkfs.ext4 /dev/sda")], twice)
+    scenario = run([RISKY, risky("mkfs.ext4 /dev/sda")], twice)
     assert scenario.sandbox.done == [DANGER]
     assert scenario.state.run_state is RunState.AWAITING_CONFIRMATION
 
 
 @pytest.mark.parametrize("at", [BEFORE, START])
 def test_an_approval_from_before_the_action_could_be_seen_does_not_count(at: datetime) -> None:
-    scenario = run([a.CmdRun(command=DANGER)], [Approve("maria", at)])
+    scenario = run([RISKY], [Approve("maria", at)])
     assert scenario.sandbox.done == []
     assert scenario.state.run_state is RunState.AWAITING_CONFIRMATION
     assert any(e.about == "confirmation" for e in scenario.of(Warned))
@@ -184,19 +246,19 @@ def test_an_approval_from_before_the_action_could_be_seen_does_not_count(at: dat
 
 def test_a_decision_that_names_another_action_is_not_for_this_one() -> None:
     """This happens when the next action is shown while somebody answers the previous one."""
-    first = run([a.CmdRun(command=DANGER)])
+    first = run([RISKY])
     [asked] = first.of(ConfirmationAsked)
     for word in (Approve, Deny):
         named = word("maria", LATER, number=asked.wanted.number)
-        assert run([a.CmdRun(command=DANGER)], [named]).of(ConfirmationAnswered)
-        other = run([a.CmdRun(command="mkfs.ext4 /dev/sda")], [named])
+        assert run([RISKY], [named]).of(ConfirmationAnswered)
+        other = run([risky("mkfs.ext4 /dev/sda")], [named])
         assert other.sandbox.done == []
         assert other.state.run_state is RunState.AWAITING_CONFIRMATION
         assert not other.of(ConfirmationAnswered)
 
 
 def test_the_same_command_again_has_another_number() -> None:
-    scenario = run([a.CmdRun(command=DANGER)] * 2, [Approve("maria", LATER)])
+    scenario = run([RISKY] * 2, [Approve("maria", LATER)])
     first, second = (e.wanted.number for e in scenario.of(ConfirmationAsked))
     assert first != second
 
@@ -209,7 +271,7 @@ def test_an_action_that_was_not_shown_can_not_be_approved() -> None:
         return None
 
     confirmation = replace(waiting(Thread(scenario)), notify=unseen)
-    scenario.go(DummyAgent([a.CmdRun(command=DANGER), FINISH]), confirmation=confirmation)
+    scenario.go(DummyAgent([RISKY, FINISH]), confirmation=confirmation)
     assert scenario.sandbox.done == []
     assert scenario.state.run_state is RunState.AWAITING_CONFIRMATION
     later = Scenario(earlier=list(scenario.store))
@@ -224,13 +286,13 @@ def test_an_approval_while_nothing_waits_does_not_apply_later() -> None:
     scenario = Scenario()
     scenario.control.send(Approve("maria", LATER))
     thread = Thread(scenario)
-    scenario.go(DummyAgent([a.CmdRun(command=DANGER), FINISH]), confirmation=waiting(thread))
+    scenario.go(DummyAgent([RISKY, FINISH]), confirmation=waiting(thread))
     assert scenario.sandbox.done == []
     assert scenario.state.run_state is RunState.AWAITING_CONFIRMATION
 
 
 def test_a_run_without_an_answer_ends_waiting_and_keeps_the_action() -> None:
-    scenario = run([a.CmdRun(command=DANGER)])
+    scenario = run([RISKY])
     assert scenario.state.run_state is RunState.AWAITING_CONFIRMATION
     assert [type(e) for e in scenario.state.pending.values()] == [a.CmdRun]
     wanted = pending_approval_in(scenario.state)
@@ -239,36 +301,34 @@ def test_a_run_without_an_answer_ends_waiting_and_keeps_the_action() -> None:
 
 
 def test_all_actions_wait_if_confirmation_is_always() -> None:
-    script = [a.CmdRun(command="ls"), a.Think(content="hm"), a.FileRead(path="x")]
-    scenario = run(script, [Approve("m", LATER)], [Deny("m", LATER)], policy="always")
+    script = [SAFE, a.Think(content="hm"), a.FileRead(path="x")]
+    scenario = run(script, [Approve("m", LATER)], [Deny("m", LATER)], mode="always")
     assert [w.kind for w in scenario.thread.shown] == ["cmd_run", "file_read"]  # type: ignore[attr-defined]
     assert scenario.sandbox.done == ["ls"]
 
 
 def test_a_stop_ends_a_run_that_waits() -> None:
-    scenario = run([a.CmdRun(command=DANGER)], [Stop("maria", "no")])
+    scenario = run([RISKY], [Stop("maria", "no")])
     assert scenario.state.run_state is RunState.STOPPED
     assert scenario.sandbox.done == []
 
 
 def test_pausing_and_resuming_approve_nothing() -> None:
-    scenario = run(
-        [a.CmdRun(command=DANGER)], [Pause("m"), Resume("m"), Extend(Extension(time=60))]
-    )
+    scenario = run([RISKY], [Pause("m"), Resume("m"), Extend(Extension(time=60))])
     assert scenario.state.run_state is RunState.AWAITING_CONFIRMATION
     assert scenario.of(LimitsExtended)
     assert scenario.sandbox.done == []
 
 
 def test_a_comment_instead_of_a_decision_denies() -> None:
-    scenario = run([a.CmdRun(command=DANGER)], [MessageToAgent("clean only build/", "maria")])
+    scenario = run([RISKY], [MessageToAgent("clean only build/", "maria")])
     assert scenario.sandbox.done == []
     [denied] = scenario.of(o.ErrorObservation)
     assert "clean only build/" in denied.content
 
 
 def test_an_action_too_long_to_be_shown_is_refused() -> None:
-    scenario = run([a.CmdRun(command=f"{DANGER} # {'x' * MAX_SHOWN_LENGTH}")])
+    scenario = run([risky(f"{DANGER} # {'x' * MAX_SHOWN_LENGTH}")])
     assert scenario.thread.shown == []  # type: ignore[attr-defined]
     assert errors(scenario) == ["refused"]
     assert "too long" in scenario.of(o.ErrorObservation)[0].content
@@ -279,7 +339,7 @@ def test_an_action_too_long_with_visible_characters_is_refused() -> None:
     thread = Thread(scenario)
     command = f"{DANGER} # {chr(0x200B) * (MAX_SHOWN_LENGTH // 5)}"
     confirmation = replace(waiting(thread), display_form=with_invisible_shown)
-    scenario.go(DummyAgent([a.CmdRun(command=command), FINISH]), confirmation=confirmation)
+    scenario.go(DummyAgent([risky(command), FINISH]), confirmation=confirmation)
     assert thread.shown == []
     assert errors(scenario) == ["refused"]
 
@@ -287,29 +347,42 @@ def test_an_action_too_long_with_visible_characters_is_refused() -> None:
 def test_waiting_does_not_count_as_run_time() -> None:
     scenario = Scenario(seconds=1.0)
     thread = Thread(scenario)
-    scenario.go(DummyAgent([a.CmdRun(command=DANGER)]), confirmation=waiting(thread))
+    scenario.go(DummyAgent([RISKY]), confirmation=waiting(thread))
     before = scenario.state.seconds
     assert scenario.state.elapsed(START + timedelta(days=2)) == before
 
 
-def test_actions_of_the_user_are_not_assessed() -> None:
+def test_actions_of_the_user_need_no_approval() -> None:
     scenario = Scenario()
-    scenario.stream.add(a.CmdRun(command=DANGER, source=Source.USER))
-    scenario.go(DummyAgent([FINISH]), confirmation=Confirmation(policy="high"))
-    assert not scenario.of(RiskAssessed)
+    scenario.stream.add(RISKY.model_copy(update={"source": Source.USER}))
+    scenario.go(DummyAgent([FINISH]), confirmation=Confirmation(mode="always"))
+    assert not scenario.of(ConfirmationAsked)
+
+
+DANGERS = (DANGER, "git push -f origin main", "mkfs.ext4 /dev/sdb")
+
+
+def rated(*commands: str) -> Completion:
+    """Return a reply with these commands and the model's ratings of them."""
+    return reply(
+        *(
+            ("execute_bash", {"command": c, "security_risk": "HIGH" if c in DANGERS else "low"})
+            for c in commands
+        )
+    )
 
 
 WORK: tuple[Completion, ...] = (
-    bash("ls", DANGER, "make"),
+    rated("ls", DANGER, "make"),
     hand_on("clean up"),
-    bash("find . -name x", "git push -f origin main"),
+    rated("find . -name x", "git push -f origin main"),
     finish("pushed"),
-    bash("mkfs.ext4 /dev/sdb"),
+    rated("mkfs.ext4 /dev/sdb"),
     finish("done"),
 )
 
 
-def worked(earlier: Sequence[Event] = (), *, policy: str = "high") -> Scenario:
+def worked(earlier: Sequence[Event] = ()) -> Scenario:
     """Execute the work, with people who approve the first and second action and deny the third."""
     scenario = Scenario(*WORK, earlier=earlier)
 
@@ -318,13 +391,13 @@ def worked(earlier: Sequence[Event] = (), *, policy: str = "high") -> Scenario:
         scenario.control.send(Deny("maria", LATER, "no") if denied else Approve("maria", LATER))
         return START
 
-    confirmation = Confirmation(policy=policy, on_high="wait", wait=5.0, notify=tell)  # type: ignore[arg-type]
+    confirmation = Confirmation(mode="risky", wait=5.0, notify=tell)
     scenario.go(delegates=scenario.delegate, confirmation=confirmation)
     return scenario
 
 
 def recorded_content(events: Sequence[Event]) -> list[tuple[str, str]]:
-    kept = (a.CmdRun, o.CmdOutput, o.ErrorObservation, RiskAssessed, ConfirmationAnswered)
+    kept = (a.CmdRun, o.CmdOutput, o.ErrorObservation, ConfirmationAnswered)
     left_out = {"id", "timestamp", "cause", "reply", "action"}
     return [
         (e.kind, e.model_dump_json(exclude=left_out))
@@ -357,7 +430,7 @@ def test_a_run_killed_after_any_event_decides_the_same() -> None:
 
 def test_a_decision_given_to_a_later_process_needs_no_second_question() -> None:
     for cut in (True, False):
-        first = run([a.CmdRun(command=DANGER)])
+        first = run([RISKY])
         later = Scenario(earlier=list(first.store))
         later.control.send(Approve("maria", LATER) if cut else Deny("maria", LATER, "no"))
         thread = Thread(later)
@@ -368,7 +441,7 @@ def test_a_decision_given_to_a_later_process_needs_no_second_question() -> None:
 
 
 def test_a_later_process_without_a_decision_asks_again() -> None:
-    first = run([a.CmdRun(command=DANGER)])
+    first = run([RISKY])
     later = Scenario(earlier=list(first.store))
     thread = Thread(later)
     later.go(DummyAgent([FINISH]), confirmation=waiting(thread))
@@ -378,7 +451,7 @@ def test_a_later_process_without_a_decision_asks_again() -> None:
 
 
 def test_a_later_process_without_confirmation_executes_the_action() -> None:
-    first = run([a.CmdRun(command=DANGER)])
+    first = run([RISKY])
     later = Scenario(earlier=list(first.store))
     later.go(DummyAgent([FINISH]))
     assert later.sandbox.done == [DANGER]
@@ -389,7 +462,11 @@ def browsing(earlier: Sequence[Event], *requests: Request) -> Scenario:
     scenario = Scenario(earlier=earlier)
     for request in requests:
         scenario.control.send(request)
-    script = [] if earlier else [a.BrowseURL(url="http://169.254.169.254/")]
+    script = (
+        []
+        if earlier
+        else [a.BrowseURL(url="http://169.254.169.254/", security_risk=SecurityRisk.HIGH)]
+    )
     scenario.go(DummyAgent([*script, FINISH]), confirmation=waiting(Thread(scenario)))
     return scenario
 
@@ -409,19 +486,3 @@ def test_an_external_action_allowed_before_is_not_repeated() -> None:
     again = browsing(events[:end])
     assert again.sandbox.done == []
     assert errors(again) == ["interrupted"]
-
-
-def test_each_agent_has_the_analyzer_of_its_own_log() -> None:
-    made: list[object] = []
-    scenario = Scenario(*WORK)
-    rules = Confirmation()
-
-    def analyzer_of(stream: object) -> object:
-        made.append(stream)
-        return rules.analyzers(scenario.stream)
-
-    confirmation = replace(rules, analyzers=analyzer_of)  # type: ignore[arg-type]
-    scenario.go(delegates=scenario.delegate, confirmation=confirmation)
-    assert made[0] is scenario.stream
-    assert len(made) == 2
-    assert made[1] is not scenario.stream

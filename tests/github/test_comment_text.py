@@ -30,7 +30,7 @@ from resolver.github.comments.pull_request_text import (
 from resolver.github.comments.report import Ending, Report, RunFailure, failure_from_error
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed, shorten_markdown
 from resolver.github.text.markdown import markdown_parser
-from resolver.models.approval import PendingApproval, RiskLevel
+from resolver.models.approval import PendingApproval, SecurityRisk
 from resolver.models.pull_request import OpenPullRequest, PublishedReview, PullRequestContext
 from resolver.models.repository import Conventions
 from resolver.models.run import (
@@ -91,7 +91,7 @@ def ended(ending: Ending) -> Report:
 
 
 WANTED = PendingApproval(
-    kind="cmd_run", text="rm -rf ~", level=RiskLevel.HIGH, reasons=("destroys",)
+    kind="cmd_run", text="rm -rf ~", level=SecurityRisk.HIGH, rule="execute_bash(rm)"
 )
 REVIEW = PublishedReview(commit="d" * 40, url="https://x/r", placed=2, in_body=1)
 
@@ -227,7 +227,7 @@ def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block()
 def test_an_action_that_waited_in_vain_is_shown_with_the_commands_that_decide_on_it() -> None:
     wanted = WANTED.model_copy(update={"number": "123456"})
     body = comment_body(reports.report(pending_approval=wanted, continues=True))
-    assert "Resolver **stopped before this action**" in body and "- destroys\n" in body
+    assert "Resolver **stopped before this action**" in body and "`execute_bash(rm)`" in body
     assert "`@agent approve 123456`" in body and "`@agent deny <reason>`" in body
     assert "and to continue the run from here" in body
     lost = comment_body(reports.report(pending_approval=wanted))

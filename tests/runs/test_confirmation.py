@@ -11,10 +11,10 @@ from tests.runs.test_github import SUMMARY
 
 __all__ = ["scenario"]
 
-RISKY = "printenv NO_SUCH_TOKEN; sed -i 's/a - b/a + b/' calc.py"
+RISKY = "sed -i 's/a - b/a + b/' calc.py"
 WAITS = {
-    "RESOLVER_CONFIRMATION": "high",
-    "RESOLVER_CONFIRMATION_OPTIONS": "{on_high: wait, wait_seconds: 0.5}",
+    "RESOLVER_CONFIRMATION": "risky",
+    "RESOLVER_CONFIRMATION_OPTIONS": "{wait_seconds: 0.5}",
 }
 
 
@@ -33,7 +33,7 @@ def test_an_approval_where_nothing_waits_starts_nothing(scenario: Continuing) ->
 @pytest.mark.parametrize("word", ["approve", pytest.param("deny", marks=pytest.mark.nightly)])
 def test_a_decision_reaches_the_run_that_waits(scenario: Continuing, word: str) -> None:
     """A whole run, because the comment has to reach it in another thread while it waits."""
-    scenario.endpoint.script(bash(RISKY), finish(SUMMARY))
+    scenario.endpoint.script(bash(RISKY, security_risk="HIGH"), finish(SUMMARY))
 
     def decide() -> None:
         scenario.github.advance(2)
@@ -49,7 +49,7 @@ def test_a_decision_reaches_the_run_that_waits(scenario: Continuing, word: str) 
 
     watching = threading.Thread(target=watch)
     watching.start()
-    options = {"RESOLVER_CONFIRMATION_OPTIONS": "{on_high: wait, wait_seconds: 30}"}
+    options = {"RESOLVER_CONFIRMATION_OPTIONS": "{wait_seconds: 30}"}
     done = scenario.ask("@agent please fix this", **{**WAITS, **options})
     ended.set()
     watching.join()

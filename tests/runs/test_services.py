@@ -70,17 +70,17 @@ def test_each_service_asks_its_own_model_and_the_log_says_who_asked(
     scenario = Scenario(settings("{condenser: small}", LLM_BASE_URL=model_endpoint.url))
     texts = [
         scenario.open_model(scenario.stream, service).complete(HELLO).text
-        for service in ("agent", "condenser", "judge")
+        for service in ("agent", "condenser")
     ]
-    assert texts == ["I am main", "I am small", "I am main"]
+    assert texts == ["I am main", "I am small"]
     assert len(scenario.events_of(ModelReplied)) == 1
-    assert [event.service for event in scenario.events_of(ServiceReplied)] == ["condenser", "judge"]
+    assert [event.service for event in scenario.events_of(ServiceReplied)] == ["condenser"]
     assert scenario.state.iterations == 1
     assert {name: usage.calls for name, usage in scenario.state.services.items()} == {
-        "agent": 1, "condenser": 1, "judge": 1,
+        "agent": 1, "condenser": 1,
     }  # fmt: skip
     assert {name: usage.calls for name, usage in scenario.state.metrics.items()} == {
-        "main": 2,
+        "main": 1,
         "small": 1,
     }
 
@@ -88,16 +88,16 @@ def test_each_service_asks_its_own_model_and_the_log_says_who_asked(
 def test_what_a_service_does_not_name_is_as_the_runs_own(model_endpoint: ModelEndpoint) -> None:
     answer_by_name(model_endpoint)
     given = settings(
-        "{judge: {model: small, temperature: 0}}",
+        "{condenser: {model: small, temperature: 0}}",
         LLM_BASE_URL=model_endpoint.url,
         RESOLVER_TEMPERATURE="0.7",
         RESOLVER_SEED="5",
     )
     scenario = Scenario(given)
-    scenario.open_model(scenario.stream, "judge").complete(HELLO)
+    scenario.open_model(scenario.stream, "condenser").complete(HELLO)
     scenario.open_model(scenario.stream).complete(HELLO)
-    judge, agent = (request.body for request in model_endpoint.requests)
-    assert (judge["model"], judge["temperature"], judge["seed"]) == ("small", 0.0, 5)
+    condenser, agent = (request.body for request in model_endpoint.requests)
+    assert (condenser["model"], condenser["temperature"], condenser["seed"]) == ("small", 0.0, 5)
     assert (agent["model"], agent["temperature"], agent["seed"]) == ("main", 0.7, 5)
     assert {r.headers["authorization"] for r in model_endpoint.requests} == {f"Bearer {KEY}"}
 
@@ -116,10 +116,14 @@ def test_a_service_at_another_address_is_sent_no_key_but_its_own(
 
 
 def test_a_service_of_another_provider_has_that_providers_own_key() -> None:
-    config, _ = service_config(settings("{judge: anthropic/x}", LLM_MODEL="openai/main"), "judge")
+    config, _ = service_config(
+        settings("{condenser: anthropic/x}", LLM_MODEL="openai/main"), "condenser"
+    )
     assert config.api_key is None
     assert config.set_by.api_key == "ANTHROPIC_API_KEY"
-    cloud, _ = service_config(settings("{judge: bedrock/x}", LLM_MODEL="openai/main"), "judge")
+    cloud, _ = service_config(
+        settings("{condenser: bedrock/x}", LLM_MODEL="openai/main"), "condenser"
+    )
     assert "AWS_ACCESS_KEY_ID" in cloud.set_by.api_key
 
 
@@ -192,22 +196,22 @@ def test_a_rule_for_an_unknown_service_is_reported() -> None:
     given = settings(RESOLVER_MODEL_RULES="service:condensr=small")
     with pytest.raises(UsageError, match="service:condensr=small") as raised:
         service_config(given, "agent")
-    assert "agent, condenser, judge" in raised.value.next_step
+    assert "agent, condenser" in raised.value.next_step
 
 
 def test_retries_say_which_service_they_are_of(model_endpoint: ModelEndpoint) -> None:
     model_endpoint.script(error(503, "busy", retry_after=0), reply("there"))
     scenario = Scenario(settings(LLM_BASE_URL=model_endpoint.url))
-    scenario.open_model(scenario.stream, "judge").complete(HELLO)
+    scenario.open_model(scenario.stream, "condenser").complete(HELLO)
     (retry,) = scenario.events_of(ModelRetried)
-    assert retry.service == "judge"
+    assert retry.service == "condenser"
 
 
 def test_a_fallback_of_a_service_has_the_key_of_the_runs_own_provider() -> None:
     given = settings(
-        "{judge: anthropic/x}", LLM_MODEL="openai/main", RESOLVER_FALLBACK_MODELS="openai/spare"
+        "{condenser: anthropic/x}", LLM_MODEL="openai/main", RESOLVER_FALLBACK_MODELS="openai/spare"
     )
-    config, others = service_config(given, "judge")
+    config, others = service_config(given, "condenser")
     spare = others.config_of(config, "openai/spare")
     assert spare.api_key is not None
     assert spare.api_key.get_secret_value() == KEY
@@ -215,12 +219,12 @@ def test_a_fallback_of_a_service_has_the_key_of_the_runs_own_provider() -> None:
 
 def test_the_runs_own_model_stands_in_for_a_service_with_its_own_price() -> None:
     given = settings(
-        "{judge: openai/x}",
+        "{condenser: openai/x}",
         LLM_MODEL="openai/main",
         RESOLVER_FALLBACK_MODELS="openai/main",
         RESOLVER_MODEL_OPTIONS="{input_cost_per_token: 0.001}",
     )
-    config, others = service_config(given, "judge")
+    config, others = service_config(given, "condenser")
     assert config.input_cost_per_token is None
     assert others.config_of(config, "openai/main").input_cost_per_token == 0.001
 
@@ -290,7 +294,7 @@ def test_a_script_may_have_replies_for_services(tmp_path: Path) -> None:
         scenario.open_model(scenario.stream, agent="ReadOnlyAgent").complete(HELLO).text == "read"
     )
     with pytest.raises(ReplayExhausted):
-        scenario.open_model(scenario.stream, "judge").complete(HELLO)
+        scenario.open_model(scenario.stream, "condenser").complete(HELLO)
 
 
 def test_a_plain_script_is_the_agents_whoever_asks_first(tmp_path: Path) -> None:
@@ -328,7 +332,7 @@ def test_recorded_replies_are_given_back_by_service_and_in_order(
     with pytest.raises(ReplayExhausted):
         models["agent"].complete(HELLO)
     with pytest.raises(ReplayExhausted):
-        again.open_model(again.stream, "judge").complete(HELLO)
+        again.open_model(again.stream, "condenser").complete(HELLO)
 
 
 def test_recorded_failures_of_a_model_happen_again_at_their_place() -> None:

@@ -11,6 +11,7 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase
 from resolver.events.log import parse_logged_event
 from resolver.events.state import State
+from resolver.models.approval import SecurityRisk
 from resolver.models.run import RunState
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_comment_trace, render_markdown
@@ -104,6 +105,17 @@ def test_a_command_that_still_runs_says_so() -> None:
 def test_an_action_without_its_observation_says_so() -> None:
     (step,) = steps_of(a.CmdRun(command="reboot"))
     assert step.badge == "no answer"
+
+
+def test_an_action_that_the_model_rated_a_high_risk_is_marked() -> None:
+    done, unanswered, medium = steps_of(
+        a.CmdRun(command="git push", security_risk=SecurityRisk.HIGH),
+        o.CmdOutput(exit_code=0),
+        a.CmdRun(command="reboot", security_risk=SecurityRisk.HIGH),
+        a.CmdRun(command="make", security_risk=SecurityRisk.MEDIUM),
+    )
+    assert (done.badge, done.mood) == ("exit code 0, high risk", "good")
+    assert (unanswered.badge, medium.badge) == ("no answer, high risk", "no answer")
 
 
 class FrobnicateFile(ActionBase):

@@ -94,13 +94,14 @@ def test_all_series_of_a_counter_exist_from_the_start() -> None:
 def test_what_a_run_did_is_counted(tmp_path: Path) -> None:
     metrics = ServerMetrics(Backlog, lambda: later(90))
     completion = Completion(model="m", tokens=Tokens(input=100, output=7, cached=60), cost=0.5)
+    unpriced = completion.model_copy(update={"cost": None})
     events = (
         opening(),
         ModelReplied(completion=completion),
         Resumed(version="1", run="run-1"),
         StageCompleted(stage="sandbox", seconds=3.0),
         ModelReplied(completion=completion),
-        ServiceReplied(service="judge", completion=completion.model_copy(update={"cost": None})),
+        ServiceReplied(service="condenser", completion=unpriced),
     )
     publication = Publication(pull_request=PULL, comment_url="https://github.com/c/1")
     metrics.observe_result(result_of(tmp_path, publication, *events))

@@ -18,7 +18,11 @@ from pydantic import (
 )
 
 from resolver.events.base import ActionBase
+from resolver.models.approval import RATINGS, SecurityRisk
 from resolver.models.base import JsonObject
+
+SECURITY_RISK = "security_risk"
+"""Argument with the model's own rating of a call, of each tool that can change something."""
 
 _SCHEMA_KEYS = ("type", "description", "enum", "items")
 
@@ -87,10 +91,12 @@ class Arguments(BaseModel):
             name: {key: value[key] for key in _SCHEMA_KEYS if key in value}
             for name, value in schema["properties"].items()
         }
+        # A call without a rating is accepted, but a model that may leave it out does so.
+        rating = [SECURITY_RISK] if SECURITY_RISK in properties else []
         return {
             "type": "object",
             "properties": properties,
-            "required": schema.get("required", []),
+            "required": [*schema.get("required", []), *rating],
             "additionalProperties": False,
         }
 
@@ -167,6 +173,12 @@ def partial_to_false(value: Any) -> Any:
     return False if isinstance(value, str) and value.strip().lower() == "partial" else value
 
 
+def _parse_rating(value: Any) -> SecurityRisk | None:
+    """Return the rating, None for anything else: no work is lost because of it."""
+    rating = value.strip().lower() if isinstance(value, str) else ""
+    return SecurityRisk(rating) if rating in RATINGS else None
+
+
 def parse_json_list(text: str) -> list[Any]:
     """Return the list that the text is as JSON, [] if it is not a JSON list."""
     try:
@@ -207,5 +219,11 @@ Line = Annotated[
     Annotated[int, Field(ge=0)] | None,
     BeforeValidator(none_if_blank),
     WithJsonSchema({"type": "integer"}),
+]
+StatedRisk = Annotated[
+    SecurityRisk | None,
+    BeforeValidator(_parse_rating),
+    WithJsonSchema({"type": "string", "enum": [risk.value for risk in RATINGS]}),
+    Field(description="Your rating of this call: see Security risk."),
 ]
 TaskCompleted = Annotated[bool, BeforeValidator(partial_to_false)]

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from resolver.agents.markup import Block, write_block
+from resolver.agents.tools.base import SECURITY_RISK
 from resolver.agents.tools.registry import REQUIRED_TOOLS, TOOL_NAMES, TOOLS, tool_of, tool_usage
 from resolver.config.templates import render
 from resolver.events import actions as a
@@ -80,9 +81,17 @@ def build_mcp_call(tool: McpTool, arguments: JsonObject) -> McpCall | tuple[str,
 
     The arguments are not validated against the tool's schema: that is up to the server.
     """
+    arguments = _without_unknown_rating(arguments, tool.parameters.get("properties") or {})
     return _find_surrogates(arguments) or McpCall(
         server=tool.server, name=tool.name, arguments=arguments
     )
+
+
+def _without_unknown_rating(arguments: JsonObject, known: Collection[str]) -> JsonObject:
+    """Return the arguments without the rating that models also give to tools that take none."""
+    if SECURITY_RISK in known:
+        return arguments
+    return {name: value for name, value in arguments.items() if name != SECURITY_RISK}
 
 
 def _find_surrogates(arguments: Mapping[str, Any]) -> tuple[str, ...]:
@@ -98,6 +107,7 @@ def parse_mcp_tag(block: Block, tools: Sequence[McpTool]) -> McpCall | tuple[str
     """Return the action of `<mcp server="..." tool="...">{...}</mcp>`, or the problems with it."""
     attributes = dict(block.attributes)
     server, name = attributes.pop("server", ""), attributes.pop("tool", "")
+    attributes.pop(SECURITY_RISK, None)
     if attributes or not server or not name:
         return (f'<{MCP_TAG}> has two attributes: server="NAME" and tool="NAME"',)
     tool = next((t for t in tools if t.server == server and t.name == name), None)
@@ -187,6 +197,7 @@ def parse_action(
         return (f"there is no tool {truncate_middle(name, MAX_QUOTE_LENGTH)!r}{hint}",)
     if problems := _find_surrogates(arguments):
         return problems
+    arguments = _without_unknown_rating(arguments, tool.arguments.model_fields)
     try:
         return tool.arguments.model_validate(arguments).action()
     except ValidationError as error:

@@ -4,9 +4,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
-from resolver.agents.tools.base import Arguments, Line, OptionalText, Tag, Tool, none_if_blank
+from resolver.agents.tools.base import (
+    SECURITY_RISK,
+    Arguments,
+    Line,
+    OptionalText,
+    StatedRisk,
+    Tag,
+    Tool,
+    none_if_blank,
+)
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
+from resolver.models.approval import SecurityRisk
 from resolver.models.base import JsonObject
 
 MAX_TIMEOUT = 3600.0
@@ -34,6 +44,7 @@ class BashArguments(Arguments):
         default=False,
         description="Send `command` to the program that is still running instead of running it.",
     )
+    security_risk: StatedRisk = None
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> "BashArguments":
@@ -49,6 +60,7 @@ class CellArguments(Arguments):
     non_blank = ("code",)
 
     code: str = Field(description="Python code of the cell; IPython magics work.")
+    security_risk: StatedRisk = None
 
 
 def _parse_line_range(value: Any) -> Any:
@@ -102,6 +114,7 @@ class EditorArguments(Arguments):
         default=None,
         description="view: first and last line, e.g. [10, 40]; -1 as last means to the end.",
     )
+    security_risk: StatedRisk = None
 
     @model_validator(mode="after")
     def _check_command(self) -> "EditorArguments":
@@ -127,6 +140,9 @@ class EditorArguments(Arguments):
         return self
 
     def action(self) -> ActionBase:
+        return self._requested_action().model_copy(update={"security_risk": self.security_risk})
+
+    def _requested_action(self) -> ActionBase:
         match self.command:
             case "view":
                 return a.FileRead(path=self.path, view_range=self.view_range)
@@ -144,16 +160,18 @@ class EditorArguments(Arguments):
 
     @classmethod
     def from_action(cls, action: ActionBase) -> JsonObject | None:
+        arguments: JsonObject
         match action:
             case a.FileRead(path=path, view_range=lines):
-                return {"command": "view", "path": path, "view_range": lines}
+                arguments = {"command": "view", "path": path, "view_range": lines}
             case a.FileWrite(path=path, content=content):
-                return {"command": "create", "path": path, "file_text": content}
+                arguments = {"command": "create", "path": path, "file_text": content}
             case a.FileEdit():
                 names = ("command", "path", "insert_line", "old_str", "new_str")
-                return {name: getattr(action, name) for name in names}
+                arguments = {name: getattr(action, name) for name in names}
             case _:
                 return None
+        return {**arguments, SECURITY_RISK: action.security_risk}
 
     @classmethod
     def offered_schema(cls, *, is_read_only: bool = False, has_threads: bool = False) -> JsonObject:
@@ -165,7 +183,7 @@ class EditorArguments(Arguments):
             name: schema["properties"][name] for name in ("command", "path", "view_range")
         }
         properties["command"] = {**properties["command"], "enum": ["view"]}
-        return {**schema, "properties": properties}
+        return {**schema, "properties": properties, "required": ["command", "path"]}
 
 
 TOOLS = (
@@ -175,11 +193,14 @@ TOOLS = (
         tag=Tag(content="command"),
         examples={
             "bash": a.CmdRun(
-                command="python -m pytest tests/test_parser.py -x -q 2>&1 | tail -n 40"
+                command="python -m pytest tests/test_parser.py -x -q 2>&1 | tail -n 40",
+                security_risk=SecurityRisk.LOW,
             ),
-            "slow": a.CmdRun(command="make test", timeout=900.0),
-            "input": a.CmdRun(command="C-c", is_input=True),
-            "quoted": a.CmdRun(command="grep -rn '</execute_bash>' docs"),
+            "slow": a.CmdRun(command="make test", timeout=900.0, security_risk=SecurityRisk.LOW),
+            "input": a.CmdRun(command="C-c", is_input=True, security_risk=SecurityRisk.LOW),
+            "quoted": a.CmdRun(
+                command="grep -rn '</execute_bash>' docs", security_risk=SecurityRisk.LOW
+            ),
         },
         is_editing=True,
     ),
@@ -187,7 +208,11 @@ TOOLS = (
         name="execute_ipython_cell",
         arguments=CellArguments,
         tag=Tag("execute_ipython", content="code"),
-        examples={"cell": a.IPythonRunCell(code="from parser import parse\nparse('1..2')")},
+        examples={
+            "cell": a.IPythonRunCell(
+                code="from parser import parse\nparse('1..2')", security_risk=SecurityRisk.LOW
+            )
+        },
         is_editing=True,
     ),
     Tool(
@@ -199,17 +224,28 @@ TOOLS = (
         ),
         examples={
             "view": a.FileRead(path="src/parser.py", view_range=(40, 80)),
-            "create": a.FileWrite(path="tests/test_dots.py", content="from parser import parse\n"),
+            "create": a.FileWrite(
+                path="tests/test_dots.py",
+                content="from parser import parse\n",
+                security_risk=SecurityRisk.MEDIUM,
+            ),
             "replace": a.FileEdit(
                 command="str_replace",
                 path="src/parser.py",
                 old_str="    return text.split('.')",
                 new_str="    return [part for part in text.split('.') if part]",
+                security_risk=SecurityRisk.MEDIUM,
             ),
             "insert": a.FileEdit(
-                command="insert", path="src/parser.py", insert_line=0, new_str="import re"
+                command="insert",
+                path="src/parser.py",
+                insert_line=0,
+                new_str="import re",
+                security_risk=SecurityRisk.MEDIUM,
             ),
-            "undo": a.FileEdit(command="undo_edit", path="src/parser.py"),
+            "undo": a.FileEdit(
+                command="undo_edit", path="src/parser.py", security_risk=SecurityRisk.MEDIUM
+            ),
         },
         is_editing=True,
     ),

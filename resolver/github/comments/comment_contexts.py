@@ -222,6 +222,7 @@ class ReviewSummary:
 class ApprovalRequest:
     """An action that waits for approval.
 
+    rule: the operator's rule by which it needs approval; None if it needs approval by its risk.
     block: the action in a code block.
     approve, deny: the comments with which a person decides.
     waits: True if the run is in progress and waits.
@@ -229,7 +230,7 @@ class ApprovalRequest:
 
     kind: str
     level: str
-    reasons: tuple[str, ...]
+    rule: str | None
     block: str
     approve: str
     deny: str

@@ -404,7 +404,7 @@ def _approval_request(report: Report) -> ApprovalRequest | None:
     return ApprovalRequest(
         kind=code_span(requested_action.kind),
         level=requested_action.level.value,
-        reasons=tuple(single_line(reason, 300) for reason in requested_action.reasons),
+        rule=None if requested_action.rule is None else code_span(requested_action.rule),
         block=fence(with_invisible_shown(requested_action.text), language),
         approve=code_span(f"{report.mention} approve {requested_action.number}".strip()),
         deny=code_span(f"{report.mention} deny <reason>"),

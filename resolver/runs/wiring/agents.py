@@ -1,4 +1,4 @@
-"""Chooses and creates the agents of a run, their condensers and their rules for risky actions.
+"""Chooses and creates the agents of a run, their condensers and their confirmation policy.
 
 It also lists what a person can call with a slash command, and connects the agents to MCP servers.
 """
@@ -22,8 +22,6 @@ from resolver.config.templates import render
 from resolver.controller.confirmation import (
     ApprovalNotifier,
     Confirmation,
-    ModelRiskAnalyzer,
-    RiskAnalyzer,
     notify_nobody,
 )
 from resolver.controller.controller import Condensers, ConversationCondenser, HostHandlers
@@ -48,7 +46,7 @@ from resolver.mcp.transports import Address, Endpoint, Launch
 from resolver.memory.condensers.registry import CondenserParts, LogCondenser, make_condenser
 from resolver.memory.condensers.summaries import SummaryClient
 from resolver.memory.condensers.view import SERVICE, SizeBound
-from resolver.models.approval import tool_risk
+from resolver.models.approval import parse_action_rule, parse_tool_risk
 from resolver.models.run import FINAL_STATES, Command, McpTool, Trigger
 from resolver.runs.resuming.rebuild import recorded_actions
 from resolver.runs.wiring.models import (
@@ -60,8 +58,8 @@ from resolver.runs.wiring.models import (
     service_config,
 )
 from resolver.runtime.runtime import Runtime
+from resolver.security.analyzer import LLMSecurityAnalyzer
 from resolver.security.invisible_text import with_invisible_shown, without_invisible
-from resolver.security.risk.analyzer import RuleAnalyzer
 
 RESERVED_NAMES = (*AGENTS, *COMMAND_NAMES)
 """Names that a repository's agents must not use."""
@@ -238,9 +236,6 @@ def _context_window(config: ModelConfig) -> int | None:
     return None if has_no_model else context_window(config)
 
 
-JUDGE_SERVICE = "judge"
-
-
 @dataclass(frozen=True)
 class ApprovalRequester:
     """Asks a person to approve an action.
@@ -252,28 +247,16 @@ class ApprovalRequester:
     notify: ApprovalNotifier = notify_nobody
 
 
-def open_confirmation(
-    settings: Settings, root: str, open_model: ModelOpener, requester: ApprovalRequester
-) -> Confirmation:
-    """Return the confirmation rules of a run.
-
-    root: the repository's folder in the sandbox.
-    """
+def open_confirmation(settings: Settings, requester: ApprovalRequester) -> Confirmation:
+    """Return which actions of a run need the approval of a person, and how it is asked for."""
     confirmation = settings.confirmation
-    rules = RuleAnalyzer(root, dict(tool_risk(text) for text in confirmation.tool_risks))
-
-    def analyzer_of(stream: EventStream) -> RiskAnalyzer:
-        if not confirmation.judge:
-            return rules
-        return ModelRiskAnalyzer(rules, open_model(stream, JUDGE_SERVICE), stream)
-
+    tool_risks = dict(parse_tool_risk(text) for text in confirmation.tool_risks)
     return Confirmation(
-        policy=confirmation.actions,
-        on_high=confirmation.on_high,
+        mode=confirmation.mode,
+        ask=tuple(parse_action_rule(text) for text in confirmation.ask),
+        refuse=tuple(parse_action_rule(text) for text in confirmation.refuse),
         wait=requester.seconds,
-        # a model's judgement is logged, so that a resumed run does not ask and pay for it again
-        record_all=confirmation.judge,
-        analyzers=analyzer_of,
+        analyzer=LLMSecurityAnalyzer(tool_risks),
         display_form=with_invisible_shown,
         notify=requester.notify,
     )

@@ -1,7 +1,7 @@
 """Builds the models of a run: the model of each service and each agent, and the logging of its
 calls.
 
-A service is a part of Resolver that calls models: the agent, the condenser, the judge.
+A service is a part of Resolver that calls models: the agent, the condenser.
 All services share the budget of the run. The model is checked before the sandbox of the run starts;
 the duration and cost of the check are logged.
 """
@@ -35,7 +35,7 @@ from resolver.llm.replay import ReplayModel, scripted_models
 from resolver.llm.router import RoutingRule, parse_rule, resolve_static_rules
 from resolver.models.run import Completion
 
-SERVICES = (AGENT, "condenser", "judge")
+SERVICES = (AGENT, "condenser")
 """The services that call a chat model, for which settings can name a model."""
 
 EMBEDDING = "embedding"

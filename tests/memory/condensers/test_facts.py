@@ -15,7 +15,7 @@ from resolver.events.state import State
 from resolver.memory.condensers.registry import CondenserParts, LogCondenser, make_condenser
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.facts import DEFAULT_MAX_LENGTH, Facts, WorkRecord
-from resolver.models.approval import PendingApproval, RiskLevel
+from resolver.models.approval import PendingApproval, SecurityRisk
 from tests.events.strategies import logs
 from tests.github.reports import WHEN
 from tests.memory.logs import Log, started, task
@@ -97,7 +97,7 @@ def test_the_answer_of_a_person_is_listed_with_the_question() -> None:
 
 def decided(log: Log, command: str, approved: bool, reason: str = "") -> None:
     action = log.add(a.CmdRun(command=command, reply=log.reply()))
-    wanted = PendingApproval(kind="run", text=command, level=RiskLevel.HIGH)
+    wanted = PendingApproval(kind="run", text=command, level=SecurityRisk.HIGH)
     log.add(ConfirmationAsked(action=action, wanted=wanted, shown_at=WHEN))
     log.add(ConfirmationAnswered(action=action, approved=approved, by="mona", reason=reason))
     log.add(o.ErrorObservation(content="denied", cause=action, code="denied"))

@@ -56,7 +56,7 @@ def test_a_rule_alone_gives_the_default_a_model_for_its_notes() -> None:
     rules = "service:condenser=openai/small"
     found, asked = made({"RESOLVER_CONDENSER_MAX_TOKENS": "5000", "RESOLVER_MODEL_RULES": rules})
     assert found is not None and found.notes == "NOTES" and len(asked) == 1
-    rules = "service:judge=openai/small"
+    rules = "service:agent=openai/small"
     found, asked = made({"RESOLVER_CONDENSER_MAX_TOKENS": "5000", "RESOLVER_MODEL_RULES": rules})
     assert found is not None and not found.notes and not asked
 

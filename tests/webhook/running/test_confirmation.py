@@ -14,11 +14,11 @@ from tests.parts.waiting import until
 from tests.webhook.running.test_commands import Thread, reactions
 from tests.webhook.serving import SUMMARY, Forge, Plans, Server
 
-RISKY = bash("printenv NO_SUCH_TOKEN; sed -i 's/a - b/a + b/' calc.py")
+RISKY = bash("sed -i 's/a - b/a + b/' calc.py", security_risk="HIGH")
 
 SETTINGS = {
-    "RESOLVER_CONFIRMATION": "high",
-    "RESOLVER_CONFIRMATION_OPTIONS": "{on_high: wait, wait_seconds: 30}",
+    "RESOLVER_CONFIRMATION": "risky",
+    "RESOLVER_CONFIRMATION_OPTIONS": "{wait_seconds: 30}",
 }
 
 
@@ -92,7 +92,7 @@ def test_an_approval_after_the_end_of_the_run_continues_from_its_log(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
     server.end(signal.SIGTERM)
-    server.environment["RESOLVER_CONFIRMATION_OPTIONS"] = "{on_high: wait, wait_seconds: 0.5}"
+    server.environment["RESOLVER_CONFIRMATION_OPTIONS"] = "{wait_seconds: 0.5}"
     server.start()
     plans.add("late", RISKY, finish(SUMMARY))
     thread = Thread(forge, server, "late")

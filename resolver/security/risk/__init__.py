@@ -1,2 +1,0 @@
-"""Rules that rate how risky an action of the agent is: shell, Python, files, web pages. No model is
-involved."""
