@@ -42,8 +42,6 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/github/test_github_app.py",
         "tests/webhook/test_metrics.py",
         "tests/webhook/test_app_setup.py",
-        "tests/webhook/test_owner_settings.py",
-        "tests/webhook/test_owners_file.py",
     ),
     "Who may start work": (
         "tests/github/events/test_permission.py",

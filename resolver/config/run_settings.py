@@ -155,12 +155,6 @@ class WebhookServer(StructuredSetting):
         "and see the runs of the repositories that they can read.",
         "RESOLVER_APP_CLIENT_SECRET",
     )
-    owners_file: str = part(
-        "",
-        "YAML file with settings for individual owners, the accounts on which the App is "
-        "installed. They come before those of the server for the owner's repositories.",
-        "RESOLVER_OWNERS_FILE",
-    )
     retention_days: int = part(
         90,
         "Age in days at which the server removes runs and finished requests, at least 4; 0 keeps "

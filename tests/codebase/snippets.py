@@ -9,7 +9,6 @@ rest.
 import json
 import re
 import shlex
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +24,6 @@ from resolver.config.bounded_yaml import read_yaml
 from resolver.config.declaration import setting_arguments
 from resolver.config.setting_names import variable_names
 from resolver.config.settings import Settings, load_settings, repository_settings
-from resolver.entrypoints.webhook.owner_settings import read_owner_settings
 from resolver.errors import ResolverError
 from resolver.events.log import EVENT_TYPES
 from resolver.github.events.commands import find_instruction
@@ -171,25 +169,11 @@ def check_yaml(text: str) -> None:
         assert loaded["with"].keys() <= inputs.keys()
     elif all(key.isupper() for key in keys):
         check_variables({key: str(value) for key, value in loaded.items()})
-    elif is_owners_file(text):
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write(text)
-            file.flush()
-            read_owner_settings(file.name).load_all({}, {})
     else:
         repository_settings(text.encode())
         own = {name for name in keys if not is_repository_setting(name)}
         assert not own, f"a repository can't set {own}"
         load_settings({}, {}, repository_settings(text.encode()))
-
-
-def is_owners_file(text: str) -> bool:
-    """Return True if a text is a YAML mapping of names to settings."""
-    loaded = yaml.safe_load(text)
-    return not loaded.keys() & {*Settings.model_fields} and all(
-        isinstance(values, dict) and values.keys() <= {*Settings.model_fields}
-        for values in loaded.values()
-    )
 
 
 def is_repository_setting(name: str) -> bool:

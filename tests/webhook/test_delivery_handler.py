@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resolver.config.settings import Settings, load_settings
+from resolver.config.settings import load_settings
 from resolver.entrypoints.webhook.server import _delivery_handler
 from resolver.entrypoints.webhook.webhook import HandleDelivery
 from resolver.models.run import Command, Trigger
@@ -18,24 +18,17 @@ REPOSITORY = "octo/calc"
 
 
 class Stored:
-    """A worker that only stores: requests, and those of which it has to be decided whom they ask.
-
-    It also takes the repositories whose pull requests have been closed.
-    """
+    """A worker that only stores requests, also those of which it is decided later whom they ask."""
 
     def __init__(self) -> None:
         self.requests: list[Trigger] = []
         self.undecided: list[tuple[Trigger, str]] = []
-        self.repositories: list[str] = []
 
     def enqueue(self, delivery: str, trigger: Trigger) -> None:
         self.requests.append(trigger)
 
     def enqueue_undecided(self, delivery: str, trigger: Trigger, login: str) -> None:
         self.undecided.append((trigger, login))
-
-    def schedule(self, repository: str) -> None:
-        self.repositories.append(repository)
 
 
 @pytest.fixture
@@ -52,11 +45,7 @@ def handler(forge: Forge, folder: Path, stored: Any, **more: str) -> HandleDeliv
         **forge.github.addresses,
         **more,
     }
-
-    def settings_for(repository: str) -> Settings:
-        return load_settings({}, environment)
-
-    return _delivery_handler(settings_for, open_host(environment), stored, stored)
+    return _delivery_handler(load_settings({}, environment), open_host(environment), stored)
 
 
 def test_each_event_that_asks_for_work_is_stored(forge: Forge, tmp_path: Path) -> None:

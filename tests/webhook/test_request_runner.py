@@ -220,7 +220,7 @@ def test_a_run_whose_log_is_damaged_is_given_up_with_the_cost_that_was_known(
 
 def test_budget_is_reserved_for_as_long_as_a_run_may_last(scenario: Scenario) -> None:
     runner = scenario.runner()
-    longest = runner.settings(scenario.name).longest_run
+    longest = runner.settings().longest_run
     reserved: list[int] = []
 
     def execute(request: RunRequest, forge: Forge) -> RunResult:

@@ -45,7 +45,7 @@ class CommentCommands:
         if trigger.kind is TriggerKind.OPERATOR:
             self._stop_for_operator(trigger)
             return None
-        settings, host = self.runs.settings(trigger.repository), self.runs.host()
+        settings, host = self.runs.settings(), self.runs.host()
         forge = github_forge(settings, trigger.repository, host)
         located = locate_dispatch(trigger, forge, settings)
         trigger = located if isinstance(located, Trigger) else trigger

@@ -35,8 +35,6 @@ from resolver.entrypoints.webhook.executors import (
     RegisteredExecutor,
 )
 from resolver.entrypoints.webhook.metrics import Observation, ServerMetrics, serve_metrics
-from resolver.entrypoints.webhook.owner_settings import read_owner_settings
-from resolver.entrypoints.webhook.owners_file import OwnersFile
 from resolver.entrypoints.webhook.pause_notices import post_pause_notices
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import RequestsAhead, StartedRequest
@@ -53,7 +51,7 @@ from resolver.models.run import Trigger
 from resolver.runs.common import app_login, open_host, require_model, run_id
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.sandbox import ForgeTokens, RunHost
-from resolver.security.redaction import IssuedTokens, Redactor
+from resolver.security.redaction import Redactor
 from resolver.storage.blob_store import BlobStore, open_blob_store
 from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import DatabaseError, ServerDatabase, parse_database_url
@@ -84,9 +82,9 @@ class ExecutorProcess:
     """A process that is registered as an executor.
 
     settings: with Resolver's own login, as far as it is known, and the options that they were made
-    of. machine: its tokens are refused when the lease has ended. owners: settings of individual
-    owners. retention: removes old runs. child: executes the runs of `resolver serve`, so that this
-    process starts no worker. is_child: True in that process.
+    of. machine: its tokens are refused when the lease has ended. retention: removes old runs.
+    child: executes the runs of `resolver serve`, so that this process starts no worker. is_child:
+    True in that process.
     """
 
     settings: Settings
@@ -100,7 +98,6 @@ class ExecutorProcess:
     runs: RequestRunner
     index: RunIndex
     metrics: ServerMetrics
-    owners: OwnersFile
     retention: RetentionTask
     child: WorkerSupervisor | None = None
     is_child: bool = False
@@ -157,8 +154,6 @@ def open_process(
     blobs = _open_blobs(settings, url, environment)
     options = {**options, **app_login(settings, machine, is_brief=True)}
     settings = load_settings(options, environment)
-    redact = partial(_redact_always, machine.tokens.issued_tokens)
-    owners = OwnersFile(settings, options, environment, redact)
     termination = _TerminationHandler(folder, is_child)
     # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
     tempfile.tempdir = str(folder.empty_scratch())
@@ -168,7 +163,7 @@ def open_process(
     database = ServerDatabase(url)
     stores = _RunStores(database, folder, _open_archive(database, folder.path, blobs))
     indexer = RunIndexer(RunIndex(database), executor.id)
-    runs = _open_runs(environment, options, owners, stores, machine, executor, metrics, indexer)
+    runs = _open_runs(environment, options, stores, machine, executor, metrics, indexer)
     handlers = _handlers(runs, indexer, _outage_retry(settings))
     _register(executor, queue, folder, handlers.measure_progress, child is not None)
     on_added = None if child is None else child.wake
@@ -188,7 +183,6 @@ def open_process(
         runs,
         indexer.index,
         metrics,
-        owners,
         RetentionTask(url, folder.path, settings.server.retention_days, blobs),
         child,
         is_child,
@@ -207,7 +201,6 @@ class _RunStores:
 def _open_runs(
     environment: Mapping[str, str],
     options: Mapping[str, Any],
-    owners: OwnersFile,
     stores: _RunStores,
     machine: RunHost,
     executor: RegisteredExecutor,
@@ -228,7 +221,6 @@ def _open_runs(
         pipeline=metrics.instrument(indexer.wrap_pipeline(run_pipeline)),
         archived=stores.archived,
         require_lease=executor.fence.require_valid,
-        owners=owners.current,
     )
 
 
@@ -276,11 +268,6 @@ def _start_log(settings: Settings, machine: RunHost, url: URL) -> None:
     log_to_stderr(redactor, settings.server.log_format)
 
 
-def _redact_always(issued_tokens: IssuedTokens, secret: str) -> None:
-    """Let everything that this process logs and publishes be redacted of the secret."""
-    issued_tokens.add(secret, None, utc_now())
-
-
 def _open_blobs(settings: Settings, url: URL, environment: Mapping[str, str]) -> BlobStore | None:
     """Return the object store, if there is one. Raises UsageError if it refuses to be used."""
     blobs = open_blob_store(settings.server.blob_store, url, environment)
@@ -296,8 +283,7 @@ def _outage_retry(settings: Settings) -> timedelta:
 def _checked_settings(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
     """Return the settings of the server.
 
-    Raises UsageError if they can't be used, if those of an owner can't be, and if there is no
-    model or no token for GitHub.
+    Raises UsageError if they can't be used, and if there is no model or no token for GitHub.
     """
     settings = load_settings(options, environment)
     require_model(settings)
@@ -307,8 +293,6 @@ def _checked_settings(options: Mapping[str, Any], environment: Mapping[str, str]
             "there is no GitHub token",
             "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
         )
-    # Before the database is migrated; `OwnersFile` reads the file with Resolver's own login.
-    read_owner_settings(settings.server.owners_file).load_all(options, environment)
     return settings
 
 

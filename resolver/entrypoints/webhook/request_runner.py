@@ -20,7 +20,6 @@ from resolver.controller.limits import derive_outcome
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.metrics import Pipeline
 from resolver.entrypoints.webhook.own_login import is_own_login
-from resolver.entrypoints.webhook.owner_settings import OwnerSettings
 from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import (
@@ -123,7 +122,6 @@ class RequestRunner:
     pipeline: executes a run.
     require_lease: raises LeaseLost when this process may not write any more.
     archived: the folders of runs that the database holds; None if they are only on this machine.
-    owners: returns the settings of individual owners, as they are now.
     """
 
     environment: Mapping[str, str]
@@ -139,7 +137,6 @@ class RequestRunner:
     pipeline: Pipeline = run_pipeline
     require_lease: RequireLease | None = None
     archived: ArchivedRunFolders | None = None
-    owners: Callable[[], OwnerSettings] = OwnerSettings
 
     @property
     def folders(self) -> RunFolders:
@@ -148,7 +145,7 @@ class RequestRunner:
 
     def post_queue_notice(self, trigger: Trigger, ahead: RequestsAhead) -> None:
         """Write the comment that the run waits in the queue. Never raises."""
-        settings = self.settings(trigger.repository)
+        settings = self.settings()
         self.queue_notices.post(trigger, ahead, settings, self.host(), self.now())
 
     def is_own_login(self, trigger: Trigger, login: str) -> bool:
@@ -157,14 +154,13 @@ class RequestRunner:
 
         def ask() -> str:
             repository = trigger.repository
-            return github_forge(self.settings(repository), repository, self.host()).whoami()
+            return github_forge(self.settings(), repository, self.host()).whoami()
 
         return is_own_login(login, ask)
 
-    def settings(self, repository: str = "", file: Mapping[str, Any] | None = None) -> Settings:
-        """Return the settings for a repository, "" for none. file: those that it has itself."""
-        options = self.owners().options_for(repository, self.options)
-        return load_settings(options, self.environment, file)
+    def settings(self, file: Mapping[str, Any] | None = None) -> Settings:
+        """Return the settings. file: those that the repository has itself."""
+        return load_settings(self.options, self.environment, file)
 
     def host(self) -> RunHost:
         """Return the description of this machine for one run, which gets tokens of its own."""
@@ -184,7 +180,7 @@ class RequestRunner:
         """
         trigger = started.request.trigger
         self.queue_notices.mark_started(trigger)
-        settings = self.settings(trigger.repository)
+        settings = self.settings()
         run = run_id(trigger.key, trigger.at)
         host = self.host()
         forge = github_forge(settings, trigger.repository, host)
@@ -295,8 +291,7 @@ class RequestRunner:
         """Return the request for the pipeline: resumed, new, or continuing the conversation's last
         run."""
         page, reserve = _page_of(settings, run), partial(self._reserve, trigger, run)
-        load = partial(self.settings, trigger.repository)
-        request = RunRequest(trigger, run, output, load, host, budget=reserve, page=page)
+        request = RunRequest(trigger, run, output, self.settings, host, budget=reserve, page=page)
         stored, continues = output.request, trigger.command in LOG_COMMANDS
         # The log of an earlier run is copied before request.json is written, so a log without
         # request.json can be such a copy. It is not yet an interrupted run.

@@ -3,7 +3,7 @@ runs."""
 
 import logging
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,9 +49,6 @@ from resolver.runs.wiring.sandbox import RunHost, access_of
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-SettingsFor = Callable[[str], Settings]
-"""Returns the settings for a repository."""
-
 MAX_CONNECTIONS = 4000
 """Maximum number of open connections.
 
@@ -87,7 +84,7 @@ def serve_webhook(
         listening.close()
         raise
     settings, machine, database = process.settings, process.machine, process.database
-    handle_delivery = _delivery_handler(process.owners.settings_for, machine, process.worker)
+    handle_delivery = _delivery_handler(settings, machine, process.worker)
     process.start()
     sources = partial(_delivery_sources, settings, machine, process.queue)
     is_responsible, interval = process.executor.is_first, delivery_poll_seconds(settings, machine)
@@ -175,16 +172,13 @@ def _delivery_sources(
                 logger.debug("%s", error.what)  # the token may not read the webhooks there
 
 
-def _delivery_handler(
-    settings_for: SettingsFor, machine: RunHost, worker: Worker
-) -> HandleDelivery:
+def _delivery_handler(settings: Settings, machine: RunHost, worker: Worker) -> HandleDelivery:
     """Return the function that is called for a delivery before it is answered."""
     login = OwnLogin()
 
     def handle_delivery(delivery: str, event: str, payload: dict[str, Any]) -> str:
         if event == "ping":
             return "pong"
-        settings = settings_for(_repository_of(payload))
         # `workflow_dispatch` events are delivered too, but belong to the workflow's own job.
         arrival = DispatchSource(delivery, utc_now()) if event == "repository_dispatch" else None
         known_login, presumed = settings.bot_login, ""
@@ -207,13 +201,6 @@ def _delivery_handler(
         return "stored"
 
     return handle_delivery
-
-
-def _repository_of(payload: Mapping[str, Any]) -> str:
-    """Return the full name of the repository in a payload, "" if there is none."""
-    repository = payload.get("repository")
-    name = repository.get("full_name") if isinstance(repository, Mapping) else None
-    return name if isinstance(name, str) else ""
 
 
 def _require_secret(settings: Settings) -> str:

@@ -1,7 +1,7 @@
 """One running server for all tests of a module.
 
-The module's `SETTINGS`, `OWNERS` and `PLANS`, if it has them, are the server's settings, the file
-with those of owners, and the model's answers by the title of the issue.
+The module's `SETTINGS` and `PLANS`, if it has them, are the server's settings and the model's
+answers by the title of the issue.
 """
 
 from collections.abc import Iterator
@@ -43,10 +43,6 @@ def server(
 ) -> Iterator[Server]:
     settings = getattr(request.module, "SETTINGS", {})
     started = Server(tmp_path_factory.mktemp("serve"), forge, plans.endpoint, **settings)
-    owners = getattr(request.module, "OWNERS", "")
-    if owners:
-        (started.folder / "owners.yml").write_text(owners)
-        started.environment["RESOLVER_OWNERS_FILE"] = "owners.yml"
     started.start("--metrics-port", "0")
     yield started
     started.close()

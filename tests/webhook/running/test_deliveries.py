@@ -3,13 +3,10 @@
 Whole runs, because nothing may be lost or done twice between the delivery and the pull request.
 """
 
-import os
-import time
 from typing import Any
 
 import pytest
 
-from resolver.entrypoints.webhook.owners_file import MIN_AGE_SECONDS
 from tests.webhook.serving import (
     BOT,
     SECRET,
@@ -25,7 +22,6 @@ PLANS = {
     "slow": plan_of_a_fix(delay=0.7),
     "slower": plan_of_a_fix(delay=0.7),
 }
-OWNERS = "tenant: {mention: '@helper', max_iterations: 9}"
 
 
 def nothing_runs(server: Server) -> bool:
@@ -104,18 +100,6 @@ def test_somebody_without_write_access_gets_no_run(
     assert "write access" in comment.body
     assert not plans.times("eve")
     assert not forge.branches(issue.repository)
-
-
-def test_an_owner_can_have_another_mention_and_change_it(forge: Forge, server: Server) -> None:
-    issue = forge.issue(forge.repository("tenant/main"), "noplan")
-    answer = server.deliver(forge.mention(issue))
-    assert answer == (202, "ignored: the comment doesn't mention @helper")
-    file = server.folder / "owners.yml"
-    file.write_text(OWNERS.replace("@helper", "@fixer"))
-    written_at = time.time() - MIN_AGE_SECONDS
-    os.utime(file, (written_at, written_at))
-    answer = server.deliver(forge.mention(issue))
-    assert answer == (202, "ignored: the comment doesn't mention @fixer")
 
 
 def test_our_own_comment_starts_nothing(forge: Forge, server: Server) -> None:
