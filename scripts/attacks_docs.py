@@ -129,14 +129,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/cli/test_outcomes.py",
         "tests/fuzz/test_repetitions.py",
     ),
-    "Evaluations": (
-        "tests/evaluation/test_task_format.py",
-        "tests/evaluation/test_swe_bench.py",
-        "tests/evaluation/test_trajectories.py",
-        "tests/evaluation/test_scoring.py",
-        "tests/evaluation/test_eval_command.py",
-        "tests/evaluation/test_report.py",
-    ),
+    "Evaluations": ("tests/evaluation/test_eval_command.py",),
 }
 """Modules with tests of attacks, by chapter."""
 

@@ -20,11 +20,6 @@ from resolver.github.events.starting_events import (
 
 WORKFLOW = f"{FOLDER}/agent.yml"
 
-EVALUATION_WORKFLOW = f"{FOLDER}/agent-eval.yml"
-
-EVERY_WEEK = "41 4 * * 1"
-"""Default schedule of an evaluation, in UTC."""
-
 EVERY_NIGHT = "17 3 * * *"
 """Default schedule of a sweep, in UTC."""
 
@@ -133,21 +128,6 @@ def workflow_text(
         schedule=_cron(chosen.schedule) if chosen.schedule else "",
         fix_checks=chosen.fix_checks,
         checked=[_name(name) for name in chosen.checked or (DEFAULT_TEST_WORKFLOW,)],
-    )
-
-
-def evaluation_workflow_text(action: str, branch: str, suite: str, schedule: str = "") -> str:
-    """Return the text of the workflow that re-runs a suite. Raises UsageError.
-
-    suite: path of the suite in the repository; "" for tasks of the repository's history.
-    """
-    repository, _, reference = action.partition("@")
-    return render(
-        "init/evaluation.yml.j2",
-        schedule=_cron(schedule or EVERY_WEEK),
-        branch=plain_yaml("branch", branch),
-        suite=plain_yaml("suite", suite.rstrip("/")) if suite else "",
-        source="/".join(repository.split("/")[:2]) + f".git@{reference}",
     )
 
 

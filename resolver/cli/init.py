@@ -12,11 +12,9 @@ import yaml
 from resolver.cli.action_address import REMOTE, action_address, git_output
 from resolver.cli.agent_workflow import (
     DEFAULT_TEST_WORKFLOW,
-    EVALUATION_WORKFLOW,
     EVERY_NIGHT,
     WORKFLOW,
     Features,
-    evaluation_workflow_text,
     find_test_workflows,
     workflow_text,
 )
@@ -81,18 +79,6 @@ class _Inspection:
     metavar="NAME",
     help="Workflow whose failures start work. Default: all that run tests.",
 )
-@click.option(
-    "--eval",
-    "evaluates",
-    is_flag=True,
-    help="Add a workflow that measures the agent each week if its model, version or settings have "
-    "changed, and opens an issue if it resolves fewer tasks.",
-)
-@click.option(
-    "--eval-suite",
-    metavar="PATH",
-    help="Suite in the repository for --eval. Default: tasks of the repository's history.",
-)
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option(
     "--check", is_flag=True, help="Try the setup once in a sandbox, at the checked-out commit."
@@ -109,8 +95,6 @@ def command(
     schedule: str | None,
     fix_checks: str | None,
     checked: tuple[str, ...],
-    evaluates: bool,
-    eval_suite: str | None,
     force: bool,
     check: bool,
 ) -> int:
@@ -129,13 +113,12 @@ def command(
     inspection = _inspect(checkout.root)
     proposal = inspection.proposal
     files = {
-        **_workflow_files(
-            checkout,
+        WORKFLOW: workflow_text(
             action_address(action, environment),
-            (mention, label),
-            features,
-            proposal,
-            eval_suite or ("" if evaluates else None),
+            mention,
+            label,
+            installs=proposal.installs,
+            features=features,
         ),
         REPOSITORY_FILE: _settings_file(proposal, inspection.checks),
     }
@@ -157,22 +140,6 @@ def _inspect(root: Path) -> _Inspection:
     # The unit tests of Rust are in the files that they test.
     is_tested = surveyed.language == "Rust" or any(map(is_test_file, paths))
     return _Inspection(surveyed, proposal, checks, is_tested)
-
-
-def _workflow_files(
-    checkout: Checkout,
-    action: str,
-    names: tuple[str, str],
-    features: Features,
-    proposal: ProposedEnvironment,
-    suite: str | None,
-) -> dict[str, str]:
-    """Return the workflows by path. names: mention and label. suite: of the evaluation, or None."""
-    installs = proposal.installs
-    files = {WORKFLOW: workflow_text(action, *names, installs=installs, features=features)}
-    if suite is not None:
-        files[EVALUATION_WORKFLOW] = evaluation_workflow_text(action, checkout.branch, suite)
-    return files
 
 
 def _settings_file(proposal: ProposedEnvironment, checks: DiscoveredChecks) -> str:

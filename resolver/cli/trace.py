@@ -13,7 +13,6 @@ from resolver.events.repair import repair_log
 from resolver.events.schema import log_schema
 from resolver.runs.output import PATCH, read_diff
 from resolver.storage.event_table import log_file, open_log
-from resolver.trace.atif import render_atif
 from resolver.trace.html import render_html, render_json
 from resolver.trace.markdown import render_markdown
 from resolver.trace.outline import has_exported_change
@@ -23,7 +22,6 @@ from resolver.trace.text import render_text
 RENDERERS: dict[str, Callable[[Sequence[Event]], str]] = {
     "text": render_text,
     "json": render_json,
-    "atif": render_atif,
 }
 
 FORMATS = ("markdown", "html", *RENDERERS)
@@ -57,7 +55,7 @@ def command(log: str | None, form: str, schema: bool, repair: bool, output: Path
     (sqlite:///FILE#RUN, postgresql://USER:PASSWORD@HOST/DATABASE#RUN).
     """
     if schema:
-        _write(json.dumps(log_schema(), indent=2), output)
+        write_text(json.dumps(log_schema(), indent=2), output)
         return 0
     if log is None:
         raise UsageError(
@@ -66,11 +64,11 @@ def command(log: str | None, form: str, schema: bool, repair: bool, output: Path
     if repair:
         _repair(log, output)
         return 0
-    _write(_render(log, form).rstrip("\n"), output)
+    write_text(_render(log, form).rstrip("\n"), output)
     return 0
 
 
-def _write(text: str, output: Path | None) -> None:
+def write_text(text: str, output: Path | None) -> None:
     """Print a text, or write it into a file. A new file is readable for its owner only."""
     if output is None:
         click.echo(text)

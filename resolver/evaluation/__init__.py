@@ -1,1 +1,1 @@
-"""Measures agents on tasks with known answers: suites, their runs, scores and reports."""
+"""Makes tasks in Harbor's format of a repository's own fixes, on which Harbor runs Resolver."""

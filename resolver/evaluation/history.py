@@ -1,15 +1,11 @@
-"""Finds fixes of the past in a repository: commits that closed an issue and changed tests.
-
-Two sources say which commits these are: the messages of the commits (`Fixes #12`), or the merged
-pull requests that GitHub lists.
+"""Finds fixes of the past in a repository: commits that say that they close an issue (`Fixes #12`)
+and that changed tests.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from resolver.evaluation.qualification import UnusableReason
-from resolver.evaluation.repositories import has_commit
 from resolver.git.git import HostGit
 from resolver.git.tree import decode_path, read_blobs, read_changes, read_sizes
 from resolver.models.test_files import is_test_file
@@ -39,21 +35,19 @@ _TRAILER = re.compile(r"^[A-Z][\w-]*(?:-by|-on|-Id): .*$|^Merge (?:pull request|
 class PastFix:
     """A commit that closed an issue.
 
-    base: the commit before it. issue: number of the issue, None if it is not known.
-    text: the problem in words, title first. text_from: "issue" or "commit message".
+    base: the commit before it. text: its message as a description of the problem, title first,
+    without trailers and references.
     """
 
     commit: str
     base: str
-    issue: int | None
+    issue: int
     text: str
-    text_from: str
 
     @property
-    def id(self) -> str:
+    def name(self) -> str:
         """Name of the task."""
-        start = f"issue-{self.issue}" if self.issue is not None else "fix"
-        return f"{start}-{self.commit[:10]}"
+        return f"issue-{self.issue}-{self.commit[:10]}"
 
 
 @dataclass(frozen=True)
@@ -68,11 +62,9 @@ class FixFiles:
     changed: tuple[str, ...]
 
     @property
-    def reason(self) -> UnusableReason:
-        """Why the fix can't be a task, judged by its files; "" if nothing speaks against it."""
-        if not self.tests:
-            return "no_tests"
-        return "tests_only" if all(map(is_test_file, self.changed)) else ""
+    def other(self) -> tuple[str, ...]:
+        """Paths of the files that the agent has to change: all but the hidden tests."""
+        return tuple(path for path in self.changed if path not in self.tests)
 
 
 def closed_issues(message: str) -> tuple[int, ...]:
@@ -81,21 +73,23 @@ def closed_issues(message: str) -> tuple[int, ...]:
 
 
 def find_past_fixes(git: HostGit, tip: str) -> Iterator[PastFix]:
-    """Yield the fixes in the first-parent history of `tip` by its messages, the newest first."""
+    """Yield the fixes in the first-parent history of `tip` by its messages, the newest first.
+
+    Commits without a commit before them are left out, as at the end of a shallow clone.
+    """
     args = ("log", "--first-parent", "-z", "--format=%H%n%P%n%B", f"-{MAX_SEARCHED_COMMITS}", tip)
     for record in git.run(*args).decode("utf-8", "replace").split("\0"):
         commit, _, rest = record.lstrip("\n").partition("\n")
         parents, _, message = rest.partition("\n")
-        if not commit:
+        if not parents:
             continue
-        first, *merged = parents.split() or [""]
+        first, *merged = parents.split()
         issues = closed_issues(message)
         if not issues and merged:
             message = _merged_messages(git, first, commit)
             issues = closed_issues(message)
         if issues:
-            text = problem_text(message)
-            yield PastFix(commit, first, issues[0], text, "commit message")
+            yield PastFix(commit, first, issues[0], problem_text(message))
 
 
 def _merged_messages(git: HostGit, base: str, merge: str) -> str:
@@ -116,7 +110,7 @@ def problem_text(message: str) -> str:
 
 
 def read_fix_files(git: HostGit, fix: PastFix) -> FixFiles:
-    """Return the files of a fix. Raises WorkspaceError if its commits are missing."""
+    """Return the files of a fix. Raises WorkspaceError."""
     changes = read_changes(git, fix.base, fix.commit)
     tests = {
         decode_path(c.path): c.new_id
@@ -133,14 +127,8 @@ def read_fix_files(git: HostGit, fix: PastFix) -> FixFiles:
     )
 
 
-def select_fixes(git: HostGit, fixes: Iterable[PastFix], last: int) -> Iterator[PastFix]:
-    """Yield at most `last` of the fixes: those that changed tests, or can't be read to tell."""
-    count = 0
+def with_tests(git: HostGit, fixes: Iterable[PastFix]) -> Iterator[tuple[PastFix, FixFiles]]:
+    """Yield the fixes that changed tests, with their files."""
     for fix in fixes:
-        if count == last:
-            return
-        can_be_read = fix.base and has_commit(git, fix.base) and has_commit(git, fix.commit)
-        if can_be_read and read_fix_files(git, fix).reason == "no_tests":
-            continue
-        count += 1
-        yield fix
+        if (files := read_fix_files(git, fix)).tests:
+            yield fix, files

@@ -60,13 +60,6 @@ def write_blob(git: HostGit, content: bytes) -> str:
     return blob.decode().strip()
 
 
-def apply_patch(git: HostGit, tree: str, patch: bytes) -> str:
-    """Return the id of `tree` with a patch applied. Raises WorkspaceError if it does not apply."""
-    with _private_index(git, tree) as index:
-        git.run("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, environment=index)
-        return git.run("write-tree", environment=index).decode().strip()
-
-
 @contextmanager
 def _private_index(git: HostGit, tree: str) -> Iterator[dict[str, str]]:
     """Yield the variables with which git uses an index of `tree` that nothing else uses.

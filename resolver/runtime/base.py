@@ -41,9 +41,6 @@ class SandboxSpec(BaseModel):
         description="What the run may reach, as AllowList reads it; where there is anything, the "
         "machine starts the server with `--proxy`.",
     )
-    hidden: tuple[str, ...] = Field(
-        default=(), description="Files and folders of this machine that a local sandbox can't see."
-    )
 
 
 class Channel(Protocol):

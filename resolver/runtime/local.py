@@ -296,7 +296,7 @@ class LocalMachine:
         state = self._environment.get("XDG_STATE_HOME") or f"{home}/.local/state"
         cache = self._environment.get("XDG_CACHE_HOME") or f"{home}/.cache"
         data = self._environment.get("RESOLVER_DATA_DIR", "")
-        return [f"{state}/resolver", f"{cache}/resolver", *filter(None, [data]), *self._spec.hidden]
+        return [f"{state}/resolver", f"{cache}/resolver", *filter(None, [data])]
 
     def _program(self, name: str) -> str:
         path = shutil.which(name, path=self._environment.get("PATH"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from resolver.cli.agent_workflow import EVALUATION_WORKFLOW, Features, workflow_text
+from resolver.cli.agent_workflow import Features, workflow_text
 from resolver.cli.main import run
 from resolver.config.settings import load_settings
 
@@ -84,25 +84,6 @@ def test_every_combination_of_features_passes_the_published_checkers(tmp_path: P
     ):
         result = subprocess.run([TOOLS / command[0], *command[1:]], capture_output=True, text=True)
         assert result.returncode == 0, result.stdout + result.stderr
-
-
-@pytest.mark.parametrize("suite", ["", "evaluation/suite"])
-def test_the_workflow_of_an_evaluation_passes_the_published_checkers(
-    checkout: Path, suite: str
-) -> None:
-    options = ["--eval", "--eval-suite", suite] if suite else ["--eval"]
-    assert init(checkout, *ACTION, *options) == 0
-    workflow = checkout / EVALUATION_WORKFLOW
-    for command in (
-        ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", str(workflow)],
-        ["zizmor", "--offline", "--no-progress", str(workflow)],
-    ):
-        result = subprocess.run([TOOLS / command[0], *command[1:]], capture_output=True, text=True)
-        assert result.returncode == 0, result.stdout + result.stderr
-    (job,) = yaml.safe_load(workflow.read_text())["jobs"].values()
-    scripts = "\n".join(step.get("run", "") for step in job["steps"])
-    assert ("resolver eval history" in scripts) == (not suite)
-    assert job["permissions"]["contents"] == "read"
 
 
 def test_each_feature_adds_what_it_needs_and_nothing_else(checkout: Path) -> None:

@@ -42,7 +42,7 @@ def test_an_output_folder_is_as_good_as_its_log(
     assert "Splitting a bill" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "html", "json", "atif"])
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "json"])
 def test_a_file_gets_what_would_be_printed(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

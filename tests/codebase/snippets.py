@@ -299,7 +299,8 @@ def check_resolver_command(words: list[str], complete: bool = True) -> None:
             for parameter in takes_value
         ):
             words = words[:-1]
-    options, _, order = command.make_parser(click.Context(command)).parse_args(args=list(words))
+    parsed = click.Context(command, **command.context_settings)
+    options, _, order = command.make_parser(parsed).parse_args(args=list(words))
     for parameter in order:
         value = options.get(parameter.name or "")
         kind = parameter.type

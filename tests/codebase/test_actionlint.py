@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.cli.agent_workflow import evaluation_workflow_text, workflow_text
+from resolver.cli.agent_workflow import workflow_text
 from tests.cli.test_init import every_combination
 from tests.parts.published import PublishedFile, require
 
@@ -76,9 +76,6 @@ def test_the_workflows_that_init_writes_are_clean(
         )
         files.append(tmp_path / f"{len(files)}.yml")
         files[-1].write_text(text)
-    suite = "suite" if installs else ""
-    files.append(tmp_path / "evaluation.yml")
-    files[-1].write_text(evaluation_workflow_text("octo/resolver@v1.2.3", "main", suite))
     assert len(files) >= 3 and findings(maker, *files) == []
 
 

@@ -1,166 +1,229 @@
-"""`resolver eval` from a history to a report, with the examples of the documentation."""
+"""Tests of `resolver eval`: tasks of a history, and Harbor, with the examples of the docs."""
 
-import json
 import os
-from collections.abc import Mapping
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from resolver.cli.main import run
-from resolver.config.settings import Settings, load_settings
-from resolver.evaluation.history import find_past_fixes, select_fixes
-from resolver.evaluation.qualification import ExecuteCheck
-from resolver.evaluation.results import read_evaluation
-from resolver.evaluation.suite_maker import ExaminedFix, SuiteMaker
-from resolver.evaluation.task_format import read_suite
-from resolver.events.actions import CmdRun
-from resolver.events.log import read_log
-from resolver.git.workspace import Workspace
-from resolver.models.verification import CaseResult, CheckExecution, ProjectCheck
-from resolver.runs.wiring.sandbox import RunHost
-from resolver.verification.runner import TreeName
+from tests.evaluation.task_schema import check_task, execute_script, reward_of
 from tests.parts.runs import git, make_checkout
 
-SUMS = "def add(a, b):\n    return a {} b\n\n\ndef mul(a, b):\n    return a * b\n"
-PYPROJECT = (
-    '[project]\nname = "sums"\nversion = "1"\n[tool.pytest.ini_options]\npythonpath = ["."]\n'
-)
-TEST_ADD = "from sums import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
-TEST_MUL = "from sums import mul\n\n\ndef test_mul():\n    assert mul(2, 3) == 6\n"
-
+SETTINGS = """\
+image: {image}
+setup: echo "export SUM=plus" >> setup.log; export SUM=plus
+checks:
+  - name: tests
+    command: |
+      test "$SUM" = plus
+      for test in tests/*.sh; do sh "$test"; done
+"""
+MUL, ADD = "test 6 = 6\n", 'test "$(sh add.sh 2 3)" = 5\n'
 DOCS = (Path(__file__).parents[2] / "docs/how-to/evaluation.md").read_text()
-HISTORY, RUN, REPORT = [
+HISTORY, RUN = [
     line.split()[1:] for line in DOCS.splitlines() if line.startswith("    resolver eval")
-][:3]
+][:2]
 """The first example of the documentation."""
 
 
-def filled(words: list[str], **places: str) -> list[str]:
-    """Return the words of an example without its redirection, with these values in their places."""
-    end = words.index(">") if ">" in words else len(words)
-    return [places.get(word, word) for word in words[:end]]
-
-
-@pytest.fixture
-def fixed(tmp_path: Path) -> Path:
-    """Return a repository with a fix that has tests, and a tag on it."""
+def make_history(folder: Path, image: str, fixes: int = 1) -> Path:
+    """Return a repository with fixes that have tests, and a tag on the last."""
     files = {
-        "sums.py": SUMS.format("-"),
-        "pyproject.toml": PYPROJECT,
-        "tests/test_mul.py": TEST_MUL,
+        ".github/resolver.yml": SETTINGS.format(image=image),
+        ".gitignore": "*.log\n",
+        "add.sh": "echo $(($1 - $2))\n",
+        "tests/mul.sh": MUL,
     }
-    repository = make_checkout(tmp_path / "sums", files)
-    (repository / "sums.py").write_text(SUMS.format("+"))
-    (repository / "tests/test_add.py").write_text(TEST_ADD)
-    git(repository, "add", "-A")
-    git(repository, "commit", "-q", "-m", "add() subtracts\n\nadd(2, 3) is -1.\n\nFixes #1")
+    repository = make_checkout(folder, files)
+    for number in range(1, fixes + 1):
+        (repository / "add.sh").write_text(f"echo $(($1 + $2)) # {number}\n")
+        (repository / f"tests/add{number}.sh").write_text(ADD)
+        git(repository, "add", "-A")
+        git(repository, "commit", "-q", "-m", f"add.sh subtracts\n\n2 3 is -1.\n\nFixes #{number}")
     git(repository, "tag", "v1")
     return repository
 
 
-def open_scripted(
-    settings: Settings, host: RunHost, workspace: Workspace, commits: Mapping[TreeName, str]
-) -> ExecuteCheck:
-    """Return what answers as pytest would, without executing anything."""
-    add, mul = "tests/test_add.py::test_add", "tests/test_mul.py::test_mul"
-
-    def execute(tree: TreeName, check: ProjectCheck) -> CheckExecution:
-        cases = [CaseResult(id=mul, status="passed")]
-        if tree != "base":
-            cases.append(CaseResult(id=add, status="passed" if tree == "head" else "failed"))
-        return CheckExecution(exit_code=int(tree == "base_with_tests"), seconds=0, cases=cases)
-
-    return execute
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    given = {name: os.environ[name] for name in ("PATH", "DOCKER_HOST") if name in os.environ}
+    return {"HOME": str(tmp_path / "home"), **given}
 
 
-def make_suite(fixed: Path, folder: Path) -> list[ExaminedFix]:
-    clone = Workspace.clone(str(fixed), folder / f"clone-{len(list(folder.iterdir()))}.git")
-    host = RunHost({}, folder / "cache")
-    maker = SuiteMaker(
-        lambda values: load_settings({}, {}, values),
-        host,
-        clone,
-        folder / "suite",
-        "sums",
-        open_scripted,
+def example(
+    words: list[str], repository: Path | None = None, suite: Path | None = None
+) -> list[str]:
+    places = {"PATH": str(repository), "SUITE": str(suite)}
+    return [places.get(word, word) for word in words]
+
+
+@pytest.mark.engine
+def test_a_usable_fix_becomes_a_task_that_tells_the_fix_from_its_absence(
+    tmp_path: Path,
+    environment: dict[str, str],
+    python_image: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    repository, suite = make_history(tmp_path / "sums", python_image), tmp_path / "suite"
+    assert run(example(HISTORY, repository, suite), environment) == 0
+    shown = capsys.readouterr()
+    (task,) = suite.iterdir()
+    assert f"{task.name}: usable" in shown.err and "1 of 1 fix can be tasks" in shown.out
+
+    config = check_task(task)
+    assert config["task"]["name"] == f"sums/{task.name}"
+    assert config["metadata"]["base_commit"] == git(repository, "rev-parse", "HEAD~1")
+    assert (task / "instruction.md").read_text() == "# add.sh subtracts\n\n2 3 is -1.\n"
+    dockerfile = (task / "environment/Dockerfile").read_text()
+    assert f"\nFROM {python_image}\n" in dockerfile and "setup.sh" in dockerfile
+    patch = (task / "solution/fix.patch").read_text()
+    assert "$1 + $2" in patch and "tests/" not in patch
+
+    # As the Dockerfile does it.
+    testbed, bundle = tmp_path / "testbed", task / "environment/repository.bundle"
+    git(tmp_path, "clone", "-q", "-b", "main", str(bundle), str(testbed))
+    setup = tmp_path / "task"
+    setup.mkdir()
+    shutil.copy(task / "environment/setup.sh", setup)
+    steps = [line.removeprefix("RUN ") for line in dockerfile.splitlines() if "/opt/task" in line]
+    for step in (step for step in steps if step.startswith(("bash ", "echo "))):
+        command = step.replace("/opt/task", str(setup))
+        subprocess.run(["bash", "-c", command], cwd=testbed, check=True)
+    without_setup = reward_of(task, testbed, tmp_path / "without")
+    with_setup = {"BASH_ENV": f"{setup}/bash_env"}
+    before = reward_of(task, testbed, tmp_path / "before", with_setup)
+    execute_script(task / "solution/solve.sh", testbed, tmp_path)
+    assert [without_setup, before] == ["0", "0"]
+    assert reward_of(task, testbed, tmp_path / "unprepared") == "0"
+    assert reward_of(task, testbed, tmp_path / "after", with_setup) == "1"
+    # A shell that another has started keeps the variables that it was given.
+    shell = ["bash", "-c", 'echo $SUM; SUM=minus bash -c "echo \\$SUM"']
+    shown = subprocess.run(shell, env={**os.environ, **with_setup}, capture_output=True, text=True)
+    assert shown.stdout.split() == ["plus", "minus"]
+
+    # Repeated, the command keeps the task.
+    written = (task / "task.toml").stat().st_mtime_ns
+    assert run(example(HISTORY, repository, suite), environment) == 0
+    assert (task / "task.toml").stat().st_mtime_ns == written
+
+
+@pytest.mark.attack
+@pytest.mark.engine
+def test_nothing_of_the_fix_is_in_what_the_agent_starts_from(
+    tmp_path: Path, environment: dict[str, str], python_image: str
+) -> None:
+    """An agent searches the objects, refs and tags of its repository for the fix and its tests:
+    they are not there."""
+    repository, suite = make_history(tmp_path / "sums", python_image), tmp_path / "suite"
+    assert run(example(HISTORY, repository, suite), environment) == 0
+    (bundle,) = suite.glob("*/environment/repository.bundle")
+    git(tmp_path, "clone", "-q", "--mirror", str(bundle), "clone.git")
+    clone = tmp_path / "clone.git"
+    listed = git(
+        clone, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)"
     )
-    fixes = select_fixes(clone.git, find_past_fixes(clone.git, clone.base), 30)
-    return maker.make(fixes, lambda _: None)
+    seen = [git(clone, "for-each-ref"), git(clone, "log", "--all")]
+    seen += [git(clone, "cat-file", "-p", line.split()[1]) for line in listed.splitlines()]
+    assert "Begin" in "\n".join(seen) and "$1 - $2" in "\n".join(seen)
+    for future in ("Fixes #1", "v1", "$1 + $2", ADD, "tests/add1.sh"):
+        assert future not in "\n".join(seen)
 
 
-def test_a_usable_fix_becomes_a_task_and_is_not_examined_again(tmp_path: Path, fixed: Path) -> None:
-    (examined,) = make_suite(fixed, tmp_path)
-    assert (examined.reason, examined.fail_to_pass, examined.pass_to_pass) == ("", 1, 1)
-    (task,) = read_suite(tmp_path / "suite")
-    assert task.expected is not None
-    assert task.expected.fail_to_pass == ("tests/test_add.py::test_add",)
-    assert task.instruction == "# add() subtracts\n\nadd(2, 3) is -1.\n"
-    assert task.hidden.base == git(fixed, "rev-parse", "HEAD~1")
-    patch = (task.folder / "solution/fix.patch").read_text()
-    assert "+    return a + b" in patch and "test_add" not in patch
-    written = (task.folder / "task.toml").stat().st_mtime_ns
-    assert make_suite(fixed, tmp_path) == [examined]
-    assert (task.folder / "task.toml").stat().st_mtime_ns == written
+@pytest.mark.engine
+def test_the_command_stops_after_three_fixes_that_fail_for_one_cause(
+    tmp_path: Path, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository = make_history(tmp_path / "sums", "localhost:1/no-such-image:1", fixes=5)
+    suite = tmp_path / "suite"
+    assert run(example(HISTORY, repository, suite), environment) == 1
+    shown = capsys.readouterr().err
+    assert shown.count("not usable, the sandbox failed") == 3
+    assert "localhost:1/no-such-image:1" in shown and "\n  -> " in shown
+    assert list(suite.iterdir()) == []
+
+
+@pytest.mark.engine
+def test_tools_that_the_image_lacks_are_named_after_three_fixes(
+    tmp_path: Path,
+    environment: dict[str, str],
+    python_image: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    repository = make_history(tmp_path / "sums", python_image, fixes=4)
+    settings = repository / ".github/resolver.yml"
+    settings.write_text(
+        f"image: {python_image}\nchecks:\n  - name: tests\n    command: no-such-tool test\n"
+    )
+    git(repository, "commit", "-q", "-a", "-m", "Declare the tests")
+    assert run(example(HISTORY, repository, tmp_path / "suite"), environment) == 1
+    shown = capsys.readouterr().err
+    assert shown.count("not usable, its tests fail with the fix") == 3
+    assert "no-such-tool: command not found" in shown and "--image" in shown
 
 
 def test_a_history_without_a_usable_fix_says_why(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     repository = make_checkout(tmp_path / "r", {"a.py": "a = 1\n"})
     (repository / "test_a.py").write_text("def test_a(): pass\n")
     git(repository, "add", "-A")
     git(repository, "commit", "-q", "-m", "Test a\n\nFixes #3")
-    command = filled(HISTORY, PATH=str(repository), SUITE=str(tmp_path / "suite"))
-    assert run(command, {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}) == 3
+    assert run(example(HISTORY, repository, tmp_path / "suite"), environment) == 3
     shown = capsys.readouterr()
     assert "0 of 1 fix can be tasks" in shown.out
     assert "not usable, it changes only tests" in shown.err
 
 
-@pytest.mark.attack
-def test_an_agent_that_looks_for_the_fix_does_not_find_it(
-    tmp_path: Path, fixed: Path, capsys: pytest.CaptureFixture[str]
+def test_an_image_that_is_built_is_refused(
+    tmp_path: Path, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An agent searches clone, suite and results for the fix and the tests: they are not there."""
-    make_suite(fixed, tmp_path)
-    suite, output = tmp_path / "suite", tmp_path / "results"
-    searches = [
-        "git log --all --oneline --reflog; git tag; git for-each-ref; git fsck --lost-found",
-        "for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do"
-        " git cat-file -p $o; done",
-        f"ls -A {suite} {output}; cat {suite}/*/solution/fix.patch {suite}/*/tests/files/tests/*",
-        "grep -rl 'add(2, 3) == 5' . .git; ls tests",
-    ]
-    finds = [{"calls": [{"execute_bash": {"command": command}}]} for command in searches]
-    done = {"calls": [{"finish": {"message": "Done", "task_completed": "true"}}]}
-    replies = tmp_path / "replies.yml"
-    replies.write_text(json.dumps([*finds, done]))
-    environment = {
-        "HOME": str(tmp_path / "home"),
-        "PATH": os.environ["PATH"],
-        "RESOLVER_RUNTIME": "local",
-        "RESOLVER_VERIFY": "false",  # the verdict is no matter of the scorer
+    files = {
+        "Dockerfile": "FROM scratch\n",
+        ".github/resolver.yml": "image: dockerfile:Dockerfile\n",
     }
-    command = filled(RUN, SUITE=str(suite), RESULTS=str(output), nop=f"scripted:{replies}")
-    assert run(command, environment) == 0
-    oracle, other = read_evaluation(output).results
-    assert (oracle.resolved, oracle.cause, oracle.has_change) == (True, "", True)
-    assert (other.resolved, other.cause, other.verdict) == (False, "no_change", "not_verified")
+    repository = make_checkout(tmp_path / "r", files)
+    assert run(example(HISTORY, repository, tmp_path / "suite"), environment) == 2
+    assert "push it to a registry" in capsys.readouterr().err
 
-    events = list(read_log(next(output.glob("scripted-*/*/output/events.jsonl"))))
-    actions = {event.id for event in events if isinstance(event, CmdRun)}
-    seen = "\n".join(str(getattr(e, "content", "")) for e in events if e.cause in actions)
-    assert len(actions) == len(searches)
-    assert "Begin" in seen and "a - b" in seen
-    for future in ("Fixes #1", "v1", "a + b", "add(2, 3) == 5", "def test_add"):
-        assert future not in seen
 
-    capsys.readouterr()
-    assert run(filled(REPORT, RESULTS=str(output)), environment) == 0
-    page = capsys.readouterr().out
-    assert "trace.html" in page and "+    return a + b" in page
-    # Repeated, the command executes nothing.
-    before = {path: path.stat().st_mtime_ns for path in output.rglob("result.json")}
-    assert run(command, environment) == 0
-    assert {path: path.stat().st_mtime_ns for path in output.rglob("result.json")} == before
+@pytest.fixture
+def write_harbor(tmp_path: Path, environment: dict[str, str]) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        script = tmp_path / "bin/harbor"
+        script.parent.mkdir()
+        script.write_text(f"#!/bin/sh\n{text}\n")
+        script.chmod(0o755)
+        environment["PATH"] = f"{script.parent}:{environment['PATH']}"
+        return script
+
+    return write
+
+
+def test_harbor_runs_resolver_on_the_bundled_suite_with_the_options_that_are_given(
+    tmp_path: Path, environment: dict[str, str], write_harbor: Callable[[str], Path]
+) -> None:
+    write_harbor(f'printf "%s\\n" "$@" "$LLM_API_KEY" > {tmp_path}/arguments; exit 7')
+    command = ["eval", "run", "bundled", "--model", "m", "-k", "3", "--ak", "package=x y"]
+    assert run(command, environment | {"LLM_API_KEY": "key"}) == 7
+    suite = str(Path(__file__).parents[2] / "suite")
+    agent = "resolver.evaluation.harbor_agent:ResolverAgent"
+    given = ["run", "--path", suite, "--agent", agent, *command[3:], "key"]
+    assert (tmp_path / "arguments").read_text().splitlines() == given
+
+
+def test_the_example_of_the_documentation_is_passed_to_harbor(
+    tmp_path: Path, environment: dict[str, str], write_harbor: Callable[[str], Path]
+) -> None:
+    write_harbor(f'echo "$@" > {tmp_path}/arguments')
+    assert run(example(RUN, suite=tmp_path / "suite"), environment) == 0
+    assert f"run --path {tmp_path}/suite --agent" in (tmp_path / "arguments").read_text()
+
+
+def test_without_harbor_its_installation_is_named(
+    environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["eval", "run", "bundled"], environment | {"PATH": "/nowhere"}) == 2
+    assert "pip install 'resolver-agent[evaluation]'" in capsys.readouterr().err

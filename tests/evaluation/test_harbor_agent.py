@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from resolver.cli.eval import bundled_suite
 from resolver.config.templates import render
-from resolver.evaluation.attempt import scripted_replies
-from resolver.evaluation.task_format import REPOSITORY_FOLDER, SOLUTION_PATCH, bundled_suite
 from tests.parts.runs import git, make_checkout
 
 PARTS = Path(__file__).parents[1] / "parts"
 TASK = bundled_suite() / "shell-spaces"
+SOLUTION = TASK / "solution/fix.patch"
 
 
 STUB = """#!/bin/sh
@@ -27,10 +27,10 @@ case $1 in
     git -C "$2" log --format=%s main >"$6/log"
     git clone -q "$2" "$6/clone" && cd "$6/clone" || exit 9
     sed -i 's/a - b/a + b/' sums.py && git diff >"$6/patch.diff" && exit "$EXIT_CODE" ;;
-  trace) echo '{}' ;;
+  eval) echo '{}' ;;
 esac
 """
-"""Stands for `resolver resolve REPOSITORY --issue FILE --output FOLDER`, and `resolver trace`."""
+"""Stands for `resolver resolve REPOSITORY --issue FILE --output FOLDER`, `resolver eval atif`."""
 
 
 class Trial:
@@ -98,12 +98,16 @@ def test_the_change_is_in_the_folder_of_the_task_and_the_log_becomes_a_trajector
 ) -> None:
     """A whole run, because Harbor's interface, the script and the real command have to agree."""
     folder, logs = tmp_path / "testbed", tmp_path / "logs"
-    shutil.copytree(TASK / REPOSITORY_FOLDER, folder)
+    shutil.copytree(TASK / "environment/repository", folder)
     if is_repository:
         subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
-    (tmp_path / "replies.yml").write_text(
-        yaml.safe_dump(scripted_replies((TASK / SOLUTION_PATCH).read_bytes()))
-    )
+    apply = f"git apply - <<'END_OF_PATCH'\n{SOLUTION.read_text()}END_OF_PATCH"
+    calls = [
+        {"execute_bash": {"command": apply}},
+        {"finish": {"title": "Count names once", "message": "Done", "task_completed": "true"}},
+    ]
+    replies = [{"calls": [call]} for call in calls]
+    (tmp_path / "replies.yml").write_text(yaml.safe_dump(replies))
     script = PARTS / "harbor_trial.py"
     done = subprocess.run(
         [sys.executable, script, TASK, logs, folder],
@@ -126,6 +130,6 @@ def test_the_change_is_in_the_folder_of_the_task_and_the_log_becomes_a_trajector
     assert trajectory["schema_version"] == "ATIF-v1.7"
     # What the agent changed is where the verifier of the task looks for it.
     patch = subprocess.run(
-        ["git", "apply", "--reverse", "--check", TASK / SOLUTION_PATCH], cwd=folder, check=False
+        ["git", "apply", "--reverse", "--check", SOLUTION], cwd=folder, check=False
     )
     assert patch.returncode == 0

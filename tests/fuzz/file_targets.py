@@ -25,13 +25,6 @@ from resolver.errors import (
     UsageError,
     WorkspaceError,
 )
-from resolver.evaluation.swe_bench import parse_instances
-from resolver.evaluation.task_format import (
-    parse_expected_tests,
-    parse_task_config,
-    render_task_config,
-)
-from resolver.evaluation.trajectories import parse_trajectory
 from resolver.git.bundle import read_header, unbundle
 from resolver.git.pull_request import FilePatch, hunk_heads, numbered_diff, with_code
 from resolver.git.push import branch_name, slug
@@ -537,58 +530,3 @@ def credential_formats(data: bytes) -> None:
     text = as_text(data)
     for found in find_credentials(text):
         assert 0 <= found.start < found.end <= len(text)
-
-
-@fuzzed(
-    'schema_version = "1.1"\n[metadata.resolver]\ncommand = "pytest"\nfiles = ["tests/a.py"]\n'
-    '[environment]\nmemory = "4G"\n',
-    tokens='[agent] [environment] timeout_sec cpus memory = 1.5 nan inf "4G" """ [[task]] {} ../x .git',
-)  # fmt: skip
-def task_config(data: bytes) -> None:
-    """A task.toml of a task: read and written as the same, or refused with its place."""
-    with suppress(UsageError):
-        config = parse_task_config(as_text(data))
-        assert parse_task_config(render_task_config(config)) == config
-
-
-@fuzzed(
-    '{"fail_to_pass": ["a"], "pass_to_pass": []}',
-    objects=({"fail_to_pass": ["a"], "pass_to_pass": ["b"]},),
-)
-def expected_tests(data: bytes) -> None:
-    """The expected tests of a task: a list that is not empty, or refused."""
-    with suppress(UsageError):
-        assert parse_expected_tests(as_text(data)).fail_to_pass
-
-
-@fuzzed(
-    '{"instance_id": "a__b-1", "base_commit": "' + "0" * 40 + '", "problem_statement": "x",'
-    ' "test_patch": "x", "FAIL_TO_PASS": "[\\"a\\"]", "PASS_TO_PASS": []}',
-    tokens="instance_id FAIL_TO_PASS [ ] { } null ../",
-)
-def swe_bench_lines(data: bytes) -> None:
-    """A data set in the format of SWE-bench: instances with safe names, or a named line."""
-    with suppress(UsageError):
-        for instance in parse_instances(as_text(data), "data.jsonl"):
-            assert "/" not in instance.instance_id and not instance.instance_id.startswith(".")
-
-
-@fuzzed(
-    '{"messages": [{"role": "assistant", "content": "```bash\\nls\\n```"},'
-    ' {"role": "user", "content": "<returncode>0</returncode>\\n<output>\\na\\n</output>"}]}',
-    '{"schema_version": "ATIF-v1.7", "steps": [{"source": "agent", "tool_calls": [{"tool_call_id":'
-    ' "1", "function_name": "bash", "arguments": {"command": "ls"}}]}]}',
-    '{"schema_version": "ATIF-v1.7", "extra": {"roots": ["/w"]}, "steps": [{"tool_calls":'
-    ' [{"tool_call_id": "1", "function_name": "delegate", "arguments": {}}], "observation":'
-    ' {"results": [{"source_call_id": "1", "subagent_trajectory_ref": [{"trajectory_id": "n"}]}]}}],'
-    ' "subagent_trajectories": [{"trajectory_id": "n", "steps": [{"tool_calls": [{"tool_call_id":'
-    ' "2", "function_name": "str_replace_editor", "arguments": {"command": "create", "path": "/a",'
-    ' "file_text": "x"}}], "observation": {"results": [{"source_call_id": "2", "content": "y",'
-    ' "extra": {"kind": "file_write_result", "path": "/a"}}]}}]}]}',
-    tokens="```bash ``` <returncode> </returncode> <output> tool_calls steps null [ ]",
-)
-def trajectory(data: bytes) -> None:
-    """A recorded trajectory: pairs of a command and its result, or a named fault."""
-    with suppress(UsageError):
-        events = parse_trajectory(as_text(data), "x.json").events
-        assert [event.id for event in events] == list(range(len(events)))

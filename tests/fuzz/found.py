@@ -13,11 +13,5 @@ FOUND: dict[str, tuple[bytes, ...]] = {
         b"`@agent` x&#xE000;" + b"9" * 5_000 + b"&#xE001;",
     ),
     "project_file": (b"pyproject.toml\x00[project]\nname = " + b"9" * 5_000,),
-    "trajectory": (
-        b'{"schema_version": "ATIF-v1.4", "steps": [{"tool_calls": [{"function_name": []}]}]}',
-        b'{"schema_version": "ATIF-v1.4", "steps": [{"tool_calls": [{"tool_call_id": [], '
-        b'"function_name": "bash", "arguments": {"command": "ls"}}]}]}',
-        b'{"messages": [{"role": "assistant", "content": "```bash' + b"\\n" * 200_000 + b'"}]}',
-    ),
     "unified_diff": (b"@@ -" + b"9" * 5_000 + b" +1 @@\n+x",),
 }

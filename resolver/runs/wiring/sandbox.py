@@ -152,7 +152,6 @@ class RunHost:
     secrets: values that must never be written anywhere, in addition to those of the settings.
     clones: folder for clones that later runs reuse; None to keep none.
     tokens: the tokens for GitHub; those of an App are issued while runs are active.
-    hidden: further folders of this machine that a local sandbox must not read.
     """
 
     environment: Mapping[str, str]
@@ -160,7 +159,6 @@ class RunHost:
     secrets: tuple[str, ...] = ()
     clones: Path | None = None
     tokens: ForgeTokens = field(default_factory=ForgeTokens)
-    hidden: tuple[str, ...] = ()
 
     def require_lease(self) -> None:
         """Raise LeaseLost if this process may not write any more."""
@@ -241,7 +239,6 @@ def open_runtime(
         read_only_root=limits.read_only_root,
         oci_runtime=limits.oci_runtime,
         egress=settings.allow_list.entries,
-        hidden=host.hidden,
     )
     machine: Machine
     if kind == "docker":

@@ -116,6 +116,11 @@ class PreparedEnvironment:
     timed_out: bool = False
 
 
+def setup_script(plan: SetupPlan) -> str:
+    """Return the script of the set-up, which writes what it exports to EXPORTS in its folder."""
+    return f"{_WRAPPER}\n{plan.script}\n"
+
+
 def prepare(
     plan: SetupPlan,
     sandbox: SetupSandbox,
@@ -133,7 +138,7 @@ def prepare(
     seconds: time limit of the set-up.
     """
     _conclude_cut_off(stream, state)
-    sandbox.put_file(SCRIPT, f"{_WRAPPER}\n{plan.script}\n".encode())
+    sandbox.put_file(SCRIPT, setup_script(plan).encode())
     command = f"bash {sandbox.scratch}/{SCRIPT}"
     thought = render("run/setup.md.j2", plan=plan).strip()
     observation = _run(a.CmdRun(command=command, timeout=seconds, thought=thought), sandbox, stream)

@@ -3,8 +3,5 @@
 cd /testbed || exit 1
 cp -r "$(dirname "$0")/files/." .
 mkdir -p /logs/verifier
-if (
-set -eo pipefail
-node --test --test-reporter=tap tests/*.test.js
-); then echo 1; else echo 0; fi | tee /logs/verifier/output.txt
-tail -n 1 /logs/verifier/output.txt > /logs/verifier/reward.txt
+if bash -eo pipefail -c 'node --test --test-reporter=tap tests/*.test.js'; then reward=1; else reward=0; fi
+echo "$reward" > /logs/verifier/reward.txt

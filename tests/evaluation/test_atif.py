@@ -9,13 +9,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from resolver.cli.main import run
+from resolver.evaluation.atif import build_trajectory
 from resolver.events.actions import CmdRun, Delegate, Message
 from resolver.events.base import Source
 from resolver.events.lifecycle import DelegateEvent, ModelReplied
 from resolver.events.log import Event, read_log
 from resolver.events.observations import CmdOutput, DelegateResult
 from resolver.models.run import Completion, Tokens
-from resolver.trace.atif import build_trajectory
 
 RECORDING = Path(__file__).parents[2] / "resolver" / "demo" / "recording.jsonl"
 
@@ -61,7 +61,7 @@ def test_a_recorded_run_is_a_valid_trajectory() -> None:
 
 
 def test_the_command_writes_a_trajectory(capsys: Any) -> None:
-    assert run(["trace", str(RECORDING), "--format", "atif"], {}) == 0
+    assert run(["eval", "atif", str(RECORDING)], {}) == 0
     check(json.loads(capsys.readouterr().out))
 
 
