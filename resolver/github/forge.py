@@ -172,16 +172,8 @@ class Forge(Protocol):
     def open_pull_request(self, report: Report, branch: str, is_new: bool = False) -> PullRequest:
         """Return the pull request from `branch`, which is opened if there is none.
 
-        An existing one is updated if it is Resolver's own. `is_new` is True if this run has created
-        the branch just now, so that there is no pull request to look for.
-        """
-        ...
-
-    def update_existing_pull_request(self, report: Report) -> PullRequest | None:
-        """Update the trigger's pull request with what the run added to it, and return it.
-
-        The text and the draft status are updated. Returns None, and changes nothing, if the pull
-        request is not Resolver's own.
+        A comment says what the run has added to an existing one of Resolver's own. `is_new` is True
+        if this run has created the branch just now, so that there is no pull request to look for.
         """
         ...
 

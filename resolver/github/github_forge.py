@@ -241,10 +241,6 @@ class GitHubForge:
         access, login = self._access, self.whoami()
         return opening.open_pull_request(access, self._repository, login, report, branch, is_new)
 
-    def update_existing_pull_request(self, report: Report) -> PullRequest | None:
-        access, number = self._access, self._number(report.trigger)
-        return opening.update_pull_request(access, self._repository, self.whoami(), report, number)
-
     def signer(self) -> SignedCommits:
         return SignedCommits(self._access, self._repository)
 

@@ -175,9 +175,6 @@ class LocalForge:
             draft=report.draft,
         )
 
-    def update_existing_pull_request(self, report: Report) -> None:
-        """Return None: there are no pull requests."""
-
     def publish_check_run(self, report: Report, commit: str) -> None:
         """Do nothing: a checkout has no check runs."""
 

@@ -86,22 +86,16 @@ def publish(builder: CommitBuilder) -> Iterator[PushedChange]:
     yield from propose(builder, pushed, started)
 
 
-def propose(
-    builder: CommitBuilder, pushed: PushedChange, started: float, *, update_text: bool = True
-) -> Iterator[PushedChange]:
-    """Open the pull request of a pushed change, or update the text of the one it was pushed to.
+def propose(builder: CommitBuilder, pushed: PushedChange, started: float) -> Iterator[PushedChange]:
+    """Open the pull request of a change that was pushed to a branch without one.
 
     started: when publishing started, on the monotonic clock in seconds.
-    update_text: update the text of the pull request that the change was pushed to.
     """
     yield pushed
     if pushed.publication.how == "unchanged":
         return
     if pushed.proposed_base:
         pushed = _open_pull_request(builder, pushed)
-        yield pushed
-    elif update_text and pushed.publication.how in {"pushed", "updated"}:
-        pushed = _update_text(builder, pushed)
         yield pushed
     if builder.request.log:
         pull = pushed.publication.pull_request
@@ -118,24 +112,7 @@ def _open_pull_request(builder: CommitBuilder, pushed: PushedChange) -> PushedCh
     pull = builder.forge.open_pull_request(
         with_base, publication.branch or "", is_new=pushed.is_new_branch
     )
-    return _with_pull_request(pushed, pull)
-
-
-def _with_pull_request(pushed: PushedChange, pull: PullRequest) -> PushedChange:
-    publication = pushed.publication.model_copy(update={"pull_request": pull})
-    return replace(pushed, publication=publication)
-
-
-def _update_text(builder: CommitBuilder, pushed: PushedChange) -> PushedChange:
-    """Update the text of the pull request that the change was pushed to, if Resolver has opened it.
-
-    A failure only adds a notice; the change remains published.
-    """
-    try:
-        pull = builder.forge.update_existing_pull_request(builder.request.report_with(pushed))
-    except ForgeError as error:
-        return replace(pushed, notices=(*pushed.notices, f"{error.what}; {error.next_step}"))
-    return _with_pull_request(pushed, pull) if pull else pushed
+    return replace(pushed, publication=publication.model_copy(update={"pull_request": pull}))
 
 
 def _publish_new_branch(builder: CommitBuilder) -> PushedChange:

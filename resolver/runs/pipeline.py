@@ -222,7 +222,7 @@ def _update_branch(
     if pushed.publication.how == "unchanged":
         outcome = update_branch.update_outcome("up_to_date", workspace.pull)
         values = values.with_value(replace(executed, outcome=outcome))
-    for change in pull_request.propose(builder, pushed, started, update_text=False):
+    for change in pull_request.propose(builder, pushed, started):
         yield (values := values.with_value(_published_run(change)))
 
 

@@ -15,10 +15,7 @@ from resolver.github.comments.markers import (
 )
 from resolver.github.comments.pull_request_template import fill_template
 from resolver.github.comments.pull_request_text import (
-    add_newest_section,
     commit_message,
-    drafting_in,
-    is_generated_body,
     pull_request_body,
     pull_request_title,
 )
@@ -236,9 +233,6 @@ def markers(data: bytes) -> None:
     ending_of(text, "k")
     parse_pull_request_marker(text)
     run_message_in(text)
-    drafting_in(text, is_draft=True)
-    assert is_generated_body(text) in {True, False}
-    assert utf16_length(add_newest_section(text[:60_000], "<!-- resolver:x -->", "new")) <= 65_536
 
 
 @fuzzed(

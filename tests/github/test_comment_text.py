@@ -433,33 +433,37 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
     lines = comment_body(report).splitlines()
     quoted = [at for at, line in enumerate(lines) if line.startswith(">")]
     assert quoted and all(lines[at + 1] == "" for at in quoted)
-    assert any(line.startswith("The pull request is **a draft again**") for line in lines)
+    assert any(line.startswith("The pull request is a **draft** and stays one") for line in lines)
 
 
 @pytest.mark.parametrize(
-    ("is_draft", "wanted", "unverified", "sentence"),
+    ("is_draft", "how", "unverified", "sentence"),
     [
         (
             True,
-            True,
+            "new",
             "not_verified",
             "The pull request is a **draft**: verification is disabled in the settings",
         ),
         (
             True,
-            False,
+            "added",
             "",
             "The pull request is a **draft** and stays one until you mark it as ready for review.",
         ),
-        (False, False, "", "Please review it."),
+        (True, "new", "", "The pull request is a **draft**, because the settings"),
+        (False, "new", "", "Please review it."),
     ],
 )
 def test_a_comment_asks_for_a_review_or_says_why_the_pull_request_is_a_draft(
-    is_draft: bool, wanted: bool, unverified: UnverifiedReason, sentence: str
+    is_draft: bool, how: PublicationMethod, unverified: UnverifiedReason, sentence: str
 ) -> None:
     pull = PULL.model_copy(update={"draft": is_draft})
     found = reports.report(
-        draft=wanted, unverified=unverified, pull_request=pull, verification=DISABLED
+        publication=Publication(how=how),
+        unverified=unverified,
+        pull_request=pull,
+        verification=DISABLED,
     )
     body = comment_body(found)
     assert sentence in body and ("Please review it" in body) is not is_draft

@@ -4,16 +4,11 @@ from typing import Any
 
 import pytest
 
-from resolver.errors import ForgeError
-from resolver.github.comments.markers import ending_of, parse_pull_request_marker, run_marker
-from resolver.github.comments.pull_request_text import add_newest_section, text_marker
+from resolver.github.comments.markers import run_marker
 from resolver.github.comments.report import Ending, Report
-from resolver.github.text.comment_markdown import MAX_BODY, is_closed
-from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from resolver.models.repository import Conventions, PullRequestPreferences
 from resolver.models.run import FileChange, Patch, Publication, PullRequest
 from resolver.models.verification import DISABLED
-from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 from tests.github.test_github_publishing import pulls, report_on
 from tests.github.test_github_reading import BOT, NAME, forge_for
@@ -140,12 +135,6 @@ def test_a_review_is_requested_only_once(github: GitHubServer, issue: Issue) -> 
     assert sum("requested_reviewers" in request.path for request in github.writes()) == 1
 
 
-def test_another_commit_requests_no_review_again(github: GitHubServer, issue: Issue) -> None:
-    opened(github, wished(issue, PullRequestPreferences()))
-    _, found = opened(github, wished(issue, ALL, publication=Publication(how="added")))
-    assert requested_reviewers(found) == (set(), set())
-
-
 TEMPLATE = "<!-- hi -->\n## What\n\nsay\n\n## Testing\n\nhow\n\n- [ ] I have read the rules\n"
 
 
@@ -198,57 +187,6 @@ def edited(github: GitHubServer, pull: Issue, **words: str) -> None:
     github.edit_issue(pull, **words)
 
 
-def test_an_unedited_text_is_written_again(github: GitHubServer, issue: Issue) -> None:
-    opened(github, report_on(issue))
-    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
-    assert pull.title == "Mend the parser and the printer"
-    assert "And why it is" in pull.body and "Changes added since" not in pull.body
-    assert parse_pull_request_marker(pull.body) == (issue.number, "run-2")
-
-
-def test_line_ends_of_a_browser_are_not_an_edit(github: GitHubServer, issue: Issue) -> None:
-    _, found = opened(github, report_on(issue))
-    edited(github, found, body=(found.body or "").replace("\n", "\r\n"))
-    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
-    assert "Changes added since" not in pull.body
-
-
-def test_an_edited_text_stays_and_the_new_one_is_folded_below(
-    github: GitHubServer, issue: Issue
-) -> None:
-    _, found = opened(github, report_on(issue))
-    edited_body = (found.body or "").replace("Fixes #", "Please read first.\n\nFixes #")
-    edited(github, found, body=edited_body)
-    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
-    assert pull.title == "Mend the parser and the printer", "the title was still ours"
-    assert "Please read first.\n\nFixes #" in pull.body
-    assert pull.body.count("Changes added since") == 1
-    assert "And why it is Mend" in pull.body and is_closed(pull.body)
-    assert ending_of(pull.body, "issue_comment:99") is Ending.PULL_REQUEST
-    again = later(issue, "Mend the lexer as well", run="run-3")
-    pull, _ = opened(github, again)
-    assert pull.body.count("Changes added since") == 1
-    assert "Please read first." in pull.body
-    assert "And why it is Mend the lexer" in pull.body and "the printer." not in pull.body
-
-
-def test_a_title_that_a_person_has_edited_stays(github: GitHubServer, issue: Issue) -> None:
-    _, found = opened(github, report_on(issue))
-    edited(github, found, title="Our own name for it")
-    for message in ("Mend the parser and the printer", "Mend the lexer as well"):
-        pull, _ = opened(github, later(issue, message, run=message[:8].replace(" ", "-")))
-        assert pull.title == "Our own name for it"
-        assert f"And why it is {message}" in pull.body
-
-
-def test_a_body_that_a_person_emptied_stays_empty(github: GitHubServer, issue: Issue) -> None:
-    _, found = opened(github, report_on(issue))
-    edited(github, found, body="Mine.")
-    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
-    assert "\n\nMine.\n" in pull.body and pull.body.count("Changes added since") == 1
-    assert ending_of(pull.body, "issue_comment:99") is Ending.PULL_REQUEST
-
-
 def test_the_same_run_again_adds_nothing_to_an_edited_body(
     github: GitHubServer, issue: Issue
 ) -> None:
@@ -259,12 +197,43 @@ def test_the_same_run_again_adds_nothing_to_an_edited_body(
     assert pull.body == edited_body
 
 
-def test_a_long_edited_text_stays_complete(github: GitHubServer, issue: Issue) -> None:
+@pytest.mark.parametrize("edit", [{}, {"body": "Mine.", "title": "Our own name for it"}])
+def test_an_addition_leaves_the_text_as_it_is_and_is_described_once_in_a_comment(
+    github: GitHubServer, issue: Issue, edit: dict[str, str]
+) -> None:
+    _, found = opened(github, report_on(issue, draft=True))
+    if edit:
+        edited(github, found, **edit)
+    assert found.pull is not None
+    title, body, is_draft = found.title, found.body, found.pull.draft
+    for message in ("multiplies", "divides", "divides"):
+        key = f"issue_comment:{message}"
+        trigger = reports.trigger(number=issue.number, comment_id=None, key=key)
+        pull, _ = opened(github, later(issue, message, trigger=trigger, run=message))
+        assert pull.notes == ()
+    assert (found.title, found.body, found.pull.draft) == (title, body, is_draft)
+    first, second = (comment.body for comment in found.comments)
+    assert f"as requested in #{issue.number}." in first and "And why it is multiplies." in first
+    assert "And why it is divides." in second and "Fixes #" not in second
+
+
+def test_an_addition_requested_on_the_pull_request_needs_no_comment_besides_the_final_one(
+    github: GitHubServer, issue: Issue
+) -> None:
     _, found = opened(github, report_on(issue))
-    edited(github, found, body="x" * (MAX_BODY - 400))
-    pull, _ = opened(github, later(issue, "Mend the parser and the printer"))
-    assert "x" * (MAX_BODY - 400) in pull.body and utf16_length(pull.body) <= MAX_BODY
-    assert "Changes added since" not in pull.body
+    trigger = reports.trigger(number=found.number, comment_id=None, key="issue_comment:99")
+    opened(github, later(issue, "divides", trigger=trigger))
+    assert found.comments == []
+
+
+def test_a_comment_on_an_addition_that_is_refused_is_reported(
+    github: GitHubServer, issue: Issue
+) -> None:
+    opened(github, report_on(issue))
+    github.fail_next("POST", "/comments$", 403, body={"message": "it is locked"})
+    pull, _ = opened(github, later(issue, "divides"))
+    [note] = pull.notes
+    assert "could not comment on" in note
 
 
 @pytest.mark.attack
@@ -272,154 +241,13 @@ def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, is
     """Somebody opens a pull request with the markers of Resolver's own text from its branch: the
     pull request keeps its text, and nobody is asked for a review."""
     marker = run_marker("another", Ending.PULL_REQUEST, issue.number, "r")
-    own_text = f"{marker}\n{text_marker('Theirs', 'their words', draft=False)}\n\ntheir words"
-    body = add_newest_section(own_text, marker, "newest", run="r", warning="standing")
+    body = f"{marker}\n\ntheir words"
     persons_pull = github.create_pull(NAME, BRANCH, "Theirs", body, author="alice")
     pull, _ = opened(
         github, wished(issue, PullRequestPreferences(labels=("a",), request_review=True))
     )
     assert (pull.number, pull.title, pull.body) == (persons_pull.number, "Theirs", body)
     assert not persons_pull.labels and requested_reviewers(persons_pull) == (set(), set())
-
-
-def test_a_draft_of_resolver_becomes_ready_when_verified(
-    github: GitHubServer, issue: Issue
-) -> None:
-    wishes = PullRequestPreferences(request_review=True)
-    pull, found = opened(github, wished(issue, wishes, draft=True))
-    assert pull.draft and requested_reviewers(found) == (set(), set())
-    ready = later(issue, "Mend the parser and the printer", preferences=wishes)
-    pull, found = opened(github, ready)
-    assert not pull.draft and found.pull and not found.pull.draft
-    assert requested_reviewers(found) == ({"alice"}, set())
-
-
-def test_a_draft_made_by_a_person_stays_a_draft(github: GitHubServer, issue: Issue) -> None:
-    _, found = opened(github, report_on(issue))
-    assert found.pull is not None
-    found.pull.draft = True
-    for message in ("Mend the parser and the printer", "Mend the lexer as well"):
-        pull, _ = opened(github, later(issue, message, run=message[:8].replace(" ", "-")))
-        assert pull.draft
-
-
-def on_pull(issue: Issue, pull: Issue, message: str, **changes: Any) -> Report:
-    """A report of a run that was requested on Resolver's own pull request."""
-    trigger = reports.trigger(number=pull.number, comment_id=None, key=f"comment:{message}")
-    context = PullRequestContext(number=pull.number, head="a" * 40, base_branch="main")
-    values = {
-        "trigger": trigger,
-        "task": reports.task(trigger, pull=context),
-        "outcome": reports.outcome(f"{message}\n\nAnd why it is {message}."),
-        "run": message,
-        "publication": Publication(how="pushed"),
-    }
-    return report_on(issue, **{**values, **changes})
-
-
-def test_an_addition_requested_on_the_pull_request_is_a_section_of_its_text(
-    github: GitHubServer, issue: Issue
-) -> None:
-    _, found = opened(github, report_on(issue))
-    first, title = found.body or "", found.title
-    forge = forge_for(github)
-    for message in ("multiplies", "divides", "divides"):
-        forge.update_existing_pull_request(on_pull(issue, found, message))
-        body = found.body or ""
-        assert body.count(f"And why it is {message}.") == 1, "the same run adds nothing twice"
-    assert found.title == title
-    assert first.split("-->\n\n", 1)[1].strip() in body, "the first text is gone"
-    assert "And why it is multiplies." in body and f"Fixes #{found.number}" not in body
-    assert found.pull and not found.pull.draft and "not verified:" not in body
-
-
-def test_an_addition_requested_on_the_issue_keeps_title_and_first_text(
-    github: GitHubServer, issue: Issue
-) -> None:
-    _, found = opened(github, report_on(issue))
-    first, title = found.body or "", found.title
-    follows = OpenPullRequest(
-        number=found.number, title=title, branch=BRANCH, head="a" * 40, base_branch="main"
-    )
-    for message in ("divides", "says-more"):
-        report = later(issue, message, run=message)
-        assert report.task is not None
-        task = report.task.model_copy(update={"follows": follows})
-        opened(github, report.model_copy(update={"task": task}))
-        assert f"And why it is {message}." in (found.body or "")
-    assert found.title == title and first.split("-->\n\n", 1)[1].strip() in (found.body or "")
-    assert "And why it is divides." in (found.body or "")
-
-
-def test_an_addition_keeps_what_a_person_wrote(github: GitHubServer, issue: Issue) -> None:
-    _, found = opened(github, report_on(issue))
-    edited(github, found, body=f"{found.body}\nA note of mona's.", title="Mona's title")
-    forge_for(github).update_existing_pull_request(on_pull(issue, found, "multiplies"))
-    assert found.title == "Mona's title"
-    assert "A note of mona's." in found.body and "And why it is multiplies." in found.body
-
-
-def test_an_unverified_addition_makes_it_a_draft_until_one_is_verified(
-    github: GitHubServer, issue: Issue
-) -> None:
-    _, found = opened(github, report_on(issue))
-    unverified = on_pull(
-        issue, found, "multiplies", unverified="not_verified", verification=DISABLED, draft=True
-    )
-    pull = forge_for(github).update_existing_pull_request(unverified)
-    assert pull and pull.draft and found.pull and found.pull.draft
-    assert "**The newest commit is not verified:** verification is disabled" in found.body
-    forge_for(github).update_existing_pull_request(on_pull(issue, found, "divides"))
-    assert not found.pull.draft and "not verified:" not in found.body
-
-
-def test_a_pull_request_that_a_person_marked_as_ready_is_not_made_a_draft(
-    github: GitHubServer, issue: Issue
-) -> None:
-    _, found = opened(github, report_on(issue, draft=True))
-    assert found.pull is not None
-    found.pull.draft = False
-    unverified = on_pull(
-        issue, found, "multiplies", unverified="not_verified", verification=DISABLED, draft=True
-    )
-    forge_for(github).update_existing_pull_request(unverified)
-    assert not found.pull.draft and "is not verified" in found.body
-
-
-def test_an_addition_changes_nothing_of_a_pull_request_of_a_person(
-    github: GitHubServer, issue: Issue
-) -> None:
-    persons_pull = github.create_pull(NAME, BRANCH, "Theirs", "their words", author="alice")
-    unverified = on_pull(
-        issue,
-        persons_pull,
-        "multiplies",
-        unverified="not_verified",
-        verification=DISABLED,
-        draft=True,
-    )
-    before = len(github.writes())
-    assert forge_for(github).update_existing_pull_request(unverified) is None
-    assert persons_pull.pull and not persons_pull.pull.draft and len(github.writes()) == before
-
-
-def test_a_refused_edit_of_the_text_is_an_error_that_says_so(
-    github: GitHubServer, issue: Issue
-) -> None:
-    _, found = opened(github, report_on(issue))
-    github.fail_next("PATCH", r"/pulls/\d+$", 422, times=9)
-    with pytest.raises(ForgeError, match="could not update the text of"):
-        forge_for(github).update_existing_pull_request(on_pull(issue, found, "multiplies"))
-
-
-def test_a_failure_to_make_it_ready_is_reported(github: GitHubServer, issue: Issue) -> None:
-    opened(github, report_on(issue, draft=True))
-    limited = {"metadata": "read", "contents": "read", "issues": "write", "pull_requests": "write"}
-    token = github.token_for(BOT, NAME, permissions=limited)
-    pull, found = opened(github, later(issue, "Mend the parser and the printer"), token)
-    assert found.pull and found.pull.draft
-    [note] = pull.notes
-    assert "ready for review" in note
 
 
 def test_deleted_and_odd_files_are_named_for_a_second_look(

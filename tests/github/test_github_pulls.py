@@ -10,7 +10,6 @@ import pytest
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.markers import check_marker, review_marker, run_marker, thread_marker
-from resolver.github.comments.pull_request_text import add_newest_section
 from resolver.github.comments.report import Ending
 from resolver.github.context.pinning import NOT_KNOWN
 from resolver.github.context.review_threads import ConversationReader, ThreadBounds
@@ -113,9 +112,7 @@ def test_resolvers_markers_are_not_reported_as_hidden_text(
     github: GitHubServer, pull: Issue
 ) -> None:
     marker = run_marker("key", Ending.PULL_REQUEST, 1, "run-1")
-    body = add_newest_section(
-        f"{marker}\n\nSo it is.", marker, "more", run="run-2", warning="a draft"
-    )
+    body = f"{marker}\n\nSo it is.\n\n"
     issue = github.create_issue(NAME, "Check fails", f"{check_marker('ci')}\n\nIt fails.", BOT)
     own_pull = github.create_pull(NAME, "work", "Say thirty", f"{body}Fixes #{issue.number}", BOT)
     github.edit_issue(pull, body=f"{marker} as #{own_pull.number}")

@@ -1,4 +1,4 @@
-"""Tests of which pull request is opened or gets a new text after a push."""
+"""Tests of which pull request is opened after a push."""
 
 import time
 from dataclasses import replace
@@ -23,7 +23,7 @@ PULL = PullRequest(title="Fix it", body="", number=13, url="https://github.com/o
 
 
 class RecordingForge(LocalForge):
-    """A forge that keeps which pull requests it was asked to open or to update."""
+    """A forge that keeps which pull requests it was asked to open."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "issue.md", "main")
@@ -34,26 +34,22 @@ class RecordingForge(LocalForge):
         self.asked.append(f"open {branch} into {report.task.base_branch}")
         return PULL
 
-    def update_existing_pull_request(self, report: Report) -> None:
-        self.asked.append(f"update after {report.publication.how}")
 
-
-def requests_after(folder: Path, pushed: PushedChange, *, update_text: bool = True) -> list[str]:
+def requests_after(folder: Path, pushed: PushedChange) -> list[str]:
     """What GitHub is asked for after the push."""
     forge = RecordingForge(folder)
     workspace = Workspace(folder, str(folder), "a" * 40, "main")
     builder = CommitBuilder(publish_request(), forge, workspace)
-    list(propose(builder, pushed, 0.0, update_text=update_text))
+    list(propose(builder, pushed, 0.0))
     return forge.asked
 
 
 @pytest.mark.parametrize("how", ["pushed", "updated"])
-def test_a_pull_request_that_was_pushed_to_gets_a_new_text(
+def test_a_pull_request_that_was_pushed_to_keeps_its_text(
     tmp_path: Path, how: PublicationMethod
 ) -> None:
     pushed = PushedChange(Publication(branch="half", how=how))
-    assert requests_after(tmp_path, pushed) == [f"update after {how}"]
-    assert requests_after(tmp_path, pushed, update_text=False) == []
+    assert requests_after(tmp_path, pushed) == []
 
 
 def test_work_in_a_separate_pull_request_leaves_the_text_of_the_first(tmp_path: Path) -> None:
@@ -105,22 +101,6 @@ def test_the_log_names_the_branch_where_no_pull_request_is_known(tmp_path: Path)
     pushed = PushedChange(Publication(branch="half", how="pushed"))
     forge = RecordingForge(tmp_path)
     assert stages_after(tmp_path, pushed, forge) == [("published", "half")]
-
-
-class UnwillingForge(LocalForge):
-    """A forge on which the text of a pull request can't be changed."""
-
-    def update_existing_pull_request(self, report: Report) -> None:
-        raise ForgeError("it is locked", "unlock it")
-
-
-def test_a_text_that_can_not_be_changed_is_a_notice_on_a_published_change(tmp_path: Path) -> None:
-    pushed = PushedChange(Publication(branch="half", how="pushed"), notices=("first",))
-    workspace = Workspace(tmp_path, str(tmp_path), "a" * 40, "main")
-    forge = UnwillingForge(tmp_path / "issue.md", "main")
-    *_, last = propose(CommitBuilder(publish_request(), forge, workspace), pushed, 0.0)
-    assert last.publication == pushed.publication
-    assert last.notices == ("first", "it is locked; unlock it")
 
 
 class ForgeAs(LocalForge):

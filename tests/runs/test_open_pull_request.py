@@ -45,7 +45,7 @@ def test_a_fresh_request_adds_to_the_open_pull_request(scenario: Continuing) -> 
     # The settings are those of the default branch: here, they would forbid the change.
     files = {"notes.txt": "x\n", ".github/resolver.yml": "protected_paths: [calc.py]\n"}
     pushed_commit = scenario.github.commit(REPOSITORY, pull.pull.head, files, "Note", "mona")
-    title, text = pull.title, pull.body or ""
+    title, text = pull.title, pull.body
     scenario.endpoint.script(HALF, HALVES)
     right(done := scenario.ask("@agent also add half()"))
     assert scenario.pulls() == [pull] and scenario.branches() == [pull.pull.head]
@@ -60,9 +60,10 @@ def test_a_fresh_request_adds_to_the_open_pull_request(scenario: Continuing) -> 
     )
     assert len(scenario.issue.comments) == 4, "one comment for each request"
     assert f"pull request #{pull.number}" in scenario.last_request
-    body = pull.body or ""
-    assert pull.title == title and text.split("-->\n\n", 1)[1].strip() in body
-    assert body.count(f"Fixes #{scenario.issue.number}") >= 1 and "divides by two" in body
+    assert (pull.title, pull.body) == (title, text)
+    [addition] = pull.comments
+    assert f"as requested in #{scenario.issue.number}." in addition.body
+    assert "It divides by two." in addition.body
     before = tip(scenario, pull)
     scenario.endpoint.script(bash("cat calc.py"), finish("It subtracts."))
     right(scenario.ask("@agent why does add subtract?"))

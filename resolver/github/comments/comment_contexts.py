@@ -188,7 +188,6 @@ class PublicationFacts:
     how: as in `Publication`.
     pull_request: unescaped; templates read its number and URL only.
     unverified: the verification that the change lacks to be ready for review.
-    draft: None if the pull request is no draft.
     follows: True if the run adds to the work of an earlier one.
     """
 
@@ -198,7 +197,7 @@ class PublicationFacts:
     branch: str
     commit: str
     unverified: UnverifiedReason
-    draft: DraftStatus | None
+    is_draft: bool
     follows: bool
     pushed: PushedChangeSummary
 

@@ -18,7 +18,6 @@ from resolver.github.comments.comment_contexts import (
     Assessments,
     CommentContext,
     ConflictRow,
-    DraftStatus,
     EndingFacts,
     ExecutedCommand,
     FileRow,
@@ -284,7 +283,7 @@ def _publication(report: Report) -> PublicationFacts:
         branch=code_span(shorten_text(report.branch or "", 300)),
         commit=code_span((report.patch.commit or "")[:12]) if report.patch else "",
         unverified=report.unverified,
-        draft=_draft_status(report),
+        is_draft=pull is not None and pull.draft,
         follows=bool(report.task and report.task.follows),
         pushed=_pushed_change(report),
     )
@@ -357,16 +356,6 @@ def _review(report: Report) -> ReviewSummary | None:
 def _format_count(count: int, noun: str) -> str:
     """Return a number with its noun, such as "3 comments", or "" for zero."""
     return f"{count} {noun}{'' if count == 1 else 's'}" if count else ""
-
-
-def _draft_status(report: Report) -> DraftStatus | None:
-    """Return the status of Resolver's pull request if it is a draft, else None."""
-    pull = report.pull_request
-    if pull is None or not pull.draft:
-        return None
-    pull_before = report.task.pull if report.task else None
-    became_draft = pull_before is not None and not pull_before.is_draft
-    return DraftStatus(intended=report.draft, became_draft=became_draft)
 
 
 def _pushed_change(report: Report) -> PushedChangeSummary:

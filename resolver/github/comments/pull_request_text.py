@@ -2,18 +2,12 @@
 
 The body has the repository's pull request template, if the agent filled it in, and Resolver's own
 sections. Titles and commit subjects are the agent's, if they say what changed.
-
-What people edited is never overwritten. A hidden marker after the run's marker holds digests of the
-title and text that Resolver wrote. A title or text that no longer matches is not replaced; what is
-new goes into a folded section at the end of the body.
 """
 
-import hashlib
 import re
 import textwrap
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Literal
 
 from resolver.config.templates import render
 from resolver.github.comments.comment_contexts import PullRequestSections
@@ -30,6 +24,7 @@ from resolver.github.comments.titles import write_subject
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import (
     MAX_TITLE,
+    code_span,
     format_title,
     shorten_text,
     visible,
@@ -40,22 +35,6 @@ from resolver.models.run import FileChange, Outcome, TriggerKind
 from resolver.models.titles import MAX_TITLE_CHARACTERS
 from resolver.trace.plain import plural
 from resolver.trace.untrusted_text import utf16_length
-
-_TEXT_MARKER = re.compile(
-    r"<!-- resolver:(?:text|words) title=([0-9a-f]{16}) body=([0-9a-f]{16})"
-    r"(?: (draft|by_people|theirs))? -->"
-)
-"""The marker with the digests of title and text. Older versions wrote `words` and `theirs`."""
-
-_DRAFTING_BY_PEOPLE = {"by_people", "theirs"}
-_ANY_MARKER = re.compile(r"\A(?:\s*<!-- resolver:[^\n]*? -->)+\s*")
-_NEWEST_SECTION = re.compile(
-    r"\n*<!-- resolver:newest(?: run=[0-9A-Za-z-]{1,60})? -->\n.*?\n<!-- resolver:end -->\n*",
-    re.DOTALL,
-)
-_STANDING_SECTION = re.compile(
-    r"\n*<!-- resolver:standing -->\n.*?\n<!-- resolver:stands -->\n*", re.DOTALL
-)
 
 
 class BodySection(StrEnum):
@@ -72,139 +51,6 @@ class BodySection(StrEnum):
     LOOK = "look"
     LEFT = "left"
     RUN = "run"
-
-
-DraftControl = Literal["", "draft", "by_people"]
-"""The party that decides on the draft status of a pull request.
-
-"" means ready for review, as Resolver set it; "draft" means a draft, as Resolver set it.
-"by_people" means that a person changed the status, and from then on people decide.
-"""
-
-
-def text_marker(title: str, text: str, *, draft: bool) -> str:
-    """Return the marker of the given title and body text.
-
-    `draft` says if the pull request is opened as a draft.
-    """
-    end = " draft -->" if draft else " -->"
-    return f"<!-- resolver:text title={_digest(title)} body={_digest(text)}{end}"
-
-
-def _digest(text: str) -> str:
-    # GitHub's web editor saves CRLF line ends. These and trailing spaces do not count as an edit.
-    lines = (line.rstrip() for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    normalized = "\n".join(lines).strip()
-    return hashlib.sha256(normalized.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def text_of(body: str) -> str:
-    """Return a body without the markers at its start."""
-    return _ANY_MARKER.sub("", body, count=1)
-
-
-def is_generated_title(title: str, body: str) -> bool:
-    """Return True if the title is as Resolver wrote it. Without a marker it counts as edited."""
-    match = _TEXT_MARKER.search(_markers(body))
-    return match is not None and match[1] == _digest(title)
-
-
-def is_generated_body(body: str) -> bool:
-    """Return True if the text is as Resolver wrote it. Without a marker it counts as edited."""
-    match = _TEXT_MARKER.search(_markers(body))
-    return match is not None and match[2] == _digest(text_of(body))
-
-
-def drafting_in(body: str, *, is_draft: bool) -> DraftControl:
-    """Return who decides on the draft status. Without a marker, people do.
-
-    `is_draft` is the current status: if it differs from the marker, a person changed it.
-    """
-    match = _TEXT_MARKER.search(_markers(body))
-    if match is None or (match[3] == "draft") != is_draft:
-        return "by_people"
-    return "by_people" if match[3] in _DRAFTING_BY_PEOPLE else "draft" if is_draft else ""
-
-
-def with_title(body: str, title: str) -> str:
-    """Return the body with the marker updated to a new title. Without a marker it is unchanged."""
-    markers = _markers(body)
-    new_markers = _TEXT_MARKER.sub(
-        lambda m: m[0].replace(m[1], _digest(title), 1), markers, count=1
-    )
-    return new_markers + body[len(markers) :]
-
-
-def with_drafting(body: str, drafting: DraftControl) -> str:
-    """Return the body with the draft status in its marker updated.
-
-    Without a marker it is unchanged.
-    """
-    markers = _markers(body)
-    end = f" {drafting} -->" if drafting else " -->"
-    new_markers = _TEXT_MARKER.sub(
-        lambda m: f"<!-- resolver:text title={m[1]} body={m[2]}{end}", markers, count=1
-    )
-    return new_markers + body[len(markers) :]
-
-
-def run_marker_of(body: str) -> str:
-    """Return the first marker of a body, "" if it has none."""
-    markers = _markers(body)
-    return markers.strip().split("\n")[0].strip() if markers else ""
-
-
-def has_section_of_run(body: str, run: str) -> bool:
-    """Return True if the body has a folded section about this run."""
-    return f"<!-- resolver:newest run={run} -->" in body
-
-
-def _markers(body: str) -> str:
-    match = _ANY_MARKER.match(body)
-    return match[0] if match else ""
-
-
-def add_newest_section(
-    body: str,
-    marker: str,
-    newest: str,
-    *,
-    keep_earlier: bool = False,
-    run: str = "",
-    warning: str = "",
-) -> str:
-    """Return the body with `newest` in a folded section at its end, in place of earlier ones.
-
-    The result stays below GitHub's limit: if the folded section does not fit, it is left out.
-
-    `marker` is the run's marker. `newest` is the text to fold, "" for none. With `keep_earlier`,
-    earlier folded sections are kept. `run` is recorded in the section, so that its text is not
-    added twice.
-    `warning` is shown above the section and replaces what an earlier run put there.
-    """
-    text = _STANDING_SECTION.sub("\n\n", text_of(body).replace("\r\n", "\n"))
-    existing_text = (text if keep_earlier else _NEWEST_SECTION.sub("\n\n", text)).strip()
-    match = _TEXT_MARKER.search(_markers(body))
-    markers = "\n".join(filter(None, (marker, match[0] if match else "")))
-    without_newest = f"{markers}\n\n{existing_text}\n".lstrip("\n")
-    if not newest:
-        return without_newest
-    fold = render("comments/pull_request_newest.md.j2", newest=newest).strip()
-    standing_section = f"\n<!-- resolver:standing -->\n{warning}\n<!-- resolver:stands -->\n"
-    start_marker = f"<!-- resolver:newest{f' run={run}' if run else ''} -->"
-    above = standing_section if warning else ""
-    section = f"{start_marker}\n{fold}\n<!-- resolver:end -->\n"
-    with_section = f"{without_newest}{above}\n{section}"
-    return with_section if utf16_length(with_section) <= MAX_BODY else without_newest
-
-
-def remaining_length(body: str, *, keep_earlier: bool = False) -> int:
-    """Return how many UTF-16 units are left for a folded section at the end of a body.
-
-    With `keep_earlier`, earlier folded sections are kept and take room.
-    """
-    text = text_of(body)
-    return MAX_BODY - utf16_length(text if keep_earlier else _NEWEST_SECTION.sub("", text)) - 1_500
 
 
 MAX_MESSAGE_CHARACTERS = 1_500
@@ -296,29 +142,24 @@ def pull_request_body(report: Report) -> str:
         return f"{text}\n"
     trigger = report.trigger
     marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
-    content_marker = text_marker(pull_request_title(report), text, draft=report.draft)
-    return f"{marker}\n{content_marker}\n\n{text}\n"
+    return f"{marker}\n\n{text}\n"
 
 
-def latest_changes_text(report: Report, max_length: int) -> str:
-    """Return Resolver's own sections to add below a body that a person edited.
-
-    The template is left out. Returns "" if not even the shortest version fits into `max_length`
-    UTF-16 units.
-    """
-    is_on_pull = report.task is not None and report.task.pull is not None
-    for index in range(len(LEVELS)):
-        parts = render_parts(report, index)
-        # On a pull request, the number of the request is the pull request's own.
-        text = _join_own_sections(
-            {
-                part: "" if part is BodySection.ISSUE and is_on_pull else parts[part]
-                for part in parts
-            }
-        )
+def addition_text(report: Report) -> str:
+    """Return the comment on a pull request that says what a later request has added to it."""
+    max_length = MAX_BODY - 500
+    for level in range(len(LEVELS)):
+        parts = render_parts(report, level)
+        del parts[BodySection.ISSUE]  # the pull request's own text closes the issue
+        text = render(
+            "comments/addition.md.j2",
+            commit=code_span((report.publication.commit or "")[:12]),
+            issue=report.trigger.number,
+            text=_join_own_sections(parts),
+        ).strip()
         if utf16_length(text) <= max_length and is_closed(text):
-            return text
-    return ""
+            break
+    return text
 
 
 def _fitting_text(report: Report) -> str:
