@@ -9,7 +9,6 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from resolver.config.declaration import setting_arguments, setting_parts
-from resolver.config.setting_names import REMOVED, RENAMED, current_syntax
 from resolver.config.settings import GROUPS, Settings
 
 ESSENTIALS = (
@@ -52,25 +51,8 @@ RESOLVER_SANDBOX_LIMITS: "{memory: 8g, cpus: 4}"
 ```
 
 A variable `RESOLVER_...` that is not a setting is ignored with a warning that names the most
-similar setting. [Old names](#old-names) of settings keep working.
+similar setting.
 
-"""
-
-OLD_NAMES = """
-## Old names
-
-These settings were renamed or became part of another setting. The old names work in every source
-and cause a warning, except for the variables in the tables above.
-
-| Old name | Current name |
-|---|---|
-"""
-
-REMOVED_HEAD = """
-These settings no longer exist. They are ignored with a warning.
-
-| Removed setting | Why |
-|---|---|
 """
 
 TABLE = "| Setting | Default | Meaning |\n|---|---|---|\n"
@@ -156,10 +138,6 @@ def settings_page() -> str:
     parts = [HEAD, "## The essentials\n\n", format_rows(ESSENTIALS)]
     for group in GROUPS:
         parts.append(f"\n## {group.title}\n\n{group.when}\n\n{format_rows(group.model_fields)}")
-    parts.append(OLD_NAMES)
-    parts += [f"| `{old}` | `{current_syntax(old)}` |\n" for old in RENAMED]
-    parts.append(REMOVED_HEAD)
-    parts += [f"| `{old}` | {reason} |\n" for old, reason in REMOVED.items()]
     return "".join(parts)
 
 

@@ -108,12 +108,11 @@ def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def print_setting_warnings(environment: Mapping[str, str], as_annotation: bool) -> None:
-    """Print a warning for each variable with an old name of a setting, and for each `RESOLVER_*`
-    variable that is not a setting, which may be a typo.
+    """Print a warning for each `RESOLVER_*` variable that is not a setting, which may be a typo.
 
     With `as_annotation` it is a workflow command, which GitHub shows on the page of the job.
     """
-    if not any(name.startswith(("RESOLVER_", "INPUT_")) for name in environment):
+    if not any(name.startswith("RESOLVER_") for name in environment):
         return  # avoid importing the settings without need
     names = importlib.import_module("resolver.config.setting_names")
     fields = importlib.import_module("resolver.config.settings").Settings.model_fields

@@ -7,7 +7,6 @@ what the agent pushes.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from resolver.config.setting_names import repository_warnings
 from resolver.config.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
 from resolver.errors import ResolverError
 from resolver.github.client.app import EVENTS, PERMISSIONS, AppAccess
@@ -241,11 +240,8 @@ def _check_rights(
 def _check_settings_file(access: RepositoryAccess) -> DoctorFinding:
     def read() -> str:
         content = access.file(REPOSITORY_FILE)
-        settings_file = repository_settings(content)
-        load_settings({}, {}, settings_file)
-        warnings = repository_warnings(REPOSITORY_FILE, settings_file)
-        summary = "; ".join(warning.removeprefix(f"{REPOSITORY_FILE}: ") for warning in warnings)
-        return summary or ("good" if content is not None else "not found, so the defaults apply")
+        load_settings({}, {}, repository_settings(content))
+        return "good" if content is not None else "not found, so the defaults apply"
 
     return check_finding(REPOSITORY_FILE, read)
 

@@ -46,7 +46,6 @@ from resolver.config.run_settings import (
 from resolver.config.setting_names import (
     input_variables,
     name_faults,
-    old_names,
     own_variables,
     value_fault,
 )
@@ -194,26 +193,11 @@ def load_settings(
 
 
 @dataclass(frozen=True)
-class _SettingName:
-    """A name that sets a setting or a part of it.
-
-    name: as in options and the repository's file; "" if only the variables exist.
-    part: the part of the setting; "" for the whole setting.
-    variables: environment variables in addition to those made from `name`.
-    annotation: type of the value.
-    """
-
-    name: str
-    part: str
-    variables: tuple[str, ...]
-    annotation: Any
-
-
-@dataclass(frozen=True)
 class _SourceValue:
     """A value from one source.
 
-    label: names the source in messages. part: as in `_SettingName`.
+    label: names the source in messages.
+    part: the part of the setting; "" for the whole setting.
     """
 
     label: str
@@ -232,81 +216,36 @@ class _Sources:
     def values_of(self, name: str, field: FieldInfo) -> Iterator[_SourceValue]:
         """Yield the values of a setting from all sources, lowest precedence first.
 
-        Within one source, the setting's own name has precedence over its old names, and those over
-        established variables.
+        Among the variables and among the inputs, those with the setting's own name come last.
         """
-        names, variables = _names_and_variables(name)
-        if setting_arguments(field)["repository"]:
-            for setting_name in names:
-                if setting_name.name in self.repository:
-                    yield self._from_repository(setting_name)
-        for setting_name, variable in variables:
+        if setting_arguments(field)["repository"] and name in self.repository:
+            yield self._from_repository(name)
+        for variable, part, annotation in _variables(name):
             text = self.environment.get(variable, "").strip()
             if text:
-                yield _SourceValue(
-                    variable,
-                    setting_name.part,
-                    _parse_variable(variable, setting_name.annotation, text),
-                )
-        for setting_name in names:
-            if self.options.get(setting_name.name) is not None:
-                flag = f"--{setting_name.name.replace('_', '-')}"
-                yield _SourceValue(flag, setting_name.part, self.options[setting_name.name])
+                yield _SourceValue(variable, part, _parse_variable(variable, annotation, text))
+        if self.options.get(name) is not None:
+            yield _SourceValue(f"--{name.replace('_', '-')}", "", self.options[name])
 
-    def _from_repository(self, setting_name: _SettingName) -> _SourceValue:
-        label, value = f"{REPOSITORY_FILE}, {setting_name.name}", self.repository[setting_name.name]
-        if setting_name.name == "image":
+    def _from_repository(self, name: str) -> _SourceValue:
+        label, value = f"{REPOSITORY_FILE}, {name}", self.repository[name]
+        if name == "image":
             value = check_repository_image(value, label)
-        return _SourceValue(label, setting_name.part, value)
+        return _SourceValue(label, "", value)
 
 
-# The names are fixed, and making them again is most of the time of loading settings.
-@cache
-def _names_and_variables(
-    name: str,
-) -> tuple[tuple[_SettingName, ...], tuple[tuple[_SettingName, str], ...]]:
-    """Return the names of a setting, and the environment variables of each name.
-
-    Both are in order of precedence, lowest first.
-    """
-    names = tuple(_names(name, Settings.model_fields[name]))
-    own = [
-        (setting_name, own_variables(setting_name.name, setting_name.variables))
-        for setting_name in names
-    ]
-    inputs = [
-        (setting_name, input_variables(setting_name.name, *setting_name.variables))
-        for setting_name in names
-    ]
-    pairs = [
-        (setting_name, name)
-        for setting_name, variables in (*own, *inputs)
-        for name in reversed(variables)
-    ]
-    return names, tuple(pairs)
-
-
-def _names(name: str, field: FieldInfo) -> list[_SettingName]:
-    """Return all names that set the setting or a part of it, lowest precedence first."""
-    parts = setting_parts(field)
-    established = [
-        _SettingName("", part_name, tuple(setting_arguments(part)["names"]), part.annotation)
-        for part_name, part in parts.items()
-        if setting_arguments(part)["names"]
-    ]
-    old_settings = [
-        _SettingName(
-            old_name, part_name, (), parts[part_name].annotation if part_name in parts else str
-        )
-        if part_name
-        else _SettingName(old_name, "", (), field.annotation)
-        for old_name, part_name in old_names(name)
-    ]
-    return [
-        *established,
-        *old_settings,
-        _SettingName(name, "", tuple(setting_arguments(field)["names"]), field.annotation),
-    ]
+@cache  # the names are fixed, and making them again is most of the time of loading settings
+def _variables(name: str) -> tuple[tuple[str, str, Any], ...]:
+    """Return the environment variables that set a setting or a part of it, each with the part, ""
+    for the whole setting, and the type of the value. The lowest precedence comes first."""
+    field = Settings.model_fields[name]
+    parts = [("", part_name, part) for part_name, part in setting_parts(field).items()]
+    return tuple(
+        (variable, part_name, target.annotation)
+        for variables_of in (own_variables, input_variables)
+        for own_name, part_name, target in (*parts, (name, "", field))
+        for variable in reversed(variables_of(own_name, setting_arguments(target)["names"]))
+    )
 
 
 def _combine(

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from resolver.agents.registry import is_answering_agent
-from resolver.config.setting_names import repository_warnings
 from resolver.config.settings import REPOSITORY_FILE, Settings, repository_settings
 from resolver.config.templates import render
 from resolver.events.run_log import RunLog
@@ -245,8 +244,7 @@ def configure(
     folder: for repositories that are cloned in addition to the target, such as shared skills.
     """
     request, workspace = run_task.request, cloned.workspace
-    repository_config = repository_settings(workspace.read_trusted(REPOSITORY_FILE))
-    settings = request.load_settings(repository_config)
+    settings = request.load_settings(repository_settings(workspace.read_trusted(REPOSITORY_FILE)))
     if workspace.pull is not None or cloned.task.follows:
         settings = _without_kept_setup(settings)
     agents = read_agents(workspace, settings)
@@ -276,11 +274,7 @@ def configure(
         agents=agents,
         knowledge=knowledge,
         max_cost=float("inf"),
-        warnings=(
-            *repository_warnings(REPOSITORY_FILE, repository_config),
-            *agents.problems,
-            *knowledge.library.problems,
-        ),
+        warnings=(*agents.problems, *knowledge.library.problems),
     )
     if run_task.log is None and workspace.pull is None and not request.is_local:
         prepared = _at_starting_branch(prepared, forge)

@@ -120,13 +120,6 @@ def test_a_broken_settings_file_is_reported(github: GitHubServer, doctor: Any) -
     assert any(".github/resolver.yml, max_budget" in what for what in bad)
 
 
-def test_an_old_name_in_the_settings_file_is_reported(github: GitHubServer, doctor: Any) -> None:
-    repository(github, **{".github/resolver.yml": "setup_timeout: 60\n"})
-    _, _, seen = doctor(github.token_for("mona"))
-    result = "setup_timeout is deprecated; write `timeout_seconds: {setup: ...}`"
-    assert f".github/resolver.yml: {result}" in seen
-
-
 def test_the_actions_own_token_starts_no_ci(github: GitHubServer, doctor: Any) -> None:
     repository(github, "admin", **workflow("ci", CI), **workflow("agent", AGENT))
     code, bad, seen = doctor(github.token_for("mona"))

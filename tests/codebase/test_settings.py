@@ -1,20 +1,12 @@
 """Tests of the sources of settings, their precedence, and what is refused."""
 
-import json
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import SecretStr
 
-from resolver.config.declaration import StructuredSetting, setting_arguments, setting_parts
+from resolver.config.declaration import setting_arguments
 from resolver.config.setting_names import (
-    REMOVED,
-    RENAMED,
     environment_warnings,
-    repository_warnings,
-    target_of,
 )
 from resolver.config.settings import (
     EVENT_SETTINGS,
@@ -27,7 +19,6 @@ from resolver.errors import UsageError
 from resolver.github.comments.report import CommentPreferences
 from resolver.github.events.starting_events import ListeningPolicy
 from scripts.settings_docs import ESSENTIALS
-from tests.parts.cases import check_each
 
 
 def test_options_win_over_inputs_over_environment_over_repository_over_defaults() -> None:
@@ -233,145 +224,34 @@ def test_the_reference_stays_readable() -> None:
     assert len(Settings.model_fields) <= 70
 
 
-SAMPLES: dict[str, Any] = {
-    "reasoning_effort": "high",
-    "stop_words": ["END"],
-    "skills_embedding_model": "openai/embedding",
-    "memory": "8g",
-    "remote_ca": "ca.pem",
-    "remote_url": "https://sandboxes.example",
-    "picture_hosts": ["media.example"],
-    "tool_risks": ["issues=high"],
-    "api_version": "2026-01-01",
-    "model_region": "eu-west-1",
-    "model_project": "demo",
-    "github_api_url": "https://ghe.example/api/v3",
-    "github_server_url": "https://ghe.example",
-    "github_graphql_url": "https://ghe.example/api/graphql",
-    "temperature": 1,
-    "model_stream": True,
-    "pids": 99,
-    "remote_token": "sandbox-token-1234",
-    "webhook_secret": "webhook-secret-1234",
-    "database_url": "postgresql://db.example/runs",
-    "data_dir": "/srv/runs",
-    "public_url": "https://resolver.example",
-    "confirmation_options": {"mode": "risky", "wait_seconds": 7},
-    "completions_dir": "/srv/calls",
-}
-"""A value for each renamed setting that is neither a number nor a switch, or has a range."""
-
-
-KEPT_VARIABLES = {
-    "RESOLVER_REMOTE_TOKEN",
-    "RESOLVER_WEBHOOK_SECRET",
-    "RESOLVER_DATABASE_URL",
-    "RESOLVER_DATA_DIR",
-    "RESOLVER_PUBLIC_URL",
-    "RESOLVER_MAX_DELIVERY_AGE_SECONDS",
-    "RESOLVER_COMPLETIONS_DIR",
-}
-"""Variables of old settings that are still the way to set the part which replaced the setting."""
-
-
-def sample(old: str) -> Any:
-    """Return a value of a renamed setting that is not its default."""
-    name, within = target_of(old)
-    field = Settings.model_fields[name]
-    default = getattr(field.default, within) if within and setting_parts(field) else field.default
-    return SAMPLES.get(old, (not default) if isinstance(default, bool) else 7)
-
-
-def value_of(settings: Settings, old: str) -> Any:
-    """Return the value of what replaces a renamed setting."""
-    name, within = target_of(old)
-    value = getattr(settings, name)
-    if name == "services":
-        return value[within].model
-    value = getattr(value, within) if within else value
-    return value.get_secret_value() if isinstance(value, SecretStr) else value
-
-
-def as_text(value: Any) -> str:
-    if isinstance(value, dict):
-        return json.dumps(value)
-    return ",".join(value) if isinstance(value, list) else str(value)
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, StructuredSetting):
-        return value.model_dump(exclude_unset=True)
-    return list(value) if isinstance(value, tuple) else value
-
-
-def test_an_old_name_works_in_every_source_with_one_warning() -> None:
-    check_each(RENAMED, check_old_name)
-
-
-def check_old_name(old: str) -> None:
-    value, text = sample(old), as_text(sample(old))
-    assert plain(value_of(load_settings({old: value}, {}), old)) == value
-    variables = [
-        f"RESOLVER_{old.upper()}",
-        f"INPUT_{old.upper()}",
-        f"INPUT_{old.upper().replace('_', '-')}",
-    ]
-    for variable in variables:
-        environment = {variable: text}
-        assert plain(value_of(load_settings({}, environment), old)) == value
-        if variable in KEPT_VARIABLES:
-            assert environment_warnings(environment, Settings.model_fields) == []
-            continue
-        [warning] = environment_warnings(environment, Settings.model_fields)
-        assert warning.startswith(f"{variable} is deprecated; use ")
-        spelled = warning.lower().replace("-", "").replace("_", "")
-        assert target_of(old)[0].replace("_", "") in spelled
-    if setting_arguments(Settings.model_fields[target_of(old)[0]])["repository"]:
-        assert plain(value_of(load_settings({}, {}, {old: value}), old)) == value
-        [warnings] = repository_warnings("resolver.yml", [old])
-        assert warnings.startswith(
-            f"resolver.yml: {old} is deprecated; write `{target_of(old)[0]}: "
-        )
-    else:
-        with pytest.raises(UsageError, match=f"'{old}' can't be set there"):
-            load_settings({}, {}, {old: value})
-
-
-def test_no_old_name_is_a_setting_and_each_leads_to_one() -> None:
-    for old in RENAMED:
-        name, within = target_of(old)
-        parts = setting_parts(Settings.model_fields[name])
-        assert within in parts or not parts or not within
-    assert not {*RENAMED, *REMOVED} & set(Settings.model_fields)
-
-
-@pytest.mark.parametrize("old", REMOVED)
-def test_a_removed_setting_is_ignored_and_the_warning_says_why(old: str) -> None:
-    assert load_settings({}, {f"RESOLVER_{old.upper()}": "1"}, {old: 1}) == load_settings({}, {})
-    [warnings] = environment_warnings({f"RESOLVER_{old.upper()}": "1"}, Settings.model_fields)
-    assert warnings == f"RESOLVER_{old.upper()} no longer exists and is ignored: {REMOVED[old]}"
-    [warnings] = repository_warnings("resolver.yml", ["max_budget", old])
-    assert warnings == f"resolver.yml: {old} no longer exists and is ignored: {REMOVED[old]}"
+def test_a_name_that_no_setting_has_is_refused_in_a_file_and_reported_in_a_variable() -> None:
+    with pytest.raises(UsageError, match="'seed' can't be set there"):
+        load_settings({}, {}, {"seed": 7})
+    assert load_settings({}, {"RESOLVER_SEED": "7", "INPUT_SEED": "7"}) == load_settings({}, {})
+    [warning] = environment_warnings({"RESOLVER_SEED": "7"}, Settings.model_fields)
+    assert warning.startswith("RESOLVER_SEED is not a setting and is ignored")
 
 
 def test_a_part_comes_from_the_first_source_that_has_it() -> None:
     settings = load_settings(
         {},
-        {"INPUT_TIMEOUT_SECONDS": "{command: 60}", "RESOLVER_COMMAND_TIMEOUT": "70"},
+        {"INPUT_TIMEOUT_SECONDS": "{command: 60}", "RESOLVER_TIMEOUT_SECONDS": "{command: 70}"},
         {"timeout_seconds": {"command": 80, "setup": 1000}},
     )
     assert (settings.timeout_seconds.command, settings.timeout_seconds.setup) == (60, 1000)
-    addresses = {"GITHUB_SERVER_URL": "https://a", "RESOLVER_GITHUB_SERVER_URL": "https://b"}
+    addresses = {"GITHUB_SERVER_URL": "https://a"}
+    assert load_settings({}, addresses).github_server_url == "https://a"
+    addresses |= {"RESOLVER_GITHUB_URLS": "{server: https://b}"}
     assert load_settings({}, addresses).github_server_url == "https://b"
-    addresses |= {"RESOLVER_GITHUB_URLS": "{server: https://c}"}
+    addresses |= {"INPUT_GITHUB-SERVER-URL": "https://c"}
     assert load_settings({}, addresses).github_server_url == "https://c"
 
 
-def test_parts_that_were_settings_combine_with_the_plain_value() -> None:
+def test_parts_of_several_sources_combine_with_the_plain_value() -> None:
     environment = {
         "INPUT_CONFIRMATION": "risky",
-        "RESOLVER_CONFIRMATION_OPTIONS": "{ask: [browser]}",
-        "RESOLVER_VERIFICATION_ROUNDS": "4",
+        "RESOLVER_CONFIRMATION": "{ask: [browser]}",
+        "RESOLVER_VERIFY": "{rounds: 4}",
     }
     settings = load_settings({"verify": False}, environment, {"verify": {"rounds": 1}})
     assert (settings.confirmation.mode, settings.confirmation.ask) == ("risky", ("browser",))
@@ -390,7 +270,6 @@ def test_the_main_part_may_be_a_plain_value(value: object) -> None:
 @pytest.mark.parametrize(
     ("environment", "repository", "says"),
     [
-        ({"RESOLVER_TEMPERATURE": "9"}, {}, "RESOLVER_TEMPERATURE: "),
         ({"RESOLVER_MODEL_OPTIONS": "{temperature: 9}"}, {}, "RESOLVER_MODEL_OPTIONS, temperature"),
         ({"RESOLVER_MODEL_OPTIONS": "9"}, {}, "RESOLVER_MODEL_OPTIONS: it is a mapping with the"),
         ({"RESOLVER_MODEL_OPTIONS": "{"}, {}, "RESOLVER_MODEL_OPTIONS, line 1: not YAML"),

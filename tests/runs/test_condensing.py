@@ -23,8 +23,7 @@ from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkou
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 LAST = 9
 ENVIRONMENT = {
-    "RESOLVER_CONDENSER": "summarizing(keep_first=1,keep_last=2)",
-    "RESOLVER_CONDENSER_MAX_TOKENS": "5000",
+    "RESOLVER_CONDENSER": "{stages: 'summarizing(keep_first=1,keep_last=2)', max_tokens: 5000}",
     "RESOLVER_SERVICES": "condenser: {model: openai/notes, retries: 0,"
     " input_cost_per_token: 0.00001, output_cost_per_token: 0.00001}",
 }

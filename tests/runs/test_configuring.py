@@ -56,14 +56,13 @@ def test_what_is_wrong_in_the_repositorys_files_becomes_a_warning(tmp_path: Path
     made = prepared(
         tmp_path,
         {
-            ".github/resolver.yml": "max_iterations: 7\ncommand_timeout: 60\n",
+            ".github/resolver.yml": "max_iterations: 7\n",
             ".agents/agents/bad.md": "---\ndescription: x\ntools: execute_bsh\n---\nDo it.\n",
             ".agents/skills/bad.md": "---\nname: bad\ntriggers: {x: y}\n---\nText",
         },
     )
     assert made.settings.max_iterations == 7
-    old, agent, skill = made.warnings
-    assert "command_timeout is deprecated" in old
+    agent, skill = made.warnings
     assert ".agents/agents/bad.md:3" in agent and ".agents/skills/bad.md:3" in skill
 
 

@@ -12,10 +12,7 @@ from tests.runs.test_github import SUMMARY
 __all__ = ["scenario"]
 
 RISKY = "sed -i 's/a - b/a + b/' calc.py"
-WAITS = {
-    "RESOLVER_CONFIRMATION": "risky",
-    "RESOLVER_CONFIRMATION_OPTIONS": "{wait_seconds: 0.5}",
-}
+WAITS = {"RESOLVER_CONFIRMATION": "{mode: risky, wait_seconds: 0.5}"}
 
 
 def kinds(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -49,8 +46,8 @@ def test_a_decision_reaches_the_run_that_waits(scenario: Continuing, word: str) 
 
     watching = threading.Thread(target=watch)
     watching.start()
-    options = {"RESOLVER_CONFIRMATION_OPTIONS": "{wait_seconds: 30}"}
-    done = scenario.ask("@agent please fix this", **{**WAITS, **options})
+    options = {"RESOLVER_CONFIRMATION": "{mode: risky, wait_seconds: 30}"}
+    done = scenario.ask("@agent please fix this", **options)
     ended.set()
     watching.join()
     assert done.exit_code == (0 if word == "approve" else 3), done.stdout + done.stderr

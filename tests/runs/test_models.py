@@ -38,7 +38,7 @@ def test_a_run_whose_model_fails_in_the_middle_continues_with_another(
     model_endpoint.answer_with(answer)
     command_line.environment |= {
         "RESOLVER_FALLBACK_MODELS": "openai/spare",
-        "RESOLVER_MODEL_RETRIES": "0",
+        "RESOLVER_MODEL_OPTIONS": "{retries: 0}",
     }
     done = command_line.resolve(checkout, issue=ISSUE)
     assert done.exit_code == 0, done.stderr

@@ -90,8 +90,7 @@ def test_what_a_service_does_not_name_is_as_the_runs_own(model_endpoint: ModelEn
     given = settings(
         "{condenser: {model: small, temperature: 0}}",
         LLM_BASE_URL=model_endpoint.url,
-        RESOLVER_TEMPERATURE="0.7",
-        RESOLVER_SEED="5",
+        RESOLVER_MODEL_OPTIONS="{temperature: 0.7, seed: 5}",
     )
     scenario = Scenario(given)
     scenario.open_model(scenario.stream, "condenser").complete(HELLO)

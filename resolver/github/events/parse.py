@@ -58,9 +58,6 @@ DISPATCH_COMMANDS = frozenset(
 )
 """Commands that a dispatch can give: those that an active run need not find in a comment."""
 
-SWEEP_INPUTS = frozenset({"sweep_issues", "sweep_total"})
-"""Inputs that a workflow passes on to a sweep, spelled like the settings."""
-
 _NAME = re.compile(r"/?([A-Za-z0-9][\w-]{0,63})", re.A)
 _NUMBER = re.compile(r"#?([1-9][0-9]{0,11})")
 
@@ -183,15 +180,13 @@ def asks_for_sweep(name: str, payload: Mapping[str, Any]) -> bool:
     if inputs is None:
         return True
     return isinstance(inputs, Mapping) and not any(
-        _is_filled_in(input_name, value) for input_name, value in inputs.items()
+        _is_filled_in(value) for value in inputs.values()
     )
 
 
-def _is_filled_in(name: str, value: Any) -> bool:
+def _is_filled_in(value: Any) -> bool:
     """Return True if an input was filled in. GitHub sends an empty text for one that was not."""
-    return name.replace("-", "_") not in SWEEP_INPUTS and not (
-        isinstance(value, str) and not value.strip()
-    )
+    return not isinstance(value, str) or bool(value.strip())
 
 
 def _find_problem(raw_inputs: Mapping[str, Any]) -> str:
@@ -206,7 +201,7 @@ def _find_problem(raw_inputs: Mapping[str, Any]) -> str:
     if _text(issue):
         return ""
     filled_in = ", ".join(
-        _quote(name) for name in list(raw_inputs)[:10] if _is_filled_in(name, raw_inputs[name])
+        _quote(name) for name in list(raw_inputs)[:10] if _is_filled_in(raw_inputs[name])
     )
     return (
         f"the dispatch names no `issue`, but sets {filled_in}"

@@ -41,23 +41,23 @@ def test_the_default_does_not_condense_a_conversation_that_fits() -> None:
 
 
 def test_the_limit_is_a_setting() -> None:
-    found, asked = made({"RESOLVER_CONDENSER_MAX_TOKENS": "5000"})
+    found, asked = made({"RESOLVER_CONDENSER": "{max_tokens: 5000}"})
     assert found is not None and found.forgotten and not found.notes
     assert not asked
 
 
 def test_a_configured_model_writes_notes_for_the_default() -> None:
     services = "condenser: {model: openai/small}"
-    found, asked = made({"RESOLVER_CONDENSER_MAX_TOKENS": "5000", "RESOLVER_SERVICES": services})
+    found, asked = made({"RESOLVER_CONDENSER": "{max_tokens: 5000}", "RESOLVER_SERVICES": services})
     assert found is not None and found.notes == "NOTES" and len(asked) == 1
 
 
 def test_a_rule_alone_gives_the_default_a_model_for_its_notes() -> None:
     rules = "service:condenser=openai/small"
-    found, asked = made({"RESOLVER_CONDENSER_MAX_TOKENS": "5000", "RESOLVER_MODEL_RULES": rules})
+    found, asked = made({"RESOLVER_CONDENSER": "{max_tokens: 5000}", "RESOLVER_MODEL_RULES": rules})
     assert found is not None and found.notes == "NOTES" and len(asked) == 1
     rules = "service:agent=openai/small"
-    found, asked = made({"RESOLVER_CONDENSER_MAX_TOKENS": "5000", "RESOLVER_MODEL_RULES": rules})
+    found, asked = made({"RESOLVER_CONDENSER": "{max_tokens: 5000}", "RESOLVER_MODEL_RULES": rules})
     assert found is not None and not found.notes and not asked
 
 
@@ -75,5 +75,6 @@ def test_an_unknown_name_is_a_usage_error_that_lists_the_known_ones() -> None:
 
 
 def test_the_repositorys_file_may_choose_one() -> None:
-    settings = load_settings({}, {}, {"condenser": "browser,window", "condenser_max_tokens": 9000})
+    chosen = {"stages": "browser,window", "max_tokens": 9000}
+    settings = load_settings({}, {}, {"condenser": chosen})
     assert (settings.condenser.stages, settings.condenser.max_tokens) == ("browser,window", 9000)

@@ -16,10 +16,7 @@ from tests.webhook.serving import SUMMARY, Forge, Plans, Server
 
 RISKY = bash("sed -i 's/a - b/a + b/' calc.py", security_risk="HIGH")
 
-SETTINGS = {
-    "RESOLVER_CONFIRMATION": "risky",
-    "RESOLVER_CONFIRMATION_OPTIONS": "{wait_seconds: 30}",
-}
+SETTINGS = {"RESOLVER_CONFIRMATION": "{mode: risky, wait_seconds: 30}"}
 
 
 def asks(thread: Thread) -> bool:
@@ -92,7 +89,7 @@ def test_an_approval_after_the_end_of_the_run_continues_from_its_log(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
     server.end(signal.SIGTERM)
-    server.environment["RESOLVER_CONFIRMATION_OPTIONS"] = "{wait_seconds: 0.5}"
+    server.environment["RESOLVER_CONFIRMATION"] = "{mode: risky, wait_seconds: 0.5}"
     server.start()
     plans.add("late", RISKY, finish(SUMMARY))
     thread = Thread(forge, server, "late")
