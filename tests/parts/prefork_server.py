@@ -14,6 +14,7 @@ import gc
 import importlib
 import io
 import json
+import logging
 import marshal
 import os
 import select
@@ -22,6 +23,7 @@ import signal
 import socket
 import sys
 import tempfile
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -184,13 +186,23 @@ def become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     from resolver.cli.main import main
     from resolver.entrypoints.webhook import worker_child
 
+    code = 1
     try:
         killing_moments.arm(request.get("moment", {}))
         if sys.argv[1:] == ["-m", worker_child.__name__]:
             worker_child.run_child_process()
         main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # noqa: BLE001 - the process ends with it
+        traceback.print_exc()
     finally:
-        os._exit(1)  # `main` leaves by itself; an exception has been printed by then
+        # Without the shutdown of the interpreter, which would be that of the server.
+        logging.shutdown()
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
 
 
 def text_stream(descriptor: int, errors: str, line_buffering: bool) -> io.TextIOWrapper:
