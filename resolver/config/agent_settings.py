@@ -160,9 +160,6 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 """The condensers and the parameters that each accepts."""
 
-_OLD_PARAMETERS: Mapping[str, str] = {"most": "max_turns"}
-"""Old names of parameters, which settings and event logs of earlier releases have."""
-
 MAX_PARAMETER = 10_000
 """Maximum value of a parameter."""
 
@@ -205,7 +202,7 @@ def _parse_stage(name: str, arguments: str) -> CondenserStage:
     parameters: dict[str, int] = {}
     for assignment in filter(str.strip, arguments.split(",")):
         match = _PARAMETER.fullmatch(assignment)
-        parameter = _OLD_PARAMETERS.get(match.group(1), match.group(1)) if match else ""
+        parameter = match.group(1) if match else ""
         if match is None or parameter not in allowed:
             accepted = f"it takes {' and '.join(allowed)}" if allowed else "it takes nothing"
             raise ValueError(

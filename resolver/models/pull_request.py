@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import AliasChoices, ConfigDict, Field
+from pydantic import Field
 
 from resolver.models.base import FrozenModel, LoggedModel
 
@@ -141,10 +141,7 @@ class PastReview(LoggedModel):
 
     state: str = Field(description="COMMENTED, APPROVED, CHANGES_REQUESTED or DISMISSED.")
     commit: str = Field(default="", description="Id of the commit that was reviewed.")
-    text: AuthoredText = Field(
-        validation_alias=AliasChoices("text", "words"),  # as older versions wrote it
-        description="Its text, with author and time.",
-    )
+    text: AuthoredText = Field(description="Its text, with author and time.")
 
 
 class LinkedIssue(LoggedModel):
@@ -352,18 +349,13 @@ class Review(FrozenModel):
 class PublishedReview(FrozenModel):
     """A published review with the number of its comments."""
 
-    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
-
     commit: str = Field(description="The commit that was reviewed.")
     url: str = Field(default="", description="Address of its page; empty if it was not published.")
     verdict: ReviewVerdict = Field(
         default=ReviewVerdict.COMMENT, description="What the review recommends."
     )
     placed: int = Field(default=0, description="Number of comments on lines of the diff.")
-    # outcome.json has always called this field `beside`, and its readers rely on the name.
-    in_body: int = Field(
-        default=0, alias="beside", description="Number of comments in the body of the review."
-    )
+    in_body: int = Field(default=0, description="Number of comments in the body of the review.")
     repeated: int = Field(
         default=0, description="Number of findings that open review threads contained already."
     )

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from resolver.errors import Cause
 from resolver.models.approval import ApprovalDecision
@@ -455,12 +455,6 @@ class Publication(FrozenModel):
     repeated: bool = Field(
         default=False, description="True when an earlier run had already published everything."
     )
-
-    @field_validator("how", mode="before")
-    @classmethod
-    def _accept_old_method(cls, value: object) -> object:
-        """Accept the name that older versions wrote into outcome.json."""
-        return "separate" if value == "beside" else value
 
 
 class Continuation(FrozenModel):

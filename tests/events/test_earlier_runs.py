@@ -8,8 +8,7 @@ from resolver.events.base import SCHEMA_VERSION
 from resolver.events.lifecycle import RunStarted
 from resolver.events.log import EVENT_TYPES, read_log
 from resolver.events.state import State
-from resolver.models.pull_request import PastReview
-from resolver.models.run import Publication, RunState
+from resolver.models.run import RunState
 from resolver.trace.html import render_html
 from resolver.trace.markdown import render_markdown
 
@@ -31,11 +30,3 @@ def test_an_earlier_log_is_read_folded_and_shown(log: Path) -> None:
     assert state.run_state is RunState.FINISHED
     assert "tally" in render_markdown(events)
     assert "<html" in render_html(events)
-
-
-def test_names_of_earlier_versions_are_read() -> None:
-    text = {"id": 7, "author": "eve", "body": "Why?", "at": "2026-11-21T09:00:00Z"}
-    review = PastReview.model_validate({"state": "COMMENTED", "words": text})
-    assert review.text.body == "Why?"
-    assert PastReview.model_validate(review.model_dump()) == review
-    assert Publication.model_validate({"how": "beside"}).how == "separate"

@@ -70,8 +70,8 @@ def logs(draw: st.DrawFn) -> tuple[list[Event], list[str]]:
         id = add(a.CmdRun(command=command, source=source))
         if sort == "refused":
             add(o.ErrorObservation(cause=id, code="refused"))
-        elif sort == "not begun":  # as earlier releases logged it
-            add(o.ErrorObservation(cause=id, code="command", content="interrupted before it began"))
+        elif sort == "not begun":
+            add(o.ErrorObservation(cause=id, code="interrupted"))
         elif sort != "cut off":
             add(saw.model_copy(update={"cause": id}))
         if sort == "done":

@@ -23,7 +23,6 @@ from resolver.events.base import ActionBase, EventBase, ObservationBase, Source
 from resolver.events.lifecycle import DelegateEvent
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event, parse_logged_event
 from resolver.events.observations import CmdOutput, ErrorObservation, IPythonOutput
-from resolver.sandbox.wire import NOT_BEGUN
 
 _CODES_AFTER_EXECUTION = frozenset(
     {
@@ -214,5 +213,4 @@ def _was_executed(observation: EventBase) -> bool:
     """Return False for errors that mean that the action was not allowed to run, or not begun."""
     if not isinstance(observation, ErrorObservation):
         return True
-    # Logs of earlier releases have the code of a failed action for one that was not begun.
-    return observation.code in _CODES_AFTER_EXECUTION and observation.content != NOT_BEGUN
+    return observation.code in _CODES_AFTER_EXECUTION

@@ -67,10 +67,6 @@ def test_parameters_are_given_in_parentheses() -> None:
     assert (second.name, dict(second.parameters)) == ("importance", {})
 
 
-def test_the_old_name_of_a_parameter_keeps_working() -> None:
-    assert parse_condenser("amortized(most=6)") == parse_condenser("amortized(max_turns=6)")
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
