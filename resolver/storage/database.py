@@ -2,8 +2,9 @@
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -92,6 +93,9 @@ class ServerDatabase:
     def __init__(self, url: URL) -> None:
         self.url = url
         self._engine = _create_engine(url)
+        # SQLite has one writer at a time. Threads that wait for it poll, and some wait much longer
+        # than others; for a lock of this process they queue.
+        self._writer = threading.Lock() if url.get_backend_name() == "sqlite" else nullcontext()
         self._reading = self._engine.execution_options(**READS)
         try:
             self._create_tables()
@@ -118,41 +122,14 @@ class ServerDatabase:
     def writing(self) -> Iterator[Connection]:
         """Open a transaction that is committed at the end. In SQLite there is no other writer
         meanwhile."""
-        with self.translating_errors(), self._engine.begin() as connection:
+        with self.translating_errors(), self._writer, self._engine.begin() as connection:
             yield connection
-
-    @contextmanager
-    def savepoint(self, connection: Connection) -> Iterator[None]:
-        """Undo what is written within it, and nothing else of the transaction, if it fails."""
-        with self.translating_errors():
-            nested = connection.begin_nested()
-            try:
-                yield
-            except BaseException:
-                # SQLite may have undone the whole transaction, with its savepoints, for example if
-                # the disk is full. That is the error to report.
-                with suppress(SQLAlchemyError):
-                    nested.rollback()
-                raise
-            nested.commit()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Open a read-only transaction."""
         with self.translating_errors(), self._reading.begin() as connection:
             yield connection
-
-    def connect(self) -> Connection:
-        """Return a connection that the caller keeps and closes.
-
-        In PostgreSQL each of its statements is a transaction; in SQLite a transaction is begun as
-        usual. Raises SQLAlchemyError, see `translating_errors`.
-        """
-        is_sqlite = self.url.get_backend_name() == "sqlite"
-        engine = self._engine
-        if not is_sqlite:
-            engine = engine.execution_options(isolation_level="AUTOCOMMIT")
-        return engine.connect()
 
     def check(self, table: Table) -> None:
         """Raise DatabaseError unless the table can be read."""

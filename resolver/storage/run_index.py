@@ -5,7 +5,6 @@ The rows only describe the runs: nothing that a run does depends on them.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Any
 
 from sqlalchemy import (
@@ -64,9 +63,6 @@ DEFERRED = "deferred"
 
 ACTIVE = frozenset({RunState.RUNNING.value, DEFERRED})
 """The states of a run that has not ended."""
-
-MIN_TIMED_RUNS, MAX_TIMED_RUNS = 3, 20
-"""Numbers of runs from which the duration of the next one is estimated."""
 
 
 @dataclass(frozen=True)
@@ -185,13 +181,6 @@ class RunIndex:
         )
         with self._database.reading() as connection:
             return [(cause, count) for cause, count in connection.execute(query)]
-
-    def typical_seconds(self, repository: str) -> float:
-        """Return the median duration of the last runs of a repository that succeeded; 0 if there
-        are fewer than `MIN_TIMED_RUNS`."""
-        runs = self.runs(RunFilter(repository=repository), "", MAX_TIMED_RUNS)
-        times = [run.ended - run.started for run in runs if run.ended and not run.cause]
-        return max(0.0, median(times)) if len(times) >= MIN_TIMED_RUNS else 0.0
 
     def close(self) -> None:
         """Close all connections."""

@@ -3,7 +3,7 @@
 A module that uses a table defines it in `TABLES`, so whoever uses one finds it created.
 """
 
-from sqlalchemy import Connection, MetaData, inspect, text
+from sqlalchemy import Connection, MetaData, inspect, select, text
 
 TABLES = MetaData()
 """All tables of the server."""
@@ -26,8 +26,15 @@ def lock_others_out(connection: Connection, key: int) -> None:
 
 
 def has_all_tables(connection: Connection) -> bool:
-    """Return True if the database has all tables that are defined in this process."""
-    return TABLES.tables.keys() <= set(inspect(connection).get_table_names())
+    """Return True if the database has all tables that are defined in this process.
+
+    Something of each is read, so that a damaged file is found at the start.
+    """
+    if not TABLES.tables.keys() <= set(inspect(connection).get_table_names()):
+        return False
+    for table in TABLES.tables.values():
+        connection.execute(select(table).limit(1)).first()
+    return True
 
 
 def create_tables(connection: Connection) -> None:

@@ -21,7 +21,6 @@ from resolver.entrypoints.webhook.executors import (
     RegisteredExecutor,
 )
 from resolver.entrypoints.webhook.request_queue import (
-    ISOLATED_AFTER,
     NewRequest,
     RequestKind,
     StartedRequest,
@@ -184,7 +183,7 @@ class Member:
         self.fleet.execute(update(EXECUTORS).where(row).values(lease_until=1.0))
 
     def recover(self, predecessor: str = "", stopped: bool = False) -> None:
-        self.queue.recover(stopped, lambda _: 0, NOW, predecessor)
+        self.queue.recover(stopped, lambda _: 0, predecessor)
 
 
 @pytest.fixture
@@ -245,25 +244,16 @@ def test_the_claims_of_a_dead_executor_go_to_another_one_and_count_as_a_crash(
 def test_only_the_runs_of_the_dead_executor_are_held_responsible(fleet: Fleet) -> None:
     dead, alive = fleet.add(), fleet.add()
     alive.queue.add(new_request(1, "o/a"))
-    alive.begin()
+    [other] = alive.begin()
     alive.queue.add(new_request(2, "o/b"))
     dead.begin()
-    for _ in range(ISOLATED_AFTER):
-        dead.die()
-        alive.recover()
-        assert alive.queue.backlog().deferred == 0
-        dead = fleet.add()
-        idle = fleet.add()
-        dead.begin()
-    assert alive.queue.backlog().working == 2
     dead.die()
     alive.recover()
-    later = NOW + timedelta(minutes=1)
-    alive.queue.add(new_request(3, "o/c"))
-    assert alive.begin(now=later) == [], "the suspicious run needs a process to itself"
-    assert [started.crashes for started in idle.begin(now=later)] == [ISOLATED_AFTER + 1]
-    assert idle.begin(now=later) == [], "it has the process to itself"
-    assert len(alive.begin(now=later)) == 1, "the other processes go on"
+    [again] = alive.begin()
+    assert (again.request.trigger.number, again.crashes) == (2, 1)
+    alive.queue.defer(other.request.id, other.request.claim, NOW)
+    [continued] = alive.begin(now=NOW + timedelta(minutes=1))
+    assert (continued.request.trigger.number, continued.crashes) == (1, 0)
 
 
 def test_an_executor_that_ends_hands_its_claims_over_at_once_without_a_crash(
@@ -363,19 +353,6 @@ def test_a_command_that_was_claimed_before_the_run_started_elsewhere_is_passed_o
     working.begin()
     assert other.queue.start(command.id, command.claim) is None
     assert len(working.begin(COMMAND)) == 1
-
-
-def test_one_executor_writes_that_a_run_waits_and_the_run_starts_after_it(fleet: Fleet) -> None:
-    first, second = fleet.add(), fleet.add()
-    first.queue.add(new_request(1))
-    [waiting] = first.queue.unannounced(4)
-    assert first.queue.begin_notice(waiting, 30)
-    assert not second.queue.begin_notice(waiting, 30) and second.queue.unannounced(4) == []
-    [claimed] = second.queue.claim(RUN, 2, NOW)
-    assert second.queue.is_being_announced(claimed.id)
-    first.queue.mark_announced([waiting])
-    assert not second.queue.is_being_announced(claimed.id)
-    assert not first.queue.begin_notice(waiting, 30), "it has been claimed"
 
 
 def test_the_longest_running_executor_of_a_kind_does_what_only_one_does(fleet: Fleet) -> None:

@@ -12,12 +12,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Engine, create_engine, event, update
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 
-from resolver.entrypoints.webhook.insertion import BatchInserter, Insertion, insert_batch
 from resolver.entrypoints.webhook.request_queue import (
-    ISOLATED_AFTER,
     MAX_CRASHES,
     MAX_LISTED,
     MAX_RETRY_WAIT,
@@ -25,7 +23,6 @@ from resolver.entrypoints.webhook.request_queue import (
     NewRequest,
     QueuedRequest,
     RequestKind,
-    RequestsAhead,
     StartedRequest,
 )
 from resolver.entrypoints.webhook.request_table import REQUESTS
@@ -34,7 +31,6 @@ from resolver.errors import UsageError
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.storage.database import (
     DatabaseError,
-    ServerDatabase,
     parse_database_url,
 )
 from tests.parts.postgres import Postgres
@@ -116,18 +112,6 @@ def test_requests_start_in_the_order_in_which_they_came_one_of_each_repository(
     assert numbers(begin(queue)) == [4]
 
 
-def test_a_busy_owner_does_not_keep_others_waiting(queue: SqlRequestQueue) -> None:
-    for number in range(1, 6):
-        queue.add(run(number, f"busy/r{number}"))
-    queue.add(run(6, "busy-2/calc"))
-    queue.add(run(7, "calm/busy"))
-    assert numbers(begin(queue, limit=2)) == [1, 6]
-    assert numbers(begin(queue, limit=4)) == [2, 7]
-    queue.add(run(8, "busy-2/more"))
-    queue.add(run(9, "new/calc"))
-    assert numbers(begin(queue, limit=7)) == [3, 8, 9]
-
-
 def test_a_person_who_waits_goes_before_what_a_program_asked_for(queue: SqlRequestQueue) -> None:
     def by_program(number: int, repository: str, **changes: object) -> NewRequest:
         request = run(number, repository)
@@ -138,15 +122,12 @@ def test_a_person_who_waits_goes_before_what_a_program_asked_for(queue: SqlReque
     queue.add(by_program(3, "o/b", actor=Actor(login="bot", is_bot=True)))
     queue.add(run(4, "o/a"))
     queue.add(run(5, "o/c"))
-    waiting = {queued.trigger.number: queued for queued in queue.unannounced(10)}
-    assert queue.requests_ahead(waiting[4]) == RequestsAhead()
-    assert queue.requests_ahead(waiting[2]) == RequestsAhead((4, 1), 2)
     order: list[int | None] = []
     for _ in range(5):
         [started] = begin(queue, limit=1)
         order += numbers([started])
         finish(queue, started)
-    assert order == [4, 5, 1, 2, 3], "per repository and owner, and not across owners"
+    assert order == [4, 5, 1, 2, 3]
 
 
 def by(login: str, request: NewRequest) -> NewRequest:
@@ -160,27 +141,12 @@ def test_active_runs_of_one_account_are_limited_and_others_go_first(url: URL) ->
         queue.add(by("Mona", run(number, repository)))
     queue.add(by("lisa", run(6, "o/c")))
     queue.add(by("lisa", run(7, "o/e")))
-    waiting = {queued.trigger.number: queued for queued in queue.unannounced(10)}
-    assert queue.requests_ahead(waiting[3]) == RequestsAhead()
     first, second, seventh = begin(queue, limit=9)
     assert numbers([first, second, seventh]) == [1, 2, 7], "in each claim, too"
     assert numbers(begin(queue, limit=9)) == [6], "before those of the limited account"
-    assert queue.requests_ahead(waiting[5]) == RequestsAhead(active_limit=2)
     assert begin(queue, limit=9) == []
     finish(queue, second)
     assert numbers(begin(queue, limit=9)) == [5], "in the other repository a run is active"
-    queue.close()
-
-
-def test_runs_of_an_earlier_release_have_no_account_to_limit(url: URL) -> None:
-    queue = SqlRequestQueue(url, active_limit=1)
-    for number in range(3):
-        queue.add(run(number + 1, f"o/{number}"))
-    database = ServerDatabase(url)
-    with database.writing() as connection:
-        connection.execute(update(REQUESTS).values(actor=""))
-    database.close()
-    assert numbers(begin(queue, limit=9)) == [1, 2, 3]
     queue.close()
 
 
@@ -208,41 +174,6 @@ def test_requests_that_come_at_the_same_time_are_all_stored(queue: SqlRequestQue
     assert sorted(filter(None, numbers(begin(queue, limit=9)))) == list(range(1, 8))
 
 
-def test_rows_that_are_inserted_together_are_new_once(url: URL) -> None:
-    database = ServerDatabase(url)
-    inserter = BatchInserter(database, REQUESTS, REQUESTS.c.id)
-    known, *rows = rows_of_waiting_runs(5)
-    rows[1]["id"] = known["id"]
-    rows[3]["id"] = rows[2]["id"]
-    assert inserter.insert(known)
-    batch = [Insertion(row) for row in rows]
-    inserter.insert_all(batch)
-    assert [(task.done, task.error, task.is_new) for task in batch] == [
-        (True, None, True),
-        (True, None, False),
-        (True, None, True),
-        (True, None, False),
-    ]
-    inserter.close()
-    with database.reading() as connection:
-        assert [row.number for row in connection.execute(REQUESTS.select())] == [0, 1, 3]
-    database.close()
-
-
-def test_a_refused_request_is_reported_and_the_next_ones_are_stored(url: URL) -> None:
-    database = ServerDatabase(url)
-    inserter = BatchInserter(database, REQUESTS, REQUESTS.c.id)
-    first, *rows = rows_of_waiting_runs(4)
-    rows[1]["number"] = 2**70
-    assert inserter.insert(first)
-    batch = [Insertion(row) for row in rows]
-    inserter.insert_all(batch)
-    assert [task.error is None for task in batch] == [True, False, True]
-    assert not inserter.insert(rows[0]), "stored already"
-    inserter.close()
-    database.close()
-
-
 def test_requests_are_stored_after_the_database_ended_the_connection(postgres: Postgres) -> None:
     with postgres.new_database() as url:
         queue = SqlRequestQueue(parse_database_url(url.render_as_string(hide_password=False)))
@@ -257,19 +188,6 @@ def test_requests_are_stored_after_the_database_ended_the_connection(postgres: P
         queue.close()
 
 
-def test_a_request_that_the_database_refuses_does_not_keep_others_out(url: URL) -> None:
-    database = ServerDatabase(url)
-    rows = rows_of_waiting_runs(4)
-    rows[1]["number"] = 2**70
-    batch = [Insertion(row) for row in rows]
-    insert_batch(database, REQUESTS.insert(), batch)
-    assert all(task.done for task in batch)
-    assert [task.error is None for task in batch] == [True, False, True, True]
-    with database.reading() as connection:
-        assert [row.number for row in connection.execute(REQUESTS.select())] == [0, 2, 3]
-    database.close()
-
-
 def test_commands_do_not_wait_behind_runs(queue: SqlRequestQueue) -> None:
     queue.add(run(1))
     begin(queue)
@@ -277,22 +195,15 @@ def test_commands_do_not_wait_behind_runs(queue: SqlRequestQueue) -> None:
     assert numbers(queue.claim(COMMAND, 4, NOW)) == [1]
 
 
-def test_who_is_ahead_follows_the_order_of_the_queue_and_counts_a_request_once(
-    queue: SqlRequestQueue,
-) -> None:
-    queue.add(run(1))
-    [_] = begin(queue)
-    for request in (run(2), run(3, key="same"), run(4, key="same"), run(5, "o/other"), run(6)):
+def test_a_run_that_waits_is_to_get_one_reaction(queue: SqlRequestQueue) -> None:
+    for request in (run(1), run(2), run(3, "o/other"), NewRequest("stop", COMMAND, trigger(1))):
         queue.add(request)
-    waiting = queue.unannounced(10)
-    assert numbers(waiting) == [2, 3, 4, 5, 6]
-    ahead = {queued.trigger.number: queue.requests_ahead(queued) for queued in waiting}
-    assert (ahead[2].numbers, ahead[2].count) == ((1,), 1)
-    assert (ahead[4].numbers, ahead[4].count) == ((1, 2), 2), "another event of the same request"
-    assert (ahead[5].numbers, ahead[5].count) == ((), 0)
-    assert (ahead[6].numbers, ahead[6].count) == ((1, 2, 3, 4), 3)
-    queue.mark_announced(waiting)
-    assert queue.unannounced(10) == []
+    begin(queue, limit=1)
+    waiting = queue.unacknowledged(10)
+    assert numbers(waiting) == [2, 3]
+    assert numbers(queue.unacknowledged(1)) == [2]
+    queue.mark_acknowledged(waiting[:1])
+    assert numbers(queue.unacknowledged(10)) == [3]
 
 
 def test_a_deferred_request_waits_for_its_time_and_keeps_others_waiting_no_longer(
@@ -326,26 +237,10 @@ def test_no_request_waits_for_a_clock_that_was_set_to_catch_up(
     assert numbers([again]) == [1]
 
 
-def test_a_notice_is_not_reserved_until_a_clock_that_was_set_back_has_caught_up(
-    queue: SqlRequestQueue, url: URL
-) -> None:
-    queue.add(run(1))
-    [request] = queue.unannounced(1)
-    assert queue.begin_notice(request, 30) and queue.is_being_announced(request.id)
-    database = ServerDatabase(url)
-    with database.writing() as connection:
-        an_hour_later = REQUESTS.c.notice_until + 3600
-        connection.execute(update(REQUESTS).values(notice_until=an_hour_later))
-    database.close()
-    assert not queue.is_being_announced(request.id)
-    assert queue.unannounced(1) == [request]
-    assert queue.begin_notice(request, 30)
-
-
 def test_a_claim_ends_those_before_it(queue: SqlRequestQueue) -> None:
     queue.add(run(1))
     [old] = begin(queue)
-    queue.recover(stopped=True, progress=no_progress, now=NOW)
+    queue.recover(stopped=True, progress=no_progress)
     assert queue.start(old.request.id, old.request.claim) is None
     [new] = begin(queue)
     finish(queue, old)
@@ -400,7 +295,7 @@ def crash(
     queue: SqlRequestQueue, now: datetime, progress: int = 0, stopped: bool = False
 ) -> list[StartedRequest]:
     """The server ends, starts again, and works on what can start, however long that has to wait."""
-    queue.recover(stopped, lambda _: progress, now)
+    queue.recover(stopped, lambda _: progress)
     return begin(queue, now + timedelta(hours=1))
 
 
@@ -423,38 +318,22 @@ def test_crashes_are_not_held_against_a_run_that_makes_progress(queue: SqlReques
 
 
 @pytest.mark.attack
-def test_crashes_without_progress_count_and_set_the_run_apart(queue: SqlRequestQueue) -> None:
-    """A request crashes the server each time: it is executed apart from others, and then given
-    up."""
-    queue.add(run(1, "o/killer"))
-    queue.add(run(2, "o/innocent"))
-    assert len(begin(queue)) == 2
-    now = NOW
-    for count in range(1, ISOLATED_AFTER):
-        started = crash(queue, now)
-        assert [request.crashes for request in started] == [count, count]
-    # from now on each has the process to itself, and the one that crashes it then has to wait
-    queue.recover(stopped=False, progress=no_progress, now=now)
-    [killer] = begin(queue, now)
-    assert (numbers([killer]), killer.crashes) == ([1], ISOLATED_AFTER)
-    for count in range(ISOLATED_AFTER + 1, MAX_CRASHES + 1):
-        queue.recover(stopped=False, progress=no_progress, now=now)
-        [innocent] = begin(queue, now)
-        assert numbers([innocent]) == [2], "nobody waits for the one that crashed"
-        queue.recover(stopped=True, progress=no_progress, now=now)
-        now += timedelta(minutes=1)
-        [killer] = begin(queue, now)
-        assert (numbers([killer]), killer.crashes) == ([1], count)
-    finish(queue, killer)
-    [innocent] = begin(queue, now)
-    assert (numbers([innocent]), innocent.crashes) == ([2], ISOLATED_AFTER)
+def test_crashes_without_progress_count(queue: SqlRequestQueue) -> None:
+    """A request crashes the server each time: each crash counts, until it is given up."""
+    queue.add(run(1))
+    begin(queue)
+    assert [crash(queue, NOW)[0].crashes for _ in range(MAX_CRASHES)] == [1, 2, 3, 4, 5]
+    [started] = crash(queue, NOW, progress=1)
+    assert started.crashes == 0
+    [started] = crash(queue, NOW, progress=1)
+    assert started.crashes == 1, "progress since the last crash counts, and not that before it"
 
 
 def test_what_had_not_begun_is_not_blamed_for_a_crash(queue: SqlRequestQueue) -> None:
     queue.add(run(1))
     for _ in range(2 * MAX_CRASHES):
         queue.claim(RUN, 1, NOW)
-        queue.recover(stopped=False, progress=no_progress, now=NOW)
+        queue.recover(stopped=False, progress=no_progress)
     [started] = begin(queue)
     assert started.crashes == 0
 
@@ -568,13 +447,12 @@ def test_the_cost_of_each_look_does_not_grow_with_what_waits(tmp_path: Path, wor
 
         name = f"o/{uuid.uuid4().hex}"
         count(queue.add, run(1, name))
-        [first] = count(queue.unannounced, 1)
-        count(queue.requests_ahead, first)
+        [first] = count(queue.unacknowledged, 1)
         count(queue.unfinished_runs, first.trigger.repository, first.trigger.number)
         for claimed in count(queue.claim, RUN, 2, NOW):
             count(queue.start, claimed.id, claimed.claim)
             count(queue.finish, claimed.id, claimed.claim)
-        count(queue.recover, True, no_progress, NOW)
+        count(queue.recover, True, no_progress)
         return found
 
     fill(url, MAX_LISTED * 2, "o/a")
@@ -610,11 +488,6 @@ def test_a_full_database_is_named_and_takes_requests_again_later(
         assert "has room" in caught.value.next_step
         full.check()
         full.close()
-        database = ServerDatabase(url)
-        batch = [Insertion({**row, "id": f"late-{row['id']}"}) for row in rows_of_waiting_runs(3)]
-        insert_batch(database, REQUESTS.insert(), batch)
-        assert ["disk is full" in str(each.error) for each in batch] == [True] * 3
-        database.close()
     finally:
         event.remove(Engine, "connect", limit)
     queue = SqlRequestQueue(url)

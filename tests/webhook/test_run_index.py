@@ -73,20 +73,6 @@ def test_runs_are_listed_by_page_and_filter(index: RunIndex) -> None:
     assert index.total(restrict(RunFilter(), [])).runs == 0
 
 
-def test_the_duration_of_a_run_is_estimated_from_the_last_ones_that_succeeded(
-    index: RunIndex,
-) -> None:
-    began = NOW.timestamp()
-    assert index.typical_seconds("octo/calc") == 0
-    for number, seconds in enumerate((100, 9000, 120, 140)):
-        put(index, number, ended=began + seconds, cause="stuck" if seconds == 9000 else "")
-        put(index, 20 + number, repository="octo/web", ended=began + 7)
-        if number == 2:
-            assert index.typical_seconds("octo/calc") == 0, "two are too few"
-    put(index, 4, state="running")
-    assert index.typical_seconds("Octo/Calc") == 120
-
-
 @pytest.mark.attack
 @pytest.mark.parametrize(
     "text", ["' OR '1'='1", "octo/calc'; DROP TABLE resolver_runs; --", "%", "_", "\\", "\0"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.pages import Pages
-from resolver.entrypoints.webhook.request_queue import MAX_CRASHES, MAX_LISTED, RequestsAhead
+from resolver.entrypoints.webhook.request_queue import MAX_CRASHES
 from resolver.entrypoints.webhook.request_runner import RequestRunner, measure_progress
 from resolver.events.actions import CmdRun
 from resolver.events.base import Source
@@ -71,44 +71,17 @@ def test_a_run_that_crashes_the_server_each_time_is_given_up_and_reported(
     assert not scenario.folder.exists()
 
 
-@pytest.mark.parametrize(
-    ("ahead", "words"),
-    [
-        (RequestsAhead((7, 8), 3), "3 other runs are ahead of it"),
-        (RequestsAhead((), MAX_LISTED), f"at least {MAX_LISTED} other runs are ahead of it"),
-        (RequestsAhead(), "all run slots of this server are in use by other repositories"),
-        (
-            RequestsAhead((7, 8), 3, run_seconds=200.0),
-            "3 other runs are ahead of it (on `#7`, `#8`), and the runs of a repository take "
-            "turns. Going by the last runs here, it starts in about 10 minutes",
-        ),
-        (
-            RequestsAhead((), MAX_LISTED, run_seconds=60.0),
-            f"at least {MAX_LISTED} other runs are ahead of it, and the runs of a repository take "
-            f"turns. Going by the last runs here, it starts in at least {MAX_LISTED} minutes",
-        ),
-        (
-            RequestsAhead((), 1, run_seconds=3.0),
-            "another run is ahead of it, and the runs of a repository take turns. Going by the "
-            "last runs here, it starts in about 1 minute.",
-        ),
-        (RequestsAhead((7,), 1, active_limit=1), "the account that asked has 1 active run, and"),
-        (RequestsAhead(active_limit=3), "the account that asked has 3 active runs, and"),
-    ],
-)
-def test_a_waiting_request_says_what_it_waits_for(
-    scenario: Scenario, ahead: RequestsAhead, words: str
-) -> None:
-    scenario.runs.post_queue_notice(scenario.request(), ahead)
-    [comment] = scenario.forge.own_comments(scenario.issue)
-    assert f"**waiting**: {words}" in comment.body
+def test_a_request_that_waits_gets_a_reaction_and_no_comment(scenario: Scenario) -> None:
+    for _ in range(2):  # by two processes
+        scenario.runs.acknowledge(scenario.request())
+    assert not scenario.forge.own_comments(scenario.issue)
     assert [reaction.content for reaction in scenario.issue.comments[0].reactions] == ["eyes"]
 
 
-def test_a_stranger_who_waits_is_not_spoken_to(scenario: Scenario) -> None:
+def test_a_stranger_who_waits_gets_no_reaction(scenario: Scenario) -> None:
     """The run will refuse the request, and that is the one comment."""
     scenario.forge.github.add_user("eve")
-    scenario.runs.post_queue_notice(scenario.request("eve"), RequestsAhead((7,), 1))
+    scenario.runs.acknowledge(scenario.request("eve"))
     assert not scenario.forge.own_comments(scenario.issue)
     assert not scenario.issue.comments[0].reactions
 

@@ -87,8 +87,7 @@ def test_queue_and_budget_of_one_repository_are_not_those_of_another(tmp_path: P
         for number in (1, 2):
             trigger = request(repository, number)
             assert queue.add(NewRequest(trigger.key, RequestKind.RUN, trigger))
-    for queued in queue.unannounced(10):
-        assert queue.requests_ahead(queued).count == (queued.trigger.number == 2)
+    for queued in queue.unacknowledged(10):
         found = queue.unfinished_runs(queued.trigger.repository, queued.trigger.number)
         assert [trigger.key for trigger in found] == [queued.trigger.key]
     bounds = CostQuotas(repository_month=10.0)

@@ -1,4 +1,4 @@
-"""Tests of the comments on an issue whose run waits for another one, on one running server.
+"""Tests of an issue whose run waits for another one, on one running server.
 
 Whole runs, because a request waits until the one before it has ended.
 """
@@ -58,23 +58,24 @@ def scenario(
     made.server.check()
 
 
-def test_a_waiting_request_says_so_and_continues_in_the_same_comment(scenario: Scenario) -> None:
+def reactions(issue: Issue) -> list[str]:
+    return [reaction.content for comment in issue.comments for reaction in comment.reactions]
+
+
+def test_a_waiting_request_gets_a_reaction_and_then_one_comment(scenario: Scenario) -> None:
     forge = scenario.forge
     waiting = forge.issue(scenario.name, "waiting")
     scenario.plans.add("waiting", *plan_of_a_fix())
     scenario.ask(waiting)
-    until(lambda: scenario.first(waiting))
-    result = scenario.first(waiting)
-    assert (
-        "**waiting**: another run is ahead of it" in result
-        and f"#{scenario.sleeper.number}" in result
-    )
+    until(lambda: reactions(waiting) == ["eyes"])
+    assert not scenario.first(waiting)
     scenario.server.end(signal.SIGKILL)
     assert "working on this" in scenario.first(scenario.sleeper)
     scenario.server.start()
     for issue in (scenario.sleeper, waiting):
         until(partial(forge.final_comments, issue))
         assert len(forge.own_comments(issue)) == 1 and "Resolver opened" in scenario.first(issue)
+    assert reactions(waiting) == ["eyes"]
     assert len(forge.pulls(waiting.repository)) == 2
 
 

@@ -14,7 +14,6 @@ from resolver.entrypoints.webhook.executors import RegisteredExecutor
 from resolver.entrypoints.webhook.request_queue import (
     QueuedRequest,
     RequestKind,
-    RequestsAhead,
     StartedRequest,
 )
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
@@ -66,7 +65,7 @@ class Requests:
         handlers = RequestHandlers(
             execute_run=self.execute_run,
             execute_command=self.execute_command,
-            post_queue_notice=self.post_queue_notice,
+            acknowledge=self.acknowledge,
             is_own_login=lambda _, login: login == self.own_login,
             measure_progress=lambda _: 0,
             outage_retry=timedelta(hours=1),
@@ -85,7 +84,7 @@ class Requests:
         """Let every command but a stop become a run."""
         return None if trigger.command is Command.STOP else trigger
 
-    def post_queue_notice(self, trigger: Trigger, ahead: RequestsAhead) -> None: ...
+    def acknowledge(self, trigger: Trigger) -> None: ...
 
     def claim(self, kind: RequestKind, minutes: float = 0) -> list[QueuedRequest]:
         """Return what can start in so many minutes."""

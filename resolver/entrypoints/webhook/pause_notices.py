@@ -3,12 +3,11 @@
 import logging
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.entrypoints.webhook.queue_notices import MAX_WAITING_AGE
 from resolver.errors import ResolverError
 from resolver.github.comments.progress import RunProgress
 from resolver.github.comments.run_comments import RunComments
@@ -20,6 +19,9 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 
 MAX_PAUSE_NOTICES = 8
 """Maximum number of notices that are written at the same time."""
+
+MAX_WAITING_AGE = timedelta(days=2)
+"""Age after which a paused run counts as lost, together with the server that knew of it."""
 
 
 def post_pause_notices(

@@ -36,8 +36,7 @@ from resolver.entrypoints.webhook.executors import (
 )
 from resolver.entrypoints.webhook.metrics import Observation, ServerMetrics, serve_metrics
 from resolver.entrypoints.webhook.pause_notices import post_pause_notices
-from resolver.entrypoints.webhook.queue_notices import QueueNotices
-from resolver.entrypoints.webhook.request_queue import RequestsAhead, StartedRequest
+from resolver.entrypoints.webhook.request_queue import StartedRequest
 from resolver.entrypoints.webhook.request_runner import RequestRunner, measure_progress
 from resolver.entrypoints.webhook.retention import RetentionTask
 from resolver.entrypoints.webhook.run_indexer import RunIndexer
@@ -217,7 +216,6 @@ def _open_runs(
         ledger=SpendingLedger(database),
         issued_tokens=machine.tokens.issued_tokens,
         outage_retry=_outage_retry(load_settings(options, environment)),
-        queue_notices=QueueNotices(metrics.observe_comment),
         pipeline=metrics.instrument(indexer.wrap_pipeline(run_pipeline)),
         archived=stores.archived,
         require_lease=executor.fence.require_valid,
@@ -240,7 +238,7 @@ def _register(
     try:
         if not has_child:
             executor.register()
-            queue.recover(folder.take_stop_note(), progress, executor.database_now(), predecessor)
+            queue.recover(folder.take_stop_note(), progress, predecessor)
         elif executor.expires:
             executor.register(replaced=predecessor)
     except DatabaseError as error:
@@ -357,14 +355,10 @@ def _handlers(runs: RequestRunner, indexer: RunIndexer, retry: timedelta) -> Req
         with logging_run(run_id(trigger.key, trigger.at)):
             return runs.execute(started)
 
-    def post_queue_notice(trigger: Trigger, ahead: RequestsAhead) -> None:
-        seconds = indexer.index.typical_seconds(trigger.repository)
-        runs.post_queue_notice(trigger, replace(ahead, run_seconds=seconds))
-
     return RequestHandlers(
         indexer.wrap_execute_run(execute_run),
         commands.execute,
-        post_queue_notice,
+        runs.acknowledge,
         runs.is_own_login,
         partial(measure_progress, runs.folders),
         retry,

@@ -1,7 +1,6 @@
 """The values of the request queue, which is in `sql_request_queue`.
 
-Requests are ordered by their priority and by one sequence, the position in the queue. They decide
-which request is next and which ones are ahead of a person's request in the queue notice.
+Requests are ordered by their priority and by one sequence, the position in the queue.
 
 A request is repeated later if an outage of GitHub or of the model's provider interrupted it. An
 outage is an error that passes without anybody changing anything: a server that is down, or a rate
@@ -18,12 +17,7 @@ from enum import IntEnum, StrEnum
 from resolver.models.run import Trigger, TriggerKind
 
 MAX_LISTED = 100
-"""Maximum number of requests that are counted as ahead of one, which bounds the cost of the
-query."""
-
-ISOLATED_AFTER = 3
-"""Number of server crashes after which a run that was active in each of them is executed alone in
-its process. If that process crashes again, this run is the cause, or no run is."""
+"""Maximum number of rows that a query returns, which bounds its cost."""
 
 MAX_CRASHES = 5
 """Number of consecutive server crashes without progress of a run after which the run is given
@@ -60,7 +54,7 @@ class RequestState(StrEnum):
 
 
 class RequestPriority(IntEnum):
-    """The order in which the runs of a repository, and of an owner, start: the lowest first.
+    """The order in which runs start: the lowest first.
 
     PERSON: somebody asked and waits. AUTOMATIC: a failed check, a bot or a program asked.
     """
@@ -127,23 +121,6 @@ class StartedRequest:
     crashes: int = 0
     outages: int = 0
     outage_began: datetime | None = None
-
-
-@dataclass(frozen=True)
-class RequestsAhead:
-    """The requests that come before a waiting run.
-
-    numbers: issues and pull requests of the same repository whose runs come first, in order.
-    count: number of these requests, at most MAX_LISTED.
-    active_limit: number of active runs that one account may have, if the account that asked has as
-    many; else 0.
-    run_seconds: how long a run of the repository takes, going by the last ones; 0 if unknown.
-    """
-
-    numbers: tuple[int, ...] = ()
-    count: int = 0
-    active_limit: int = 0
-    run_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

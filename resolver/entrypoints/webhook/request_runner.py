@@ -21,17 +21,15 @@ from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.metrics import Pipeline
 from resolver.entrypoints.webhook.own_login import is_own_login
 from resolver.entrypoints.webhook.page_links import page_url
-from resolver.entrypoints.webhook.queue_notices import QueueNotices
 from resolver.entrypoints.webhook.request_queue import (
     MAX_CRASHES,
-    RequestsAhead,
     StartedRequest,
     retry_end,
 )
 from resolver.entrypoints.webhook.run_recorder import RunRecorder
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.entrypoints.webhook.worker import RequestResult
-from resolver.errors import LeaseLost, LogError, ResolverError
+from resolver.errors import LeaseLost, LogError, Refused, ResolverError
 from resolver.events.lifecycle import CheckExecuted
 from resolver.events.log import read_log
 from resolver.events.run_log import cost_of_run, is_resumable
@@ -117,7 +115,6 @@ class RequestRunner:
     active_runs: the active runs, where comments find them.
     ledger: the cost of runs; with None no cost is stored and no monthly or daily budget applies.
     issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
-    queue_notices: writes the comments of runs that wait in the queue.
     outage_retry: how long a run is repeated during an outage.
     pipeline: executes a run.
     require_lease: raises LeaseLost when this process may not write any more.
@@ -131,7 +128,6 @@ class RequestRunner:
     active_runs: ActiveRuns = field(default_factory=ActiveRuns)
     ledger: SpendingLedger | None = None
     issued_tokens: IssuedTokens = field(default_factory=IssuedTokens)
-    queue_notices: QueueNotices = field(default_factory=QueueNotices)
     now: Clock = utc_now
     outage_retry: timedelta = timedelta(0)
     pipeline: Pipeline = run_pipeline
@@ -143,10 +139,20 @@ class RequestRunner:
         """The folders of all runs."""
         return self.archived or LocalRunFolders(self.folder)
 
-    def post_queue_notice(self, trigger: Trigger, ahead: RequestsAhead) -> None:
-        """Write the comment that the run waits in the queue. Never raises."""
+    def acknowledge(self, trigger: Trigger) -> None:
+        """React to the request of a run that waits, so that people see it was received. Never
+        raises."""
+        if trigger.number is None:
+            return
         settings = self.settings()
-        self.queue_notices.post(trigger, ahead, settings, self.host(), self.now())
+        try:
+            forge = github_forge(settings, trigger.repository, self.host())
+            authorize(trigger, forge, settings.access_policy)
+            forge.acknowledge(trigger)
+        except Refused:
+            pass  # the run will be refused and report it
+        except ResolverError as error:
+            logger.warning("a waiting request got no reaction: %s", error.what)
 
     def is_own_login(self, trigger: Trigger, login: str) -> bool:
         """Return True if `login` is Resolver's own account. May block for hours while GitHub does
@@ -179,7 +185,6 @@ class RequestRunner:
         starts from the beginning.
         """
         trigger = started.request.trigger
-        self.queue_notices.mark_started(trigger)
         settings = self.settings()
         run = run_id(trigger.key, trigger.at)
         host = self.host()

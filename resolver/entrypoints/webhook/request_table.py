@@ -28,8 +28,7 @@ REQUESTS = Table(
     Column("trigger", Text, nullable=False),
     Column("login", Text, nullable=False),
     Column("not_before", Float, nullable=False, default=0.0),
-    Column("announced", Boolean, nullable=False, default=False),
-    Column("notice_until", Float, nullable=False, default=0.0),
+    Column("acknowledged", Boolean, nullable=False, default=False),
     Column("claim", Integer, nullable=False, default=0),
     Column("executor", String(36), nullable=False, default=""),
     Column("begun", Boolean, nullable=False, default=False),
@@ -44,12 +43,12 @@ REQUESTS = Table(
     Index("resolver_requests_next", "state", "kind", "repository", "priority", "position"),
     Index("resolver_requests_oldest", "state", "kind", "position"),
     Index("resolver_requests_due", "state", "not_before"),
-    Index("resolver_requests_announced", "state", "kind", "announced", "position"),
+    Index("resolver_requests_acknowledged", "state", "kind", "acknowledged", "position"),
     Index("resolver_requests_thread", "repository", "subject", "state"),
     sqlite_autoincrement=True,
 )
-"""Columns: key: of the trigger. notice_until: time until which an executor may be writing that the
-run waits. executor: id of the executor that holds the newest claim; "" if there was none. begun:
+"""Columns: key: of the trigger. acknowledged: True if the request of a waiting run has got a
+reaction. executor: id of the executor that holds the newest claim; "" if there was none. begun:
 True if the work of the claim has started. attempts: how often work has started. progress: of the
 run at the last crash; crashes: of the server since the run last made progress. trigger: as JSON; ""
 once the request is done. finished_at: 0 until then. priority: a `RequestPriority`. actor: login of
@@ -82,10 +81,6 @@ def run_of_request(trigger: str) -> str:
     return run_id(parsed.key, parsed.at)
 
 
-_OWNER = "rtrim({0}.repository, replace({0}.repository, '/', ''))"
-"""SQL for the owner of a repository, with a slash at its end. `rtrim` removes all characters of its
-second argument; SQLite and PostgreSQL have no other function for this in common."""
-
 _LANES = f"""lanes(repository) AS (
     SELECT min(repository) FROM {REQUESTS.name} WHERE state = 'waiting' AND kind = 'run'
     UNION ALL
@@ -108,21 +103,10 @@ _IS_FREE = f"""lanes.repository IS NOT NULL AND NOT EXISTS (
     )"""  # noqa: S608 - the table's own name
 """SQL for the condition that a repository has no active run."""
 
-_BUSY_OWNERS = f"""(
-    SELECT {_OWNER.format("active")} AS owner, count(*) AS runs FROM {REQUESTS.name} AS active
-    WHERE active.state = 'working' AND active.kind = 'run' GROUP BY 1
-)"""  # noqa: S608 - the table's own name
-
-_FAIR_ORDER = """coalesce(busy.runs, 0)
-    + row_number() OVER (PARTITION BY heads.owner ORDER BY heads.priority, heads.position),
-    heads.priority, heads.position"""
-"""SQL for the order in which owners take turns. `busy` is `_BUSY_OWNERS`, `heads` are the first
-runs of the repositories."""
-
 FIRST_OF_EACH_REPOSITORY = text(f"""
 WITH RECURSIVE {_LANES}
 SELECT heads.position FROM (
-    SELECT {_OWNER.format("lanes")} AS owner, (
+    SELECT (
         SELECT first.priority FROM {REQUESTS.name} AS first
         WHERE first.state = 'waiting' AND first.kind = 'run'
         AND first.repository = lanes.repository
@@ -134,23 +118,21 @@ SELECT heads.position FROM (
         ORDER BY first.priority, first.position LIMIT 1
     ) AS position
     FROM lanes WHERE {_IS_FREE}
-) AS heads LEFT JOIN {_BUSY_OWNERS} AS busy ON busy.owner = heads.owner
-ORDER BY {_FAIR_ORDER}
+) AS heads
+ORDER BY heads.priority, heads.position
 LIMIT :limit
 """)  # noqa: S608 - the table's own name
 """Selects the positions of the runs that can start: the first one of each repository without an
-active run. Owners take turns: the run whose owner would then have the fewest active runs comes
-first, so that an owner with many busy repositories does not keep the others waiting. In a
-repository, and among the repositories of an owner, the priority comes before the position."""
+active run. The priority comes before the position."""
 
 FIRST_WITHIN_LIMITS = text(f"""
 WITH RECURSIVE {_LANES},
 people AS (
     SELECT active.actor AS actor, count(*) AS runs FROM {REQUESTS.name} AS active
-    WHERE active.state = 'working' AND active.kind = 'run' AND active.actor <> '' GROUP BY 1
+    WHERE active.state = 'working' AND active.kind = 'run' GROUP BY 1
 ),
 firsts AS (
-    SELECT {_OWNER.format("lanes")} AS owner, (
+    SELECT (
         SELECT first.position FROM {REQUESTS.name} AS first
         WHERE first.state = 'waiting' AND first.kind = 'run'
         AND first.repository = lanes.repository AND first.actor NOT IN (
@@ -161,16 +143,15 @@ firsts AS (
     FROM lanes WHERE {_IS_FREE}
 ),
 heads AS (
-    SELECT firsts.owner, first.priority, first.position, first.actor,
+    SELECT first.priority, first.position,
         coalesce(people.runs, 0) + row_number() OVER (
             PARTITION BY first.actor ORDER BY first.priority, first.position
         ) AS runs
     FROM firsts JOIN {REQUESTS.name} AS first ON first.position = firsts.position
     LEFT JOIN people ON people.actor = first.actor
 )
-SELECT heads.position FROM heads LEFT JOIN {_BUSY_OWNERS} AS busy ON busy.owner = heads.owner
-WHERE heads.actor = '' OR heads.runs <= :active_limit
-ORDER BY {_FAIR_ORDER}
+SELECT heads.position FROM heads WHERE heads.runs <= :active_limit
+ORDER BY heads.priority, heads.position
 LIMIT :limit
 """)  # noqa: S608 - the table's own name
 """Like `FIRST_OF_EACH_REPOSITORY`, without the runs of accounts that have `active_limit` active

@@ -2,15 +2,13 @@
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
     URL,
     ColumnElement,
     Connection,
-    and_,
     case,
     exists,
     func,
@@ -24,15 +22,12 @@ from sqlalchemy import (
 
 from resolver.entrypoints.webhook.executors import (
     EXECUTORS,
-    database_time,
     has_dead_executors,
     may_claim,
     remove_dead_executors,
     remove_executor,
 )
-from resolver.entrypoints.webhook.insertion import BatchInserter
 from resolver.entrypoints.webhook.request_queue import (
-    ISOLATED_AFTER,
     MAX_LISTED,
     MAX_RETRY_WAIT,
     OPEN_STATES,
@@ -41,11 +36,8 @@ from resolver.entrypoints.webhook.request_queue import (
     NewRequest,
     QueuedRequest,
     RequestKind,
-    RequestPriority,
-    RequestsAhead,
     RequestState,
     StartedRequest,
-    priority_of,
 )
 from resolver.entrypoints.webhook.request_table import (
     ALL_REPOSITORIES,
@@ -57,13 +49,6 @@ from resolver.entrypoints.webhook.request_table import (
 from resolver.models.run import Trigger
 from resolver.storage.database import ServerDatabase
 from resolver.storage.schema import CLAIM_LOCK, lock_others_out
-
-FIRST_WAIT_AFTER_CRASH = timedelta(seconds=20)
-"""Delay before a run is repeated that was alone in a process that crashed; doubled after each
-further crash. Other runs are repeated at once: a killed process is no failure of its runs."""
-
-MAX_NOTICE_SECONDS = 60.0
-"""Maximum time for which the notice that a run waits is reserved for an executor."""
 
 
 class SqlRequestQueue:
@@ -81,11 +66,13 @@ class SqlRequestQueue:
     def __init__(self, url: URL, executor: str = "", active_limit: int = 0) -> None:
         self._executor, self._active_limit = executor, active_limit
         self._database = ServerDatabase(url)
-        self._inserter = BatchInserter(self._database, REQUESTS, REQUESTS.c.id)
+        insertion = self._database.insert(REQUESTS).on_conflict_do_nothing(index_elements=["id"])
+        self._insertion = insertion.inline().execution_options(preserve_rowcount=True)
 
     def add(self, request: NewRequest) -> bool:
         """Store the request, durably when this returns. Return False if its id is known."""
-        return self._inserter.insert(row_of_request(request))
+        with self._database.writing() as connection:
+            return connection.execute(self._insertion, row_of_request(request)).rowcount == 1
 
     def claim(self, kind: RequestKind, limit: int, now: datetime) -> list[QueuedRequest]:
         """Claim the next requests, so that at most `limit` of the kind are claimed at a time by
@@ -96,14 +83,14 @@ class SqlRequestQueue:
         active run, if there is one.
         """
         table = REQUESTS.c
-        own_claims = select(table.crashes).where(
+        own_claims = select(func.count()).where(
             table.state == RequestState.WORKING,
             table.kind == kind,
             table.executor == self._executor,
         )
         # without the write lock, since most polls find nothing
         with self._database.reading() as connection:
-            is_full = len(connection.execute(own_claims).all()) >= limit
+            is_full = (connection.scalar(own_claims) or 0) >= limit
             if is_full or not _can_start(connection, kind, now, self._executor):
                 return []
         with self._database.writing() as connection:
@@ -116,10 +103,8 @@ class SqlRequestQueue:
                 .where(table.state == RequestState.DEFERRED, or_(*_are_due(now)))
                 .values(state=RequestState.WAITING)
             )
-            active = connection.execute(own_claims).all()
-            free = limit - len(active)
-            # Nothing is claimed while an isolated run is active: it has this executor to itself.
-            if free <= 0 or any(row.crashes >= ISOLATED_AFTER for row in active):
+            free = limit - (connection.scalar(own_claims) or 0)
+            if free <= 0:
                 return []
             if kind is RequestKind.RUN:
                 positions = _read_startable_runs(connection, free, self._active_limit)
@@ -129,10 +114,9 @@ class SqlRequestQueue:
             rows = _lock_waiting(connection, positions)
             # The claim number is incremented, so that workflows of earlier claims can't change the
             # row any more.
-            chosen = _until_isolated(rows, bool(active))
             connection.execute(
                 update(REQUESTS)
-                .where(table.position.in_([row.position for row in chosen]))
+                .where(table.position.in_([row.position for row in rows]))
                 .values(
                     state=RequestState.WORKING,
                     claim=table.claim + 1,
@@ -140,7 +124,7 @@ class SqlRequestQueue:
                     begun=False,
                 )
             )
-            return [_request_of_row(row, row.claim + 1) for row in chosen]
+            return [_request_of_row(row, row.claim + 1) for row in rows]
 
     def start(self, id: str, claim: int) -> StartedRequest | None:
         """Record that the work starts. Return None if the claim was revoked."""
@@ -188,9 +172,7 @@ class SqlRequestQueue:
         with self._database.writing() as connection:
             connection.execute(_update_of_claim(id, claim).values(**values))
 
-    def recover(
-        self, stopped: bool, progress: MeasureProgress, now: datetime, predecessor: str = ""
-    ) -> None:
+    def recover(self, stopped: bool, progress: MeasureProgress, predecessor: str = "") -> None:
         """Revoke the claims of executors that have no lease any more.
 
         predecessor: id of the executor that had this process's data folder before, which is dead
@@ -198,8 +180,7 @@ class SqlRequestQueue:
         stopped: True if it was asked to end. Otherwise it crashed, possibly because of a run that
         was active then.
 
-        A crash counts against a run without progress since its start. If several were active in
-        the process, any may have caused it; after `ISOLATED_AFTER` crashes a run has one to itself.
+        A crash counts against each run that was active and has made no progress since the last one.
         """
         revoked = _revocable_query(self._executor)
         with self._database.reading() as connection:
@@ -213,7 +194,7 @@ class SqlRequestQueue:
             for executor, claims in _group_by_executor(rows).items():
                 is_known = executor in {"", predecessor} or connection.dialect.name == "sqlite"
                 was_stopped = executor in dead.stopped or (stopped and is_known)
-                _revoke_claims(connection, claims, None if was_stopped else progress, now)
+                _revoke_claims(connection, claims, None if was_stopped else progress)
 
     def release(self) -> None:
         """Return all requests that this executor has claimed to the queue, and remove the executor,
@@ -228,58 +209,25 @@ class SqlRequestQueue:
             )
             remove_executor(connection, self._executor)
 
-    def requests_ahead(self, request: QueuedRequest) -> RequestsAhead:
-        """Return what comes before a waiting run in its repository. Several events of one request
-        count once."""
-        with self._database.reading() as connection:
-            ahead = _read_requests_ahead(connection, request)
-            reached = _limit_reached(connection, request, self._active_limit)
-            return replace(ahead, active_limit=reached)
-
-    def unannounced(self, limit: int) -> list[QueuedRequest]:
-        """Return the first waiting runs whose conversations have not been notified that they
-        wait."""
+    def unacknowledged(self, limit: int) -> list[QueuedRequest]:
+        """Return the first waiting runs whose requests have got no reaction yet."""
         table = REQUESTS.c
         query = (
             select(REQUESTS)
             .where(table.state == RequestState.WAITING, table.kind == RequestKind.RUN)
-            .where(table.announced.is_(False))
+            .where(table.acknowledged.is_(False))
             .order_by(table.position)
             .limit(limit)
         )
         with self._database.reading() as connection:
-            query = query.where(not_(_is_reserved(table.notice_until, database_time(connection))))
             return [_request_of_row(row, row.claim) for row in connection.execute(query).all()]
 
-    def begin_notice(self, request: QueuedRequest, seconds: float) -> bool:
-        """Reserve the notice that a run waits for this executor, for that time. Return False if the
-        run does not wait any more, or another executor writes the notice."""
-        table = REQUESTS.c
-        with self._database.writing() as connection:
-            now = database_time(connection)
-            begun = (
-                update(REQUESTS)
-                .where(table.position == request.position, table.state == RequestState.WAITING)
-                .where(table.announced.is_(False), not_(_is_reserved(table.notice_until, now)))
-                .values(notice_until=now + min(seconds, MAX_NOTICE_SECONDS))
-            )
-            return connection.execute(begun).rowcount == 1
-
-    def is_being_announced(self, id: str) -> bool:
-        """Return True while an executor may be writing that the run waits."""
-        table = REQUESTS.c
-        with self._database.reading() as connection:
-            is_reserved = _is_reserved(table.notice_until, database_time(connection))
-            return bool(connection.scalar(select(is_reserved).where(table.id == id)))
-
-    def mark_announced(self, requests: Collection[QueuedRequest]) -> None:
-        """Record that the conversations were notified or need no notification."""
+    def mark_acknowledged(self, requests: Collection[QueuedRequest]) -> None:
+        """Record that the requests have got a reaction or need none."""
         positions = [request.position for request in requests]
         with self._database.writing() as connection:
             connection.execute(
-                update(REQUESTS)
-                .where(REQUESTS.c.position.in_(positions))
-                .values(announced=True, notice_until=0.0)
+                update(REQUESTS).where(REQUESTS.c.position.in_(positions)).values(acknowledged=True)
             )
 
     def unfinished_runs(self, repository: str, subject: int | None) -> list[Trigger]:
@@ -312,7 +260,6 @@ class SqlRequestQueue:
 
     def close(self) -> None:
         """Close all connections."""
-        self._inserter.close()
         self._database.close()
 
 
@@ -322,47 +269,6 @@ def _read_startable_runs(connection: Connection, limit: int, active_limit: int) 
         return list(connection.scalars(FIRST_OF_EACH_REPOSITORY, {"limit": limit}))
     values = {"limit": limit, "active_limit": active_limit}
     return list(connection.scalars(FIRST_WITHIN_LIMITS, values))
-
-
-def _read_requests_ahead(connection: Connection, request: QueuedRequest) -> RequestsAhead:
-    table = REQUESTS.c
-    in_repository = (
-        table.kind == RequestKind.RUN,
-        table.repository == request.trigger.repository.lower(),
-        table.key != request.trigger.key,
-    )
-    columns = select(table.position, table.number, table.key).where(*in_repository)
-    working = columns.where(table.state == RequestState.WORKING)
-    rows = list(connection.execute(working.limit(MAX_LISTED)).all())
-    own_priority = priority_of(request.trigger)
-    # A query for each priority: with a condition on both columns, SQLite would read all rows of
-    # the repository.
-    for priority in RequestPriority:
-        waiting = columns.where(
-            table.state == RequestState.WAITING, table.priority == priority.value
-        )
-        if priority == own_priority:
-            waiting = waiting.where(table.position < request.position)
-        if priority <= own_priority:
-            ordered = waiting.order_by(table.position).limit(MAX_LISTED)
-            rows += connection.execute(ordered).all()
-    rows = rows[:MAX_LISTED]
-    numbers = dict.fromkeys(row.number for row in rows if row.number is not None)
-    return RequestsAhead(tuple(numbers), len({row.key for row in rows}))
-
-
-def _limit_reached(connection: Connection, request: QueuedRequest, active_limit: int) -> int:
-    """Return the limit of active runs if the account that asked has as many, else 0."""
-    if not active_limit:
-        return 0
-    table = REQUESTS.c
-    active = select(func.count()).where(
-        table.state == RequestState.WORKING,
-        table.kind == RequestKind.RUN,
-        table.actor == request.trigger.actor.login.lower(),
-    )
-    count = connection.scalar(active) or 0
-    return active_limit if count >= active_limit else 0
 
 
 def _read_backlog(connection: Connection) -> Backlog:
@@ -426,12 +332,6 @@ def _are_due(now: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return not_before <= now.timestamp(), not_before > (now + MAX_RETRY_WAIT).timestamp()
 
 
-def _is_reserved(until: ColumnElement[float], now: float) -> ColumnElement[bool]:
-    """Return the condition that an executor may be writing a notice. A later time than the maximum
-    is from before the clock was set back."""
-    return and_(until > now, until <= now + MAX_NOTICE_SECONDS)
-
-
 def _waiting_query(kind: RequestKind, executor: str) -> Any:
     """Return a query of the positions of waiting requests that this executor may claim.
 
@@ -474,15 +374,19 @@ def _revocable_query(executor: str) -> Any:
 
 
 def _revoke_claims(
-    connection: Connection, claims: list[Any], progress: MeasureProgress | None, now: datetime
+    connection: Connection, claims: list[Any], progress: MeasureProgress | None
 ) -> None:
     """Return the requests that one executor had claimed to the queue. progress: None if it did not
     crash."""
-    active_runs = [row for row in claims if row.begun and row.kind == RequestKind.RUN]
     for row in claims:
         values: dict[str, Any] = {"state": RequestState.WAITING, "begun": False}
-        if row in active_runs and progress is not None:
-            values |= _after_crash(row, progress(_trigger_of(row)), len(active_runs) == 1, now)
+        if progress is not None and row.begun and row.kind == RequestKind.RUN:
+            current = progress(_trigger_of(row))
+            values |= (
+                {"progress": current, "crashes": 0}
+                if current > row.progress
+                else {"crashes": row.crashes + 1}
+            )
         connection.execute(_update_of_claim(row.id, row.claim).values(**values))
 
 
@@ -503,29 +407,3 @@ def _update_of_claim(id: str, claim: int) -> Any:
     return update(REQUESTS).where(
         table.id == id, table.claim == claim, table.state == RequestState.WORKING
     )
-
-
-def _until_isolated(rows: list[Any], are_others_active: bool) -> list[Any]:
-    """Return the first rows, up to one that must be executed alone. That one waits until no other
-    run is active in this process."""
-    chosen: list[Any] = []
-    for row in rows:
-        if row.crashes >= ISOLATED_AFTER:
-            return chosen if chosen or are_others_active else [row]
-        chosen.append(row)
-    return chosen
-
-
-def _after_crash(row: Any, progress: int, was_alone: bool, now: datetime) -> dict[str, Any]:
-    """Return the new column values for a run that was active when the server crashed."""
-    if progress > row.progress:
-        return {"progress": progress, "crashes": 0}
-    crashes = row.crashes + (1 if was_alone or row.crashes < ISOLATED_AFTER else 0)
-    if crashes <= ISOLATED_AFTER:
-        return {"crashes": crashes}
-    delay = FIRST_WAIT_AFTER_CRASH * 2 ** (crashes - ISOLATED_AFTER - 1)
-    return {
-        "crashes": crashes,
-        "state": RequestState.DEFERRED,
-        "not_before": (now + delay).timestamp(),
-    }

@@ -26,7 +26,6 @@ from resolver.entrypoints.webhook.request_queue import (
     NewRequest,
     QueuedRequest,
     RequestKind,
-    RequestsAhead,
     StartedRequest,
     next_retry_wait,
 )
@@ -59,10 +58,7 @@ leaves the database and the processor to the deliveries."""
 RETRY_SECONDS = 5.0
 """Delay before a database that could not be used is tried again."""
 
-MAX_PARALLEL_NOTICES = 4
-
-NOTICE_CHECK_SECONDS = 0.2
-"""Interval at which a claimed run is checked for a notice of it that is being written."""
+MAX_PARALLEL_REACTIONS = 8
 
 
 @dataclass(frozen=True)
@@ -85,8 +81,8 @@ FindUnfinishedRuns = Callable[[Trigger], Collection[Trigger]]
 PostPauseNotices = Callable[[Collection[Trigger]], None]
 """Writes into the comments of active runs that they pause."""
 
-PostQueueNotice = Callable[[Trigger, RequestsAhead], None]
-"""Writes the comment that a run waits in the queue. Must be idempotent and never raise."""
+Acknowledge = Callable[[Trigger], None]
+"""Reacts to the request of a run that waits in the queue. Must be idempotent and never raise."""
 
 ExecuteCommand = Callable[[Trigger, FindUnfinishedRuns], Trigger | None]
 """Executes a command and returns the trigger of the run that it asks for, if any. Errors have the
@@ -110,7 +106,7 @@ class RequestHandlers:
 
     execute_run: ExecuteRun
     execute_command: ExecuteCommand
-    post_queue_notice: PostQueueNotice
+    acknowledge: Acknowledge
     is_own_login: IsOwnLogin
     measure_progress: MeasureProgress
     outage_retry: timedelta = timedelta(0)
@@ -141,8 +137,8 @@ class Worker:
         self._active_runs: dict[str, Trigger] = {}
         self._recovered_at = time.monotonic()
         self._wake = threading.Event()
-        self._announcing: set[int] = set()
-        self._announcers = ThreadPoolExecutor(MAX_PARALLEL_NOTICES, "announce")
+        self._acknowledging: set[int] = set()
+        self._reactions = ThreadPoolExecutor(MAX_PARALLEL_REACTIONS, "acknowledge")
         # A process that executes nothing does without DBOS, its threads and its connections.
         self._workflows = (
             RequestWorkflows(url, executor.id, self._execute_claim) if concurrency else None
@@ -191,7 +187,7 @@ class Worker:
             self._wake.clear()
             try:
                 self._recover_claims()
-                found = self._start_claimed() + self._announce_waiting()
+                found = self._start_claimed() + self._acknowledge_waiting()
                 pause = next_pause(pause, is_woken and not found)
                 is_failing = False
             except (DatabaseError, SQLAlchemyError) as error:
@@ -206,7 +202,7 @@ class Worker:
         """Revoke the claims of executors that died, from time to time."""
         is_due = time.monotonic() - self._recovered_at >= self._executor.heartbeat_seconds
         if is_due and self._fence.is_valid:
-            self._queue.recover(False, self._handlers.measure_progress, self._now())
+            self._queue.recover(False, self._handlers.measure_progress)
             self._recovered_at = time.monotonic()
 
     def _start_claimed(self) -> int:
@@ -224,38 +220,33 @@ class Worker:
                     raise
         return started
 
-    def _announce_waiting(self) -> int:
-        """Notify the conversations of those runs that could not start at once. Return their
-        number."""
-        is_busy = len(self._announcing) >= 2 * MAX_PARALLEL_NOTICES
-        if is_busy or not self._fence.is_valid:
+    def _acknowledge_waiting(self) -> int:
+        """React to the requests of those runs that could not start at once. Return their number."""
+        room = 2 * MAX_PARALLEL_REACTIONS - len(self._acknowledging)
+        if room <= 0 or not self._fence.is_valid:
             return 0
-        announced = 0
-        for request in self._queue.unannounced(2 * MAX_PARALLEL_NOTICES):
-            if request.position not in self._announcing:
-                self._announcing.add(request.position)
-                self._announcers.submit(self._announce, request)
-                announced += 1
-        return announced
+        found = [
+            request
+            for request in self._queue.unacknowledged(2 * MAX_PARALLEL_REACTIONS)
+            if request.position not in self._acknowledging
+        ][:room]
+        for request in found:
+            self._acknowledging.add(request.position)
+            self._reactions.submit(self._acknowledge, request)
+        return len(found)
 
-    def _announce(self, request: QueuedRequest) -> None:
+    def _acknowledge(self, request: QueuedRequest) -> None:
         try:
-            if not self._queue.begin_notice(request, self._executor.lease_seconds):
-                return
-            ahead = self._queue.requests_ahead(request)
-            self._handlers.post_queue_notice(request.trigger, ahead)
-            self._queue.mark_announced([request])
+            self._handlers.acknowledge(request.trigger)
+            self._queue.mark_acknowledged([request])
         except DatabaseError as error:
-            logger.error("the notice about a waiting run could not be posted: %s", error.what)
+            logger.error("the reaction to a waiting request can't be recorded: %s", error.what)
         finally:
-            self._announcing.discard(request.position)
+            self._acknowledging.discard(request.position)
             self._wake.set()
 
     def _execute_claim(self, id: str, claim: int) -> None:
         """Execute a claimed request, unless its claim was revoked."""
-        # The executor that writes that a run waits must be done before the run writes its comment.
-        while _persist(partial(self._queue.is_being_announced, id)):
-            time.sleep(NOTICE_CHECK_SECONDS)
         started = _persist(partial(self._queue.start, id, claim))
         if started is None:
             return
@@ -317,7 +308,7 @@ class Worker:
 def next_pause(pause: float, is_in_vain: bool) -> float:
     """Return the delay before the next look for requests, after one that had this delay.
 
-    is_in_vain: True if requests had arrived and none of them could be started or announced.
+    is_in_vain: True if requests had arrived and none of them could be started or acknowledged.
     """
     return min(2 * pause, MAX_PAUSE_SECONDS) if is_in_vain else PAUSE_SECONDS
 
