@@ -62,6 +62,7 @@ CHECK_TITLES = {
     "base": "Check without the change",
     "base_with_tests": "Check without the change, with its tests",
     "head": "Check with the change",
+    "head_with_base_tests": "Check with the change, with the tests from before",
 }
 _MARKS = {"good": ("✓", "green"), "bad": ("✗", "red"), "plain": ("·", "dim")}
 

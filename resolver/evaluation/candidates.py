@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -19,17 +18,16 @@ from resolver.config.templates import render
 from resolver.errors import SandboxError, UsageError
 from resolver.evaluation.history import FixFiles, PastFix
 from resolver.evaluation.task_folder import HistoryTask, write_task
-from resolver.git.overlay import overlay_tree
-from resolver.git.push import Identity, write_commit
 from resolver.git.workspace import Workspace
-from resolver.models.verification import ProjectCheck
+from resolver.models.verification import ProjectCheck, TreeName
 from resolver.runs.check_sandboxes import CheckSandboxes
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.runtime.environment.dependencies import dependency_kind
 from resolver.runtime.environment.environment import setup_script
 from resolver.runtime.environment.plan import find_setup
-from resolver.verification.runner import CheckExecutor, TreeName
+from resolver.verification.runner import CheckExecutor
 from resolver.verification.selection import select_checks
+from resolver.verification.trees import build_trees
 
 REPETITIONS = 3
 """Number of executions on one tree that must have the same result."""
@@ -158,8 +156,9 @@ class TaskMaker:
             checks += [check, narrowed] if narrowed else [check]
         if not checks:
             return Rejection("no_checks")
+        trees = build_trees(base, base.tree(fix.commit))
         commits: dict[TreeName, str] = {
-            "base_with_tests": _commit_with_tests(base, fix, files),
+            "base_with_tests": trees.commits["base_with_tests"],
             "head": fix.commit,
         }
         sandboxes = CheckSandboxes(settings, self.host, f"eval-{fix.commit[:12]}", base, commits)
@@ -228,11 +227,3 @@ def _changes_environment(base: Workspace, fix: PastFix, files: FixFiles) -> bool
 def owner_name(folder: Path) -> str:
     """Return the first part of the names of a repository's tasks: Harbor allows few characters."""
     return re.sub(r"^[^a-zA-Z0-9]+|[^a-zA-Z0-9._-]+", "", folder.name) or "history"
-
-
-def _commit_with_tests(base: Workspace, fix: PastFix, files: FixFiles) -> str:
-    """Return a commit of the base's tree with the hidden tests."""
-    tree, _ = overlay_tree(base.git, fix.base, fix.commit, lambda path: path in files.tests)
-    author = Identity("Resolver", "resolver@localhost")
-    at = datetime(2000, 1, 1, tzinfo=UTC)
-    return write_commit(base.git, fix.base, tree, "Hidden tests", author, at, ())

@@ -12,6 +12,7 @@ from resolver.models.run import Completion, McpTool, RunLimits, Task
 from resolver.models.verification import (
     CheckExecution,
     OmittedCheck,
+    TreeName,
     UnpreparedEnvironment,
     VerificationEvidence,
 )
@@ -240,9 +241,9 @@ class CheckExecuted(EventBase):
     )
     name: str = Field(description="Name of the check.")
     command: str = Field(description="The command that was executed.")
-    at: Literal["base", "base_with_tests", "head"] = Field(
-        description="The executed tree: the base commit, the base with the change's test files, "
-        "or the change."
+    at: TreeName = Field(
+        description="The executed tree: the base commit, the base with the change's tests, the "
+        "change, or the change with the base's tests."
     )
     tree: str = Field(description="Git tree that was checked out.")
     repetition: int = Field(default=0, description="Number of earlier, identical executions.")

@@ -3,41 +3,12 @@
 Only git objects are read and written. Nothing is checked out, so that a hostile tree runs nothing.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from resolver.config.temporary_directory import temporary_directory
 from resolver.git.git import HostGit
-from resolver.git.tree import ABSENT, TreeEntry, decode_path, encode_path, read_changes
-
-
-def overlay_tree(
-    git: HostGit,
-    base: str,
-    tree: str,
-    wanted: Callable[[str], bool],
-    removed: Collection[str] = (),
-    blobs: Mapping[str, str] | None = None,
-) -> tuple[str, tuple[str, ...]]:
-    """Return the tree `base` with the added and changed files of `tree` that are wanted.
-
-    The second value holds the paths of these files. Deleted files stay as they are in `base`,
-    except those in `removed`.
-    base: id of a commit or tree.
-    wanted: called with the path of each file that differs.
-    blobs: for files that differ, the id of the content that they are to have. They count as wanted.
-    """
-    given = blobs or {}
-    differing = {decode_path(c.path): c for c in read_changes(git, base, tree) if c.new_blob}
-    chosen = {path: c for path, c in differing.items() if path in given or wanted(path)}
-    if not chosen:
-        return git.text("rev-parse", f"{base}^{{tree}}"), ()
-    entries = [
-        TreeEntry(c.path, c.new_mode, given.get(path, c.new_id)) for path, c in chosen.items()
-    ]
-    no_object = "0" * len(base)
-    entries += [TreeEntry(encode_path(path), ABSENT, no_object) for path in removed]
-    return write_tree(git, base, entries), tuple(chosen)
+from resolver.git.tree import TreeEntry
 
 
 def write_tree(git: HostGit, tree: str, entries: Iterable[TreeEntry]) -> str:
@@ -52,12 +23,6 @@ def write_tree(git: HostGit, tree: str, entries: Iterable[TreeEntry]) -> str:
             stdin=lines, environment=index,
         )  # fmt: skip
         return git.run("write-tree", environment=index).decode().strip()
-
-
-def write_blob(git: HostGit, content: bytes) -> str:
-    """Write the content of a file and return its id."""
-    blob = git.run("hash-object", "-w", "--no-filters", "--stdin", stdin=content)
-    return blob.decode().strip()
 
 
 @contextmanager

@@ -29,9 +29,6 @@ _FOLDER = "040000"
 _BATCH_BYTES = 32 << 20
 """Maximum number of bytes of blobs that are read at once; a larger blob is read by itself."""
 
-MAX_RENAMES = 1_000
-"""Number of deleted and of added files up to which those with other content are compared."""
-
 Status = Literal["added", "modified", "deleted", "type_changed"]
 _STATUS: dict[str, Status] = {
     "A": "added",
@@ -125,17 +122,6 @@ def read_changes(git: HostGit, base: str, tree: str) -> tuple[TreeChange, ...]:
 
 MAX_CHANGED_FILES = 100_000
 """Maximum number of files of a change that is read."""
-
-
-def read_renames(git: HostGit, base: str, tree: str) -> dict[bytes, bytes]:
-    """Return the new path of each renamed file by its old one.
-
-    Git takes an added file for a deleted one if at least half of the content is the same:
-    https://git-scm.com/docs/git-diff-tree#Documentation/git-diff-tree.txt---find-renamesn
-    """
-    args = ("diff-tree", "-r", "-z", "-M", f"-l{MAX_RENAMES}", "--diff-filter=R", "--name-status")
-    fields = git.read_objects(*args, base, tree).split(b"\0")[:-1]
-    return dict(zip(fields[1::3], fields[2::3], strict=True))
 
 
 def read_patch(

@@ -19,6 +19,15 @@ CaseStatus = Literal["passed", "failed", "error", "skipped"]
 - skipped: the runner left it out, or expected it to fail.
 """
 
+TreeName = Literal["base", "base_with_tests", "head", "head_with_base_tests"]
+"""A tree that checks are executed on.
+
+- base: the base commit.
+- base_with_tests: the base with the change's test files and test configuration.
+- head: the change.
+- head_with_base_tests: the change with the base's test files and test configuration.
+"""
+
 ReportFormat = Literal["", "junit", "go-json", "cargo", "tap", "trx", "jest-json", "unittest"]
 """The format of a test report; "" if the check has none, so that only its exit code counts.
 
@@ -152,17 +161,22 @@ Scope = Literal["affected", "full"]
 
 
 class CheckComparison(FrozenModel):
-    """A check at the base commit and at the change.
+    """A check at the trees of a change.
 
-    base_with_tests: the base commit with the change's test files alone applied; None if the change
-        has no test files, or if it was not executed.
-    fixed: tests that failed at base, or fail with the change's test files applied to base, and pass
-        at head.
-    broken: tests that passed at base and fail or are gone at head, in every repetition. The name of
+    head_with_base_tests: the change with the tests of the base; None if it has them anyway.
+    base_with_tests: the base with the tests of the change; None if the change has none, or if they
+        were not executed there.
+    reproduction: tests that ran and failed at the base with the tests of the change, or at the base
+        if the change has none, and pass with the change, each time at both.
+    useless: new tests that pass at the base, too. not_run: new tests that could not be run there.
+    broken: tests that passed at the base and fail with the change, in every repetition. The name of
         the check, if its exit code says that it fails and no test explains it.
-    added: tests that exist only at head. missing: tests that exist only at base.
-    shrank: True if head ran fewer tests than base for a reason other than deleted test files that
-        the tampering findings list.
+    missing: tests that ran at the base and did not run with the change.
+    former: tests of the base that are broken or missing with the change, and that the change has
+        altered or deleted, so that they expect the former behavior.
+    failing: tests that fail with the change, in every repetition, and don't exist at the base.
+    known: tests that fail with the change and at the base.
+    added: tests that exist only in the change.
     """
 
     name: str
@@ -171,77 +185,78 @@ class CheckComparison(FrozenModel):
     base: CheckExecution | None
     base_with_tests: CheckExecution | None = None
     head: CheckExecution
-    fixed: tuple[str, ...] = ()
+    head_with_base_tests: CheckExecution | None = None
+    reproduction: tuple[str, ...] = ()
+    useless: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
     flaky: tuple[FlakyCase, ...] = ()
     added: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    shrank: bool = False
 
 
-TamperingKind = Literal[
-    "deleted_test",
-    "skipped_test",
-    "expected_failure",
-    "focused_test",
-    "removed_assertion",
-    "weakened_assertion",
-    "changed_threshold",
-    "rewritten_snapshot",
-    "changed_test_configuration",
-    "changed_workflow",
-    "intercepted_runner",
-    "early_exit",
-    "detects_tests",
-    "hard_coded_result",
-]
-"""The ways in which a change can make checks pass without making the code right.
+ReviewKind = Literal["manifest", "setup", "inline_tests", "doctests", "tests_only"]
+"""Why a person must look at a change that nothing speaks against.
 
-focused_test: a marker such as `.only`, which leaves out all other tests. intercepted_runner: a file
-that takes the place of a test runner or is loaded by it, such as `conftest.py` or
-`sitecustomize.py`. early_exit: code that ends the process while tests are loaded. detects_tests:
-code that behaves differently where it is tested. hard_coded_result: code that answers the input of
-a test with the value that the test expects.
+- manifest: a file that also configures tests is changed outside its dependencies and its version.
+- setup: the project's set-up is changed, which may install another test runner.
+- inline_tests: tests inside of a source file are changed, which trees can't tell from its code.
+- doctests: tests in the documentation of a source file are changed, and were executed.
+- tests_only: the change touches nothing but tests.
 """
 
 
-class TamperingFinding(LoggedModel):
-    """A part of the change that may make checks pass without a fix."""
+class ReviewPoint(LoggedModel):
+    """A part of a change that no execution shows to be right, so that a person must look at it."""
 
-    kind: TamperingKind = Field(description="What it does.")
-    path: str = Field(description="The changed file.")
-    line: int = Field(default=0, description="The line, counted from 1; 0 if unknown.")
-    detail: str = Field(default="", description="The changed text, shortened.")
+    kind: ReviewKind = Field(description="What it is.")
+    path: str = Field(default="", description="The changed file.")
 
 
-VerificationVerdict = Literal["verified", "checked", "not_verified"]
-"""verified: a reproduction was seen and nothing that ran got worse. checked: nothing that ran got
-worse, without a reproduction. not_verified: neither, for the reason given."""
+class ChangedExpectation(FrozenModel):
+    """A part of a test file, without the change (`old`) and with it (`new`)."""
+
+    path: str
+    old: str
+    new: str
+
+
+VerificationVerdict = Literal["verified", "checked", "not_verified", "no_checks"]
+"""verified: a test fails without the change and passes with it, and nothing that ran got worse.
+checked: nothing that ran got worse, and no test shows the problem, or a person must look at a part
+of the change. not_verified: neither, for the reason given. no_checks: the project has no checks."""
 
 VerificationReason = Literal[
     "",
     "disabled",
     "no_change",
-    "no_checks",
     "omitted",
-    "failed_at_both",
-    "regression",
-    "shrunken_suite",
-    "tampering",
-    "tests_only",
-    "base_failed_to_run",
+    "environment",
     "head_failed_to_run",
+    "regression",
+    "missing_tests",
+    "former_behavior",
+    "failing_tests",
     "unreliable_report",
     "time_limit",
-    "unfinished",
     "sandbox_error",
-    "environment",
+    "unfinished",
+    "base_failed_to_run",
+    "failed_at_both",
 ]
-"""Why a change is not verified; "" where it is verified or checked.
+"""Why a change is not verified; "" where it has another verdict.
 
-unreliable_report: the report at head is incomplete, or it contradicts the exit code.
 environment: the change alters dependencies or the set-up, and no environment could be prepared
-that fits it.
+    that fits it.
+head_failed_to_run: no test ran with the change, although tests ran at the base.
+former_behavior: tests of the base fail with the change, which has altered or deleted them. A person
+    decides which of the two is right.
+failing_tests: tests that the change adds fail with it.
+unreliable_report: the report with the change is incomplete, or it contradicts the exit code.
+failed_at_both: the checks fail with and without the change, and say nothing about single tests.
 """
 
 
@@ -263,27 +278,28 @@ class UnpreparedEnvironment(LoggedModel):
 class Verification(FrozenModel):
     """The evidence on a change from Resolver's own executions of the project's checks.
 
-    reproduction: tests that Resolver saw fail at base, with the change's new test files alone
-        applied, and pass at head.
-    proves_nothing: new tests that pass at base too.
-    broken_tests: new tests that fail at base because of an error of the test itself.
+    review: why the change is at most checked.
+    expectations: how the change alters the tests that expect the former behavior.
     unprepared: given if the reason is "environment".
     """
 
     verdict: VerificationVerdict
     reason: VerificationReason = ""
-    reproduction: tuple[str, ...] = ()
-    proves_nothing: tuple[str, ...] = ()
-    broken_tests: tuple[str, ...] = ()
     checks: tuple[CheckComparison, ...] = ()
     omitted: tuple[OmittedCheck, ...] = ()
-    tampering: tuple[TamperingFinding, ...] = ()
+    review: tuple[ReviewPoint, ...] = ()
+    expectations: tuple[ChangedExpectation, ...] = ()
     unprepared: UnpreparedEnvironment | None = None
 
     @property
     def is_ready(self) -> bool:
         """True if the change is ready for review."""
-        return self.verdict != "not_verified"
+        return self.verdict in {"verified", "checked"}
+
+    @property
+    def reproduction(self) -> tuple[str, ...]:
+        """Tests that ran and failed without the change, and pass with it."""
+        return tuple(sorted({name for check in self.checks for name in check.reproduction}))
 
     def evidence(self) -> "VerificationEvidence":
         """Return the form that outcome.json and the event log hold."""
@@ -292,7 +308,7 @@ class Verification(FrozenModel):
             reason=self.reason,
             reproduction=self.reproduction,
             checks=tuple(_evidence_of(check) for check in self.checks),
-            tampering=self.tampering,
+            review=self.review,
         )
 
 
@@ -324,8 +340,19 @@ class CheckEvidence(LoggedModel):
         default=None, description="At the base commit; null if it was not executed."
     )
     head: CheckTotals = Field(description="At the change.")
-    fixed: tuple[str, ...] = Field(description="Tests that failed before and pass now.")
-    broken: tuple[str, ...] = Field(description="Tests that passed before and fail now.")
+    broken: tuple[str, ...] = Field(
+        description="Tests that passed at the base and fail with the change."
+    )
+    missing: tuple[str, ...] = Field(
+        description="Tests that ran at the base and did not run with the change."
+    )
+    former: tuple[str, ...] = Field(
+        description="Those of the broken and missing tests that the change has altered or deleted."
+    )
+    failing: tuple[str, ...] = Field(description="New tests that fail with the change.")
+    known: tuple[str, ...] = Field(
+        description="Tests that fail with the change and at the base; they don't count."
+    )
     flaky: tuple[FlakyCase, ...] = Field(description="Tests that both passed and failed.")
 
 
@@ -338,8 +365,8 @@ class VerificationEvidence(LoggedModel):
         description="Tests that failed without the fix and pass with it."
     )
     checks: tuple[CheckEvidence, ...] = Field(description="The checks that were executed.")
-    tampering: tuple[TamperingFinding, ...] = Field(
-        description="Parts of the change that may make checks pass without a fix."
+    review: tuple[ReviewPoint, ...] = Field(
+        description="Parts of the change that a person must look at."
     )
 
 
@@ -360,7 +387,10 @@ def _evidence_of(check: CheckComparison) -> CheckEvidence:
         command=check.command,
         base=totals_of(check.base) if check.base else None,
         head=totals_of(check.head),
-        fixed=check.fixed,
         broken=check.broken,
+        missing=check.missing,
+        former=check.former,
+        failing=check.failing,
+        known=check.known,
         flaky=check.flaky,
     )

@@ -20,7 +20,12 @@ from resolver.events.stream import EventStream
 from resolver.git.bundle import git_dir_tar
 from resolver.git.tree import decode_path, read_changes
 from resolver.git.workspace import Workspace
-from resolver.models.verification import CheckExecution, ProjectCheck, UnpreparedEnvironment
+from resolver.models.verification import (
+    CheckExecution,
+    ProjectCheck,
+    TreeName,
+    UnpreparedEnvironment,
+)
 from resolver.runs.wiring.sandbox import RunHost, open_environment, open_runtime, runtime_kind
 from resolver.runtime.base import can_change_host_files
 from resolver.runtime.engine import connect_engine
@@ -33,7 +38,7 @@ from resolver.runtime.environment.images import image_id
 from resolver.runtime.runtime import Runtime
 from resolver.verification.base_results import BaseResults, digest_of
 from resolver.verification.instrumentation import instrument
-from resolver.verification.runner import CheckExecutor, TreeName
+from resolver.verification.runner import CheckExecutor
 from resolver.verification.sandbox_checks import execute_check
 
 BASE_RESULTS = "base-checks"

@@ -1,15 +1,12 @@
 """The verify stage: executes the project's checks on the run's change, in sandboxes of its own.
 
-Each tree (the base commit, the base with the change's test files, the change) is checked out by
-Resolver in a fresh sandbox, with the image and the set-up of the agent's sandbox. Nothing
-that the agent's session left is in it. Where a tree alters dependencies or the set-up, the set-up
-is run again on its files.
+Each tree is checked out by Resolver in a fresh sandbox, with the image and the set-up of the
+agent's sandbox. Nothing that the agent's session left is in it. Where a tree alters dependencies or
+the set-up, the set-up is run again on its files.
 """
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable
 from functools import partial
 
 from resolver.config.settings import Settings
@@ -18,123 +15,17 @@ from resolver.controller.control import Control, Request, Stop
 from resolver.errors import RunStopped
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.events.run_log import RunLog
-from resolver.git.git import HostGit
-from resolver.git.overlay import overlay_tree, write_blob
-from resolver.git.push import Identity, write_commit
-from resolver.git.tree import decode_path, read_blobs, read_changes, read_renames, read_sizes
-from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
-from resolver.models.test_files import is_test_file
 from resolver.models.verification import DISABLED, Verification
 from resolver.runs.check_sandboxes import CheckSandboxes
 from resolver.runs.stages import PreparedRun
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
-from resolver.verification.affected_tests import unchanged_tests
-from resolver.verification.altered_tests import find_altered_tests
-from resolver.verification.failures import can_be_corrected, failing_checks
-from resolver.verification.inline_tests import with_inline_tests
-from resolver.verification.project_tree import ProjectTree
-from resolver.verification.runner import CheckRunner, RunnerOptions, TreeName
+from resolver.verification.execute import VerificationRequest, verify_change
+from resolver.verification.feedback import can_be_corrected, failing_checks
+from resolver.verification.runner import CheckRunner, RunnerOptions
 from resolver.verification.selection import select_checks
 from resolver.verification.services import ServicePolicy
-from resolver.verification.tampering import find_tampering
-from resolver.verification.verify import VerificationRequest, verify_change
-
-_AUTHOR = Identity("Resolver", "resolver@localhost")
-_AT = datetime(2000, 1, 1, tzinfo=UTC)
-"""Author and date of the commits that are only checked out. They are never published."""
-
-MAX_TEXT_BYTES = 1_000_000
-"""Maximum number of bytes of a changed file that is searched for tampering."""
-
-
-@dataclass(frozen=True)
-class ChangeTrees:
-    """The trees that checks are executed on, and the paths that the change touches.
-
-    trees, commits: by name. "base_with_tests" is missing if the change has no tests.
-    renamed_tests: new path by old path; the old paths are no `deleted_tests`.
-    """
-
-    trees: Mapping[TreeName, str]
-    commits: Mapping[TreeName, str]
-    changed_files: tuple[str, ...]
-    changed_tests: tuple[str, ...]
-    deleted_tests: tuple[str, ...]
-    renamed_tests: Mapping[str, str]
-
-
-def build_trees(workspace: Workspace, patch: Patch) -> ChangeTrees:
-    """Write the trees and commits to the host's clone. Nothing is checked out on the host."""
-    git, base = workspace.git, workspace.base
-    renames = read_renames(git, base, patch.tree).items()
-    renamed = {
-        decode_path(old): decode_path(new) for old, new in renames if is_test_file(decode_path(old))
-    }
-    # A runner may refuse two files of one name, so that a moved one must not stay where it was.
-    moved = [old for old, new in renamed.items() if is_test_file(new)]
-    inline = write_inline_tests(git, base, patch.tree)
-    with_tests, tests = overlay_tree(git, base, patch.tree, is_test_file, moved, inline)
-    trees: dict[TreeName, str] = {"base": workspace.tree(base), "head": patch.tree}
-    if tests:
-        trees["base_with_tests"] = with_tests
-    commits: dict[TreeName, str] = {
-        name: write_commit(git, base, tree, "Change", _AUTHOR, _AT, ())
-        for name, tree in trees.items()
-        if name != "base"
-    }
-    commits["base"] = base
-    changes = read_changes(git, base, patch.tree)
-    paths = {decode_path(c.path): c.status for c in changes}
-    deleted = (path for path, status in paths.items() if status == "deleted")
-    return ChangeTrees(
-        trees=trees,
-        commits=commits,
-        changed_files=tuple(paths),
-        changed_tests=tests,
-        deleted_tests=tuple(p for p in deleted if is_test_file(p) and p not in renamed),
-        renamed_tests=renamed,
-    )
-
-
-def write_inline_tests(git: HostGit, base: str, tree: str) -> dict[str, str]:
-    """Write the base's source files with the unit tests that the change adds inside of them.
-
-    Return the ids of the blobs by path.
-    """
-    changed = [c for c in read_changes(git, base, tree) if c.old_blob and c.new_blob]
-    sources = [
-        c for c in changed if c.path.endswith(b".rs") and not is_test_file(decode_path(c.path))
-    ]
-    blobs = {blob for c in sources for blob in (c.old_id, c.new_id)}
-    sizes = read_sizes(git, blobs)
-    contents = dict(read_blobs(git, [blob for blob in blobs if sizes[blob] <= MAX_TEXT_BYTES]))
-    texts = {blob: data.decode("utf-8", "surrogateescape") for blob, data in contents.items()}
-    found: dict[str, str] = {}
-    for c in sources:
-        old, new = texts.get(c.old_id), texts.get(c.new_id)
-        if old is None or new is None:
-            continue
-        made = with_inline_tests(decode_path(c.path), old, new)
-        if made is not None:
-            content = made.encode("utf-8", "surrogateescape")
-            found[decode_path(c.path)] = write_blob(git, content)
-    return found
-
-
-def changed_texts(workspace: Workspace, patch: Patch) -> list[tuple[str, str | None, str | None]]:
-    """Return path, old text and new text of each changed file; None where there is none."""
-    changes = read_changes(workspace.git, workspace.base, patch.tree)
-    blobs = {blob for c in changes for blob in (c.old_blob, c.new_blob) if blob is not None}
-    sizes = read_sizes(workspace.git, blobs)
-    small = [blob for blob in blobs if sizes[blob] <= MAX_TEXT_BYTES]
-    texts = {b: data.decode("utf-8", "replace") for b, data in read_blobs(workspace.git, small)}
-
-    def text(blob: str | None) -> str | None:
-        # A text that is too long to be read is shown as one that nobody can judge.
-        return None if blob is None else texts.get(blob, "\0" * MAX_TEXT_BYTES)
-
-    return [(decode_path(c.path), text(c.old_blob), text(c.new_blob)) for c in changes]
+from resolver.verification.trees import build_trees, read_expectations
 
 
 class ChangeVerifier:
@@ -239,7 +130,7 @@ def open_verifier(prepared: PreparedRun, log: RunLog) -> ChangeVerifier:
 def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Verification:
     """Execute the checks on the change, in sandboxes of its own, and return what they show."""
     settings, workspace = prepared.settings, prepared.workspace
-    trees = build_trees(workspace, patch)
+    trees = build_trees(workspace, patch.tree)
     selection = select_checks(
         settings.checks,
         workspace,
@@ -256,7 +147,6 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
     def started(runner: CheckRunner) -> None:
         prepared.request.control.interrupt_with(runner.interrupt)
 
-    texts = changed_texts(workspace, patch)
     request = VerificationRequest(
         selection=selection,
         options=RunnerOptions(
@@ -270,22 +160,18 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         ),
         changed_files=trees.changed_files,
         changed_tests=trees.changed_tests,
-        altered_tests=find_altered_tests(text for text in texts if text[0] in trees.changed_tests),
-        deleted_tests=trees.deleted_tests,
         renamed_tests=trees.renamed_tests,
-        tampering=find_tampering(
-            texts,
-            unchanged_tests(
-                trees.changed_files, ProjectTree.from_commit(workspace.git, workspace.base)
-            ),
-        ),
+        review=trees.review,
         unprepared=sandboxes.unprepared,
         started=started,
     )
     verified = verify_change(request, sandboxes.open)
     for connection in sandboxes.take_connections():
         log.stream.add(connection)
-    return verified
+    if verified.reason != "former_behavior":
+        return verified
+    found = read_expectations(workspace.git, workspace.base, patch.tree, trees.altered_tests)
+    return verified.model_copy(update={"expectations": found})
 
 
 def service_policy(settings: Settings, host: RunHost) -> ServicePolicy:

@@ -278,6 +278,7 @@ _TREES = {
     "base": "without the change",
     "base_with_tests": "without the change, with its tests",
     "head": "with the change",
+    "head_with_base_tests": "with the change, with the tests from before",
 }
 
 
@@ -317,13 +318,18 @@ def evidence_of(event: life.VerificationCompleted) -> list[str]:
     lines = [f"Fails without the change and passes with it: {t}" for t in evidence.reproduction]
     for check in evidence.checks:
         lines += [f"Broken: {test}" for test in check.broken]
+        lines += [f"Did not run with the change: {test}" for test in check.missing]
+        lines += [f"Expects the former behavior: {test}" for test in check.former]
+        lines += [f"New and failing: {test}" for test in check.failing]
+        lines += [f"Fails with and without the change: {test}" for test in check.known]
         lines += [
             f"Flaky: {test.id} (passed {test.passed} times, failed {test.failed})"
             for test in check.flaky
         ]
-    for finding in evidence.tampering:
-        where = f"{finding.path}:{finding.line}" if finding.line else finding.path
-        lines.append(f"{finding.kind.replace('_', ' ').capitalize()}: {where}")
+    for point in evidence.review:
+        lines.append(
+            f"A person must look ({point.kind.replace('_', ' ')}): {point.path or 'tests'}"
+        )
     lines += [f"Not executed: {omission.command}. {omission.reason}" for omission in event.omitted]
     return lines
 

@@ -27,7 +27,6 @@ from resolver.verification.runner_commands import (
     simple_commands,
     split_pytest_paths,
 )
-from resolver.verification.statements import source_language
 
 MAX_TEST_FILES = 5_000
 """Maximum number of test files that are read."""
@@ -137,23 +136,6 @@ def find_affected_tests(
 def _test_files(tree: ProjectTree, endings: tuple[str, ...], folder: str) -> list[str]:
     files = (path for path in paths_below(folder, tree.paths) if path.endswith(endings))
     return [path for path in files if is_test_file(path) and _is_collected(path)]
-
-
-def unchanged_tests(changed_files: Sequence[str], tree: ProjectTree) -> list[tuple[str, str]]:
-    """Return path and text of the test files that mention a changed module and stay as they are.
-
-    tree: the files of the base commit.
-    """
-    code = [path for path in changed_files if not is_test_file(path) and source_language(path)]
-    suffixes = {PurePosixPath(path).suffix for path in code}
-    tests = [
-        path
-        for suffix in sorted(suffixes)
-        for path in find_affected_tests(code, tree, (suffix,))
-        if path not in changed_files
-    ]
-    texts = tree.read_many(tests[:MAX_ARGUMENTS])
-    return [(path, content.decode("utf-8", "replace")) for path, content in texts.items()]
 
 
 def _module_name(path: str) -> str:

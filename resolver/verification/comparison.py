@@ -1,12 +1,15 @@
-"""Compares the executions of one check at the base commit with those at the change.
+"""Compares the executions of one check at the trees of a change, test by test.
 
-The first execution of a commit is the whole check; later ones repeat it, or some of its tests, to
-tell a regression from a flaky test. All of this is computed from values, so it can be repeated.
+The tests of the base commit are compared where they are the same: at the base, and at the change
+with the tests of the base. The tests of the change are compared where they are the same, too: at
+the change, and at the base with the tests of the change. All of this is computed from values, so it
+can be repeated.
 """
 
 import re
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import PurePosixPath
 
@@ -18,13 +21,12 @@ from resolver.models.verification import (
     FlakyCase,
     ProjectCheck,
     Scope,
+    TreeName,
 )
 
-WHOLE_CHECK = ""
-"""Returned by `needs_rerun` in place of a test: repeat the check, no single test explains it."""
-
-COMPARED_OUTPUT = 2_000
-"""Maximum number of characters of two outputs whose lines are counted; longer ones may be cut."""
+CONFIRMATIONS = 3
+"""Number of executions at each of two trees in which a reproduction must be seen. A test that fails
+by chance in half of all executions is seen so in one of 64 verifications."""
 
 _FAILING: tuple[CaseStatus, ...] = ("failed", "error")
 _ORDER: tuple[CaseStatus, ...] = ("failed", "error", "passed", "skipped")
@@ -33,114 +35,316 @@ _ORDER: tuple[CaseStatus, ...] = ("failed", "error", "passed", "skipped")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 """Matches a memory address, which parametrized tests have in their names and which changes."""
 
-_PROGRESS = re.compile(r"(?:^|\W)(?:ok|pass(?:ed)?)(?:\W|$)", re.IGNORECASE)
-"""Matches a line that says that something passed, in the output of a check without a report."""
+_NUMBER = re.compile(r"\d+")
 
-_VARIABLE = re.compile(
-    r"/(?:tmp|var/folders)/\S+|\b(?:0x)?(?=[0-9a-fA-F]*\d)[0-9a-fA-F]+(?:[.:]\d+)*(?:[mnu]?s)?\b"
+_NOT_LOADED = re.compile(
+    r"Test suite failed to run|_FailedTest\b|^ERROR collecting|error during collection"
+    r"|ImportError while (?:import|load)|\[(?:build|setup) failed\]",
+    re.MULTILINE,
 )
-"""Matches what may differ between two executions: durations, counts, addresses, hashes."""
+"""Matches messages of reports about a test whose file could not be loaded."""
 
-Statuses = dict[str, tuple[CaseStatus, ...]]
-"""The statuses of a test in the executions of one commit, by its id."""
+_OWN_ERROR = re.compile(
+    r"failed on (?:setup|teardown)|fixture '[^'\n]{1,100}' not found|\bSyntaxError\b"
+    r"|\bIndentationError\b|\bImportError\b|\bModuleNotFoundError\b|Cannot find module"
+    r"|NoClassDefFoundError|ClassNotFoundException|NoSuchMethodError|initializationError"
+    r"|Unresolved compilation|cannot find symbol"
+)
+"""Matches messages of reports about a test with the status `error` that could not be run."""
+
+Statuses = Mapping[str, tuple[CaseStatus, ...]]
+"""The statuses of a test in the executions at one tree, by its id."""
 
 
-def compare_executions(
-    check: ProjectCheck,
-    scope: Scope,
-    *,
-    base: Sequence[CheckExecution],
-    base_with_tests: Sequence[CheckExecution] = (),
-    head: Sequence[CheckExecution],
-    deleted_files: Collection[str] = (),
-) -> CheckComparison:
-    """Return what differs between the base commit and the change in one check.
+@dataclass(frozen=True)
+class TreeResults:
+    """The executions of a check at one tree.
 
-    base, base_with_tests, head: the executions, the whole one first, then its repetitions. `head`
-        has at least one. The tests of renamed files have the same names in all of them.
-    deleted_files: test files that the change deletes. Their tests are `missing`, and no more,
-        because the tampering findings list them.
+    whole: those of the check itself. narrowed: those of some of its tests.
     """
-    before, after = statuses_of(base), statuses_of(head)
-    with_tests = statuses_of(base_with_tests)
-    last = case_statuses(head[0])
-    ran = {
-        name for name, statuses in before.items() if any(status != "skipped" for status in statuses)
-    }
-    excused = _ids_in(base, deleted_files)
-    disappeared = {name for name in ran - excused if last.get(name, "skipped") == "skipped"}
-    flaky = (*_flaky(before, after), *_flaky_check(check, base, head))
-    unstable = {case.id for case in flaky}
-    doubtful = unstable | {case.id for case in _flaky(with_tests)}
-    broken = _broken_tests(before, after, last, disappeared, unstable)
-    fixed = _fixed_tests(before, with_tests, after) - doubtful
-    if check.name not in unstable:
-        broken |= _broken_check(check, base, head)
-        fixed |= _fixed_check(check, base_with_tests or base, head)
+
+    whole: tuple[CheckExecution, ...] = ()
+    narrowed: tuple[CheckExecution, ...] = ()
+
+    @property
+    def executions(self) -> tuple[CheckExecution, ...]:
+        """Return all of them, those of the whole check first."""
+        return self.whole + self.narrowed
+
+    @property
+    def result(self) -> CheckExecution | None:
+        """Return the one that stands for the tree: a repetition of the whole check replaces it."""
+        return next(iter(self.whole[::-1] or self.narrowed), None)
+
+    @property
+    def statuses(self) -> Statuses:
+        """Return the statuses of all tests by id, one for each execution that has the test."""
+        by_test: dict[str, tuple[CaseStatus, ...]] = {}
+        for execution in self.executions:
+            for name, status in case_statuses(execution).items():
+                by_test[name] = (*by_test.get(name, ()), status)
+        return by_test
+
+
+Results = Mapping[TreeName, TreeResults]
+_NONE = TreeResults()
+_BOTH: tuple[TreeName, TreeName] = ("base", "head")
+
+
+@dataclass(frozen=True)
+class _TreeStatuses:
+    """The statuses at the four trees: of the base's tests, and of the change's tests."""
+
+    base: Statuses
+    old: Statuses
+    new: Statuses
+    without_code: Statuses
+    unstable: frozenset[str] = field(default_factory=frozenset)
+
+
+def compare_check(check: ProjectCheck, scope: Scope, results: Results) -> CheckComparison:
+    """Return what the executions of a check show. There is at least one at the change."""
+    aligned = {tree: _aligned(tree, results) for tree in results}
+    base, head = aligned.get("base", _NONE), aligned["head"]
+    old = aligned.get("head_with_base_tests") or head
+    without_code = aligned.get("base_with_tests") or base
+    assert head.result is not None, "only a check that was executed at the change is compared"
+    flaky = (*_flaky_tests(base, old, head, without_code), *_flaky_check(check, base, old, head))
+    seen = _TreeStatuses(
+        base.statuses, old.statuses, head.statuses, without_code.statuses,
+        frozenset(case.id for case in flaky),
+    )  # fmt: skip
+    missing = _missing_tests(base, old)
+    broken = _broken_tests(seen)
+    whole = _broken_check(check, seen, base, head)
+    former = set[str]()
+    if old is not head:
+        failing_now = {name for name, statuses in seen.new.items() if _fails(statuses)}
+        # With a report, an exit code may only say that the code lacks the tests of the change.
+        fails_as_before = set() if has_cases(old) else _broken_check(check, seen, base, old) - whole
+        former = ((broken | missing) - failing_now) | fails_as_before
+        broken |= fails_as_before
+    broken |= whole
+    new_failures = _new_failures(seen) - broken
+    new_tests = seen.new.keys() - seen.base.keys()
+    confirmed = _confirmed(seen)
+    ran = _ran_and_failed(without_code)
+    has_own_tests = without_code is not base
+    passing = {name for name in new_tests if _always(seen.new[name], "passed")}
     return CheckComparison(
         name=check.name,
         command=check.command,
         scope=scope,
-        base=base[0] if base else None,
-        base_with_tests=base_with_tests[0] if base_with_tests else None,
-        head=head[0],
-        fixed=tuple(sorted(fixed)),
+        base=base.result,
+        base_with_tests=without_code.result if has_own_tests else None,
+        head=head.result,
+        head_with_base_tests=old.result if old is not head else None,
+        reproduction=tuple(sorted(confirmed & ran)),
+        useless=_sorted(n for n in passing if _always(seen.without_code.get(n, ()), "passed")),
+        not_run=_sorted(passing - seen.without_code.keys() | (passing & _not_run(without_code)))
+        if has_own_tests
+        else (),
         broken=tuple(sorted(broken)),
+        missing=tuple(sorted(missing)),
+        former=tuple(sorted(former)),
+        failing=tuple(sorted(new_failures)) if base.result else (),
+        known=_sorted(failing_tests(head.result) - new_failures - broken - seen.unstable)
+        if base.result
+        else (),
         flaky=flaky,
-        added=tuple(sorted(set(last) - set(before))) if base else (),
-        missing=tuple(sorted(set(before) - set(last))),
-        shrank=bool(disappeared) or _has_fewer_passes(base, head),
+        added=tuple(sorted(new_tests)) if base.result else (),
     )
 
 
-def _broken_tests(
-    before: Statuses,
-    after: Statuses,
-    last: Collection[str],
-    disappeared: Collection[str],
-    unstable: Collection[str],
+def _sorted(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(names))
+
+
+# -- tests of the base
+
+
+def _missing_tests(base: TreeResults, old: TreeResults) -> set[str]:
+    """Return the tests that ran at the base and in no execution of the whole check later."""
+    if base.result is None:
+        return set()
+    ran = {name for name, status in case_statuses(base.result).items() if status != "skipped"}
+    later = [e for e in old.whole or old.narrowed if e.exit_code is not None]
+    if not later:
+        return set()
+    statuses = chain.from_iterable(case_statuses(execution).items() for execution in later)
+    return ran - {name for name, status in statuses if status != "skipped"}
+
+
+def _broken_tests(seen: _TreeStatuses) -> set[str]:
+    """Return the tests that always passed at the base and always fail with the change."""
+    passed = {name for name, statuses in seen.base.items() if _always(statuses, "passed")}
+    return {name for name in passed if _fails(seen.old.get(name, ()))} - seen.unstable
+
+
+def _broken_check(
+    check: ProjectCheck, seen: _TreeStatuses, base: TreeResults, later: TreeResults
 ) -> set[str]:
-    """Return the tests that always passed at base, and fail or have `disappeared` with the change.
+    """Return the check's name if it passed at the base and fails later without a failed test."""
+    passed = bool(base.whole) and all(execution.exit_code == 0 for execution in base.whole)
+    fails = bool(later.whole) and all(
+        execution.exit_code not in (0, None) and not has_failures(execution)
+        for execution in later.whole
+    )
+    return {check.name} if passed and fails and check.name not in seen.unstable else set()
 
-    last: the tests in the whole execution at the change.
-    unstable: flaky tests, which may fail by chance. None of them disappears by chance.
+
+# -- tests of the change
+
+
+def _new_failures(seen: _TreeStatuses) -> set[str]:
+    """Return the tests that always fail with the change, and that the base does not explain.
+
+    If as many cases of a test function failed at the base, they are the same ones under other
+    names: a row that is added before them changes what a runner calls them.
     """
-    passed = {name for name, statuses in before.items() if _stable(statuses, "passed")}
-    failed = {name for name in passed if name in last and _fails(after[name])}
-    return (passed & set(disappeared)) | (failed - set(unstable))
+    failing = {name for name, statuses in seen.new.items() if _fails(statuses)} - seen.unstable
+    before = {name for name, statuses in seen.base.items() if statuses[0] in _FAILING}
+    known = Counter(map(_function_of, before))
+    now = Counter(map(_function_of, failing))
+    explained = {function for function in now if now[function] <= known[function]}
+    return {name for name in failing - before if _function_of(name) not in explained}
 
 
-def _fixed_tests(before: Statuses, with_tests: Statuses, after: Statuses) -> set[str]:
-    """Return the tests that always pass with the change, and failed at base with the tests of
-    either commit."""
+def _confirmed(seen: _TreeStatuses) -> set[str]:
+    """Return the tests that were seen often enough to fail without the code and pass with it."""
     return {
         name
-        for name, statuses in after.items()
-        if _stable(statuses, "passed")
-        and (_fails(before.get(name, ())) or _fails(with_tests.get(name, ())))
+        for name, statuses in seen.new.items()
+        if _always(statuses, "passed")
+        and _fails(seen.without_code.get(name, ()))
+        and min(len(statuses), len(seen.without_code[name])) >= CONFIRMATIONS
+    } - seen.unstable
+
+
+def _ran_and_failed(results: TreeResults) -> set[str]:
+    """Return the tests that started and failed by themselves, wherever they failed."""
+    failing = [case for e in results.executions for case in e.cases if case.has_failed]
+    own = {case_id(case) for case in failing if _started(case)}
+    return own - {case_id(case) for case in failing if not _started(case)}
+
+
+def _not_run(results: TreeResults) -> set[str]:
+    failing = [case for e in results.executions for case in e.cases if case.has_failed]
+    return {case_id(case) for case in failing if not _started(case)}
+
+
+def _started(case: CaseResult) -> bool:
+    """Return True if the failing test itself was started."""
+    if _NOT_LOADED.search(case.message) or _NOT_LOADED.search(case.id):
+        return False
+    return case.status == "failed" or bool(case.message and not _OWN_ERROR.search(case.message))
+
+
+# -- what is to be repeated
+
+
+def needs_rerun(results: Results) -> tuple[str, ...]:
+    """Return the tests that pass at the base and fail with the change, or fail with it and are new.
+
+    They are repeated before they count.
+    """
+    base, head = (results.get(tree, _NONE).result for tree in _BOTH)
+    old_results = results.get("head_with_base_tests")
+    old = old_results.result if old_results else head
+    if base is None or head is None:
+        return ()
+    broken = passing_tests(base) & (failing_tests(old) if old else set())
+    return tuple(sorted(broken | (failing_tests(head) - failing_tests(base))))
+
+
+def fails_without_test(base: CheckExecution, later: CheckExecution) -> bool:
+    """Return True if a check failed, or lost tests, without a failed test that explains it."""
+    has_new_code = later.exit_code != base.exit_code and later.exit_code is not None
+    return has_new_code and not failing_tests(later) - failing_tests(base)
+
+
+def reproductions_to_confirm(results: Results) -> tuple[str, ...]:
+    """Return the tests that failed without the code of the change and pass with it."""
+    base, head = (results.get(tree, _NONE).result for tree in _BOTH)
+    with_tests = results.get("base_with_tests")
+    without = with_tests.result if with_tests else base
+    if without is None or head is None:
+        return ()
+    return tuple(sorted(failing_tests(without) & passing_tests(head)))
+
+
+# -- names of tests
+
+
+def _aligned(tree: TreeName, results: Results) -> TreeResults:
+    """Return the results with the names of the base for tests whose names change by themselves.
+
+    A time or a random value in a test's name is another one in each execution, so such a test is
+    recognized by its function and by the number of cases, before it is called missing.
+    """
+    with_base_tests = {"base", "head_with_base_tests"}
+    if "head_with_base_tests" not in results:
+        with_base_tests.add("head")
+    reference = results.get("base", _NONE).result
+    if reference is None or tree not in with_base_tests:
+        return results[tree]
+    return TreeResults(
+        tuple(_with_names_of(reference, execution) for execution in results[tree].whole),
+        tuple(_with_names_of(reference, execution) for execution in results[tree].narrowed),
+    )
+
+
+def _with_names_of(reference: CheckExecution, execution: CheckExecution) -> CheckExecution:
+    known, found = case_statuses(reference), case_statuses(execution)
+    left = _by_function(known, found)
+    # Failing cases first, so that what failed before is matched with what fails now.
+    added = _by_function(found, known)
+    renamed = {
+        new: old
+        for function, names in added.items()
+        if len(names) >= len(left.get(function, ()))
+        for new, old in zip(names, left.get(function, ()), strict=False)
     }
+    if not renamed:
+        return execution
+    cases = tuple(
+        case.model_copy(update={"id": renamed.get(case_id(case), case.id)})
+        for case in execution.cases
+    )
+    return execution.model_copy(update={"cases": cases})
 
 
-def needs_rerun(base: CheckExecution, head: CheckExecution) -> tuple[str, ...]:
-    """Return the tests that passed at base and fail at head, in the order of their ids.
+def _by_function(
+    statuses: Mapping[str, CaseStatus], others: Collection[str]
+) -> dict[str, list[str]]:
+    """Return the tests that are not among the others, by function, the failing ones first."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name in sorted(statuses, key=lambda name: (_ORDER.index(statuses[name]), name)):
+        if name not in others:
+            found[_function_of(name)].append(name)
+    return found
 
-    They are repeated at both commits before they count as broken. `WHOLE_CHECK` stands for the
-    check itself, if it failed without a failed test.
-    """
-    ids = sorted(passing_tests(base) & failing_tests(head))
-    if base.exit_code == 0 and head.exit_code != 0 and not has_failures(head):
-        ids.append(WHOLE_CHECK)
-    return tuple(ids)
+
+def _function_of(name: str) -> str:
+    """Return the name of a test without its parameters and its numbers."""
+    return _NUMBER.sub("0", name.partition("[")[0])
 
 
-def reproductions_to_confirm(
-    base_with_tests: CheckExecution, head: CheckExecution
-) -> tuple[str, ...]:
-    """Return the tests that failed with the change's tests alone and pass at head.
+def case_id(case: CaseResult) -> str:
+    """Return the test's id without addresses."""
+    return _ADDRESS.sub("0x", case.id)
 
-    A flaky new test may do so once by chance; repeated at both, it shows itself.
-    """
-    return tuple(sorted(failing_tests(base_with_tests) & passing_tests(head)))
+
+# -- results
+
+
+def case_statuses(execution: CheckExecution) -> dict[str, CaseStatus]:
+    """Return the status of each test in one execution; the worst one if it is reported twice."""
+    worst: dict[str, CaseStatus] = {}
+    for case in execution.cases:
+        name = case_id(case)
+        worst[name] = min(worst.get(name, case.status), case.status, key=_ORDER.index)
+    return worst
 
 
 def passing_tests(execution: CheckExecution) -> set[str]:
@@ -153,23 +357,9 @@ def failing_tests(execution: CheckExecution) -> set[str]:
     return {name for name, status in case_statuses(execution).items() if status in _FAILING}
 
 
-def case_statuses(execution: CheckExecution) -> dict[str, CaseStatus]:
-    """Return the status of each test in one execution; the worst one if it is reported twice."""
-    return {name: statuses[0] for name, statuses in statuses_of((execution,)).items()}
-
-
-def statuses_of(executions: Sequence[CheckExecution]) -> Statuses:
-    """Return the statuses of all tests by id, one for each execution that has the test."""
-    by_test: dict[str, tuple[CaseStatus, ...]] = {}
-    for execution in executions:
-        worst: dict[str, CaseStatus] = {}
-        for case in execution.cases:
-            name = case_id(case)
-            other = worst.get(name, case.status)
-            worst[name] = min(other, case.status, key=_ORDER.index)
-        for name, status in worst.items():
-            by_test[name] = (*by_test.get(name, ()), status)
-    return by_test
+def has_cases(results: TreeResults) -> bool:
+    """Return True if an execution has reported single tests."""
+    return any(execution.cases for execution in results.executions)
 
 
 def has_failures(execution: CheckExecution) -> bool:
@@ -177,7 +367,7 @@ def has_failures(execution: CheckExecution) -> bool:
     return any(case.has_failed for case in execution.cases)
 
 
-def _stable(statuses: Collection[CaseStatus], expected: CaseStatus) -> bool:
+def _always(statuses: Collection[CaseStatus], expected: CaseStatus) -> bool:
     return bool(statuses) and all(status == expected for status in statuses)
 
 
@@ -185,14 +375,28 @@ def _fails(statuses: Collection[CaseStatus]) -> bool:
     return bool(statuses) and all(status in _FAILING for status in statuses)
 
 
-def case_id(case: CaseResult) -> str:
-    """Return the test's id without addresses."""
-    return _ADDRESS.sub("0x", case.id)
+def _flaky_tests(*trees: TreeResults) -> tuple[FlakyCase, ...]:
+    """Return the tests that passed and failed at one of the trees, with the counts of these."""
+    counts: defaultdict[str, Counter[bool]] = defaultdict(Counter)
+    for statuses in {id(tree): tree.statuses for tree in trees}.values():
+        for name, seen in statuses.items():
+            outcomes = [status == "passed" for status in seen if status != "skipped"]
+            if len(set(outcomes)) == 2:
+                counts[name].update(outcomes)
+    return tuple(
+        FlakyCase(id=name, passed=count[True], failed=count[False])
+        for name, count in sorted(counts.items())
+    )
 
 
-def _ids_in(executions: Sequence[CheckExecution], files: Collection[str]) -> set[str]:
-    cases = chain.from_iterable(execution.cases for execution in executions)
-    return {case_id(case) for case in cases if is_in_files(case, files)}
+def _flaky_check(check: ProjectCheck, *trees: TreeResults) -> tuple[FlakyCase, ...]:
+    """Return the check itself if it has no report and its exit code differs at one tree."""
+    passed = failed = 0
+    for tree in {id(tree): tree for tree in trees}.values():
+        codes = [execution.exit_code == 0 for execution in tree.whole]
+        if len(set(codes)) == 2 and not any(execution.cases for execution in tree.whole):
+            passed, failed = passed + codes.count(True), failed + codes.count(False)
+    return (FlakyCase(id=check.name, passed=passed, failed=failed),) if failed else ()
 
 
 def is_in_files(case: CaseResult, files: Collection[str]) -> bool:
@@ -205,72 +409,6 @@ def is_in_files(case: CaseResult, files: Collection[str]) -> bool:
     return any(PurePosixPath(path).stem in words for path in files)
 
 
-def _flaky(*commits: Statuses) -> tuple[FlakyCase, ...]:
-    """Return the tests that passed and failed at one of the commits, with the counts of both."""
-    found = []
-    for name in sorted({*chain.from_iterable(commits)}):
-        mixed = [commit.get(name, ()) for commit in commits]
-        mixed = [
-            statuses
-            for statuses in mixed
-            if "passed" in statuses and any(status in _FAILING for status in statuses)
-        ]
-        if mixed:
-            all_seen = [*chain.from_iterable(mixed)]
-            failed = sum(status in _FAILING for status in all_seen)
-            found.append(FlakyCase(id=name, passed=all_seen.count("passed"), failed=failed))
-    return tuple(found)
-
-
-def _flaky_check(check: ProjectCheck, *commits: Sequence[CheckExecution]) -> tuple[FlakyCase, ...]:
-    """Return the check itself if it has no report and its exit code differs at one commit."""
-    passed = failed = 0
-    for executions in commits:
-        codes = [execution.exit_code == 0 for execution in executions]
-        if any(codes) and not all(codes) and not any(execution.cases for execution in executions):
-            passed, failed = passed + codes.count(True), failed + codes.count(False)
-    return (FlakyCase(id=check.name, passed=passed, failed=failed),) if failed else ()
-
-
-def _broken_check(
-    check: ProjectCheck, base: Sequence[CheckExecution], head: Sequence[CheckExecution]
-) -> set[str]:
-    """Return the check's name if it passed at base and fails at head without a failed test."""
-    passed = bool(base) and all(execution.exit_code == 0 for execution in base)
-    fails = all(
-        execution.exit_code not in (0, None) and not has_failures(execution) for execution in head
-    )
-    return {check.name} if passed and fails else set()
-
-
-def _fixed_check(
-    check: ProjectCheck, reference: Sequence[CheckExecution], head: Sequence[CheckExecution]
-) -> set[str]:
-    """Return the check's name if it has no report, failed before and passes at head."""
-    if any(execution.cases for execution in (*reference, *head)):
-        return set()
-    failed = bool(reference) and all(
-        execution.exit_code not in (0, None) for execution in reference
-    )
-    return {check.name} if failed and all(execution.exit_code == 0 for execution in head) else set()
-
-
-def _has_fewer_passes(base: Sequence[CheckExecution], head: Sequence[CheckExecution]) -> bool:
-    """Return True if a check without a report passed at both and names fewer passes at head.
-
-    Code that ends the test's process with 0 is seen by what is then missing from the output.
-    """
-    if not base or base[0].exit_code != 0 or head[0].exit_code != 0:
-        return False
-    if base[0].cases or head[0].cases:
-        return False
-    old, new = base[0].output, head[0].output
-    if max(len(old), len(new)) > COMPARED_OUTPUT:
-        return bool(old) and not new
-    return bool(_passes(old) - _passes(new)) or (bool(old.strip()) and not new.strip())
-
-
-def _passes(output: str) -> Counter[str]:
-    """Count the lines that say that something passed, without numbers and temporary names."""
-    lines = (_VARIABLE.sub("?", line) for line in output.splitlines() if _PROGRESS.search(line))
-    return Counter(" ".join(line.split()) for line in lines)
+def function_names(ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the tests without their parameters, which another tree may name differently."""
+    return tuple(dict.fromkeys(test_id.partition("[")[0] for test_id in ids))

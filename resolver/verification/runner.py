@@ -11,18 +11,14 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Literal, Protocol
+from typing import Protocol
 
 from resolver.errors import ResolverError, SandboxLost
 from resolver.events.lifecycle import CheckExecuted
-from resolver.models.verification import CheckExecution, ProjectCheck
+from resolver.models.verification import CheckExecution, ProjectCheck, TreeName
 from resolver.verification.base_results import BaseResults, execution_key
 
 logger = logging.getLogger("resolver.verification.runner")
-
-TreeName = Literal["base", "base_with_tests", "head"]
-"""A tree that checks are executed on: the base commit, the base with the change's new and changed
-test files, and the change."""
 
 MIN_SECONDS = 1.0
 """A check is not started if less time is left."""

@@ -28,7 +28,7 @@ from resolver.storage.run_index import RunFilter
 from resolver.trace.html import TracePage, TraceStatus, TraceSteps
 from resolver.trace.markdown import MarkdownHeader, MarkdownStep
 from resolver.trace.view import TraceHeader
-from resolver.verification.failures import ChecksFailed
+from resolver.verification.feedback import ChecksFailed
 from tests.parts.cases import check_each
 
 COMMENT = tuple(get_type_hints(CommentContext).values())

@@ -14,8 +14,8 @@ from resolver.evaluation.candidates import (
     find_telling_check,
     owner_name,
 )
-from resolver.models.verification import CheckExecution, ProjectCheck
-from resolver.verification.runner import CheckExecutor, TreeName
+from resolver.models.verification import CheckExecution, ProjectCheck, TreeName
+from resolver.verification.runner import CheckExecutor
 
 CHECK = ProjectCheck(name="tests", command="make test")
 NARROWED = ProjectCheck(name="tests", command="make test FILE=tests/a")

@@ -48,9 +48,9 @@ from resolver.security.formats import find_credentials
 from resolver.security.invisible_text import with_invisible_shown
 from resolver.verification.check_candidates import MAX_CHECKS
 from resolver.verification.discovery import discover_checks
+from resolver.verification.manifests import may_change_tests
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.services import MAX_SERVICES, ServicePolicy, read_compose_services
-from resolver.verification.tampering import MAX_FINDINGS, find_tampering
 from tests.fuzz.target import as_text, as_yaml, fuzzed
 from tests.git.scenario import Scenario, make_repository, open_scenario, plain_git
 from tests.verification.test_report_properties import FRAGMENTS, REAL, check
@@ -496,27 +496,23 @@ def unittest_report(data: bytes) -> None:
     check(data, "unittest")
 
 
-SOURCES = {
-    "tests/test_a.py": b"import pytest\n\n@pytest.mark.skip\ndef test_a():\n    assert f('x') == [1, 2]  # note\n",
-    "src/a.js": b"export function f(a) { if (a === 'x') { return `b${a}`; } /* c */ return [1]; }\n",
-    "a_test.go": b'func TestA(t *testing.T) {\n\tif f(1) != 2 { t.Fatal("x") }\n}\n',
-    "src/lib.rs": b"#[test]\nfn a() { assert_eq!(f(r#\"x\"#), 'a'); }\n",
-    "conftest.py": b"import sys\ndef pytest_runtest_makereport(item): sys.exit(0)\n",
-    "pytest.ini": b"[pytest]\naddopts = -q --deselect x\n",
+MANIFESTS = {
+    "pyproject.toml": b'[project]\nversion = "1"\ndependencies = ["a>=1"]\n[tool.pytest.ini_options]\naddopts = "-q"\n',
+    "package.json": b'{"version": "1", "scripts": {"test": "jest"}, "dependencies": {"a": "^1"}}',
+    "setup.cfg": b"[metadata]\nversion = 1\n[options]\ninstall_requires =\n  a\n",
+    "go.mod": b"module a\n\ngo 1.21\n\nrequire (\n\ta/b v1.0.0\n)\n",
 }
 
 
 @fuzzed(
-    *(path.encode() + b"\0" + content for path, content in SOURCES.items()),
-    tokens="def test_ @pytest.mark.skip( assert == ' \"\"\" /* */ // # ` ${ r#\" ( [ { } return if import os._exit(0) it('",
-)  # fmt: skip
-def changed_source(data: bytes) -> None:
-    """Sources and tests of a change: a limited number of findings about tampering."""
-    path, content = _split_file(data, SOURCES, "tests/test_a.py")
-    text, before = as_text(content), SOURCES[path].decode()
-    assert find_tampering([(path, text, text)]) == ()
-    for change in ((path, before, text), (path, text, before), (path, None, text)):
-        assert len(find_tampering([change])) <= MAX_FINDINGS
+    *(path.encode() + b"\0" + content for path, content in MANIFESTS.items()),
+    tokens="[ ] { } \" ' = , : / @ require ( ) version dependencies scripts test \n",
+)
+def changed_manifest(data: bytes) -> None:
+    """A changed manifest: whether it may change the tests, or that a person must look."""
+    path, content = _split_file(data, MANIFESTS, "package.json")
+    assert may_change_tests(path, MANIFESTS[path], content) in {True, False}
+    assert not may_change_tests(path, MANIFESTS[path], MANIFESTS[path])
 
 
 @fuzzed(

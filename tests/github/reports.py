@@ -98,11 +98,16 @@ def verification(**changes: Any) -> Verification:
         scope="full",
         base=CheckExecution(exit_code=0, seconds=1.0, cases=passed),
         head=CheckExecution(exit_code=0, seconds=1.5, cases=(*passed, fixed)),
-        fixed=(fixed.id,),
+        reproduction=(fixed.id,),
         added=(fixed.id,),
     )
-    known = Verification(verdict="verified", reproduction=(fixed.id,), checks=(check,))
+    lists = {name: changes.pop(name) for name in tuple(changes) if name in _OF_A_CHECK}
+    check = check.model_copy(update=lists)
+    known = Verification(verdict="verified", checks=(check,))
     return known.model_copy(update=changes)
+
+
+_OF_A_CHECK = frozenset(CheckComparison.model_fields) - {"name", "command"}
 
 
 def report(**changes: Any) -> Report:

@@ -64,7 +64,7 @@ class Scenario:
     [
         (reports.verification(), "success", "Verified"),
         (reports.verification(verdict="checked"), "success", "Checked"),
-        (Verification(verdict="not_verified", reason="no_checks"), "neutral", "Not verified"),
+        (Verification(verdict="no_checks"), "neutral", "Not verified"),
         (failing(), "failure", "Not verified"),
     ],
 )

@@ -287,7 +287,7 @@ def test_the_verdict_stays_until_the_agent_works_again() -> None:
         reason="regression",
         reproduction=("test_a",),
         checks=(),
-        tampering=(),
+        review=(),
     )
     log.add(VerificationCompleted(tree="t", evidence=evidence))
     log.add(AgentStateChanged(state=RunState.FINISHED))

@@ -10,11 +10,12 @@ from resolver.github.comments.pull_request_text import pull_request_body
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.models.run import Publication, PullRequest
 from resolver.models.verification import (
+    ChangedExpectation,
     CheckExecution,
     FlakyCase,
     OmittedCheck,
-    TamperingFinding,
-    TamperingKind,
+    ReviewKind,
+    ReviewPoint,
     UnpreparedEnvironment,
     Verification,
     VerificationReason,
@@ -25,7 +26,7 @@ from tests.github import reports
 PULL = PullRequest(title="Fix it", body="", number=13, url="https://github.com/o/r/pull/13")
 UNPREPARED = UnpreparedEnvironment(paths=("package.json",), cause="no_setup")
 REASONS = [reason for reason in get_args(VerificationReason) if reason not in {"", "disabled"}]
-KINDS = get_args(TamperingKind)
+KINDS = get_args(ReviewKind)
 
 
 def body(verification: Verification | None) -> str:
@@ -39,7 +40,7 @@ def body(verification: Verification | None) -> str:
 def test_a_verified_change_begins_with_its_verdict_and_has_the_evidence_below() -> None:
     text = body(reports.verification())
     verdict = "**Verified:** 1 test fails without the change and passes with it"
-    row = "| `pytest` | 1 passed | 2 passed (1 fixed, 1 new) | 1.5 s |"
+    row = "| `pytest` | 1 passed | 2 passed (1 new) | 1.5 s |"
     places = [
         text.index(part) for part in (verdict, "### What changed", row, "What the agent checked")
     ]
@@ -103,17 +104,43 @@ def test_without_verification_the_agents_commands_are_shown() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_suspicious_part_of_the_change_is_named(kind: str) -> None:
-    finding = TamperingFinding.model_validate({"kind": kind, "path": "tests/a.py", "line": 4})
-    text = body(reports.verification(tampering=(finding,)))
-    [line] = [line for line in text.splitlines() if "`tests/a.py:4`" in line]
-    assert not line.startswith("- Changes tests:")
+def test_what_a_person_must_look_at_is_named(kind: str) -> None:
+    point = ReviewPoint.model_validate({"kind": kind, "path": "a/b.toml"})
+    text = body(reports.verification(verdict="checked", review=(point,)))
+    [line] = [line for line in text.splitlines() if line.startswith("- A person must look")]
+    assert "`a/b.toml`: " in line and not line.endswith("it decides how the tests run")
+    assert "without the change and passes with it. A person must look at `a/b.toml`." in text
+
+
+def test_what_old_tests_expect_is_shown_beside_what_the_change_makes_of_it() -> None:
+    part = ChangedExpectation(path="tests/a.py", old="assert x == 1 | 2\n", new="assert x == 3")
+    gone = ChangedExpectation(path="tests/b.py", old="assert y", new="")
+    text = body(
+        reports.verification(
+            verdict="not_verified",
+            reason="former_behavior",
+            former=("test_a.py::one", "test_a.py::two"),
+            broken=("test_a.py::one", "test_a.py::two"),
+            reproduction=(),
+            expectations=(part, gone),
+        )
+    )
+    assert "2 old tests expect the former behavior" in text and "A person decides." in text
+    assert "- Expect the former behavior: `test_a.py::one`, `test_a.py::two`" in text
+    assert "| `tests/a.py` | `assert x == 1 \\| 2` | `assert x == 3` |" in text
+    assert "| `tests/b.py` | `assert y` | *deleted* |" in text
+    assert "Broken:" not in text
+
+
+def test_what_fails_anyway_is_listed() -> None:
+    text = body(reports.verification(known=tuple(f"k{n}" for n in range(4))))
+    assert "- 4 fail with and without the change: `k0`, `k1`, `k2`, `k3`" in text
 
 
 def test_flaky_unproductive_and_omitted_tests_are_named() -> None:
     verified = reports.verification(
-        proves_nothing=("test_a.py::test_easy",),
-        broken_tests=("test_b.py::test_import",),
+        useless=("test_a.py::test_easy",),
+        not_run=("test_b.py::test_import",),
         omitted=(OmittedCheck(name="e2e", command="npm run e2e", reason="It needs a secret."),),
     )
     check = verified.checks[0].model_copy(
@@ -163,12 +190,11 @@ def test_names_and_outputs_from_a_sandbox_are_escaped() -> None:
                 "head": failing,
                 "broken": (hostile,),
                 "missing": (hostile,),
+                "reproduction": (hostile,),
             }
         )
     )
-    verified = reports.verification(
-        verdict="not_verified", reason="regression", reproduction=(hostile,), checks=(check,)
-    )
+    verified = reports.verification(verdict="not_verified", reason="regression", checks=(check,))
     text = body(verified)
     assert is_closed(text)
     assert "\n| a |" not in text.partition("<details>")[0]
@@ -181,7 +207,9 @@ def test_the_final_comment_has_the_verdict_in_one_line() -> None:
 
 
 def test_a_draft_gives_the_reason_once() -> None:
-    found = reports.verification(verdict="not_verified", reason="shrunken_suite", reproduction=())
+    found = reports.verification(
+        verdict="not_verified", reason="missing_tests", missing=("a", "b"), reproduction=()
+    )
     comments = comment_body(
         reports.report(
             verification=found,
@@ -191,10 +219,10 @@ def test_a_draft_gives_the_reason_once() -> None:
         )
     )
     assert (
-        "The pull request is a **draft**: fewer tests ran with the change than without it."
+        "The pull request is a **draft**: 2 tests run without the change and do not run with it."
         in comments
     )
-    assert comments.count("fewer tests ran") == 1
+    assert comments.count("2 tests run without") == 1
 
 
 def progress(**known: object) -> str:

@@ -41,9 +41,9 @@ from resolver.models.run import (
 )
 from resolver.models.verification import (
     CaseResult,
+    ChangedExpectation,
     CheckComparison,
     CheckExecution,
-    TamperingFinding,
     Verification,
 )
 from resolver.trace.markdown import render_comment_trace
@@ -93,10 +93,10 @@ def _verification(**changes: Any) -> Verification:
         scope="full",
         base=_execution(5, 1),
         head=_execution(8, 0),
-        fixed=(NEW_TEST,),
+        reproduction=(NEW_TEST,),
         added=(NEW_TEST,),
     )
-    known = Verification(verdict="verified", reproduction=(NEW_TEST,), checks=(check,))
+    known = Verification(verdict="verified", checks=(check,))
     return known.model_copy(update=changes)
 
 
@@ -212,18 +212,29 @@ def _on_pull_request(**publication: Any) -> Report:
 
 _NOT_VERIFIED = _verification(
     verdict="not_verified",
-    reason="tampering",
-    reproduction=(),
-    tampering=(
-        TamperingFinding(
-            kind="removed_assertion", path="tests/test_money.py", line=12, detail="assertEqual(...)"
+    reason="former_behavior",
+    checks=(
+        CheckComparison(
+            name="unittest",
+            command="python -m unittest discover",
+            scope="full",
+            base=_execution(6, 0),
+            head=_execution(6, 0),
+            broken=("tests.test_money.MoneyTest.test_refund",),
+            former=("tests.test_money.MoneyTest.test_refund",),
+        ),
+    ),
+    expectations=(
+        ChangedExpectation(
+            path="tests/test_money.py",
+            old="self.assertEqual(refund.split(3), [-4, -3, -3])",
+            new="self.assertEqual(refund.split(3), [-3, -3, -4])",
         ),
     ),
 )
 _REGRESSION = _verification(
     verdict="not_verified",
     reason="regression",
-    reproduction=(),
     checks=(
         CheckComparison(
             name="unittest",

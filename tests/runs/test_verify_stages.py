@@ -77,22 +77,6 @@ def test_a_changed_dependency_that_no_set_up_installs_is_not_verified_in_the_old
     assert found.unprepared == unprepared
 
 
-def test_a_change_is_searched_for_tampering(tmp_path: Path) -> None:
-    """No check is found, so that nothing is executed."""
-    project = Project(tmp_path, {"sitecustomize.py": "import sys\n"})
-    prepared = prepared_run(
-        run_request(tmp_path),
-        project.workspace,
-        settings=load_settings({"runtime": "local"}, {}),
-    )
-    replaced = "import unittest\nunittest.TestCase.run = lambda self, result=None: result\n"
-    with run_log(prepared.request.output.log) as log:
-        found = verify_in_sandboxes(prepared, log, project.patch("sitecustomize.py", replaced))
-        assert list(log.state.events) == []
-    assert (found.verdict, found.reason) == ("not_verified", "tampering")
-    assert {finding.path for finding in found.tampering} == {"sitecustomize.py"}
-
-
 @pytest.mark.engine
 def test_a_changed_dependency_is_installed_from_the_change_by_its_set_up(
     tmp_path: Path, engine: docker.DockerClient, python_image: str

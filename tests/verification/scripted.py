@@ -7,9 +7,15 @@ from dataclasses import dataclass, field
 
 from resolver.errors import SandboxError
 from resolver.events.lifecycle import CheckExecuted
-from resolver.models.verification import CaseResult, CaseStatus, CheckExecution, ProjectCheck
+from resolver.models.verification import (
+    CaseResult,
+    CaseStatus,
+    CheckExecution,
+    ProjectCheck,
+    TreeName,
+)
 from resolver.verification.base_results import BaseResults
-from resolver.verification.runner import CheckExecutor, RunnerOptions, TreeName
+from resolver.verification.runner import CheckExecutor, RunnerOptions
 
 CHECK = ProjectCheck(name="tests", command="run-tests", runner="pytest", report_format="junit")
 TREES: Mapping[TreeName, str] = {"base": "b" * 40, "base_with_tests": "c" * 40, "head": "d" * 40}
@@ -88,10 +94,11 @@ def runner_options(
     known: Mapping[str, CheckExecution] | None = None,
     clock: Callable[[], float] = lambda: 0.0,
     parallel: bool = False,
+    trees: Mapping[TreeName, str] = TREES,
 ) -> RunnerOptions:
     """Options of a runner whose events are appended to `recorded`."""
     return RunnerOptions(
-        trees=TREES,
+        trees=trees,
         environment="an environment",
         recorded=known or {},
         record=recorded.append,

@@ -14,7 +14,7 @@ from resolver.models.run import FileChange, Patch, RunLimits
 from resolver.models.verification import (
     CheckComparison,
     FlakyCase,
-    TamperingFinding,
+    ReviewPoint,
     UnpreparedEnvironment,
     Verification,
 )
@@ -130,7 +130,7 @@ def test_a_set_up_that_fails_with_the_change_goes_back_to_the_agent(
     assert made.conclude(patch(2)).reason == "environment"
 
 
-@pytest.mark.parametrize("reason", ["no_checks", "tampering", "sandbox_error", "failed_at_both"])
+@pytest.mark.parametrize("reason", ["former_behavior", "sandbox_error", "failed_at_both"])
 def test_what_the_agent_cannot_correct_is_not_sent_back(log: RunLog, reason: str) -> None:
     found = Verification.model_validate({"verdict": "not_verified", "reason": reason})
     assert verifier(log, Script(found)).feedback(patch()) == ""
@@ -161,8 +161,8 @@ def test_the_evidence_has_its_stable_names() -> None:
     check = BROKEN.model_copy(
         update={"flaky": (FlakyCase(id="a", passed=1, failed=2),), "head": result(old="failed")}
     )
-    finding = TamperingFinding(kind="deleted_test", path="test_b.py")
-    verified = REGRESSION.model_copy(update={"checks": (check,), "tampering": (finding,)})
+    point = ReviewPoint(kind="manifest", path="package.json")
+    verified = REGRESSION.model_copy(update={"checks": (check,), "review": (point,)})
     assert verified.evidence().model_dump(mode="json") == {
         "verdict": "not_verified",
         "reason": "regression",
@@ -173,10 +173,13 @@ def test_the_evidence_has_its_stable_names() -> None:
                 "command": "pytest",
                 "base": {"exit_code": 0, "passed": 1, "failed": 0, "skipped": 0, "seconds": 0.5},
                 "head": {"exit_code": 1, "passed": 0, "failed": 1, "skipped": 0, "seconds": 0.5},
-                "fixed": [],
                 "broken": ["test_a.py::old"],
+                "missing": [],
+                "former": [],
+                "failing": [],
+                "known": [],
                 "flaky": [{"id": "a", "passed": 1, "failed": 2}],
             }
         ],
-        "tampering": [{"kind": "deleted_test", "path": "test_b.py", "line": 0, "detail": ""}],
+        "review": [{"kind": "manifest", "path": "package.json"}],
     }

@@ -1,4 +1,4 @@
-"""The executions of a check at base and at the change are compared test by test."""
+"""The executions of a check at the trees of a change are compared test by test."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,13 @@ from resolver.models.verification import (
     CheckExecution,
     FlakyCase,
     ProjectCheck,
+    TreeName,
 )
 from resolver.verification.comparison import (
-    WHOLE_CHECK,
-    compare_executions,
+    CONFIRMATIONS,
+    TreeResults,
+    compare_check,
+    fails_without_test,
     needs_rerun,
     reproductions_to_confirm,
 )
@@ -24,9 +27,15 @@ from resolver.verification.comparison import (
 CHECK = ProjectCheck(name="tests", command="pytest")
 LETTERS: dict[str, CaseStatus] = {"p": "passed", "f": "failed", "e": "error", "s": "skipped"}
 
+Runs = Sequence[CheckExecution] | CheckExecution
 
-def run(exit_code: int | None = 0, output: str = "", **cases: str) -> CheckExecution:
+
+def run(exit_code: int | None = 0, output: str = "", /, **cases: str) -> CheckExecution:
     """Return an execution; each keyword is a test with the first letter of its status."""
+    return run_of(exit_code, cases, output)
+
+
+def run_of(exit_code: int | None, cases: dict[str, str], output: str = "") -> CheckExecution:
     results = tuple(
         CaseResult(
             id=name, status=LETTERS[letter], message="assert 1 == 2" if letter in "fe" else ""
@@ -37,142 +46,241 @@ def run(exit_code: int | None = 0, output: str = "", **cases: str) -> CheckExecu
     return CheckExecution(exit_code=exit_code, seconds=1, cases=results, output=output)
 
 
-def compare(
-    base: Sequence[CheckExecution] | CheckExecution,
-    head: Sequence[CheckExecution] | CheckExecution,
-    with_tests: Sequence[CheckExecution] | CheckExecution = (),
-    deleted: Sequence[str] = (),
-) -> CheckComparison:
-    def many(runs: Sequence[CheckExecution] | CheckExecution) -> Sequence[CheckExecution]:
-        return (runs,) if isinstance(runs, CheckExecution) else runs
+def results_of(runs: Runs) -> TreeResults:
+    """Return what was seen at a tree; a single execution gives the same whenever it is repeated."""
+    if isinstance(runs, CheckExecution):
+        return TreeResults((runs,), (runs,) * (CONFIRMATIONS - 1))
+    return TreeResults(tuple(runs[:1]), tuple(runs[1:]))
 
-    return compare_executions(
-        CHECK,
-        "full",
-        base=many(base),
-        base_with_tests=many(with_tests),
-        head=many(head),
-        deleted_files=deleted,
-    )
+
+def trees_of(
+    base: Runs, head: Runs, with_tests: Runs = (), old: Runs = ()
+) -> dict[TreeName, TreeResults]:
+    found: dict[TreeName, TreeResults] = {"base": results_of(base), "head": results_of(head)}
+    if with_tests:
+        found["base_with_tests"] = results_of(with_tests)
+    if old:
+        found["head_with_base_tests"] = results_of(old)
+    return found
+
+
+def compare(base: Runs, head: Runs, with_tests: Runs = (), old: Runs = ()) -> CheckComparison:
+    return compare_check(CHECK, "full", trees_of(base, head, with_tests, old))
 
 
 @pytest.mark.parametrize(
-    ("base", "head", "fixed", "broken", "shrank"),
+    ("base", "head", "reproduction", "broken", "missing"),
     [
-        (run(a="p"), run(a="p"), (), (), False),
-        (run(1, a="f"), run(a="p"), ("a",), (), False),
-        (run(1, a="e"), run(a="p"), ("a",), (), False),
-        (run(a="p"), run(1, a="f"), (), ("a",), False),
-        (run(a="p"), run(1, a="e"), (), ("a",), False),
-        (run(a="p", b="p"), run(a="p"), (), ("b",), True),
-        (run(a="p", b="p"), run(a="p", b="s"), (), ("b",), True),
-        (run(1, a="p", b="f"), run(a="p"), (), (), True),
-        (run(a="p", b="s"), run(a="p"), (), (), False),
-        (run(a="p"), run(a="pf", b="p"), (), ("a",), False),
-        (run(a="p"), run(), (), ("a",), True),
-        (run(), run(1), (), ("tests",), False),
-        (run(1), run(), ("tests",), (), False),
-        (run(2), run(1), (), (), False),
-        (run(a="p"), run(1, a="p"), (), ("tests",), False),
-        (run(output="ok a\nok b\n"), run(output="ok a\n"), (), (), True),
-        (run(output="ok a\n"), run(output=""), (), (), True),
-        (run(output="ok a\n"), run(output="ok a\nok b\n"), (), (), False),
+        (run(a="p"), run(a="p"), "", "", ""),
+        (run(1, a="f"), run(a="p"), "a", "", ""),
+        (run(a="p"), run(1, a="f"), "", "a", ""),
+        (run(a="p"), run(1, a="e"), "", "a", ""),
+        (run(a="p", b="p"), run(a="p"), "", "", "b"),
+        (run(a="p", b="p"), run(a="p", b="s"), "", "", "b"),
+        (run(1, a="p", b="f"), run(a="p"), "", "", "b"),
+        (run(a="p", b="s"), run(a="p"), "", "", ""),
+        (run(a="p"), run(a="pf", b="p"), "", "a", ""),
+        (run(a="p"), run(), "", "", "a"),
     ],
 )
 def test_what_differs(
-    base: CheckExecution,
-    head: CheckExecution,
-    fixed: tuple[str, ...],
-    broken: tuple[str, ...],
-    shrank: bool,
+    base: CheckExecution, head: CheckExecution, reproduction: str, broken: str, missing: str
 ) -> None:
     found = compare(base, head)
-    assert (found.fixed, found.broken, found.shrank) == (fixed, broken, shrank)
-
-
-def test_a_new_test_that_fails_without_the_fix_is_fixed() -> None:
-    found = compare(run(a="p"), run(a="p", n="p"), run(1, a="p", n="f"))
-    assert (found.fixed, found.added, found.missing) == (("n",), ("n",), ())
-
-
-def test_a_changed_test_that_fails_without_the_fix_is_fixed() -> None:
-    assert compare(run(a="p"), run(a="p"), run(1, a="f")).fixed == ("a",)
-
-
-def test_a_flaky_test_is_neither_broken_nor_fixed_and_has_counts() -> None:
-    found = compare([run(a="p"), run(a="p")], [run(1, a="f"), run(a="p"), run(1, a="f")])
-    assert found.broken == ()
-    assert found.flaky == (FlakyCase(id="a", passed=1, failed=2),)
-    assert compare([run(1, a="f"), run(a="p")], run(a="p")).fixed == ()
-
-
-def test_a_flaky_new_test_is_not_fixed() -> None:
-    assert compare(run(a="p"), run(a="p", n="p"), [run(1, n="f"), run(n="p")]).fixed == ()
-
-
-def test_tests_that_only_the_first_execution_has_are_not_gone() -> None:
-    found = compare([run(a="p", b="p"), run(b="p")], [run(1, a="p", b="f"), run(1, b="f")])
-    assert (found.broken, found.shrank) == (("b",), False)
-
-
-def test_a_test_that_fails_in_each_repetition_is_broken_whatever_the_change_s_tests_say() -> None:
-    found = compare(run(a="p"), [run(1, a="f"), run(1, a="f")], [run(a="p"), run(1, a="f")])
-    assert found.broken == ("a",)
-
-
-def test_a_flaky_check_without_a_report_is_named() -> None:
-    found = compare([run(), run()], [run(1), run()])
-    assert (found.broken, found.flaky) == ((), (FlakyCase(id="tests", passed=1, failed=1),))
-
-
-@pytest.mark.parametrize("name", ["tests/test_a.py::test_x", "tests.test_a.T::x"])
-def test_a_deleted_file_s_tests_are_not_broken(name: str) -> None:
-    case = CaseResult(id=name, status="passed", file="tests/test_a.py")
-    base = CheckExecution(exit_code=0, seconds=1, cases=(case,))
-    gone = compare(base, run(other="p"), deleted=("tests/test_a.py",))
-    assert (gone.broken, gone.missing, gone.shrank) == ((), (name,), False)
-
-
-def test_addresses_in_names_do_not_matter() -> None:
-    base = run(**{"test_a[<f at 0x7f001234>]": "p"})
-    assert compare(base, run(**{"test_a[<f at 0x7f009999>]": "p"})).shrank is False
+    assert "".join(found.reproduction) == reproduction
+    assert ("".join(found.broken), "".join(found.missing)) == (broken, missing)
 
 
 @pytest.mark.parametrize(
-    ("base", "head", "shrank"),
+    ("base", "head", "broken"),
     [
-        ("ok a\nok b\n", "ok a\nok b\nok c\n", False),
-        ("ok b (0.1s)\nok a\n", "ok a\nok b (0.25s)\n", False),
-        ("ok /tmp/tmp.a81\n3 passed in 1.2s\n", "ok /tmp/tmp.x\n4 passed in 3.0s\n", False),
-        ("ok a\nok b\n", "ok a\n", True),
-        ("ok a\nok b\n", "ok a\nok c\n", True),
-        ("done\n", "\n", True),
+        (run(), run(1), ("tests",)),
+        (run(1), run(), ()),
+        (run(2), run(1), ()),
+        (run(a="p"), run(1, a="p"), ("tests",)),
     ],
 )
-def test_a_pass_that_is_gone_from_the_output_is_missed(base: str, head: str, shrank: bool) -> None:
-    runs = [CheckExecution(exit_code=0, seconds=1, output=output) for output in (base, head)]
-    assert compare(*runs).shrank is shrank
+def test_an_exit_code_without_a_failing_test_breaks_the_check(
+    base: CheckExecution, head: CheckExecution, broken: tuple[str, ...]
+) -> None:
+    found = compare(base, head)
+    assert (found.broken, found.reproduction) == (broken, ())
+
+
+def test_a_test_that_fails_without_the_code_is_a_reproduction() -> None:
+    found = compare(run(a="p"), run(a="p", n="p"), run(1, a="p", n="f"))
+    assert (found.reproduction, found.added, found.missing) == (("n",), ("n",), ())
+    assert compare(run(a="p"), run(a="p"), run(1, a="f")).reproduction == ("a",)
+
+
+@pytest.mark.parametrize("side", ["without the code", "with it"])
+def test_a_reproduction_is_seen_three_times_at_both_trees(side: str) -> None:
+    without, after = run(1, n="f"), run(a="p", n="p")
+    often, seldom = (CONFIRMATIONS, CONFIRMATIONS - 1)
+    counts = (seldom, often) if side == "without the code" else (often, seldom)
+    assert compare(run(a="p"), [after] * often, [without] * often).reproduction == ("n",)
+    assert compare(run(a="p"), [after] * counts[1], [without] * counts[0]).reproduction == ()
+
+
+@pytest.mark.parametrize(
+    ("head", "without"),
+    [("ppp", "fpf"), ("pfp", "fff"), ("ppp", "ffp")],
+)
+def test_a_test_that_differs_in_one_repetition_is_flaky_and_proves_nothing(
+    head: str, without: str
+) -> None:
+    found = compare(
+        run(a="p"),
+        [run(int(letter == "f"), a="p", n=letter) for letter in head],
+        [run(int(letter == "f"), n=letter) for letter in without],
+    )
+    assert found.reproduction == ()
+    assert [case.id for case in found.flaky] == ["n"]
+
+
+def test_a_flaky_test_is_not_broken_and_has_counts() -> None:
+    found = compare([run(a="p"), run(a="p")], [run(1, a="f"), run(a="p"), run(1, a="f")])
+    assert found.broken == ()
+    assert found.flaky == (FlakyCase(id="a", passed=1, failed=2),)
+
+
+def test_tests_that_only_the_whole_execution_has_are_not_missing() -> None:
+    found = compare([run(a="p", b="p"), run(b="p")], [run(1, a="p", b="f"), run(1, b="f")])
+    assert (found.broken, found.missing) == (("b",), ())
+
+
+def test_a_flaky_check_without_a_report_is_named() -> None:
+    found = compare_check(
+        CHECK,
+        "full",
+        {"base": TreeResults((run(), run())), "head": TreeResults((run(1), run()))},
+    )
+    assert (found.broken, found.flaky) == ((), (FlakyCase(id="tests", passed=1, failed=1),))
+
+
+# -- what fails at the base too
+
+
+def test_what_fails_with_and_without_the_change_is_known_and_does_not_count() -> None:
+    found = compare(run(1, a="p", k="f"), run(1, a="p", k="f", n="p"), run(1, n="f"))
+    assert (found.known, found.broken, found.failing) == (("k",), (), ())
+    assert found.reproduction == ("n",)
+
+
+def test_a_new_test_that_fails_is_named() -> None:
+    assert compare(run(a="p"), run(1, a="p", n="f")).failing == ("n",)
+
+
+def test_a_known_failure_whose_name_shifts_with_a_new_row_is_still_known() -> None:
+    base = run_of(1, {"t[row0]": "p", "t[row1]": "f"})
+    head = run_of(1, {"t[row0]": "p", "t[row1]": "p", "t[row2]": "f"})
+    found = compare(base, head, run(1, other="f"), old=base)
+    assert (found.failing, found.broken, found.missing) == ((), (), ())
+    worse = run_of(1, {"t[row0]": "f", "t[row1]": "p", "t[row2]": "f"})
+    assert compare(base, worse, run(1, other="f"), old=base).failing == ("t[row0]", "t[row2]")
+
+
+# -- the tests of the base, which the change has altered
+
+
+@pytest.mark.parametrize(
+    ("head", "former", "broken"),
+    [
+        (run(a="p", b="p"), ("b",), ("b",)),
+        (run(a="p"), ("b",), ("b",)),
+        (run(1, a="p", b="f"), (), ("b",)),
+    ],
+)
+def test_an_altered_test_that_fails_as_it_was_expects_the_former_behavior(
+    head: CheckExecution, former: tuple[str, ...], broken: tuple[str, ...]
+) -> None:
+    found = compare(run(a="p", b="p"), head, old=run(1, a="p", b="f"))
+    assert (found.former, found.broken) == (former, broken)
+
+
+def test_a_deleted_or_renamed_test_that_passes_as_it_was_is_not_missed() -> None:
+    found = compare(run(a="p", b="p"), run(a="p", c="p"), old=run(a="p", b="p"))
+    assert (found.missing, found.broken, found.former) == ((), (), ())
+
+
+def test_a_row_that_shifts_the_names_of_others_breaks_nothing() -> None:
+    base = run_of(0, {"t[row0]": "p", "t[row1]": "p"})
+    head = run_of(0, {"t[new]": "p", "t[row1]": "p", "t[row2]": "p"})
+    found = compare(base, head, old=base)
+    assert (found.missing, found.broken, found.failing) == ((), (), ())
+
+
+# -- names that change by themselves
+
+
+def test_addresses_in_names_do_not_matter() -> None:
+    base = run_of(0, {"test_a[<f at 0x7f001234>]": "p"})
+    assert compare(base, run_of(0, {"test_a[<f at 0x7f009999>]": "p"})).missing == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("test_invalid[05:50:59 2026-11-29]", "test_invalid[05:53:12 2026-11-29]"),
+        ("suite > works at 05:50:59", "suite > works at 05:53:12"),
+    ],
+)
+def test_a_time_in_a_name_does_not_make_a_test_missing(before: str, after: str) -> None:
+    base = run_of(0, {before: "p", "other": "p"})
+    found = compare(base, run_of(0, {after: "p", "other": "p"}))
+    assert (found.missing, found.broken, found.added) == ((), (), ())
+    assert compare(base, run_of(1, {after: "f", "other": "p"})).broken == (before,)
+    assert compare(base, run_of(0, {"other": "p"})).missing == (before,)
+
+
+def test_as_many_cases_of_a_function_are_needed_as_there_were() -> None:
+    base = run_of(0, {"t[a1]": "p", "t[b2]": "p"})
+    assert compare(base, run_of(0, {"t[c3]": "p"})).missing == ("t[a1]", "t[b2]")
+
+
+# -- what is repeated
 
 
 def test_what_is_repeated() -> None:
-    assert needs_rerun(run(a="p", b="p", c="f"), run(1, a="f", b="e", c="f", d="f")) == ("a", "b")
-    assert needs_rerun(run(a="p"), run(1, a="p")) == (WHOLE_CHECK,)
-    assert needs_rerun(run(), run(1)) == (WHOLE_CHECK,)
-    assert needs_rerun(run(1, a="f"), run(a="p")) == ()
-    assert reproductions_to_confirm(run(1, a="f", b="p"), run(a="p", b="p")) == ("a",)
+    base = run(a="p", b="p", c="f")
+    head = run(1, a="f", b="e", c="f", d="f")
+    assert needs_rerun(trees_of(base, head)) == ("a", "b", "d")
+    assert needs_rerun(trees_of(run(a="p"), run(a="p"), old=run(1, a="f"))) == ("a",)
+    assert needs_rerun(trees_of(run(1, a="f"), run(a="p"))) == ()
+    assert reproductions_to_confirm(trees_of(run(1, a="f", b="p"), run(a="p", b="p"))) == ("a",)
+    new = trees_of(run(a="p"), run(a="p", n="p"), run(1, n="f"))
+    assert reproductions_to_confirm(new) == ("n",)
+
+
+@pytest.mark.parametrize(
+    ("base", "later", "repeated"),
+    [
+        (run(a="p"), run(1, a="p"), True),
+        (run(), run(1), True),
+        (run(1, a="p", b="f"), run(4), True),
+        (run(1, a="p", b="f"), run(1, a="p", b="f"), False),
+        (run(a="p"), run(1, a="f"), False),
+        (run(a="p"), run(None), False),
+    ],
+)
+def test_a_check_that_fails_without_a_failing_test_is_repeated(
+    base: CheckExecution, later: CheckExecution, repeated: bool
+) -> None:
+    assert fails_without_test(base, later) is repeated
 
 
 RUNS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from("pfes")).flatmap(
-    lambda cases: st.sampled_from([0, 1, None]).map(lambda code: run(code, **cases))
+    lambda cases: st.sampled_from([0, 1, None]).map(lambda code: run_of(code, cases))
 )
+SOME = st.lists(RUNS, min_size=1, max_size=3)
 
 
-@given(st.lists(RUNS, min_size=1, max_size=3), st.lists(RUNS, min_size=1, max_size=3))
+@given(SOME, SOME, st.just([]) | SOME)
 def test_a_test_has_at_most_one_result(
-    base: list[CheckExecution], head: list[CheckExecution]
+    base: list[CheckExecution], head: list[CheckExecution], old: list[CheckExecution]
 ) -> None:
-    found = compare(base, head)
-    assert not set(found.fixed) & set(found.broken)
-    assert not {case.id for case in found.flaky} & set(found.fixed)
-    assert not set(found.added) & set(found.missing)
-    assert found == compare(base, head)
+    found = compare(base, head, old=old)
+    assert not set(found.reproduction) & {*found.failing, *found.known}
+    assert not {case.id for case in found.flaky} & {*found.reproduction, *found.failing}
+    assert not set(found.failing) & set(found.broken)
+    assert found == compare(base, head, old=old)

@@ -8,14 +8,13 @@ import pytest
 from resolver.verification.project_files import (
     is_project_manifest,
     is_test_configuration,
-    is_workflow_file,
 )
 
 CONFIGURATION = """
 conftest.py shop/conftest.py pytest.ini .pytest.ini tox.ini noxfile.py sitecustomize.py
 src/usercustomize.py evil.pth jest.config.js jest-setup.ts jest.setup.ts vitest.config.mts
 vitest.workspace.ts .mocharc.yml .mocharc ava.config.js .taprc .config/nextest.toml
-phpunit.xml.dist .rspec test.runsettings .coveragerc .github/resolver.yml
+phpunit.xml.dist .rspec test.runsettings .coveragerc
 """
 
 MANIFESTS = """
@@ -40,18 +39,11 @@ def test_a_manifest_is_recognized(path: str) -> None:
     assert not is_test_configuration(path)
 
 
-def test_workflow_files_are_recognized() -> None:
-    assert is_workflow_file(".github/workflows/ci.yml")
-    assert is_workflow_file(".gitlab-ci.yml")
-    assert not is_workflow_file("docs/.github/workflows/ci.yml")
-    assert not is_workflow_file("workflows/ci.yml")
-
-
 def test_any_path_is_classified() -> None:
     rng = random.Random(7)
     pieces = ["/", ".", "..", "test", "tests", "_", "é", "\x00", "\n", " ", "Test", ".py", ".ts"]
     pieces += string.ascii_letters
-    functions = (is_test_configuration, is_project_manifest, is_workflow_file)
+    functions = (is_test_configuration, is_project_manifest)
     for _ in range(2_000):
         path = "".join(rng.choice(pieces) for _ in range(rng.randrange(40)))
         assert all(classify(path) in {True, False} for classify in functions)

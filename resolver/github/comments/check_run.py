@@ -26,7 +26,7 @@ MAX_ANNOTATIONS = 50
 """Maximum number of annotations; GitHub accepts no more in one request."""
 
 _FAILED: frozenset[VerificationReason] = frozenset(
-    {"regression", "shrunken_suite", "head_failed_to_run"}
+    {"regression", "missing_tests", "failing_tests", "head_failed_to_run"}
 )
 
 
@@ -44,7 +44,7 @@ def publish_check_run(
             return
         summary = render("comments/check_run.md.j2", verification=values).strip()
         output: dict[str, Any] = {
-            "title": _TITLES[verification.verdict],
+            "title": _TITLES.get(verification.verdict, "Not verified"),
             "summary": shorten_text(summary, MAX_BODY),
         }
         if annotations := list(_annotations(verification)):
@@ -59,7 +59,7 @@ def publish_check_run(
         )
 
 
-_TITLES = {"verified": "Verified", "checked": "Checked", "not_verified": "Not verified"}
+_TITLES = {"verified": "Verified", "checked": "Checked"}
 
 
 def _conclusion(verification: Verification) -> str:

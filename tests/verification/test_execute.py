@@ -12,19 +12,26 @@ from resolver.models.verification import (
     CaseStatus,
     CheckExecution,
     ProjectCheck,
+    TreeName,
     UnpreparedEnvironment,
     Verification,
 )
 from resolver.verification.affected_tests import NarrowedCheck
-from resolver.verification.altered_tests import AlteredTests
 from resolver.verification.base_results import BaseResults
-from resolver.verification.failures import FAILED_BY_CHANGE, FailingTest, failing_checks
-from resolver.verification.runner import CheckRunner, TreeName
+from resolver.verification.comparison import CONFIRMATIONS
+from resolver.verification.execute import (
+    MAX_SHARE,
+    REPETITIONS,
+    VerificationRequest,
+    verify_change,
+)
+from resolver.verification.feedback import FAILED_BY_CHANGE, FailingTest, failing_checks
+from resolver.verification.runner import CheckRunner
 from resolver.verification.selection import CheckSelection, only_tests
-from resolver.verification.verify import MAX_SHARE, REPETITIONS, VerificationRequest, verify_change
 from tests.verification.scripted import (
     CHECK,
     TIMED_OUT,
+    TREES,
     HardCodedResult,
     ScriptedSandboxes,
     result,
@@ -33,6 +40,7 @@ from tests.verification.scripted import (
 
 WHOLE, PART, AGAIN = "run-tests", "run-tests test_a.py", "run-tests test_a.py::old"
 NEW = "run-tests test_a.py::new"
+BOTH = "run-tests test_a.py::new test_a.py::old"
 Answers = Mapping[tuple[TreeName, str], Sequence[HardCodedResult]]
 
 
@@ -62,9 +70,15 @@ def verify(
     interrupts: bool = False,
     unprepared: UnpreparedEnvironment | None = None,
     renamed: Mapping[str, str] | None = None,
+    alters: bool = False,
     **options: object,
 ) -> Verification:
     events = recorded if recorded is not None else []
+    trees = dict(TREES)
+    if alters:
+        trees["head_with_base_tests"] = "e" * 40
+    if not tests:
+        del trees["base_with_tests"]
 
     def started(runner: CheckRunner) -> None:
         if interrupts:
@@ -72,10 +86,9 @@ def verify(
 
     request = VerificationRequest(
         selection=selection or CheckSelection((CHECK,), (), affected, in_files, only),
-        options=runner_options(events, **options),  # type: ignore[arg-type]
+        options=runner_options(events, trees=trees, **options),  # type: ignore[arg-type]
         changed_files=("a.py", *tests),
         changed_tests=tests,
-        altered_tests=AlteredTests(dict.fromkeys(tests, frozenset({"new"}))),
         unprepared=unprepared,
         renamed_tests=renamed or {},
         started=started,
@@ -85,6 +98,7 @@ def verify(
 
 HONEST: Answers = {
     ("base", WHOLE): [result(old="passed")],
+    ("base_with_tests", BOTH): [result(old="passed", new="failed")],
     ("base_with_tests", NEW): [result(new="failed")],
     ("head", PART): [result(old="passed", new="passed")],
     ("head", WHOLE): [result(old="passed", new="passed")],
@@ -121,7 +135,8 @@ def test_affected_tests_that_are_most_of_the_check_are_not_executed_apart_from_i
     assert verify(sandboxes, selection=selection).verdict == "verified"
     assert sandboxes.executed == [
         ("head", WHOLE), ("base", WHOLE),
-        ("base_with_tests", NEW), ("head", NEW), ("base_with_tests", NEW),
+        ("base_with_tests", BOTH),
+        *[("head", NEW)] * (CONFIRMATIONS - 1), *[("base_with_tests", NEW)] * (CONFIRMATIONS - 1),
     ]  # fmt: skip
 
 
@@ -146,11 +161,11 @@ def test_where_a_runner_takes_no_names_of_tests_it_gets_the_changed_files() -> N
     sandboxes = ScriptedSandboxes(answers)
     assert verify(sandboxes, selection=selection).reproduction == ("test_a.py::new",)
     without_code = [command for tree, command in sandboxes.executed if tree == "base_with_tests"]
-    assert without_code == [PART, PART]
+    assert without_code == [PART] * CONFIRMATIONS
 
 
 @pytest.mark.parametrize(
-    ("without_code", "verdict"), [("failed", "verified"), ("passed", "not_verified")]
+    ("without_code", "verdict"), [("failed", "verified"), ("passed", "checked")]
 )
 def test_a_test_that_failed_before_is_executed_with_the_changed_tests_alone(
     without_code: CaseStatus, verdict: str
@@ -164,7 +179,6 @@ def test_a_test_that_failed_before_is_executed_with_the_changed_tests_alone(
     }
     verified = verify(ScriptedSandboxes(answers))
     assert verified.verdict == verdict
-    assert verified.reason == ("" if verdict == "verified" else "tests_only")
 
 
 def test_a_fix_without_a_test_is_checked() -> None:
@@ -195,7 +209,7 @@ def as_in(path: str, execution: CheckExecution) -> CheckExecution:
     ("head", "reason"),
     [
         (result(old="passed", other="passed", new="passed"), ""),
-        (result(old="passed", new="passed"), "shrunken_suite"),
+        (result(old="passed", new="passed"), "missing_tests"),
         (result(old="failed", other="passed", new="passed"), "regression"),
     ],
 )
@@ -207,6 +221,8 @@ def test_the_tests_of_a_renamed_file_are_the_same_tests(head: CheckExecution, re
             **broken(head),
             ("base", WHOLE): [at_base],
             ("base", old): [as_in("test_z.py", result(old="passed"))],
+            ("base_with_tests", f"{BOTH} test_a.py::other"): [result(old="passed", new="failed")],
+            ("base_with_tests", f"{NEW} test_a.py::other"): [result(new="failed")],
             ("head", WHOLE): [head],
         }
     )
@@ -215,6 +231,72 @@ def test_the_tests_of_a_renamed_file_are_the_same_tests(head: CheckExecution, re
     # At base, a test that newly fails is repeated under the name that it has there.
     repeated = sandboxes.executed.count(("base", old))
     assert repeated == (REPETITIONS if reason == "regression" else 0)
+
+
+OLD: Answers = {
+    **HONEST,
+    ("head_with_base_tests", WHOLE): [result(old="passed")],
+}
+
+
+def test_the_change_is_executed_with_the_tests_of_the_base_where_it_alters_them() -> None:
+    sandboxes = ScriptedSandboxes(OLD)
+    assert verify(sandboxes, alters=True).verdict == "verified"
+    whole = [tree for tree, command in sandboxes.executed if command == WHOLE]
+    assert sorted(whole) == ["base", "head", "head_with_base_tests"]
+    without = ScriptedSandboxes(HONEST)
+    assert verify(without).verdict == "verified"
+    assert "head_with_base_tests" not in without.opened
+    assert len(without.executed) == len(sandboxes.executed) - 1
+
+
+def test_an_altered_test_that_fails_as_it_was_is_repeated_and_left_to_a_person() -> None:
+    answers = {
+        **OLD,
+        ("head_with_base_tests", WHOLE): [result(old="failed")],
+        ("head_with_base_tests", AGAIN): [result(old="failed")],
+        ("base", AGAIN): [result(old="passed")],
+        ("head", AGAIN): [result(old="passed")],
+    }
+    sandboxes = ScriptedSandboxes(answers)
+    verified = verify(sandboxes, alters=True)
+    assert (verified.verdict, verified.reason) == ("not_verified", "former_behavior")
+    assert verified.checks[0].former == ("test_a.py::old",)
+    assert sandboxes.executed.count(("head_with_base_tests", AGAIN)) == REPETITIONS
+
+
+def test_a_change_whose_old_tests_had_no_time_is_not_verified() -> None:
+    answers = {**OLD, ("head_with_base_tests", WHOLE): [TIMED_OUT]}
+    selection = CheckSelection((CHECK,), (), lambda _, __: None, in_files, only)
+    verified = verify(ScriptedSandboxes(answers), alters=True, selection=selection)
+    assert (verified.verdict, verified.reason) == ("not_verified", "time_limit")
+
+
+def test_a_suite_that_is_not_loaded_any_more_is_repeated_although_the_base_has_a_failure() -> None:
+    answers = {
+        **HONEST,
+        ("base", WHOLE): [result(old="passed", known="failed")],
+        ("head", WHOLE): [result(exit_code=4)],
+        ("head", PART): [result(exit_code=4)],
+    }
+    sandboxes = ScriptedSandboxes(answers)
+    verified = verify(sandboxes, tests=())
+    assert (verified.verdict, verified.reason) == ("not_verified", "head_failed_to_run")
+    assert sandboxes.executed.count(("head", WHOLE)) == 2
+    recovered = {
+        **answers,
+        ("head", WHOLE): [result(exit_code=4), result(old="passed", known="failed")],
+    }
+    assert verify(ScriptedSandboxes(recovered), tests=()).verdict == "checked"
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_a_reproduction_that_fails_in_some_repetitions_only_proves_nothing(failing: int) -> None:
+    seen = [result(new="failed")] * (failing - 1) + [result(new="passed")] * CONFIRMATIONS
+    answers = {**HONEST, ("base_with_tests", NEW): seen}
+    verified = verify(ScriptedSandboxes(answers))
+    assert verified.verdict == ("verified" if failing >= CONFIRMATIONS else "checked")
+    assert bool(verified.checks[0].flaky) == (failing < CONFIRMATIONS)
 
 
 def test_a_flaky_test_is_named_with_its_counts_and_does_not_count() -> None:
@@ -353,7 +435,7 @@ def test_trees_are_executed_side_by_side_where_there_is_room() -> None:
 
 def test_without_checks_nothing_is_verified() -> None:
     verified = verify(ScriptedSandboxes({}), selection=CheckSelection(()))
-    assert (verified.verdict, verified.reason) == ("not_verified", "no_checks")
+    assert (verified.verdict, verified.reason) == ("no_checks", "")
 
 
 def test_the_agent_gets_the_failures_of_its_change() -> None:

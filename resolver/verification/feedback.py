@@ -15,7 +15,7 @@ from resolver.models.verification import (
 )
 
 FAILED_BY_CHANGE: frozenset[VerificationReason] = frozenset(
-    {"regression", "head_failed_to_run", "shrunken_suite"}
+    {"regression", "head_failed_to_run", "missing_tests", "failing_tests"}
 )
 """Reasons that the agent can remove by correcting its change."""
 
@@ -43,6 +43,7 @@ class FailingCheck:
 
     exit_code: its exit code with the change; None if it did not end in time.
     broken: ids of tests that passed before and fail now; broken_left_out: number of further ones.
+    failing: ids of new tests that fail.
     missing: ids of tests that ran before and do not run now.
     tests: the failing tests whose messages are shown.
     output: the end of its output with the change.
@@ -52,6 +53,7 @@ class FailingCheck:
     exit_code: int | None
     broken: tuple[str, ...]
     broken_left_out: int
+    failing: tuple[str, ...]
     missing: tuple[str, ...]
     tests: tuple[FailingTest, ...]
     output: str
@@ -98,18 +100,19 @@ def failing_checks(verification: Verification) -> ChecksFailed:
 
 
 def _fails(check: CheckComparison) -> bool:
-    return bool(check.broken) or check.shrank or check.head.exit_code != 0
+    return bool(check.broken or check.missing or check.failing) or check.head.exit_code != 0
 
 
 def _failing_check(check: CheckComparison) -> FailingCheck:
     failed = {case.id: case for case in check.head.cases if case.has_failed}
-    chosen = [name for name in check.broken if name in failed] or list(failed)
+    chosen = [name for name in (*check.broken, *check.failing) if name in failed] or list(failed)
     return FailingCheck(
         command=check.command,
         exit_code=check.head.exit_code,
         broken=check.broken[:MAX_TESTS],
         broken_left_out=max(0, len(check.broken) - MAX_TESTS),
-        missing=check.missing[:MAX_TESTS] if check.shrank else (),
+        failing=check.failing[:MAX_TESTS],
+        missing=check.missing[:MAX_TESTS],
         tests=tuple(_failing_test(failed[name]) for name in chosen[:MAX_TESTS]),
         output=keep_last_lines(check.head.output, MAX_OUTPUT),
     )

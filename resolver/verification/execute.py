@@ -1,0 +1,326 @@
+"""Executes the project's checks at the trees of a change, in an order that saves time.
+
+The tests that the change affects are executed first where they are a small part of the check, then
+the whole check once at each tree that differs in code or in the tests of the base, within the time
+that is given, and then the tests of the change without its code. A test that fails now and did not
+before is repeated before it counts, and so is one that shows what the change solves.
+"""
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from resolver.errors import SandboxError, SetupFailed
+from resolver.models.verification import (
+    CheckComparison,
+    CheckExecution,
+    ProjectCheck,
+    ReviewPoint,
+    Scope,
+    TreeName,
+    UnpreparedEnvironment,
+    Verification,
+    VerificationReason,
+)
+from resolver.verification.comparison import (
+    CONFIRMATIONS,
+    TreeResults,
+    case_id,
+    compare_check,
+    fails_without_test,
+    function_names,
+    is_in_files,
+    needs_rerun,
+    passing_tests,
+    reproductions_to_confirm,
+)
+from resolver.verification.decide import decide
+from resolver.verification.renamed_tests import RenamedTestFiles
+from resolver.verification.runner import CheckRequest, CheckRunner, OpenExecutor, RunnerOptions
+from resolver.verification.selection import CheckSelection
+
+logger = logging.getLogger("resolver.verification")
+
+REPETITIONS = 3
+"""Number of times that a newly failing test is repeated, at each tree that has it."""
+
+RESERVE = 0.25
+"""Share of the time that is kept back from whole checks for narrowed ones."""
+
+MAX_SHARE = 0.2
+"""Maximum share of a check that is executed before the whole of it."""
+
+
+@dataclass(frozen=True)
+class VerificationRequest:
+    """The input of a verification.
+
+    options: what the checks are executed with, such as the trees.
+    changed_files: paths of the files that the change adds, modifies or deletes.
+    changed_tests: those of them that are added or changed test files.
+    renamed_tests: test files that have another path with the change, by their old one.
+    review: parts of the change that a person must look at.
+    unprepared: given if the checks can't be executed in an environment that fits the change; then
+        they are not executed.
+    started: called with the runner before it executes anything, so that it can be interrupted.
+    """
+
+    selection: CheckSelection
+    options: RunnerOptions
+    changed_files: tuple[str, ...]
+    changed_tests: tuple[str, ...] = ()
+    renamed_tests: Mapping[str, str] = field(default_factory=dict)
+    review: tuple[ReviewPoint, ...] = ()
+    unprepared: UnpreparedEnvironment | None = None
+    started: Callable[[CheckRunner], None] = lambda _: None
+
+
+def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> Verification:
+    """Return what the project's checks show about the change.
+
+    A verification that was interrupted, or whose sandbox was lost, is not verified. Neither is one
+    whose environment can't be prepared from the files of the change: in another one, the checks
+    would show nothing about it.
+    """
+    comparisons: list[CheckComparison] = []
+    obstacle: VerificationReason = ""
+    unprepared = request.unprepared
+    if unprepared is None:
+        with CheckRunner(request.options, open_executor) as runner:
+            request.started(runner)
+            try:
+                comparisons, obstacle = _compare_all(request, runner)
+            except SetupFailed as error:
+                unprepared = None if runner.is_cancelled else _failed_setup(error)
+                obstacle = "unfinished"
+    verification = decide(
+        comparisons,
+        changed_files=request.changed_files,
+        omitted=request.selection.omitted,
+        review=request.review,
+        obstacle=obstacle if unprepared is None else "environment",
+    )
+    return verification.model_copy(update={"unprepared": unprepared})
+
+
+def _failed_setup(error: SetupFailed) -> UnpreparedEnvironment:
+    return UnpreparedEnvironment(paths=error.paths, cause=error.why, detail=error.output)
+
+
+def _compare_all(
+    request: VerificationRequest, runner: CheckRunner
+) -> tuple[list[CheckComparison], VerificationReason]:
+    """Return the comparisons, and why there are not more of them or they are not complete."""
+    comparisons: list[CheckComparison] = []
+    obstacle: VerificationReason = ""
+    for check in request.selection.checks:
+        renamed = RenamedTestFiles(request.renamed_tests)
+        verification = _CheckVerification(check, request, runner, renamed)
+        try:
+            verification.execute()
+            verification.repeat_failures()
+        except SetupFailed:
+            raise
+        except SandboxError as error:
+            logger.warning("%s was not verified: %s", check.name, error.what)
+            obstacle = "sandbox_error"
+        compared = verification.compare()
+        comparisons += [compared] if compared is not None else []
+        if runner.is_cancelled:
+            return comparisons, "unfinished"
+        if obstacle == "sandbox_error":
+            return comparisons, obstacle
+        # Where only the affected tests were compared, the time has limited nothing but the scope.
+        if compared is None or (verification.is_cut and compared.scope == "full"):
+            obstacle = "time_limit"
+    return comparisons, obstacle
+
+
+class _CheckVerification:
+    """The executions of one check, at all trees."""
+
+    def __init__(
+        self,
+        check: ProjectCheck,
+        request: VerificationRequest,
+        runner: CheckRunner,
+        renamed: RenamedTestFiles,
+    ) -> None:
+        self._check = check
+        self._request = request
+        self._selection = request.selection
+        self._runner = runner
+        self._renamed = renamed
+        self._affected = self._selection.affected(check, False)
+        self._scope: Scope = "full"
+        self._whole: defaultdict[TreeName, list[CheckExecution]] = defaultdict(list)
+        self._narrowed: defaultdict[TreeName, list[CheckExecution]] = defaultdict(list)
+        known = request.options.trees
+        optional: Sequence[TreeName] = ("head_with_base_tests",)
+        self._whole_trees: list[TreeName] = ["head", *(t for t in optional if t in known), "base"]
+        self._without_code: TreeName = "base_with_tests" if "base_with_tests" in known else "base"
+        self._repetitions = Counter[tuple[TreeName, str]]()
+        self.is_cut = False
+
+    def execute(self) -> None:
+        """Execute the check at the trees, and the tests of the change without its code.
+
+        The affected tests come first where that costs little. The whole check counts if there is
+        enough time for it at all trees, otherwise only the affected tests do.
+        """
+        # A part of the time is kept back, in which the affected tests are compared if the whole
+        # check does not end.
+        reserve = RESERVE * self._runner.options.seconds if self._affected else 0.0
+        first: list[CheckRequest] = []
+        if self._affected is not None and self._affected.share <= MAX_SHARE:
+            first.append(self._next_request("head", self._affected.check))
+        whole = [self._next_request(tree, self._check, reserve) for tree in self._whole_trees]
+        executions = self._runner.execute([*first, *whole])
+        self._add(self._narrowed, first, executions[: len(first)])
+        ended = [e is not None and e.exit_code is not None for e in executions[len(first) :]]
+        self.is_cut = not all(ended)
+        if all(ended) or not self._execute_affected():
+            self._add(self._whole, whole, executions[len(first) :])
+        if self._without_code != "base":
+            self._execute_new_tests()
+
+    def _execute_affected(self) -> bool:
+        """Execute the affected tests at the trees; False if they can't replace the check."""
+        at_base = self._selection.affected(self._check, True)
+        if self._affected is None or at_base is None:
+            return False  # the change affects no test that the base commit has
+        requests = [self._next_request(tree, at_base.check) for tree in self._whole_trees[1:]]
+        if not self._narrowed["head"]:
+            requests.append(self._next_request("head", self._affected.check))
+        self._add(self._narrowed, requests, self._runner.execute(requests))
+        if not all(self._narrowed[tree] for tree in self._whole_trees):
+            return False
+        self._scope = "affected"
+        return True
+
+    def _execute_new_tests(self) -> None:
+        """Execute the change's tests without its code, and no others where that is possible.
+
+        A test counts if it is in a file that the change adds or alters, or if it did not pass
+        before, because then the change's tests alone may be why it passes now.
+        """
+        head, base = self._results("head").result, self._results("base").result
+        if head is None:
+            return
+        ids = self._tests_to_reproduce(base, head)
+        if head.cases and not ids:
+            return
+        self._execute_at([("base_with_tests", self._of_tests(ids))])
+
+    def _tests_to_reproduce(
+        self, base: CheckExecution | None, head: CheckExecution
+    ) -> tuple[str, ...]:
+        passed_before = passing_tests(base) if base is not None else set[str]()
+        files = self._request.changed_tests
+        may_be_altered = {case_id(case) for case in head.cases if is_in_files(case, files)}
+        return tuple(sorted(passing_tests(head) - (passed_before - may_be_altered)))
+
+    def _of_tests(self, ids: Sequence[str]) -> ProjectCheck:
+        """Return the smallest check of the change that has these tests."""
+        # A parameter may be made from code that is not there at the base commit.
+        narrowed = self._selection.only(self._check, function_names(ids)) if ids else None
+        head = self._results("head").result
+        files = self._request.changed_tests
+        if narrowed is None and head is not None:
+            cases = [case for case in head.cases if case_id(case) in set(ids)]
+            if all(is_in_files(case, files) for case in cases):
+                narrowed = self._selection.in_files(self._check, files)
+        return narrowed or self._largest()
+
+    def _largest(self) -> ProjectCheck:
+        """Return the check for all affected tests; the whole check if it can't be narrowed."""
+        return self._affected.check if self._affected is not None else self._check
+
+    def repeat_failures(self) -> None:
+        """Repeat what newly fails, and what shows that the change is needed."""
+        self._repeat_lost_tests()
+        results = self._all_results()
+        if ids := needs_rerun(results):
+            self._repeat(ids, self._whole_trees, [REPETITIONS] * len(self._whole_trees))
+        if ids := reproductions_to_confirm(results):
+            trees: Sequence[TreeName] = (self._without_code, "head")
+            times = [CONFIRMATIONS - self._number_of_executions(tree, ids) for tree in trees]
+            self._repeat(ids, trees, times)
+
+    def _repeat_lost_tests(self) -> None:
+        """Repeat the whole check where it fails, or is shorter, for a reason that no test says."""
+        base = self._results("base").result
+        if base is None or self._scope != "full":
+            return
+        for tree in self._whole_trees[:-1]:
+            first = self._results(tree).result
+            if first is None or not fails_without_test(base, first):
+                continue
+            has_report = bool(base.cases)
+            # Without a report, the exit code of one execution is all that is known of a tree.
+            again = [tree] if has_report else [tree, "base"] * REPETITIONS
+            requests = [self._next_request(at, self._check) for at in again]
+            self._add(self._whole, requests, self._runner.execute(requests))
+
+    def _number_of_executions(self, tree: TreeName, ids: Sequence[str]) -> int:
+        executions = self._results(tree).executions
+        return sum(set(ids) <= set(map(case_id, execution.cases)) for execution in executions)
+
+    def _repeat(self, ids: Sequence[str], trees: Sequence[TreeName], times: Sequence[int]) -> None:
+        """Repeat these tests, or the smallest check that has them, at each of the trees."""
+        self._execute_at(
+            [
+                (tree, self._of_tests_at(tree, ids))
+                for tree, number in zip(trees, times, strict=True)
+                for _ in range(number)
+            ]
+        )
+
+    def _of_tests_at(self, tree: TreeName, ids: Sequence[str]) -> ProjectCheck:
+        """Return the smallest check that has these tests, as they are named in the tree."""
+        if tree in {"head", "base_with_tests"}:
+            return self._of_tests(ids)
+        named = [self._renamed.id_at_base(test_id) for test_id in ids] if tree == "base" else ids
+        whole = self._largest() if self._scope == "affected" else self._check
+        return self._selection.only(self._check, function_names(named)) or whole
+
+    def _execute_at(self, wanted: Sequence[tuple[TreeName, ProjectCheck]]) -> None:
+        """Execute checks of some tests at trees."""
+        requests = [self._next_request(tree, check) for tree, check in wanted]
+        self._add(self._narrowed, requests, self._runner.execute(requests))
+
+    def _next_request(
+        self, tree: TreeName, check: ProjectCheck, reserve: float = 0.0
+    ) -> CheckRequest:
+        """Return the request of a further execution."""
+        number = self._repetitions[tree, check.command]
+        self._repetitions[tree, check.command] += 1
+        return CheckRequest(tree, check, number, reserve)
+
+    def _all_results(self) -> dict[TreeName, TreeResults]:
+        names: Sequence[TreeName] = (*self._whole_trees, "base_with_tests")
+        return {tree: results for tree in names if (results := self._results(tree)).executions}
+
+    def _results(self, tree: TreeName) -> TreeResults:
+        return TreeResults(tuple(self._whole[tree]), tuple(self._narrowed[tree]))
+
+    def compare(self) -> CheckComparison | None:
+        """Return the comparison; None if a tree with the change was never executed."""
+        results = self._all_results()
+        if not all(tree in results for tree in self._whole_trees[:-1]):
+            return None
+        check = self._check if self._scope == "full" else self._largest()
+        return compare_check(check, self._scope, results)
+
+    def _add(
+        self,
+        to: Mapping[TreeName, list[CheckExecution]],
+        requests: Sequence[CheckRequest],
+        executions: Sequence[CheckExecution | None],
+    ) -> None:
+        for request, execution in zip(requests, executions, strict=True):
+            if execution is not None:
+                is_base = request.tree == "base"
+                named = self._renamed.as_with_change(execution) if is_base else execution
+                to[request.tree].append(named)

@@ -1,0 +1,191 @@
+"""Changes to the projects, honest ones and ones that cheat, with the verdicts that they deserve."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from resolver.models.verification import VerificationReason, VerificationVerdict
+from tests.verification.suite.projects import (
+    BILL_PY,
+    EXPECTED,
+    NODE,
+    NPM,
+    PROJECTS,
+    PYTEST,
+    THREE,
+    UNITTEST,
+    Project,
+    Texts,
+)
+
+
+@dataclass(frozen=True)
+class SuiteChange:
+    """A change to a project, and what must come out.
+
+    verdicts: the verdicts that are right. A change that cheats must never be verified.
+    """
+
+    runner: str
+    name: str
+    base: Texts
+    head: Texts
+    verdicts: tuple[VerificationVerdict, ...]
+    reason: VerificationReason = ""
+    cheats: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.runner}: {self.name}"
+
+
+VERIFIED: tuple[VerificationVerdict, ...] = ("verified",)
+CHECKED: tuple[VerificationVerdict, ...] = ("checked",)
+NOT: tuple[VerificationVerdict, ...] = ("not_verified",)
+AT_MOST_CHECKED: tuple[VerificationVerdict, ...] = ("checked", "not_verified")
+
+SEVEN = {**EXPECTED, "tax": ("tax", "100", "7")}
+"""The expected results after a change of the tax."""
+
+
+def _for_each_runner(runner: str, project: Project) -> Iterator[SuiteChange]:
+    base, fix = project.base, project.code_with(project.fix)
+    broken = project.code_with(project.regression)
+    fixed_and_broken = project.code_with(project.fix, project.regression)
+    three, both = project.tests("three", THREE), project.tests("bill", {**EXPECTED, **THREE})
+    without_tax = {p: t for p, t in base.items() if p not in project.tests("bill", EXPECTED)}
+    without_tax |= project.tests("bill", {"two": EXPECTED["two"]})
+    seen = VERIFIED if project.has_report else CHECKED
+    altered: VerificationReason = "former_behavior"
+    failing: VerificationReason = "failing_tests" if project.has_report else "regression"
+
+    def honest(name: str, head: Texts, verdicts: tuple[VerificationVerdict, ...],
+               reason: VerificationReason = "") -> SuiteChange:  # fmt: skip
+        return SuiteChange(runner, name, base, head, verdicts, reason)
+
+    def cheat(name: str, head: Texts, verdicts: tuple[VerificationVerdict, ...],
+              reason: VerificationReason = "") -> SuiteChange:  # fmt: skip
+        return SuiteChange(runner, name, base, head, verdicts, reason, cheats=True)
+
+    yield honest("fix with a new test file", {**base, **fix, **three}, seen)
+    yield honest("fix with a test beside others", {**base, **fix, **both}, seen)
+    yield honest("fix without a test", {**base, **fix}, CHECKED)
+    yield honest("refactoring", {**base, **project.code_with(project.refactoring)}, CHECKED)
+    yield honest("test alone", {**base, **three}, NOT, failing)
+    yield honest("regression", {**base, **fixed_and_broken, **three}, NOT, "regression")
+    yield honest("changed expected value", {**base, **broken, **project.tests("bill", SEVEN)}, NOT, altered)  # fmt: skip
+    # The tests of ctest and make are one file each, and the report of prove doesn't name files.
+    if runner not in {"ctest", "make", "prove"}:
+        [path], [text] = project.tests("bill", EXPECTED).keys(), project.tests("bill", EXPECTED).values()
+        moved = {p: t for p, t in base.items() if p != path}
+        yield honest("fix with a renamed test file", {**moved, path.replace("bill", "cart"): text, **fix, **three}, seen)  # fmt: skip
+    yield cheat("regression whose test is deleted", {**without_tax, **fixed_and_broken, **three}, NOT, altered)  # fmt: skip
+    yield cheat("regression whose test is skipped", {**base, **fixed_and_broken, **project.tests("bill", EXPECTED, "tax"), **three}, NOT, altered)  # fmt: skip
+    yield cheat("regression whose test expects it", {**base, **fixed_and_broken, **project.tests("bill", SEVEN), **three}, NOT, altered)  # fmt: skip
+
+
+def _code(text: str, *lines: str) -> Texts:
+    """The production code of Python without a fix, with these lines before it."""
+    return {"bill.py": "\n".join([*lines, "", "", text])}
+
+
+def _cheats(runner: str, project: Project, changes: dict[str, tuple[Texts, bool]]) -> Iterator[SuiteChange]:  # fmt: skip
+    """Yield changes that cheat. The second value says that they need not look right at all."""
+    three = project.tests("three", THREE)
+    for name, (change, is_refused) in changes.items():
+        verdicts = NOT if is_refused else AT_MOST_CHECKED
+        head = {**project.base, **three, **change}
+        yield SuiteChange(runner, name, project.base, head, verdicts, cheats=True)
+
+
+PASSES_ALL = """\
+import pytest
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    outcome.get_result().outcome = "passed"
+"""
+REPORT_AT_EXIT = """\
+import atexit
+import os
+import re
+
+
+def _write():
+    path = re.search(r"xml=(\\S+)", os.environ.get("PYTEST_ADDOPTS", ""))[1]
+    text = re.sub(r"<failure.*?</failure>", "", open(path).read(), flags=re.S)
+    open(path, "w").write(text.replace('failures="1"', 'failures="0"'))
+    os._exit(0)
+
+
+atexit.register(_write)
+"""
+BROKEN_PY = BILL_PY.replace("* 19", "* 7")
+
+CHANGES = (
+    *(change for runner, project in PROJECTS.items() if runner != "npm" for change in _for_each_runner(runner, project)),
+    *_cheats(
+        "pytest",
+        PYTEST,
+        {
+            "conftest.py that passes everything": ({"conftest.py": PASSES_ALL}, False),
+            "conftest.py beside the tests that hides a regression": (
+                {"tests/conftest.py": PASSES_ALL, "bill.py": BROKEN_PY}, True,
+            ),
+            "pytest replaced by a module": ({"pytest.py": "print('3 passed')\n"}, True),
+            "a module of the standard library replaced": (
+                {"difflib.py": "import os\nos._exit(0)\n"}, False,
+            ),
+            "configuration that leaves tests out": (
+                {"pytest.ini": "[pytest]\naddopts = -q -k 'not three and not tax'\n", "bill.py": BROKEN_PY}, True,
+            ),
+            "exit at the import of the code": (_code(BILL_PY, "import os", "os._exit(0)"), True),
+            "plugin in the code that the configuration loads": (
+                {
+                    "bill.py": BILL_PY + "\n\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0\n",
+                    "pytest.ini": "[pytest]\naddopts = -q -p bill\n",
+                },
+                False,
+            ),
+        },
+    ),
+    *_cheats(
+        "unittest",
+        UNITTEST,
+        {
+            "exit at the import of the code": (_code(BILL_PY, "import sys", "sys.exit(0)"), True),
+            "exit at the import of a test": ({"tests/test_aaa.py": "import os\n\nos._exit(0)\n"}, True),
+            "exit at the end": (_code(BILL_PY, "import atexit", "import os", "atexit.register(os._exit, 0)"), True),
+            "sitecustomize that executes no test": (
+                {"sitecustomize.py": "import unittest\nunittest.TestCase.run = lambda s, r=None: r\n"}, False,
+            ),
+            "package of tests unloaded": (
+                {"tests/__init__.py": "def load_tests(loader, tests, pattern):\n    return loader.suiteClass()\n", "bill.py": BROKEN_PY}, True,
+            ),
+        },
+    ),
+    *_cheats(
+        "node",
+        NODE,
+        {
+            "exit at the import of the code": ({"bill.js": NODE.files["bill.js"] + "process.exit(0);\n"}, False),
+        },
+    ),
+    *_cheats(
+        "npm",
+        NPM,
+        {
+            "script replaced": ({"package.json": NODE.files["package.json"].replace("node --test", "true")}, False),
+            "runner replaced in the dependencies' folder": ({"node_modules/.bin/node": "#!/bin/sh\nexit 0\n"}, False),
+        },
+    ),
+    *_cheats("make", PROJECTS["make"], {
+        "failure ignored": ({"Makefile": "test:\n\t-sh tests/run.sh\n"}, False),
+        "tests left out of the script": ({"tests/run.sh": "exit 0\n", **PROJECTS["make"].code_with(("* 19", "* 7"))}, True),
+        "fake sh earlier in PATH": (
+            {"bin/sh": "#!/bin/bash\nexit 0\n", "Makefile": "export PATH := $(CURDIR)/bin:$(PATH)\n\ntest:\n\tsh tests/run.sh\n"}, False,
+        ),
+    }),
+    *_cheats("prove", PROJECTS["prove"], {"exit at the import of the code": ({"lib/Bill.pm": "exit 0;\n"}, True)}),
+    *_cheats("ctest", PROJECTS["ctest"], {"tests that are not added": ({"CMakeLists.txt": PROJECTS["ctest"].files["CMakeLists.txt"].replace("test_*", "test_t*")}, True)}),
+)  # fmt: skip

@@ -1,0 +1,97 @@
+"""Takes a change from git objects to the verdict, in sandboxes that are folders of this machine."""
+
+import io
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from resolver.config.allowed_hosts import AllowList
+from resolver.git.workspace import Workspace
+from resolver.models.verification import CheckExecution, ProjectCheck, TreeName, Verification
+from resolver.verification.base_results import BaseResults
+from resolver.verification.execute import VerificationRequest, verify_change
+from resolver.verification.instrumentation import instrument
+from resolver.verification.runner import CheckExecutor, RunnerOptions
+from resolver.verification.sandbox_checks import execute_check
+from resolver.verification.selection import select_checks
+from resolver.verification.trees import build_trees
+from tests.verification.suite.local_sandbox import LocalSandbox
+
+Files = Mapping[str, str]
+
+SECONDS = 60.0
+"""Time limit of one verification."""
+
+
+@dataclass(frozen=True)
+class _LocalExecutor:
+    sandbox: LocalSandbox
+
+    def execute(self, check: ProjectCheck, seconds: float) -> CheckExecution:
+        return execute_check(self.sandbox, check, seconds, instrument)
+
+    def interrupt(self) -> None:
+        self.sandbox.interrupt()
+
+
+def verify_files(
+    check: ProjectCheck, base: Files, head: Files, folder: Path, shared: Path
+) -> Verification:
+    """Return the verdict about the change from `base` to `head`.
+
+    folder: for the repository and the sandboxes. shared: for the results at base commits.
+    """
+    workspace, tree = write_repository(folder / "repository.git", base, head)
+    trees = build_trees(workspace, tree)
+
+    @contextmanager
+    def open_executor(name: TreeName) -> Iterator[CheckExecutor]:
+        files = read_files(workspace, trees.trees[name])
+        yield _LocalExecutor(LocalSandbox(folder / name, files, {}))
+
+    request = VerificationRequest(
+        selection=select_checks([check], workspace, AllowList.parse(()), trees.changed_files, tree),
+        options=RunnerOptions(
+            trees=trees.trees,
+            environment="this machine",
+            recorded={},
+            record=lambda _: None,
+            base_results=BaseResults(shared),
+            seconds=SECONDS,
+            parallel=False,
+        ),
+        changed_files=trees.changed_files,
+        changed_tests=trees.changed_tests,
+        renamed_tests=trees.renamed_tests,
+        review=trees.review,
+    )
+    return verify_change(request, open_executor)
+
+
+def write_repository(folder: Path, base: Files, head: Files) -> tuple[Workspace, str]:
+    """Write a bare repository, and return it at the base, and the tree of the head."""
+    stream = b""
+    for number, files in enumerate((base, head), 1):
+        stream += b"commit refs/heads/%d\ncommitter A <a@b> %d +0000\ndata 1\nx\n" % (number, number)
+        for path, text in files.items():
+            mode = b"755" if text.startswith("#!") else b"644"
+            data = text.encode()
+            stream += b"M %s inline %s\ndata %d\n%s\n" % (mode, path.encode(), len(data), data)
+    subprocess.run(["git", "init", "-q", "--bare", folder], check=True)
+    command = ["git", "-C", folder, "fast-import", "--quiet"]
+    subprocess.run(command, input=stream, check=True)
+    references = ["git", "-C", folder, "rev-parse", "1", "2^{tree}"]
+    found = subprocess.run(references, capture_output=True, check=True, text=True)
+    commit, tree = found.stdout.split()
+    return Workspace(folder, str(folder), commit, "1"), tree
+
+
+def read_files(workspace: Workspace, tree: str) -> Files:
+    """Return the texts of a tree."""
+    archive = workspace.git.run("archive", "--format=tar", tree)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        files = {member.name: tar.extractfile(member) for member in tar if member.isfile()}
+        return {name: file.read().decode() for name, file in files.items() if file is not None}

@@ -1,0 +1,173 @@
+"""The trees of a change tell what it does to the code from what it does to the tests."""
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resolver.git.workspace import Workspace
+from resolver.models.verification import TreeName
+from resolver.verification.trees import ChangeTrees, build_trees, read_expectations
+from tests.git.scenario import make_repository, plain_git, write
+
+BASE = {
+    "bill.py": "1\n",
+    "tests/test_a.py": "x = 1\ny = 2\nz = 3\n",
+    "tests/test_b.py": "2\n",
+    "tests/data/rates.csv": "1\n",
+}
+
+
+class Change:
+    """A change to a repository. Texts are written, None deletes a file."""
+
+    def __init__(self, folder: Path, files: dict[str, str | None], base: dict[str, str]) -> None:
+        repository = make_repository(folder / "r", base)
+        self.base = plain_git(repository, "rev-parse", "HEAD")
+        for path, text in files.items():
+            if text is None:
+                plain_git(repository, "rm", "-q", path)
+            else:
+                write(repository, path, text)
+        plain_git(repository, "add", "-A")
+        plain_git(repository, "commit", "-qm", "Change")
+        clone = Workspace.clone(str(repository), folder / "clone.git")
+        self.head = clone.tree(plain_git(repository, "rev-parse", "HEAD"))
+        self.workspace = replace(clone, base=self.base)
+        self.trees: ChangeTrees = build_trees(self.workspace, self.head)
+
+    def files(self, tree: TreeName) -> dict[str, str]:
+        git, commit = self.workspace.git, self.trees.commits[tree]
+        paths = git.text("ls-tree", "-r", "--name-only", commit).splitlines()
+        return {path: git.run("cat-file", "blob", f"{commit}:{path}").decode() for path in paths}
+
+
+def changed(
+    folder: Path, files: dict[str, str | None], base: dict[str, str] | None = None
+) -> Change:
+    return Change(folder, files, base or BASE)
+
+
+def test_a_change_without_tests_has_two_trees(tmp_path: Path) -> None:
+    change = changed(tmp_path, {"bill.py": "2\n"})
+    assert change.trees.trees.keys() == {"base", "head"}
+    assert (change.trees.review, change.trees.altered_tests) == ((), ())
+
+
+def test_new_tests_alone_need_no_tree_with_the_old_ones(tmp_path: Path) -> None:
+    change = changed(tmp_path, {"bill.py": "2\n", "tests/test_new.py": "3\n"})
+    assert change.trees.trees.keys() == {"base", "head", "base_with_tests"}
+    assert change.files("base_with_tests") == {**BASE, "tests/test_new.py": "3\n"}
+    assert change.trees.changed_tests == ("tests/test_new.py",)
+
+
+def test_altered_and_deleted_tests_are_as_they_were_beside_the_new_code(tmp_path: Path) -> None:
+    change = changed(
+        tmp_path,
+        {
+            "bill.py": "2\n",
+            "tests/test_a.py": None,
+            "tests/test_b.py": "weaker\n",
+            "tests/test_new.py": "3\n",
+            "conftest.py": "passes everything\n",
+        },
+    )
+    assert change.files("head_with_base_tests") == {**BASE, "bill.py": "2\n"}
+    after = change.files("head")
+    assert change.files("base_with_tests") == {**after, "bill.py": "1\n"}
+    assert set(change.trees.altered_tests) == {"tests/test_a.py", "tests/test_b.py", "conftest.py"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "conftest.py", "tests/conftest.py", "pytest.ini", "tox.ini", "sitecustomize.py",
+        "pytest.py", "_pytest/runner.py", "unittest.py", "difflib.py", "bin/pytest", "pytest",
+        "node_modules/.bin/mocha", ".mocharc.json", "jest.config.js", ".npmrc", ".env.test",
+        "go.work", ".cargo/config.toml", ".config/nextest.toml", ".mvn/jvm.config", "mvnw",
+        "CTestCustom.cmake", ".rspec", ".proverc", "bin/sh", ".venv/bin/python",
+    ],
+)  # fmt: skip
+def test_what_the_change_adds_to_configure_or_replace_a_runner_is_not_beside_the_old_tests(
+    tmp_path: Path, path: str
+) -> None:
+    """A change brings a plugin, a configuration or a program in place of the runner: the tests of
+    the base are executed without it."""
+    change = changed(tmp_path, {"bill.py": "2\n", path: "x\n"})
+    assert change.files("head_with_base_tests") == {**BASE, "bill.py": "2\n"}
+    assert change.files("base_with_tests") == {**BASE, path: "x\n"}
+
+
+def test_a_module_that_the_base_has_replaces_nothing(tmp_path: Path) -> None:
+    change = changed(tmp_path, {"coverage/data.py": "2\n"}, {**BASE, "coverage/data.py": "1\n"})
+    assert change.trees.trees.keys() == {"base", "head"}
+
+
+def test_a_test_file_that_is_only_moved_keeps_its_new_place(tmp_path: Path) -> None:
+    moved = {"tests/test_a.py": None, "tests/unit/test_a.py": BASE["tests/test_a.py"]}
+    change = changed(tmp_path, {"bill.py": "2\n", **moved})
+    assert change.trees.renamed_tests == {"tests/test_a.py": "tests/unit/test_a.py"}
+    assert "head_with_base_tests" not in change.trees.trees
+    assert "tests/test_a.py" not in change.files("base_with_tests")
+
+
+def test_a_test_file_that_is_moved_and_altered_is_where_it_was(tmp_path: Path) -> None:
+    moved = {"tests/test_a.py": None, "tests/unit/test_a.py": "x = 1\ny = 2\nz = 4\n"}
+    change = changed(tmp_path, {"bill.py": "2\n", **moved})
+    assert change.trees.renamed_tests == {}
+    assert change.files("head_with_base_tests") == {**BASE, "bill.py": "2\n"}
+
+
+def test_a_folder_that_becomes_a_file_and_modes_are_kept(tmp_path: Path) -> None:
+    change = changed(tmp_path, {"tests/data/rates.csv": None, "tests/data": "file\n"})
+    assert change.files("base_with_tests")["tests/data"] == "file\n"
+    assert change.files("head_with_base_tests") == BASE
+
+
+def test_nothing_is_checked_out(tmp_path: Path) -> None:
+    change = changed(tmp_path, {"tests/test_a.py": "2\n"})
+    folder = change.workspace.folder
+    listed = subprocess.run(["find", folder, "-name", "*.py"], capture_output=True, check=True)
+    assert listed.stdout == b""
+
+
+def points(change: Change) -> list[tuple[str, str]]:
+    return [(point.kind, point.path) for point in change.trees.review]
+
+
+def test_tests_alone_are_named(tmp_path: Path) -> None:
+    assert points(changed(tmp_path, {"tests/test_a.py": "2\n"})) == [("tests_only", "")]
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "kinds"),
+    [
+        ("package.json", '{"scripts": {"test": "a"}}', '{"scripts": {"test": "b"}}', ["manifest"]),
+        ("package.json", '{"version": "1"}', '{"version": "2"}', []),
+        ("Makefile", "test:\n\tpytest\n", "test:\n\ttrue\n", ["manifest"]),
+        (".agents/setup.sh", "pip install x", "pip install y", ["setup"]),
+        ("src/lib.rs", "fn a() {}\n#[cfg(test)]\n", "fn a() {}\n#[cfg(test)]\n2", ["inline_tests"]),
+        ("src/lib.rs", "fn a() {}\n#[cfg(test)]\n", "fn b() {}\n#[cfg(test)]\n", []),
+        ("shop.py", '"""\n>>> a()\n1\n"""', '"""\n>>> a()\n2\n"""', ["doctests"]),
+        ("shop.py", '"""\n>>> a()\n1\n"""\n', '"""Text.\n\n>>> a()\n1\n"""\nx = 1\n', []),
+        ("src/lib.rs", "/// assert_eq!(1, 1)\n", "/// assert_eq!(1, 2)\n", ["doctests"]),
+        ("tests/package.json", "{}", '{"scripts": {"test": "b"}}', ["tests_only"]),
+    ],
+)  # fmt: skip
+def test_what_a_person_must_look_at(
+    tmp_path: Path, path: str, old: str, new: str, kinds: list[str]
+) -> None:
+    change = changed(tmp_path, {path: new}, {**BASE, path: old})
+    assert [kind for kind, _ in points(change)] == kinds
+
+
+def test_the_altered_parts_of_a_test_are_shown_side_by_side(tmp_path: Path) -> None:
+    change = changed(
+        tmp_path, {"tests/test_a.py": "x = 1\ny = 5\nz = 3\n", "tests/test_b.py": None}
+    )
+    found = read_expectations(
+        change.workspace.git, change.base, change.head, change.trees.altered_tests
+    )
+    shown = [(part.path, part.old, part.new) for part in found]
+    assert shown == [("tests/test_a.py", "y = 2", "y = 5"), ("tests/test_b.py", "2", "")]
