@@ -25,7 +25,6 @@ from resolver.github.comments.report import (
     CommentPreferences,
     Report,
     RunFailure,
-    move_labelled_parts,
 )
 from resolver.models.approval import PendingApproval
 from resolver.models.known_failures import OUTAGES
@@ -147,12 +146,6 @@ def _commands_to_show(values: StageValues) -> tuple[CheckedCommand, ...]:
     )
 
 
-def _outcome_to_show(values: StageValues) -> Outcome | None:
-    """Return the outcome with the parts of its message apart; an answer stays as it was written."""
-    outcome = values.outcome
-    return outcome if outcome is None or is_answer_run(values) else move_labelled_parts(outcome)
-
-
 def build_report(
     values: StageValues,
     failure: RunFailure | None = None,
@@ -178,7 +171,7 @@ def build_report(
         model=displayed_model(values),
         comment_preferences=CommentPreferences.from_settings(settings),
         task=values.task,
-        outcome=_outcome_to_show(values),
+        outcome=values.outcome,
         base=values.base or "",
         repository_url=""
         if request.is_local

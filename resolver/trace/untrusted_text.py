@@ -89,7 +89,7 @@ def _longest_run(mark: str, text: str) -> int:
 
 # `x` next to a dollar sign is a formula on GitHub.
 _CODE_SPAN = re.compile(r"(?<![`$])`([^`\n]{1,500})`(?![`$])")
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ ]*([A-Za-z0-9+#-]{0,20})[ ]*$")
+_LANGUAGE = re.compile(r"[A-Za-z0-9+#-]{1,20}(?=\s|$)")
 _PLACE = re.compile("\ue000([0-9]+)\ue001")
 # Bold text and bullets, as `plain_prose` escapes them.
 _BOLD = re.compile(r"\\\*\\\*(?=[^\s\\*])([^\n*\\]{1,300}[^\s\\*])\\\*\\\*")
@@ -102,13 +102,13 @@ def quote_markdown(text: str) -> str:
     Its code, bold words and lists are shown as such; all other markup in it has no effect.
     """
     quote: list[str] = []
-    for part, language in _split_fences(text.split("\n")):
+    for part, language in _split_fences(text):
         if language is None:
-            lines = _escape_text("\n".join(part)).split("\n")
+            lines = _escape_text(part).split("\n")
             # Two trailing spaces keep a line break in a file; in a comment GitHub keeps it anyway.
             quote += [f"> {line}  " if line else ">" for line in lines]
         else:
-            code = fenced("\n".join(part), language).split("\n")
+            code = fenced(part, language).split("\n")
             quote += [">", *(f"> {line}".rstrip() for line in code), ">"]
     return "\n".join(quote) if text else ""
 
@@ -127,35 +127,22 @@ def _place(match: re.Match[str], numbers: Iterator[int]) -> str:
     return f"\ue000{next(numbers)}\ue001" if match[1].strip() else match[0]
 
 
-def _split_fences(lines: Sequence[str]) -> list[tuple[list[str], str | None]]:
-    """Divide lines into text and fenced code, with the code's language; None for text.
-
-    A fence that is not closed is text.
-    """
-    parts: list[tuple[list[str], str | None]] = []
-    rest: list[str] = []
-    last_closing = _last_fences(lines)
-    index = 0
-    while index < len(lines):
-        opening = _FENCE.match(lines[index])
-        if opening and last_closing.get(opening[1], -1) > index:
-            end = next(i for i in range(index + 1, len(lines)) if lines[i].strip() == opening[1])
-            parts += [(rest, None)] if rest else []
-            parts.append((list(lines[index + 1 : end]), opening[2]))
-            rest, index = [], end + 1
-        else:
-            rest.append(lines[index])
-            index += 1
-    return [*parts, (rest, None)] if rest else parts
+def _split_fences(text: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the parts of a text: prose with None, and fenced code with its language."""
+    lines, end = text.split("\n"), 0
+    for token in _block_parser().parse(text):
+        if token.type == "fence" and token.level == 0 and token.map:
+            if end < token.map[0]:
+                yield "\n".join(lines[end : token.map[0]]), None
+            yield token.content.removesuffix("\n"), (_LANGUAGE.match(token.info) or [""])[0]
+            end = token.map[1]
+    if end < len(lines):
+        yield "\n".join(lines[end:]), None
 
 
-def _last_fences(lines: Sequence[str]) -> dict[str, int]:
-    """Return the last line that closes a fence, by the fence's mark."""
-    return {
-        match[1]: index
-        for index, line in enumerate(lines)
-        if (match := _FENCE.match(line)) and not match[2]
-    }
+@cache
+def _block_parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").disable(["inline", "text_join"])
 
 
 MAX_HIGHLIGHTED_LENGTH = 20_000

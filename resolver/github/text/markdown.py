@@ -11,7 +11,7 @@ https://docs.prow.k8s.io/docs/components/plugins/, https://docs.github.com/en/co
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from urllib.parse import urlsplit
 
@@ -69,27 +69,6 @@ def block_parser() -> MarkdownIt:
     """Return a parser for blocks only. It does not parse the content of lines."""
     parser = MarkdownIt("commonmark").enable("table")
     return parser.disable(["inline", "text_join"])
-
-
-FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-"""The start of a line that opens or closes a fenced code block."""
-
-
-def number_code_blocks(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Yield each line with the number of its fenced code block, counted from 1; 0 for none.
-
-    The fences belong to their block. See https://spec.commonmark.org/0.31.2/#fenced-code-blocks
-    """
-    fence, block = "", 0
-    for line in lines:
-        mark = FENCE.match(line)
-        if mark and not fence:
-            fence, block = mark[1], block + 1
-            yield line, block
-            continue
-        yield line, block if fence else 0
-        if mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
-            fence = ""
 
 
 MAX_TITLE = 256
