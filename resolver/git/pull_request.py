@@ -47,7 +47,7 @@ MAX_DIFF_BYTES = 20_000_000
 """Maximum length of the whole diff in bytes."""
 
 _DIFF_OPTIONS = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
-_HUNK_HEADER_BYTES = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
+_HUNK_HEADER = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _STATUS = {
     "A": "added",
     "C": "added",
@@ -223,18 +223,18 @@ def _sections(diff: bytes, *, is_complete: bool) -> Iterator[bytes]:
         yield section[start.start() :] if start else b""
 
 
-def hunk_heads(hunks: bytes) -> Iterator["re.Match[bytes]"]:
+def hunk_heads(hunks: bytes) -> Iterator["re.Match[str]"]:
     """Yield the matches of the `@@` lines.
 
     Within a hunk, every line starts with a space, `+`, `-` or a backslash, so none of them matches.
     """
     for line in hunks.split(b"\n"):
-        match = _HUNK_HEADER_BYTES.match(line)
+        match = _HUNK_HEADER.match(line.decode("latin-1"))
         if match:
             yield match
 
 
-def _parse_hunk(match: "re.Match[bytes]") -> DiffHunk:
+def _parse_hunk(match: "re.Match[str]") -> DiffHunk:
     old_start, old_lines, new_start, new_lines = (
         1 if number is None else int(number) for number in match.groups()
     )
@@ -335,8 +335,6 @@ MAX_EXCERPT_LINES = 60
 MAX_EXCERPT_LINE_CHARACTERS = 300
 """Maximum number of characters of a line."""
 
-_HUNK_HEADER = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
-
 ReadFile = Callable[[str], bytes | None]
 """Returns the content of a file at the pinned head. Raises WorkspaceError if it is too large."""
 
@@ -430,7 +428,7 @@ def _number_from_headers(
     for line in lines:
         match = _HUNK_HEADER.match(line)
         if match is not None:
-            number = int(match[1] if other_sign == "+" else match[2])
+            number = int(match[1] if other_sign == "+" else match[3])
         elif line[:1] in {" ", "+", "-"}:
             is_other = line[:1] == other_sign
             yield None if is_other else number, line[:1], line[1:]
