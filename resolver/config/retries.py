@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential
+
 from resolver.errors import ResolverError
 
 Result = TypeVar("Result")
@@ -42,18 +44,28 @@ class RetryPolicy:
         before_wait: called with the error and the seconds until the next attempt.
         """
         deadline = self.clock() + self.seconds
-        pause = self.first_wait_seconds
-        while True:
-            try:
-                return attempt()
-            except ResolverError as error:
-                min_wait = wait_after(error)
-                wait = max(pause, min_wait or 0.0)
-                if min_wait is None or self.clock() + wait > deadline:
-                    raise
-                before_wait(error, wait)
-            self.sleep(wait)
-            pause = min(2 * pause, self.max_wait_seconds)
+        backoff = wait_exponential(self.first_wait_seconds, self.max_wait_seconds)
+
+        def wait(state: RetryCallState) -> float:
+            return max(backoff(state), wait_after(_error_of(state)) or 0.0)
+
+        retrying = Retrying(
+            sleep=self.sleep,
+            stop=lambda state: self.clock() + state.upcoming_sleep > deadline,
+            wait=wait,
+            retry=retry_if_exception(
+                lambda error: isinstance(error, ResolverError) and wait_after(error) is not None
+            ),
+            before_sleep=lambda state: before_wait(_error_of(state), state.upcoming_sleep),
+            reraise=True,
+        )
+        return retrying(attempt)
+
+
+def _error_of(state: RetryCallState) -> ResolverError:
+    error = state.outcome.exception() if state.outcome else None
+    assert isinstance(error, ResolverError)
+    return error
 
 
 NO_RETRIES = RetryPolicy(seconds=0.0)
