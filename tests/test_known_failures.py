@@ -3,7 +3,12 @@
 import pytest
 
 from resolver.errors import Cause
-from resolver.models.known_failures import OUTAGES, network_failure, push_failure, response_failure
+from resolver.models.known_failures import (
+    OUTAGES,
+    git_failure_reason,
+    push_failure,
+    response_failure,
+)
 
 PUSHES: list[tuple[str, Cause]] = [
     ("remote: Permission to o/r.git denied to github-actions[bot].\nfatal: unable to access "
@@ -86,5 +91,5 @@ def test_the_cause_of_a_missing_permission_is_left_to_the_caller() -> None:
     ],
 )
 def test_git_without_a_working_server_is_an_outage(said: str) -> None:
-    known = network_failure(said)
+    known = git_failure_reason(said)
     assert known is not None and known.cause in OUTAGES

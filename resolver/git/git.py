@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from resolver.errors import WorkspaceError
-from resolver.models.known_failures import network_failure, push_failure
+from resolver.models.known_failures import git_failure_reason
 
 TIMEOUT_SECONDS = 900.0
 """Time limit of one git command in seconds, long enough to clone or push a large repository."""
@@ -111,28 +111,6 @@ _CRASHED = re.compile(r"died of signal (?:6|7|11)\b")
 _CRASH_SIGNALS = frozenset({-signal.SIGABRT, -signal.SIGBUS, -signal.SIGSEGV})
 """Exit statuses of a crashed git. Its functions call themselves for each folder of a path, so its
 stack overflows at some ten thousand folders within one another."""
-
-_LOOK_FOR_REPEATED_FOLDERS = (
-    "this repository needs more, which is unusual: look for folders that contain one another many "
-    "times over"
-)
-
-_NEXT_STEPS = (
-    (r"returned error: 404|[Rr]epository .*not found", "check the name and the token"),
-    (r"unable to access",
-     "check the network and the proxy settings, then run it again"),
-    (r"No space left", "free some disk space and run it again"),
-    (r"[Oo]ut of memory|malloc|[Cc]annot allocate memory",
-     f"one git command may use {MAX_MEMORY_BYTES // 1_000_000_000} GB of memory; "
-     + _LOOK_FOR_REPEATED_FOLDERS),
-    (r"Operation too slow",
-     "the server sent almost nothing for a minute: it is overloaded, or the repository has "
-     "something that takes long to send, such as thousands of folders within one another; try it "
-     "with `git clone`, and run it again if that works"),
-    (r"corruption on the remote side|bad pack header",
-     "git on the server could not read all of the repository: it is damaged (`git fsck` says "
-     "where), or it has thousands of folders within one another, which git can't send"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -342,7 +320,8 @@ class HostGit:
         if result.truncated and limit is None:
             raise WorkspaceError(
                 f"git {args[0]} printed more than {max_output_bytes:,} bytes",
-                "one git command may print so much; " + _LOOK_FOR_REPEATED_FOLDERS,
+                "one git command may print so much; look for folders that contain one another many "
+                "times over",
             )
         if credential is None:
             return result
@@ -418,11 +397,10 @@ def git_failure(args: Sequence[str], result: GitResult, operation: str = "") -> 
             f"git crashed: {what}",
             "look for folders that are nested thousands of levels deep: git can't read them",
         )
-    known_failure = push_failure(result.stderr) or network_failure(result.stderr)
-    if known_failure is not None:
-        return WorkspaceError(what, known_failure.next_step, known_failure.cause)
-    next_steps = [step for pattern, step in _NEXT_STEPS if re.search(pattern, result.stderr)]
-    return WorkspaceError(what, next_steps[0] if next_steps else "")
+    known_failure = git_failure_reason(result.stderr)
+    if known_failure is None:
+        return WorkspaceError(what)
+    return WorkspaceError(what, known_failure.next_step, known_failure.cause)
 
 
 def _open_stdin(stdin: bytes | BinaryIO | None) -> BinaryIO:

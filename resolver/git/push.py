@@ -8,19 +8,19 @@ out. A new branch has a free name that is made from a title and starts with `age
 import logging
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from resolver.config.retries import NO_RETRIES, RetryPolicy
-from resolver.errors import BranchTaken, PushRefused, ResolverError, WorkspaceError
+from resolver.errors import BranchTaken, Cause, PushRefused, ResolverError, WorkspaceError
 from resolver.git.clone import BASE_REF, STARTS_AT_REF, check_branch, check_commit, open_checkout
 from resolver.git.git import Credential, GitResult, HostGit, git_failure
 from resolver.git.history import LEVELS_PER_REQUEST, Remote, Tip, fetch_successor
 from resolver.git.merge import is_ancestor
 from resolver.git.remote import check_url, list_refs
-from resolver.models.known_failures import OUTAGES
+from resolver.models.known_failures import OUTAGES, git_failure_reason
 
 PREFIX = "agent/"
 """Prefix of every branch that Resolver creates."""
@@ -69,31 +69,19 @@ def free_branch(existing: Collection[str], preferred: str) -> str:
 TIP_REF = "refs/resolver/tip"
 """The ref of the clone to which the newest commit of a branch is fetched."""
 
-_TRANSIENT_FAILURE = re.compile(
-    r"returned error: (?:429|5\d\d)|HTTP (?:429|5\d\d)|RPC failed; curl|hung up unexpectedly"
-    r"|early EOF|unexpected disconnect|[Ee]mpty reply|[Cc]ould not resolve host"
-    r"|[Ff]ailed to connect|[Cc]ouldn't connect|[Cc]onnection (?:reset|refused|timed out|was)"
-    r"|[Oo]peration timed out|did not end within|SSL_"
-)
-"""Messages of git about a server that fails or can't be reached."""
-
 logger = logging.getLogger("resolver.git")
 
-_REFUSALS = (
-    (r"refusing to allow .* (?:create or update|update or create) workflow|without `?workflows?`?",
-     "it contains a change to a workflow file, which this token may not make",
-     "give the token the permission `workflows: write` (the scope `workflow` of a classic token; "
-     "the job's own GITHUB_TOKEN never has it), or make that change by hand"),
-    (r"GH006|GH013|[Pp]rotected branch|[Rr]epository rule violations",
-     "the branch is protected",
-     "let the pushing account bypass the branch's rules, or apply the change manually"),
-    (r"archived",
-     "the repository is archived",
-     "unarchive it first"),
-    (r"returned error: 403|[Pp]ermission to .* denied|[Ww]rite access to repository not granted",
-     "the token may not push there",
-     "give the token the permission `contents: write` for that repository"),
-)  # fmt: skip
+_REFUSALS: Mapping[Cause, str] = {
+    "workflow_files": "it contains a change to a workflow file, which this token may not make",
+    "branch_protected": "the branch is protected",
+    "push_rule": "a rule of the repository forbids it",
+    "archived": "the repository is archived",
+    "push_permission": "the token may not push there",
+}
+"""Causes for which the server would refuse the push again, worded as the end of a sentence."""
+
+_REFUSED_BRANCHES = frozenset({"branch_protected", "push_rule"})
+"""Those of them that may not hold for another branch."""
 
 
 def fetch_tip(git: HostGit, url: str, branch: str, credential: Credential | None) -> str | None:
@@ -151,10 +139,9 @@ def _wait_after_push(error: ResolverError) -> float | None:
     """Return 0.0 if the push may be tried again, None if the server has rejected it."""
     if isinstance(error, PushRefused | BranchTaken):
         return None
-    is_transient = error.cause in OUTAGES or (
-        not error.cause and _TRANSIENT_FAILURE.search(error.what)
-    )
-    return 0.0 if is_transient else None
+    known = git_failure_reason(error.what)
+    cause = error.cause or (known.cause if known else "")
+    return 0.0 if cause in OUTAGES else None
 
 
 def _log_wait(error: ResolverError, wait: float) -> None:
@@ -228,15 +215,20 @@ def _push_error(
     output = "\n".join([result.stderr, *lines])
     clean_output = credential.redact(output) if credential else output
     error = git_failure(args, GitResult(result.status, b"", clean_output), operation)
-    for pattern, reason, next_step in _REFUSALS:
-        if re.search(pattern, clean_output):
-            is_branch_protected = reason == "the branch is protected"
-            refusal = PushRefused(
-                f"{error.what} ({reason})", next_step, reason, branch_only=is_branch_protected
-            )
-            refusal.cause = error.cause
-            return refusal
-    return error
+    return push_refusal(error) or error
+
+
+def push_refusal(error: WorkspaceError) -> PushRefused | None:
+    """Return the error as a refusal of the push, None if the push may succeed later."""
+    reason = _REFUSALS.get(error.cause)
+    if reason is None:
+        return None
+    branch_only = error.cause in _REFUSED_BRANCHES
+    refused = PushRefused(
+        f"{error.what} ({reason})", error.next_step, reason, branch_only=branch_only
+    )
+    refused.cause = error.cause
+    return refused
 
 
 def branch_taken_error(branch: str, location: str) -> BranchTaken:

@@ -54,7 +54,8 @@ _COMMON_FAILURES = (
 _PUSH_FAILURES = (
     _known_failure(
         "workflow_files",
-        r"refusing to allow an? .{0,80} to create or update workflow",
+        r"refusing to allow .{0,80} (create or update|update or create) workflow"
+        r"|without `?workflows?`?",
         "give the token the permission `workflows: write` (the scope `workflow` of a classic "
         "token; an Action's own GITHUB_TOKEN can't have it), or ask for a change without it",
     ),
@@ -67,8 +68,8 @@ _PUSH_FAILURES = (
     _known_failure(
         "branch_protected",
         r"GH006|protected (branch|ref)",
-        "let the bot push to branches that begin with agent/ (Settings > Branches: exempt them, or "
-        "add the bot to those who may push)",
+        "let the bot bypass the branch's rules (Settings > Branches), or apply the change by hand; "
+        "branches that begin with agent/ need no protection",
     ),
     _known_failure(
         "large_files",
@@ -96,9 +97,40 @@ _PUSH_FAILURES = (
 
 _NETWORK_FAILURE = _known_failure(
     "forge_down",
-    r"error: 5\d\d|HTTP 5\d\d|could not resolve|failed to connect"
-    r"|connection (refused|reset|timed out)|empty reply from server",
+    r"error: (429|5\d\d)|HTTP (429|5\d\d)|could not resolve|failed to connect|couldn't connect"
+    r"|connection (refused|reset|timed out|was)|empty reply|operation timed out|SSL_"
+    r"|RPC failed; curl|hung up unexpectedly|early EOF|unexpected disconnect",
     "check the network and the proxy settings, then run it again",
+)
+
+_ACCESS_FAILURE = _known_failure(
+    "", r"unable to access", "check the network and the proxy settings, then run it again"
+)
+
+_GIT_FAILURES = (
+    _known_failure(
+        "", r"returned error: 404|repository .*not found", "check the name and the token"
+    ),
+    _known_failure("", r"No space left", "free some disk space and run it again"),
+    _known_failure(
+        "",
+        r"out of memory|malloc|cannot allocate memory",
+        "a git command may use no more of it; look for folders that contain one another many times "
+        "over",
+    ),
+    _known_failure(
+        "",
+        r"Operation too slow",
+        "the server sent almost nothing for a minute: it is overloaded, or the repository has "
+        "something that takes long to send, such as thousands of folders within one another; try "
+        "it with `git clone`, and run it again if that works",
+    ),
+    _known_failure(
+        "",
+        r"corruption on the remote side|bad pack header",
+        "git on the server could not read all of the repository: it is damaged (`git fsck` says "
+        "where), or it has thousands of folders within one another, which git can't send",
+    ),
 )
 
 _RESPONSE_FAILURES = (
@@ -126,9 +158,10 @@ def push_failure(message: str) -> KnownFailure | None:
     return _first_match((*_COMMON_FAILURES, *_PUSH_FAILURES), message)
 
 
-def network_failure(message: str) -> KnownFailure | None:
-    """Return the reason why git could not reach a working server, by its messages, or None."""
-    return _first_match((_NETWORK_FAILURE,), message)
+def git_failure_reason(message: str) -> KnownFailure | None:
+    """Return the reason why a git command failed, by its messages and the server's, or None."""
+    failures = (*_COMMON_FAILURES, *_PUSH_FAILURES, *_GIT_FAILURES, _NETWORK_FAILURE)
+    return _first_match((*failures, _ACCESS_FAILURE), message)
 
 
 def response_failure(message: str) -> KnownFailure | None:

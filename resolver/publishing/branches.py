@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from resolver.config.templates import render
-from resolver.errors import BranchTaken, ForgeError, PushRefused, ResolverError
+from resolver.errors import BranchTaken, ForgeError, ResolverError, WorkspaceError
 from resolver.events.run_log import BRANCH_STAGE
 from resolver.git.clone import check_commit
 from resolver.git.git import HostGit
 from resolver.git.merge import replay_commits
 from resolver.git.objects import read_new_blobs, read_new_commits
-from resolver.git.push import branch_name, free_branch
+from resolver.git.push import branch_name, free_branch, push_refusal
 from resolver.models.known_failures import push_failure
 from resolver.models.repository import LocalCommit
 from resolver.models.run import Publication, TriggerKind
@@ -59,11 +59,7 @@ def _as_push_refusal(error: ForgeError) -> ResolverError:
     known = push_failure(error.what)
     if known is None:
         return error
-    branch_only = known.cause == "branch_protected"
-    reason = "the branch is protected" if branch_only else "a rule of the repository forbids it"
-    refused = PushRefused(error.what, known.next_step, reason, branch_only=branch_only)
-    refused.cause = known.cause
-    return refused
+    return push_refusal(WorkspaceError(error.what, known.next_step, known.cause)) or error
 
 
 MAX_ATTEMPTS = 5
