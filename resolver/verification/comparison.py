@@ -258,9 +258,9 @@ def needs_rerun(results: Results) -> tuple[str, ...]:
 
 
 def fails_without_test(base: CheckExecution, later: CheckExecution) -> bool:
-    """Return True if a check failed, or lost tests, without a failed test that explains it."""
-    has_new_code = later.exit_code != base.exit_code and later.exit_code is not None
-    return has_new_code and not failing_tests(later) - failing_tests(base)
+    """Return True if a check failed in another way without a failed test that explains it."""
+    is_worse = later.exit_code not in (0, None, base.exit_code)
+    return is_worse and not failing_tests(later) - failing_tests(base)
 
 
 def reproductions_to_confirm(results: Results) -> tuple[str, ...]:

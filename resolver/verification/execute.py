@@ -249,7 +249,7 @@ class _CheckVerification:
             self._repeat(ids, trees, times)
 
     def _repeat_lost_tests(self) -> None:
-        """Repeat the whole check where it fails, or is shorter, for a reason that no test says."""
+        """Repeat the whole check where it fails for a reason that no test says."""
         base = self._results("base").result
         if base is None or self._scope != "full":
             return

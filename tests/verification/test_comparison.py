@@ -261,6 +261,7 @@ def test_what_is_repeated() -> None:
         (run(1, a="p", b="f"), run(1, a="p", b="f"), False),
         (run(a="p"), run(1, a="f"), False),
         (run(a="p"), run(None), False),
+        (run(1, a="p", b="f"), run(a="p", b="p"), False),
     ],
 )
 def test_a_check_that_fails_without_a_failing_test_is_repeated(
