@@ -24,7 +24,6 @@
     |   +-- ReplayExhausted       1   the recording has no further reply
     +-- LeaseLost                 1   another server process may have taken over the run
     +-- LogError                  1   an event log can't be read or written
-    |   +-- LogTooNew             1   a newer Resolver wrote it in an unknown format
     |   +-- UnstorableEvent       1   an event can't be stored in a log
     RunStopped                    1   a person or a signal ended the run
 
@@ -229,10 +228,6 @@ class LeaseLost(ResolverError):
 
 class LogError(ResolverError):
     """An event log can't be read or written."""
-
-
-class LogTooNew(LogError):
-    """The log has a version that this version of Resolver does not know."""
 
 
 class UnstorableEvent(LogError):

@@ -26,11 +26,11 @@ disk before anything acts on it. You can read the file with `jq`:
 - The first line, `run_started`, contains `schema_version`. This page describes version {VERSION}.
   `resolver trace --schema` prints the JSON schema (draft 2020-12) of a line.
 - New kinds of events and new optional fields don't change the version. A version of Resolver that
-  does not know them keeps them unchanged. A log with a higher version is refused, because its
+  does not know them keeps them unchanged. A log with another version is refused, because its
   events may have another meaning.
 - A missing field has its default. A line is shorter than {MEGABYTES} MiB.
 - An incomplete last line is left behind if Resolver is killed while it writes. It does not count as
-  an event, and is moved to `events.jsonl.torn` when the run is resumed.
+  an event, and is removed when the run is resumed.
 
 ## Where it is stored
 In the file `events.jsonl` of the run's folder. A server with PostgreSQL stores each event in its
@@ -44,10 +44,8 @@ has one row per event. `resolver trace` reads both:
     resolver trace postgresql://USER:PASSWORD@HOST/DATABASE#RUN
 
 ## A damaged log
-Reading a damaged log fails with an error that names the line and the fault. `resolver trace LOG
---repair` writes every valid event to a new file (`events.repaired.jsonl`, or `--output FILE`). The
-events are renumbered, and `cause`, `reply`, `delegate` and `forgotten` are changed to refer to the
-same events as before. The command lists the lines that it left out. The damaged log is not changed.
+A damaged log ends before its first damaged line. `resolver trace LOG` shows the events up to there
+and names the line and the fault; such a log can't be resumed or replayed.
 
 ## Subscribers
 After an event is stored, the subscribers are called in the order of their roles, and subscribers of

@@ -25,7 +25,7 @@ COMMANDS = {
     "sandbox": "Serve sandboxes to runs on other machines.",
     "publish": "Publish a run's finished change, without a model or a sandbox.",
     "replay": "Execute an event log again, or continue from one of its events.",
-    "trace": "Show an event log as markdown, HTML, text or JSON; repair one.",
+    "trace": "Show an event log as markdown, HTML, text or JSON.",
     "gc": "Remove what killed runs left on the Docker engine and this machine.",
     "toolbox": "Build the toolbox that the sandbox adds to any image.",
     "eval": "Measure models on tasks with known answers, such as a repository's own fixes.",

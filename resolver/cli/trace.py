@@ -1,4 +1,4 @@
-"""`resolver trace`: renders an event log, prints its JSON schema, or repairs it."""
+"""`resolver trace`: renders an event log, or prints its JSON schema."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from resolver.config.templates import render
-from resolver.errors import UsageError
-from resolver.events.log import Event
-from resolver.events.repair import repair_log
+from resolver.errors import LogError, UsageError
+from resolver.events.log import Event, ends_with_newline
 from resolver.events.schema import log_schema
 from resolver.runs.output import PATCH, read_diff
 from resolver.storage.event_table import log_file, open_log
@@ -26,9 +25,6 @@ RENDERERS: dict[str, Callable[[Sequence[Event]], str]] = {
 
 FORMATS = ("markdown", "html", *RENDERERS)
 
-MAX_LISTED_PLACES = 50
-"""Maximum number of damaged places that are listed one by one."""
-
 
 @click.command()
 @click.argument("log", required=False)
@@ -41,18 +37,17 @@ MAX_LISTED_PLACES = 50
     help="Output format.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON schema of a log's lines instead.")
-@click.option("--repair", is_flag=True, help="Recover the readable part of a damaged log instead.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
-    help="File to write instead of standard output; with --repair, a new file, by default LOG with "
-    ".repaired.jsonl at its end.",
+    help="File to write instead of standard output.",
 )
-def command(log: str | None, form: str, schema: bool, repair: bool, output: Path | None) -> int:
+def command(log: str | None, form: str, schema: bool, output: Path | None) -> int:
     """Show the event log LOG.
 
     LOG is an events.jsonl, the output folder that holds one, or a run in a database
-    (sqlite:///FILE#RUN, postgresql://USER:PASSWORD@HOST/DATABASE#RUN).
+    (sqlite:///FILE#RUN, postgresql://USER:PASSWORD@HOST/DATABASE#RUN). A damaged log is shown up to
+    the damage.
     """
     if schema:
         write_text(json.dumps(log_schema(), indent=2), output)
@@ -61,9 +56,6 @@ def command(log: str | None, form: str, schema: bool, repair: bool, output: Path
         raise UsageError(
             "no log is given", "pass an events.jsonl, or the output directory of a run"
         )
-    if repair:
-        _repair(log, output)
-        return 0
     write_text(_render(log, form).rstrip("\n"), output)
     return 0
 
@@ -84,25 +76,33 @@ def write_text(text: str, output: Path | None) -> None:
 
 def _render(log: str, form: str) -> str:
     """Return the trace in a format. Markdown and HTML show the change that lies next to the log."""
-    events = list(open_log(log))
+    events, damage = _read_to_damage(log)
+    notices = [damage] if damage else []
+    if damage:
+        click.echo(for_terminal(damage), err=True)
     if form in RENDERERS:
         return RENDERERS[form](events)
     diff = "" if "://" in log else read_diff(log_file(log).parent / PATCH)
-    notices = (
-        [render("trace/no_diff.txt.j2").strip()] if has_exported_change(events) and not diff else []
-    )
+    if has_exported_change(events) and not diff:
+        notices.append(render("trace/no_diff.txt.j2").strip())
     if form == "html":
         return render_html(events, notices=notices, diff=diff)
     return render_markdown(events, diff, notices)
 
 
-def _repair(log: str, output: Path | None) -> None:
-    if "://" in log:
-        raise UsageError("only a file can be repaired", "give an events.jsonl")
-    path = log_file(log)
-    target = output or path.with_suffix(".repaired.jsonl")
-    repaired = repair_log(path, target)
-    text = render(
-        "trace/repaired.txt.j2", log=path, output=target, done=repaired, listed=MAX_LISTED_PLACES
-    )
-    click.echo(for_terminal(text).rstrip("\n"))
+def _read_to_damage(log: str) -> tuple[list[Event], str | None]:
+    """Return the events of a log, and a notice of the damage that ends it, None if it is intact.
+
+    Raises LogError if no event can be read.
+    """
+    events: list[Event] = []
+    try:
+        for event in open_log(log):
+            events.append(event)
+    except LogError as error:
+        if not events:
+            raise
+        return events, render("trace/damaged.txt.j2", count=len(events), what=error.what).strip()
+    if "://" not in log and not ends_with_newline(log_file(log)):
+        return events, render("trace/damaged.txt.j2", count=len(events), what="").strip()
+    return events, None

@@ -12,8 +12,8 @@ SCHEMA_VERSION = 1
 """Version of the log's format, written into the first event of every log.
 
 New kinds and new optional fields do not change it, because an older reader keeps what it does not
-know. It is raised when an older reader would misinterpret an event. A log with a higher version is
-therefore refused, with a message that names the version of Resolver that wrote it.
+know. It is raised when an older reader would misinterpret an event. A log with another version is
+refused, with a message that names the version of Resolver that wrote it.
 """
 
 

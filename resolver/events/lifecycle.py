@@ -29,7 +29,10 @@ class RunStarted(EventBase):
 
     kind: Literal["run_started"] = "run_started"
     schema_version: int = Field(
-        default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION, description="Version of the log's format."
+        default=SCHEMA_VERSION,
+        ge=SCHEMA_VERSION,
+        le=SCHEMA_VERSION,
+        description="Version of the log's format.",
     )
     run: str = Field(description="Id of the run.")
     version: str = Field(description="Version of Resolver that wrote the log.")

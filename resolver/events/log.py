@@ -13,7 +13,7 @@ from typing import Annotated, Any, BinaryIO, TypedDict, get_args
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError, from_json
 
-from resolver.errors import LogError, LogTooNew, UnstorableEvent
+from resolver.errors import LogError, UnstorableEvent
 from resolver.events import lifecycle as life
 from resolver.events.actions import Action
 from resolver.events.base import SCHEMA_VERSION, ActionBase, EventBase
@@ -65,8 +65,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 def parse_logged_event(data: dict[str, Any]) -> Event:
     """Return one event from its JSON object.
 
-    Raises LogError if a known kind has wrong fields, and LogTooNew if the log's format has an
-    unknown version.
+    Raises LogError if a known kind has wrong fields, or the log's format has another version.
     """
     try:
         return _validate_nested(_KNOWN_EVENTS.validate_python(data, extra="allow"))
@@ -127,11 +126,11 @@ def _log_error(error: ValidationError, data: dict[str, Any]) -> LogError:
     if not isinstance(kind, str):
         return LogError("an event has no kind", "check that the file is an event log")
     version = data.get("schema_version")
-    if kind == "run_started" and isinstance(version, int) and version > SCHEMA_VERSION:
-        writer = f"Resolver {data.get('version', 'of a later version')}"
-        return LogTooNew(
+    if kind == "run_started" and isinstance(version, int) and version != SCHEMA_VERSION:
+        writer = f"Resolver {data.get('version', 'of another version')}"
+        return LogError(
             f"{writer} wrote it in version {version} of the log's format, "
-            f"and this Resolver reads versions up to {SCHEMA_VERSION}",
+            f"and this Resolver reads version {SCHEMA_VERSION}",
             f"read it with {writer}",
         )
     error_details = _first_error(error)
@@ -223,9 +222,7 @@ def stored_line(event: Event) -> str:
     return line
 
 
-REPAIR_HINT = (
-    "check the path; `resolver trace LOG --repair` saves what can be saved of a damaged log"
-)
+DAMAGE_HINT = "check the path; `resolver trace LOG` shows the events before the damage"
 
 
 def read_log(path: Path) -> Iterator[Event]:
@@ -240,7 +237,14 @@ def read_log(path: Path) -> Iterator[Event]:
             is_empty = False
             yield event
     if is_empty:
-        raise LogError(f"{path} has no event in it", REPAIR_HINT)
+        raise LogError(f"{path} has no event in it", DAMAGE_HINT)
+
+
+def ends_with_newline(path: Path) -> bool:
+    """Return True if the last line of a log file ends with a newline. Raises LogError."""
+    with open_log_file(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        return size == 0 or os.pread(file.fileno(), 1, size - 1) == b"\n"
 
 
 def open_log_file(path: Path) -> BinaryIO:
@@ -249,7 +253,7 @@ def open_log_file(path: Path) -> BinaryIO:
         # Opening a FIFO without a writer would block: fifo(7).
         file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     except IsADirectoryError as error:
-        raise LogError(f"{path} is a folder, not an event log", REPAIR_HINT) from error
+        raise LogError(f"{path} is a folder, not an event log", DAMAGE_HINT) from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise LogError(f"{path} can't be read: {reason}", "check the path") from error
@@ -270,7 +274,7 @@ def complete_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
             yield line
         elif len(line) >= MAX_LINE_BYTES:
             raise LogError(
-                f"{path}, line {number + 1}: longer than {MAX_LINE_BYTES:,} bytes", REPAIR_HINT
+                f"{path}, line {number + 1}: longer than {MAX_LINE_BYTES:,} bytes", DAMAGE_HINT
             )
         number += 1
 
@@ -293,11 +297,11 @@ def check_lines(origin: str, unit: str, lines: Iterable[bytes | str]) -> Iterato
             event = parse_line(line)
         except LogError as error:
             message = f"{origin}, {unit} {number + 1}: {error.what}"
-            raise type(error)(message, error.next_step or REPAIR_HINT) from error
+            raise LogError(message, error.next_step or DAMAGE_HINT) from error
         if event.id != number:
             raise LogError(
                 f"{origin}, {unit} {number + 1}: the event's id is {event.id}, not {number}",
-                f"events are numbered 0, 1, 2, ... without gap; {REPAIR_HINT}",
+                f"events are numbered 0, 1, 2, ... without gap; {DAMAGE_HINT}",
             )
         yield event
 

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from resolver.errors import ContextWindowExceeded, LogError, ModelError
 from resolver.events.actions import CondensationRequest
-from resolver.events.base import SCHEMA_VERSION, Source
+from resolver.events.base import Source
 from resolver.events.lifecycle import (
     AGENT,
     DelegateEvent,
@@ -118,17 +118,11 @@ class RunLog:
 
 
 def require_opening(events: list[Event], path: Path) -> RunStarted:
-    """Return the first event of a log. Raises LogError if this version can't resume the log."""
+    """Return the first event of a log. Raises LogError if it is not the start of a run."""
     first = events[0] if events else None
     if not isinstance(first, RunStarted):
         raise LogError(
             f"{path} does not begin with the start of a run", "give the events.jsonl of a run"
-        )
-    if first.schema_version != SCHEMA_VERSION:
-        raise LogError(
-            f"{path} has version {first.schema_version} of the log's format, but this version "
-            f"of Resolver can only continue logs of version {SCHEMA_VERSION}",
-            f"use Resolver {first.version}, which wrote it, or start a new run",
         )
     return first
 
@@ -155,7 +149,7 @@ def cost_of_run(events: Sequence[Event], run: str) -> tuple[float, int]:
 
 
 def is_resumable(path: Path) -> bool:
-    """Return True if the log can be resumed: it is complete, has this version, and is not empty."""
+    """Return True if the log can be resumed: it is not damaged, and begins with a run."""
     try:
         require_opening(list(read_log(path)), path)
     except LogError:

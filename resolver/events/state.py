@@ -69,8 +69,7 @@ class State:
     priced: US dollars of the replies with a known price. The budget is compared with this value.
     pending: executable actions without an observation yet, by their id.
     commands: commands that ended, with exit codes, in order, including those of delegates.
-    files_touched: repository paths that actions changed, including those of delegates. In a log
-        without `changed`, only those that were written through the editor.
+    files_touched: repository paths that actions changed, including those of delegates.
     changed_files: number of files that differ from the base commit after the last action; None if
         the log does not have it.
     plan: the last version of the agent's plan.
@@ -218,8 +217,6 @@ class State:
                     self._add_command(
                         command, data.get("exit_code"), event.id, data.get("content", "")
                     )
-            case "file_write_result" | "file_edit_result" if not data.get("changed"):
-                self._add_touched_file(data["path"])
             case _:
                 pass
 
@@ -233,12 +230,8 @@ class State:
 
     def _add_changes(self, changed: o.ChangedPaths) -> None:
         self.changed_files = changed.differing
-        for path in changed.paths:
-            self._add_touched_file(path)
-
-    def _add_touched_file(self, path: str) -> None:
-        if path not in self.files_touched:
-            self.files_touched.append(path)
+        known = set(self.files_touched)
+        self.files_touched += [path for path in changed.paths if path not in known]
 
     def _resolve_pending(self, event: Event) -> None:
         action = self.pending.pop(event.cause, None) if event.cause is not None else None
@@ -247,11 +240,6 @@ class State:
         match action, event:
             case a.CmdRun(is_input=False, source=Source.AGENT), o.CmdOutput():
                 self._add_command(action.command, event.exit_code, event.id, event.content)
-            case (
-                (a.FileWrite() | a.FileEdit()),
-                o.FileWriteResult(changed=None) | o.FileEditResult(changed=None),
-            ):
-                self._add_touched_file(event.path)
             case _:
                 pass
 

@@ -4,8 +4,8 @@ The table of events of a server is in `resolver.storage.event_table`.
 """
 
 import fcntl
+import logging
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Protocol
 
 from resolver.errors import LogError, ResolverError
 from resolver.events.log import Event, check_lines, complete_lines, read_log, stored_line
+
+logger = logging.getLogger("resolver.events.stores")
 
 
 class EventStore(Protocol):
@@ -86,11 +88,10 @@ class LogCopy(Protocol):
 class JsonlStore:
     """An append-only file with one event per line, on disk before `append` returns.
 
-    An incomplete last line is what remains if the writer is killed during a write. It is moved to
-    `<name>.torn`, and the log continues after the last complete event. The file is locked while the
-    store is open, so that no two processes write one log. mode: permissions of a new file, before
-    the umask. copy: has each line too before `append` returns; without it the line is removed from
-    the file again.
+    An incomplete last line is what remains if the writer is killed during a write. It is removed,
+    with a warning: nothing has acted on its event. The file is locked while the store is open, so
+    that no two processes write one log. mode: permissions of a new file, before the umask. copy:
+    has each line too before `append` returns; without it the line is removed from the file again.
     """
 
     def __init__(self, path: Path, mode: int = 0o600, copy: LogCopy | None = None) -> None:
@@ -108,7 +109,7 @@ class JsonlStore:
             if is_new:
                 _sync_folder(path.parent)
                 _sync_folder(path.parent.parent)
-            size = _move_torn_line(self._file.fileno(), path)
+            size = _remove_incomplete_line(self._file.fileno(), path)
             # The events are kept until they are first requested: the log is validated when it is
             # opened, and the opener nearly always needs the events next.
             self._unread_events: list[Event] | None = self._check()
@@ -197,8 +198,8 @@ def _sync_folder(folder: Path) -> None:
 BLOCK_BYTES = 64 * 1024
 
 
-def _move_torn_line(descriptor: int, path: Path) -> int:
-    """Move an incomplete last line to the `.torn` file and return the new size of the file."""
+def _remove_incomplete_line(descriptor: int, path: Path) -> int:
+    """Remove an incomplete last line and return the new size of the file."""
     size = os.fstat(descriptor).st_size
     position, tail = size, b""
     while position and b"\n" not in tail:
@@ -207,11 +208,8 @@ def _move_torn_line(descriptor: int, path: Path) -> int:
         position = start
     complete_size = position + tail.rfind(b"\n") + 1
     if complete_size < size:
-        torn_path = path.with_suffix(path.suffix + ".torn")
-        torn_path.touch(stat.S_IMODE(os.fstat(descriptor).st_mode))
-        with open(torn_path, "ab") as torn_file:
-            for start in range(complete_size, size, BLOCK_BYTES):
-                torn_file.write(os.pread(descriptor, min(BLOCK_BYTES, size - start), start))
-            torn_file.write(b"\n")
+        logger.warning(
+            "%s: removed an incomplete last line of %d bytes", path, size - complete_size
+        )
         os.ftruncate(descriptor, complete_size)
     return complete_size

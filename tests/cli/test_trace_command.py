@@ -132,54 +132,51 @@ def damaged(folder: Path) -> Path:
     return path
 
 
-def test_a_damaged_log_is_repaired_into_a_new_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "json"])
+def test_a_damaged_log_is_shown_up_to_the_damage_which_is_named(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = damaged(tmp_path)
     before = (path.read_bytes(), path.stat().st_mtime_ns)
-    assert run(["trace", str(path)], {}) == 1
-    assert "line 6: not a line of JSON" in capsys.readouterr().err
-    assert run(["trace", str(tmp_path), "--repair"], {}) == 0
-    stderr = capsys.readouterr().out
-    assert "line 6: left out: not a line of JSON" in stderr
-    assert "events.repaired.jsonl with 43 events from 44 lines" in stderr
+    assert run(["trace", str(path), "--format", form], {}) == 0
+    shown = capsys.readouterr()
+    assert "damaged, and ends here after 5 events" in shown.err
+    assert "line 6: not a line of JSON" in shown.err
+    assert "Splitting a bill" in shown.out
+    if form in {"markdown", "html"}:
+        assert "ends here after 5 events" in shown.out
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-    assert run(["trace", str(tmp_path / "events.repaired.jsonl")], {}) == 0
-    assert "Splitting a bill" in capsys.readouterr().out
 
 
-def test_a_repair_goes_where_it_is_asked_to_and_overwrites_nothing(
+def test_an_incomplete_last_line_is_left_out_and_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, output = damaged(tmp_path), tmp_path / "new.jsonl"
-    words = ["trace", str(path), "--repair", "--output", str(output)]
-    assert run(words, {}) == 0
-    saved = output.read_bytes()
-    assert run(words, {}) == 1
-    assert "already exists" in capsys.readouterr().err
-    assert output.read_bytes() == saved
-
-
-def test_a_whole_log_needs_no_repair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "events.jsonl"
+    path.write_bytes(RECORDING.read_bytes() + b'{"id":44,"kin')
+    assert run(["trace", str(path)], {}) == 0
+    shown = capsys.readouterr()
+    assert "The last line of this log is incomplete" in shown.err
     path.write_bytes(RECORDING.read_bytes())
-    assert run(["trace", str(path), "--repair"], {}) == 0
-    assert "is intact: 44 events. Nothing was written." in capsys.readouterr().out
-    assert [p.name for p in tmp_path.iterdir()] == ["events.jsonl"]
+    assert run(["trace", str(path)], {}) == 0
+    assert capsys.readouterr() == (shown.out, "")
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ([], "no log is given"),
-        (["sqlite:///x.db#r", "--repair"], "only a file can be repaired"),
-    ],
-)
-def test_wrong_words_are_a_usage_error(
-    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+def test_a_log_of_another_version_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["trace", *words], {}) == 2
-    assert says in capsys.readouterr().err
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(
+        RECORDING.read_bytes().replace(b'"schema_version":1', b'"schema_version":2', 1)
+    )
+    assert run(["trace", str(path)], {}) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "in version 2 of the log's format, and this Resolver reads version 1" in shown.err
+
+
+def test_a_missing_log_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["trace"], {}) == 2
+    assert "no log is given" in capsys.readouterr().err
 
 
 DIFF = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+the new line\n"

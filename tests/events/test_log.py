@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.errors import LogError, LogTooNew
+from resolver.errors import LogError
 from resolver.events.actions import CmdRun
 from resolver.events.log import (
     KINDS,
@@ -58,7 +58,7 @@ def test_the_own_fields_of_an_action_are_what_a_sandbox_needs_to_execute_it() ->
 def test_only_the_first_event_has_a_version_of_the_format() -> None:
     with pytest.raises(LogError) as caught:
         parse_line(b'{"kind": "warned", "id": 4, "schema_version": 99}')
-    assert not isinstance(caught.value, LogTooNew)
+    assert "of the log's format" not in caught.value.what
 
 
 def test_an_unknown_price_stays_unknown() -> None:
@@ -98,20 +98,20 @@ def test_an_invalid_line_is_explained(line: bytes, says: str) -> None:
     assert says in caught.value.what
 
 
-@pytest.mark.parametrize("version", [2, 10**9])
-def test_a_higher_version_of_the_format_is_refused_by_name_of_its_writer(version: int) -> None:
+@pytest.mark.parametrize("version", [2, 10**9, 0, -1])
+def test_another_version_of_the_format_is_refused_by_name_of_its_writer(version: int) -> None:
     # Whatever else is in the line: its fields may have changed as well.
     data = {"id": 0, "kind": "run_started", "schema_version": version, "version": "9.1"}
     for read in (parse_logged_event, lambda data: parse_line(json.dumps(data))):
-        with pytest.raises(LogTooNew) as caught:
+        with pytest.raises(LogError) as caught:
             read(data)
         assert f"Resolver 9.1 wrote it in version {version}" in caught.value.what
-        assert "reads versions up to 1" in caught.value.what
+        assert "reads version 1" in caught.value.what
         assert "Resolver 9.1" in caught.value.next_step
 
 
-@pytest.mark.parametrize("version", [0, -1, "one", None, 1.5])
-def test_a_version_that_never_existed_is_refused(version) -> None:
+@pytest.mark.parametrize("version", ["one", None, 1.5])
+def test_a_version_that_is_no_number_is_refused(version) -> None:
     data = {"id": 0, "kind": "run_started", "schema_version": version}
     with pytest.raises(LogError, match=r"schema_version|Field required"):
         parse_logged_event(data)

@@ -73,7 +73,7 @@ def test_a_command_is_kept_with_its_exit_code_and_an_edit_with_its_path() -> Non
             CmdRun(command="pytest -q"),
             CmdOutput(cause=0, exit_code=1, content="1 failed"),
             FileEdit(command="insert", path="a.py", insert_line=0, new_str="x"),
-            FileEditResult(cause=2, path="a.py"),
+            FileEditResult(cause=2, path="a.py", changed=ChangedPaths(paths=("a.py",))),
         )
     )
     assert [(c.command, c.exit_code) for c in state.commands] == [("pytest -q", 1)]
@@ -119,6 +119,7 @@ def nested(delegate: int, event, depth: int = 1) -> DelegateEvent:
 
 def test_work_of_delegates_counts_for_the_run_at_any_depth() -> None:
     reply = ModelReplied(completion=Completion(model="m", tokens=Tokens(input=7), cost=0.5))
+    deep = ChangedPaths(paths=("deep.py",))
     levels = []
     state = State()
     for event in numbered(
@@ -126,7 +127,7 @@ def test_work_of_delegates_counts_for_the_run_at_any_depth() -> None:
         nested(0, reply),
         nested(0, Delegate(agent="y", task="u")),
         nested(0, reply, depth=2),
-        nested(0, FileEditResult(path="deep.py"), depth=2),
+        nested(0, FileEditResult(path="deep.py", changed=deep), depth=2),
         nested(0, CmdRun(id=4, command="make test"), depth=2),
         nested(0, CmdRun(id=4, command="elsewhere")),
         nested(0, CmdOutput(cause=4, exit_code=2, content="red"), depth=2),

@@ -166,18 +166,18 @@ def test_another_machine_gets_everything_and_the_first_catches_up(
 ) -> None:
     first, second = machines
     first.work(FIRST, "a", "b", name=REQUEST, text="{}")
-    (first.folder / "events.jsonl.torn").write_text("stays here")
+    (first.folder / "notes.txt").write_text("stays here")
     second.work(SECOND, name=PATCH, text="+1\n")
     second.work(SECOND, "c", name=OUTCOME, text="{}", removed=REQUEST)
     assert second.content.keys() == {EVENTS, PATCH, OUTCOME}
 
     assert first.folders.folder_of(RUN) == first.folder
-    assert first.content.pop("events.jsonl.torn") == b"stays here"
+    assert first.content.pop("notes.txt") == b"stays here"
     assert {name: first.content[name] for name in second.content} == second.content
     assert REQUEST not in first.content
     assert first.content[EVENTS].count(b"\n") == 3
     for path in first.folder.iterdir():
-        assert path.name.endswith(".torn") or path.stat().st_mode & 0o077 == 0
+        assert path.name == "notes.txt" or path.stat().st_mode & 0o077 == 0
 
 
 def test_a_page_follows_a_run_of_another_machine(machines: tuple[Machine, Machine]) -> None:
