@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from resolver.entrypoints.log_format import LogFormat, formatter_of
 from resolver.errors import UsageError
-from resolver.security.redaction import Redactor, RewritingFilter
+from resolver.security.redaction import Redactor, RewritingFormatter
 
 HEAD_SECONDS = 10.0
 """Time in seconds for a connection to send a complete request head, from when it was opened.
@@ -191,8 +191,7 @@ def log_to_stderr(redactor: Redactor, log_format: LogFormat = "text") -> logging
     """Log to stderr without secrets, and return the handler. Other packages log only their
     warnings."""
     handler = logging.StreamHandler()
-    handler.addFilter(RewritingFilter(redactor.redact_text))
-    handler.setFormatter(formatter_of(log_format))
+    handler.setFormatter(RewritingFormatter(formatter_of(log_format), redactor.redact_text))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.captureWarnings(True)
     logging.getLogger("resolver").setLevel(logging.INFO)

@@ -54,7 +54,7 @@ class Subscriber(Protocol):
 class EventRedactor(Protocol):
     """Replaces secrets in an event. Returns the same object if it holds none."""
 
-    def __call__(self, event: Event) -> Event: ...
+    def __call__(self, event: Event, /) -> Event: ...
 
 
 def utc_now() -> datetime:

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 from resolver.git.git import HostGit
 from resolver.git.tree import TreeChange, quote, read_blobs
+from resolver.security.invisible_text import INVISIBLE
 
 MAX_FOUND_PLACES = 200
 """Maximum number of places that are searched for in one change."""
 
 _BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028\u2029\u2060-\u2065"
-    "\u206a-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
+_INVISIBLE = re.compile(rf"(?![\x00-\x1f\u202a-\u202e\u2066-\u2069])[{INVISIBLE}]")
+"""All but those that source code has and the bidi controls."""
+
 _IN_EMOJI = re.compile("(?<=[\u00a9\u00ae\u2049-\u3299\ufe0f\U0001f000-\U0001faff])[\u200d\ufe0f]")
 _IDENTIFIER = re.compile(r"\w{2,200}")
 _LATIN = re.compile("[A-Za-z]")

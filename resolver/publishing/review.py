@@ -253,8 +253,7 @@ def answer_threads(
     is_only_answer = report.answers and report.trigger.in_thread and len(task.asked) == 1
     started = time.monotonic()
     replies = tuple(
-        redactor.redact_model(reply.model_copy(update={"is_only_answer": is_only_answer}))
-        for reply in replies
+        redactor(reply.model_copy(update={"is_only_answer": is_only_answer})) for reply in replies
     )
     commit = (publication.commit or "") if publication.how in ADDED_METHODS else ""
     try:

@@ -26,7 +26,7 @@ from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.wiring.sandbox import RunHost, access_of
-from resolver.security.redaction import RewritingFilter
+from resolver.security.redaction import RewritingFormatter
 from resolver.trace.plain import for_terminal
 
 logger = logging.getLogger("resolver.runs.common")
@@ -201,8 +201,10 @@ def filtered_log(settings: Settings, host: RunHost) -> Iterator[None]:
     redactor = host.redactor(settings)
     handler = logging.StreamHandler()
     handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    handler.addFilter(RewritingFilter(lambda text: for_terminal(redactor.redact_text(text))))
+    formatter = logging.Formatter("%(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(
+        RewritingFormatter(formatter, lambda text: for_terminal(redactor.redact_text(text)))
+    )
     root = logging.getLogger()
     root.addHandler(handler)
     try:

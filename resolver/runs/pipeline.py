@@ -182,7 +182,7 @@ def _write_request(request: RunRequest, settings: Settings) -> None:
         continuation=request.continuation,
         source=request.source,
     )
-    request.output.write_request(request.redactor(settings).redact_model(stored))
+    request.output.write_request(request.redactor(settings)(stored))
 
 
 def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:

@@ -121,7 +121,7 @@ def load_task(
         return _resumed_task(request, open_run_log(request, settings, progress))
     redactor = request.redactor(settings)
     request, task = _with_whole_review(request, settings, forge.read(request.trigger))
-    return RunTask(request, redactor.redact_model(task))
+    return RunTask(request, redactor(task))
 
 
 def _resumed_task(request: RunRequest, log: RunLog) -> RunTask:
@@ -341,7 +341,7 @@ def _find_open_pull_request(prepared: PreparedRun, forge: Forge) -> OpenPullRequ
     pull = forge.heads().of_issue(trigger, issue_branch_prefix(trigger.subject or 0))
     if pull is None or pull.branch in {prepared.workspace.branch, prepared.settings.base_branch}:
         return None
-    return prepared.redactor.redact_model(pull)
+    return prepared.redactor(pull)
 
 
 def _without_kept_setup(settings: Settings) -> Settings:

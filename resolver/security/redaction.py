@@ -1,9 +1,9 @@
 """Replaces known secrets in events, texts and the operator's log. This is the second line of
 defence: the first is that secrets are kept out of the sandbox's and the model's reach.
 
-A secret is found as it is, in base64 at each of the three offsets, in hexadecimal,
-percent-encoded, JSON-escaped, and in pieces of at least 16 characters of any of these. Colour codes
-and invisible characters in between don't hide it. `formats.py` finds unknown credentials.
+A secret is found as it is, in base64 at each of the three offsets, in hexadecimal, in the forms of
+URLs and JSON, and in pieces of at least 16 characters of any of these. Colour codes and invisible
+characters in between don't hide it. `formats.py` finds unknown credentials.
 
 Secrets that are created during a run, such as GitHub installation tokens, are recognized by every
 redactor that holds the same set from the moment they are issued.
@@ -14,37 +14,33 @@ import json
 import logging
 import re
 import threading
-from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import cache
-from itertools import accumulate
-from typing import Any, Literal, NamedTuple, TypeVar, get_origin
+from typing import Any, Literal, TypeVar, get_origin
 from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel
 
-from resolver.events.log import Event
 from resolver.security.formats import find_credentials
+from resolver.security.invisible_text import INVISIBLE, TERMINAL_SEQUENCE
 
 KEPT_AFTER_EXPIRY = timedelta(hours=1)
 """Time for which an expired secret is still redacted: a log may quote it late."""
 
 
 class IssuedTokens:
-    """A growing set of secrets that is safe for use by several threads."""
+    """A growing set of secrets that is safe for use by several threads.
+
+    values: the current secrets. The object stays the same until the next `add`, so that callers
+    can detect changes by identity.
+    """
 
     def __init__(self) -> None:
+        self.values: tuple[str, ...] = ()
         self._lock = threading.Lock()
         self._expiry: dict[str, datetime | None] = {}
-        self._values: tuple[str, ...] = ()
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """The current secrets. The object stays the same until the next `add`, so that callers can
-        detect changes by identity."""
-        return self._values
 
     def add(self, secret: str, expires_at: datetime | None, now: datetime) -> None:
         """Add a secret, and drop those that expired long before `now`. expires_at: None for
@@ -56,7 +52,7 @@ class IssuedTokens:
                 if expiry is None or now < expiry + KEPT_AFTER_EXPIRY
             }
             self._expiry = {**remaining, secret: expires_at}
-            self._values = tuple(self._expiry)
+            self.values = tuple(self._expiry)
 
 
 MARK = "[redacted]"
@@ -67,24 +63,16 @@ MIN_SECRET_CHARACTERS = 6
 """
 
 MIN_PIECE_CHARACTERS = 16
-"""Minimum length, in characters of the secret, of a piece of a secret that is redacted too."""
+"""Minimum length of a piece of a secret that is redacted too, in characters."""
 
 MAX_DEPTH = 100
 """Maximum nesting depth of a value. Deeper values can't be searched, so they are replaced whole."""
 
+_BLOCK = MIN_PIECE_CHARACTERS // 2
 _MAX_POSITIONS = 8
 """Maximum positions that are tried for each block of a form. Only a repetitive secret has more."""
 
-_INVISIBLE = re.compile(
-    r"\x1b\][^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links
-    r"|\x1b[PX^_][^\x1b\x9c\n]{0,4096}(?:\x1b\\|\x9c)"
-    # DCS, SOS, PM, APC: other control strings (ECMA-48, section 5.6)
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    r"|\x1b[ -/]*[0-~]"
-    r"|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5"
-    r"\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0"
-    r"\ufff0-\ufffb\U000e0000-\U000e0fff]"
-)
+_HIDING = re.compile(f"{TERMINAL_SEQUENCE}|[{INVISIBLE}]")
 
 Span = tuple[int, int]
 M = TypeVar("M", bound=BaseModel)
@@ -104,30 +92,11 @@ class Redactor:
     def __init__(self, secrets: Iterable[str], issued_tokens: IssuedTokens | None = None) -> None:
         self._secrets = tuple(secrets)
         self._issued_tokens = issued_tokens or IssuedTokens()
-        self._search_index = self._build_index(self._issued_tokens.values)
+        self._index = _SearchIndex(self._secrets, self._issued_tokens.values)
 
-    def _build_index(self, issued: tuple[str, ...]) -> "_SearchIndex":
-        """Build the index of the given secrets and of `issued`."""
-        literals: set[str] = set()
-        by_block: dict[int, set[str]] = defaultdict(set)
-        for piece in {part for secret in (*self._secrets, *issued) for part in _parts(secret)}:
-            for width, form in _forms(piece):
-                block = MIN_PIECE_CHARACTERS // 2 * width
-                if len(form) < 2 * block:
-                    literals.add(form)
-                else:
-                    by_block[block].add(form)
-        indexes = [_BlockIndex(block, sorted(forms)) for block, forms in by_block.items()]
-        return _SearchIndex(issued, sorted(literals), indexes)
-
-    def __call__(self, event: Event) -> Event:
-        """Return the event without secrets; the same object if it contains none."""
-        redacted: Event = self._model(event, 0)
-        return redacted
-
-    def redact_model(self, model: M) -> M:
-        """Return the model without secrets; the same object if it contains none."""
-        redacted: M = self._model(model, 0)
+    def __call__(self, model: M) -> M:
+        """Return the event, or other model, without secrets; the same object if it has none."""
+        redacted: M = self._value(model, 0)
         return redacted
 
     def redact_text(self, text: str) -> str:
@@ -144,26 +113,23 @@ class Redactor:
         return bool(self._spans(text))
 
     def _spans(self, text: str) -> list[Span]:
-        if not _INVISIBLE.search(text):
-            return self._visible_spans(text)
-        visible, origin = _strip_invisible(text)
-        visible_spans = [
-            (origin(start), origin(end - 1) + 1) for start, end in self._visible_spans(visible)
-        ]
-        return self._visible_spans(text) + visible_spans
-
-    def _visible_spans(self, text: str) -> list[Span]:
-        issued = self._issued_tokens.values
-        search_index = self._search_index  # another thread may replace it at any time
-        # compared by identity: `values` is a new object after each change
-        if issued is not search_index.issued:
-            search_index = self._search_index = self._build_index(issued)
-        spans = [span for literal in search_index.literals for span in _find_literal(text, literal)]
-        for index in search_index.indexes:
-            spans += index.spans(text)
+        index = self._index  # another thread may replace it at any time
+        if self._issued_tokens.values is not index.issued:
+            index = self._index = _SearchIndex(self._secrets, self._issued_tokens.values)
+        spans = list(index.spans(text))
+        if _HIDING.search(text):
+            positions: list[int] = []  # of the characters that are shown
+            end = 0
+            for match in _HIDING.finditer(text):
+                positions += range(end, match.start())
+                end = match.end()
+            positions += range(end, len(text))
+            shown = index.spans(_HIDING.sub("", text))
+            spans += [(positions[start], positions[end - 1] + 1) for start, end in shown]
         return spans
 
     def _value(self, value: Any, depth: int) -> Any:
+        """Return the value without secrets; the same object if it contains none."""
         # The exact type: an enum member is a str too, but its value is one of our own constants.
         if type(value) is str:
             return _replace_spans(value, self._spans(value))
@@ -172,192 +138,127 @@ class Redactor:
         if depth > MAX_DEPTH:
             return MARK
         if isinstance(value, BaseModel):
-            return self._model(value, depth)
+            fields = {**value.__dict__, **(value.__pydantic_extra__ or {})}
+            redacted = {
+                name: self._value(field, depth + 1)
+                for name, field in fields.items()
+                if name not in _constant_fields(type(value))
+            }
+            changed = {name: new for name, new in redacted.items() if new is not fields[name]}
+            return value.model_copy(update=changed) if changed else value
+        items = (
+            [item for pair in value.items() for item in pair] if isinstance(value, dict) else value
+        )
+        new_items = [self._value(item, depth + 1) for item in items]
+        if all(new is item for new, item in zip(new_items, items, strict=True)):
+            return value
         if isinstance(value, dict):
-            return self._dict(value, depth)
-        return self._sequence(value, depth)
-
-    def _model(self, model: BaseModel, depth: int) -> Any:
-        changed = {}
-        constant_fields = _constant_fields(type(model))
-        for name, value in (*model.__dict__.items(), *(model.__pydantic_extra__ or {}).items()):
-            if name not in constant_fields:
-                new_value = self._value(value, depth + 1)
-                if new_value is not value:
-                    changed[name] = new_value
-        return model.model_copy(update=changed) if changed else model
-
-    def _dict(self, value: dict[Any, Any], depth: int) -> dict[Any, Any]:
-        redacted = {}
-        is_unchanged = True
-        for key, item in value.items():
-            new_key, new_item = self._value(key, depth + 1), self._value(item, depth + 1)
-            is_unchanged = is_unchanged and new_key is key and new_item is item
-            redacted[new_key] = new_item
-        return value if is_unchanged else redacted
-
-    def _sequence(self, value: Any, depth: int) -> Any:
-        redacted = []
-        is_unchanged = True
-        for item in value:
-            new_item = self._value(item, depth + 1)
-            is_unchanged = is_unchanged and new_item is item
-            redacted.append(new_item)
-        return value if is_unchanged else type(value)(redacted)
+            return dict(zip(new_items[::2], new_items[1::2], strict=True))
+        return type(value)(new_items)
 
 
-class _SearchIndex(NamedTuple):
-    """Holds everything that is searched for. issued: the issued secrets that it includes."""
-
-    issued: tuple[str, ...]
-    literals: list[str]
-    indexes: "list[_BlockIndex]"
-
-
-class _BlockIndex:
-    """Finds pieces of the given forms in time linear in the length of the text.
+class _SearchIndex:
+    """Finds pieces of secrets in time linear in the length of the text.
 
     Divide the text into blocks of n characters, at positions 0, n, 2n, ... Any piece of at least 2n
     characters contains one of these blocks completely, wherever it begins. So it is enough to look
     up each block of the text in an index of all positions of the forms, and to extend each hit to
-    both sides.
+    both sides. Forms that are shorter than such a piece are searched for whole.
+
+    issued: the issued secrets that the index includes.
     """
 
-    def __init__(self, block: int, forms: Iterable[str]) -> None:
-        self._block = block
-        self._positions: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    def __init__(self, secrets: Iterable[str], issued: tuple[str, ...]) -> None:
+        self.issued = issued
+        parts = {part for secret in (*secrets, *issued) for part in _parts(secret)}
+        forms = sorted({form for part in parts for form in _forms(part)})
+        self._short = [re.compile(re.escape(form)) for form in forms if len(form) < 2 * _BLOCK]
+        self._places: dict[str, list[tuple[str, int]]] = defaultdict(list)
         for form in forms:
-            counts: dict[str, int] = defaultdict(int)
-            for start in range(len(form) - block + 1):
-                block_text = form[start : start + block]
-                counts[block_text] += 1
-                if counts[block_text] <= _MAX_POSITIONS:
-                    self._positions[block_text].append((form, start))
+            counts: Counter[str] = Counter()
+            for start in range(len(form) - _BLOCK + 1 if len(form) >= 2 * _BLOCK else 0):
+                block = form[start : start + _BLOCK]
+                counts[block] += 1
+                if counts[block] <= _MAX_POSITIONS:
+                    self._places[block].append((form, start))
 
-    def spans(self, text: str) -> list[Span]:
-        """Return the spans of the text that agree with a form over at least two blocks."""
-        block, positions = self._block, self._positions
-        hits = [
-            start
-            for start in range(0, len(text) - block + 1, block)
-            if text[start : start + block] in positions
-        ]
-        spans: list[Span] = []
+    def spans(self, text: str) -> Iterator[Span]:
+        """Yield the spans of the text that agree with a short form, or with a piece of a form."""
+        for pattern in self._short:
+            yield from (match.span() for match in pattern.finditer(text))
         end = 0
-        for start in hits:
-            if start + block <= end:
+        for at in range(0, len(text) - _BLOCK + 1, _BLOCK):
+            if at + _BLOCK <= end:
                 continue
-            candidates = positions[text[start : start + block]]
-            extended = [
-                _extend_match(text, start, form, place, block) for form, place in candidates
-            ]
-            long_enough = [span for span in extended if span[1] - span[0] >= 2 * block]
-            spans += long_enough
-            end = max((span[1] for span in long_enough), default=end)
-        return spans
+            for form, place in self._places.get(text[at : at + _BLOCK], ()):
+                start = at - _agreement(text[max(0, at - place) : at][::-1], form[:place][::-1])
+                stop = at + _agreement(text[at : at + len(form) - place], form[place:])
+                if stop - start >= 2 * _BLOCK:
+                    yield start, stop
+                    end = max(end, stop)
 
 
-def _extend_match(text: str, start: int, form: str, form_position: int, block: int) -> Span:
-    """Return the longest span around `start` that agrees with `form` around `form_position`."""
-    left = 0
-    while (
-        left < start
-        and left < form_position
-        and text[start - left - 1] == form[form_position - left - 1]
-    ):
-        left += 1
-    right = block
-    max_right = min(len(text) - start, len(form) - form_position)
-    while right < max_right and text[start + right] == form[form_position + right]:
-        right += 1
-    return start - left, start + right
+def _agreement(first: str, second: str) -> int:
+    """Return the number of characters at the beginning in which the texts agree."""
+    pairs = enumerate(zip(first, second, strict=False))
+    differing = (index for index, (one, other) in pairs if one != other)
+    return next(differing, min(len(first), len(second)))
 
 
 def _parts(secret: str) -> Iterator[str]:
     """Yield the parts of a secret that are secret: all of it, or the body lines of a PEM key."""
-    lines = secret.split("\n") if "-----BEGIN" in secret else [secret]
-    for line in lines:
+    for line in secret.split("\n") if "-----BEGIN" in secret else [secret]:
         part = line.strip()
         if len(part) >= MIN_SECRET_CHARACTERS and not part.startswith("-----"):
             yield part
 
 
-def _forms(part: str) -> Iterator[tuple[int, str]]:
-    """Yield the encodings of `part`, each with the number of characters that it needs per character
-    of the secret."""
-    data = part.encode("utf-8", "surrogatepass")
-    escaped = [json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]]
-    quoted = [quote(data, safe=""), quote(data), quote_plus(data)]
-    lower = [re.sub("%[0-9A-F]{2}", lambda m: m[0].lower(), text) for text in quoted]
-    for form in {part, *escaped, *quoted, *lower, *_base64_forms(data)}:
-        yield 1, form
-    for digits in (data.hex(), data.hex().upper()):
-        yield 2, digits
-        yield 3, "%" + "%".join(digits[at : at + 2] for at in range(0, len(digits), 2))
-    units = part.encode("utf-16-be", "surrogatepass").hex("-", 2).split("-")
-    for words in (units, [unit.upper() for unit in units]):
-        yield 6, "\\u" + "\\u".join(words)
-
-
-def _base64_forms(data: bytes) -> Iterator[str]:
-    """Yield the base64 text of `data` for each of the three offsets at which it can begin.
+def _forms(part: str) -> Iterator[str]:
+    """Yield `part` as it is, in JSON, in URLs, in hexadecimal, and in base64 at each of the three
+    offsets.
 
     base64 encodes groups of three bytes, so the text of a secret depends on its position in the
     encoded data. The first and last characters are left out: they contain bits of the neighbouring
     bytes. https://www.rfc-editor.org/rfc/rfc4648#section-4
     """
+    data = part.encode("utf-8", "surrogatepass")
+    yield from (part, json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1])
+    for quoted in (quote(data, safe=""), quote(data), quote_plus(data)):
+        yield from (quoted, re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), quoted))
+    yield from (data.hex(), data.hex().upper())
     for offset in range(3):
-        first = (offset * 8 + 5) // 6
-        last = (offset + len(data)) * 8 // 6
-        padded = bytes(offset) + data + bytes(2)
-        yield base64.b64encode(padded).decode()[first:last]
-        yield base64.urlsafe_b64encode(padded).decode()[first:last]
+        first, last = (offset * 8 + 5) // 6, (offset + len(data)) * 8 // 6
+        encoded = base64.b64encode(bytes(offset) + data + bytes(2)).decode()[first:last]
+        yield from (encoded, encoded.translate(str.maketrans("+/", "-_")))
 
 
-def _find_literal(text: str, literal: str) -> Iterator[Span]:
-    start = text.find(literal)
-    while start >= 0:
-        yield start, start + len(literal)
-        start = text.find(literal, start + len(literal))
-
-
-def _strip_invisible(text: str) -> tuple[str, Any]:
-    """Return the text without characters that a terminal or page does not show, and a function that
-    maps a position in it to the position in the original text."""
-    parts: list[str] = []
-    starts: list[int] = []
-    position = 0
-    for match in _INVISIBLE.finditer(text):
-        if match.start() > position:
-            parts.append(text[position : match.start()])
-            starts.append(position)
-        position = match.end()
-    if position < len(text):
-        parts.append(text[position:])
-        starts.append(position)
-    visible_starts = list(accumulate((len(part) for part in parts), initial=0))
-
-    def origin(visible_position: int) -> int:
-        index = bisect_right(visible_starts, visible_position) - 1
-        return starts[index] + visible_position - visible_starts[index]
-
-    return "".join(parts), origin
+_ESCAPE = re.compile(r'\\+(?:u[0-9a-fA-F]{4}|["/bfnrt])?')
 
 
 def _replace_spans(text: str, spans: list[Span]) -> str:
-    """Return the text with each span replaced. Spans that overlap or touch are replaced as one."""
-    if not spans:
-        return text
-    parts = []
-    position = 0
-    end = -1
+    """Return the text with each span replaced. Spans that overlap or touch are replaced as one.
+
+    An escape sequence at the edge of a span stays, so that JSON stays JSON, also inside of JSON.
+    """
+    merged: list[Span] = []
     for start, stop in sorted(spans):
-        if start > end:
-            # A backslash before the span may have escaped its first character. It is removed:
-            # in JSON text, the escape `\[` would be invalid.
-            parts += [text[position:start].rstrip("\\"), MARK]
-        end = max(end, stop)
-        position = end
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], stop)
+        else:
+            merged.append((start, stop))
+    parts, position = [], 0
+    for start, stop in merged:
+        first, last = start, stop
+        while first > position and text[first - 1] == "\\":
+            first -= 1
+        while last > start and text[last - 1] == "\\":
+            last -= 1
+        escape = _ESCAPE.match(text, first, stop)
+        begin = max(start, escape.end() if escape else 0)
+        if begin >= last:  # of nothing but escape sequences
+            begin, last = start, stop
+        parts += [text[position:begin], MARK]
+        position = last
     return "".join((*parts, text[position:]))
 
 
@@ -365,52 +266,26 @@ def _replace_spans(text: str, spans: list[Span]) -> str:
 def _constant_fields(model: type[BaseModel]) -> frozenset[str]:
     """Return the fields that hold one of a fixed set of constants, such as `kind`. They are left
     alone, because the log is parsed by them."""
-    literals = {
-        name
-        for name, field in model.model_fields.items()
-        if get_origin(field.annotation) is Literal
-    }
+    fields = model.model_fields.items()
+    literals = {name for name, field in fields if get_origin(field.annotation) is Literal}
     return frozenset(literals | {"kind"})
 
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
-_FORMATTER = logging.Formatter()
-
-
-class RewritingFilter(logging.Filter):
-    """Passes every text of a log record through `rewrite`: message, traceback, stack, extras.
+class RewritingFormatter(logging.Formatter):
+    """Formats a log record by another formatter and passes the text through `rewrite`.
 
     rewrite: usually `Redactor.redact_text`, optionally followed by escaping for the log's reader.
-
-    Add the filter to handlers. A filter on a logger does not see the records of its child loggers:
-    https://docs.python.org/3/library/logging.html#filter-objects
     """
 
-    def __init__(self, rewrite: Callable[[str], str]) -> None:
+    def __init__(self, formatter: logging.Formatter, rewrite: Callable[[str], str]) -> None:
         super().__init__()
-        self._rewrite = rewrite
+        self._formatter, self._rewrite = formatter, rewrite
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Rewrite the record in place and return True."""
-        record.msg = self._rewrite(_message(record))
-        record.args = None
-        if record.exc_info and not record.exc_text:
-            record.exc_text = _FORMATTER.formatException(record.exc_info)
-        if record.exc_text:
-            record.exc_text = self._rewrite(record.exc_text)
-        # A handler that formats the exception again would restore the original text.
-        record.exc_info = None
-        if record.stack_info:
-            record.stack_info = self._rewrite(record.stack_info)
-        for name, value in list(vars(record).items()):
-            if name not in _STANDARD and not isinstance(value, int | float | None):
-                setattr(record, name, self._rewrite(str(value)))
-        return True
-
-
-def _message(record: logging.LogRecord) -> str:
-    try:
-        return record.getMessage()
-    except (TypeError, ValueError, KeyError):
-        # The arguments don't match the format string: the record is still worth keeping.
-        return f"{record.msg} {record.args}"
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record's message, traceback, stack and extras, rewritten."""
+        try:
+            text = self._formatter.format(record)
+        except (TypeError, ValueError, KeyError):
+            # The arguments don't match the message: the record is still worth keeping.
+            text = f"{record.levelname} {record.msg} {record.args}"
+        return self._rewrite(text)

@@ -19,6 +19,7 @@ from pydantic_core import PydanticSerializationError
 from resolver.config.templates import render, source_hash
 from resolver.events.log import Event, dump_line
 from resolver.models.run import PlanItem
+from resolver.security.invisible_text import INVISIBLE
 from resolver.trace.ansi import StyledText, split_styles
 from resolver.trace.outline import Chart, Meter, draw_charts, draw_meters, split_diff, split_phases
 from resolver.trace.plain import duration, money, one_line, plural, truncate_text
@@ -494,9 +495,7 @@ def _changed_files(diff: str, code: CodeHighlighter) -> tuple[HtmlFileDiff, ...]
 
 # Characters that a terminal or GitHub's runner might interpret. They can only occur in a JSON
 # string, where an escape sequence means the same, so nothing is lost.
-_CONTROL_CHARACTERS = re.compile(
-    r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|(?<=##)\["
-)
+_CONTROL_CHARACTERS = re.compile(rf"[{INVISIBLE}]|(?<=##)\[")
 
 
 def render_json(events: Iterable[Event]) -> str:
@@ -519,4 +518,5 @@ def _line(event: Event) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+    units = match[0].encode("utf-16-be", "surrogatepass").hex("-", 2).split("-")
+    return "".join(f"\\u{unit}" for unit in units)

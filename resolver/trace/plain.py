@@ -8,20 +8,11 @@ import math
 import re
 from collections.abc import Sequence
 
-_TERMINAL_CONTROL = re.compile(
-    r"\x1b\][^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links
-    r"|\x1b[PX^_][^\x1b\x9c\n]{0,4096}(?:\x1b\\|\x9c)"
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    r"|\x1b[ -/]*[0-~]"
-    # Control, bidi, zero-width and tag characters. The joiners and variation selectors are kept,
-    # because emoji and some scripts need them.
-    r"|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f"
-    r"\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
-_INVISIBLE = re.compile(
-    "[\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
-    "\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
+from resolver.security.invisible_text import INVISIBLE, TERMINAL_SEQUENCE, with_invisible_shown
+
+_SEQUENCE = re.compile(TERMINAL_SEQUENCE)
+# The joiners and variation selectors are kept, because emoji and some scripts need them.
+_NOT_SHOWN = re.compile(rf"{TERMINAL_SEQUENCE}|(?![\u200c\u200d\ufe00-\ufe0f])[{INVISIBLE}]")
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WORKFLOW_COMMAND = re.compile(r"^([^\S\n]*:)(?=:)", re.MULTILINE)
@@ -36,13 +27,13 @@ def clean(text: str) -> str:
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text  # as most texts are, and the expressions below are slow
-    text = _TERMINAL_CONTROL.sub("", _LINE_END.sub("\n", text))
-    return _SURROGATE.sub("\ufffd", text)
+    return _NOT_SHOWN.sub("", _SURROGATE.sub("\ufffd", _LINE_END.sub("\n", text)))
 
 
 def clean_diff(text: str) -> str:
     """Return a diff cleaned, with the invisible characters of its lines as `[U+202E]`."""
-    return clean(_INVISIBLE.sub(lambda match: f"[U+{ord(match[0]):04X}]", text))
+    without_sequences = _SEQUENCE.sub("", _LINE_END.sub("\n", text))
+    return clean(with_invisible_shown(without_sequences))
 
 
 def one_line(text: str, limit: int = 100) -> str:

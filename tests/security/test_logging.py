@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from resolver.security.redaction import MARK, Redactor, RewritingFilter
+from resolver.security.redaction import MARK, Redactor, RewritingFormatter
 
 TOKEN = "ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fG3hJ5"
 
@@ -14,10 +14,8 @@ class Log:
     def __init__(self) -> None:
         self.stream = io.StringIO()
         handler = logging.StreamHandler(self.stream)
-        handler.setFormatter(
-            logging.Formatter("%(levelname)s %(message)s %(where)s", defaults={"where": ""})
-        )
-        handler.addFilter(RewritingFilter(Redactor([TOKEN]).redact_text))
+        formatter = logging.Formatter("%(levelname)s %(message)s %(where)s", defaults={"where": ""})
+        handler.setFormatter(RewritingFormatter(formatter, Redactor([TOKEN]).redact_text))
         self.logger = logging.Logger("resolver.tests")
         self.logger.addHandler(handler)
 

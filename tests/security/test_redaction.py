@@ -67,7 +67,7 @@ contexts = st.text(max_size=40)
 
 
 @pytest.mark.attack
-@given(secret=secrets, before=contexts, after=contexts, which=st.integers(0, 10))
+@given(secret=secrets, before=contexts, after=contexts, which=st.integers(0, 12))
 @example("aaaaaa", "aaaa", "aaaa", 0)
 @example("ab" * 20, "b", "a", 0)
 @example("0" * 40, "0" * 7, "", 8)
@@ -138,17 +138,30 @@ def test_the_first_and_the_last_sixteen_characters_are_found_wherever_they_stand
         assert Redactor([secret])(a.CmdRun(command="~" * shift + piece)).command.endswith(MARK)
 
 
-ENCODINGS = ["{:c}", "{:02x}", "%{:02x}", r"\u{:04x}"]
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_piece_of_fewer_than_sixteen_characters_is_no_secret(encoding: str) -> None:
-    def encoded(count: int) -> str:
-        return "".join(encoding.format(ord(c)) for c in MODEL_KEY[8 : 8 + count])
-
+def test_a_piece_of_fewer_than_sixteen_characters_is_no_secret() -> None:
     redact = Redactor([MODEL_KEY])
-    assert redact(a.CmdRun(command=encoded(15))).command == encoded(15)
-    assert redact(a.CmdRun(command=encoded(16))).command == MARK
+    assert redact(a.CmdRun(command=MODEL_KEY[8:23])).command == MODEL_KEY[8:23]
+    assert redact(a.CmdRun(command=MODEL_KEY[8:24])).command == MARK
+
+
+@pytest.mark.parametrize("before", ["C:\\", "\\\\", "a\\\n\\"])
+def test_backslashes_before_a_secret_stay(before: str) -> None:
+    for secret in SECRETS:
+        assert redactor.redact_text(f"{before}{secret} end") == f"{before}{MARK} end"
+        assert json.loads(redactor.redact_text(json.dumps(before + secret))) == before + MARK
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_json_in_which_a_piece_begins_with_an_escaped_character_stays_json(times: int) -> None:
+    secret = 'pw"canary-0123456789abcdef\\'
+    text = secret
+    for _ in range(times):
+        text = json.dumps({"x": text})
+    left = Redactor([secret])(a.CmdRun(command=text)).command
+    assert "canary" not in left
+    for _ in range(times):
+        left = json.loads(left)["x"]
+    assert MARK in left
 
 
 def test_basic_authentication_is_found() -> None:
@@ -156,12 +169,6 @@ def test_basic_authentication_is_found() -> None:
     result = redactor(o.CmdOutput(content=f"AUTHORIZATION: basic {header}")).content
     assert forms(LONG_TOKEN)[1] not in result
     assert header[40:56] not in result
-
-
-@pytest.mark.parametrize("escape", [r"\u{:04x}", r"\u{:04X}", "%{:02x}", "%{:02X}"])
-def test_every_character_escaped_is_found(escape: str) -> None:
-    text = "".join(escape.format(ord(c)) for c in MODEL_KEY)
-    assert redactor.redact_text(f"<{text}>") == f"<{MARK}>"
 
 
 @pytest.mark.parametrize(
