@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings
 
 
-class SettingGroup(BaseSettings):
+class SettingGroup(BaseModel):
     """Settings that are changed for the same reason: a section of docs/reference/settings.md.
 
     title: heading of the section.

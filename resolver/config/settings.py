@@ -16,9 +16,8 @@ from functools import cache
 from typing import Any, Self, get_origin
 
 import yaml
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from resolver.config.agent_settings import AgentSettings, ConfirmationSettings
 from resolver.config.bounded_yaml import read_yaml
@@ -76,7 +75,7 @@ class Settings(
     The groups are listed in the reverse of their order in docs/reference/settings.md.
     """
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @property
     def limits(self) -> RunLimits:
@@ -123,18 +122,6 @@ class Settings(
         own_secrets = (secret.get_secret_value() for secret in (*values, *services) if secret)
         secrets = (*own_secrets, *self.mcp_secrets, *self.telemetry.secrets)
         return tuple(value for value in secrets if value)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Use only the constructor's arguments: `load_settings` reads all other sources."""
-        return (init_settings,)
 
 
 GROUPS: tuple[type[SettingGroup], ...] = tuple(
