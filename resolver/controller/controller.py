@@ -48,6 +48,7 @@ the agent is told instead of repeating it."""
 
 STATE_BY_DECLINED_REASON: Mapping[DeclineReason, RunState] = {
     "": RunState.FINISHED,
+    "answered": RunState.FINISHED,
     "cannot_reproduce": RunState.REJECTED,
     "already_fixed": RunState.REJECTED,
     "not_wanted": RunState.REJECTED,

@@ -188,7 +188,7 @@ _NOTHING_REMAINS = re.compile(
     re.IGNORECASE,
 )
 
-_DECLINED_STATES = frozenset({RunState.REJECTED, RunState.AWAITING_USER_INPUT})
+_DECLINED_STATES = frozenset({RunState.FINISHED, RunState.REJECTED, RunState.AWAITING_USER_INPUT})
 
 
 def derive_outcome(state: State) -> Outcome:

@@ -244,9 +244,12 @@ FINAL_STATES = frozenset(RunState) - ACTIVE_STATES - AWAITING_STATES
 """States that end a run."""
 
 
-DeclineReason = Literal["", "cannot_reproduce", "already_fixed", "needs_answer", "not_wanted"]
+DeclineReason = Literal[
+    "", "answered", "cannot_reproduce", "already_fixed", "needs_answer", "not_wanted"
+]
 """Why an agent changed nothing on purpose; "" when it did not decline.
 
+- answered: a question was asked, and the message answers it.
 - cannot_reproduce: the reported behaviour was not observed.
 - already_fixed: the code already does what was asked.
 - needs_answer: only a person can decide.

@@ -270,7 +270,7 @@ def _execute(
     execution = _execution_request(values, prepared, forge, folder, verifier, exported_change)
     result = execute_stage.execute(execution, log)
     outcome, exported_patch = result.outcome, result.patch
-    if is_answer := is_answer_run(values):
+    if is_answer := is_answer_run(values) or outcome.declined == "answered":
         outcome = _with_links(prepared, review.append_remarks(outcome, log))
         exported_patch = update_branch.unchanged_patch(workspace)
     patch, files_with_secrets = withhold_secrets(

@@ -38,6 +38,12 @@ def test_a_reason_to_change_nothing_decides_the_end_state(
     assert outcome.message == finish.message and not outcome.task_completed
 
 
+def test_an_answer_is_finished_work() -> None:
+    outcome = Run().go(DummyAgent([a.Finish(message="It does.", declined="answered")]))
+    assert (outcome.state, outcome.declined) == (RunState.FINISHED, "answered")
+    assert outcome.task_completed
+
+
 def test_an_error_of_the_model_keeps_its_cause_and_what_to_do() -> None:
     outcome = Run().go(Raising(ModelError("it is empty", "add credit", "no_credit")))
     assert (outcome.state, outcome.reason) == (RunState.ERROR, "it is empty")

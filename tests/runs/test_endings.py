@@ -44,6 +44,16 @@ def asked(scenario: Scenario, **environment: str) -> tuple[Ended, str]:
 CHECK = bash("python3 -c 'import calc; print(calc.add(2, 2))'")
 
 
+def test_a_request_that_only_asks_something_is_answered(scenario: Scenario) -> None:
+    """A whole run: what the agent says decides the comment, the exit code and what is pushed."""
+    answer = {"message": "It subtracts: see `calc.py:2`.", "reason": "answered"}
+    scenario.endpoint.script(FIX, tool_call("finish", answer))
+    done, body = asked(scenario)
+    assert done.exit_code == 0, done.stderr
+    assert ending(body) == "answer" and "calc.py#L2" in body and "Nothing was changed" in body
+    assert scenario.pulls() == [] and scenario.branches() == []
+
+
 @pytest.mark.nightly
 def test_a_wrong_input_is_reported_in_the_conversation(scenario: Scenario) -> None:
     done, body = asked(scenario, **{"INPUT_MAX-BUDGET": "five"})

@@ -66,7 +66,7 @@ def test_a_fresh_request_adds_to_the_open_pull_request(scenario: Continuing) -> 
     assert "It divides by two." in addition.body
     before = tip(scenario, pull)
     scenario.endpoint.script(bash("cat calc.py"), finish("It subtracts."))
-    right(scenario.ask("@agent why does add subtract?"))
+    right(scenario.ask("@agent ask why does add subtract?"))
     assert "a - b" in scenario.last_request and tip(scenario, pull) == before, (
         "read at another branch"
     )

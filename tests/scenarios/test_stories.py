@@ -39,7 +39,7 @@ def test_an_issue_becomes_a_pull_request(town: Town) -> None:
 def test_a_question_is_answered_and_nothing_is_pushed(town: Town) -> None:
     issue = town.opens("zoe", "Does half round down?")
     town.script(bash("grep -n 'a // 2' calc.py"), finish("It does: `//` in calc.py:6 rounds down."))
-    town.says("mona", issue, "@agent why does half(3) give 1?")
+    town.says("mona", issue, "@agent ask why does half(3) give 1?")
     [comment] = town.answered(issue)
     assert "rounds down" in comment
     assert f"blob/{town.repository.git.tip('main')}/calc.py#L6" in comment
@@ -74,7 +74,7 @@ def test_two_requests_at_once_on_one_issue_are_two_answers(town: Town) -> None:
         lambda body: next(answers if asked in str(body["messages"]) else fixes)
     )
     town.says("mona", issue, "@agent fix add")
-    town.says("mona", issue, "@agent why does half round down?")
+    town.says("mona", issue, "@agent ask why does half round down?")
     fixed, answered = sorted(town.answered(issue, 2), key=lambda text: "rounds down" in text)
     assert fixed.startswith("Resolver opened") and "rounds down" in answered
     assert len(town.pulls()) == 1

@@ -170,8 +170,9 @@ class FinishArguments(Arguments):
     )
     reason: Reason = Field(
         default="",
-        description="Only where you leave everything as it was: cannot_reproduce, already_fixed, "
-        "needs_answer (the message is then your question) or not_wanted.",
+        description="Only where you leave everything as it was: answered (a question was asked and "
+        "the message answers it), cannot_reproduce, already_fixed, needs_answer (the message is "
+        "your question) or not_wanted.",
     )
     cause: TextOrEmpty = Field(default="", description="What was wrong.")
     change: TextOrEmpty = Field(
@@ -194,7 +195,7 @@ class FinishArguments(Arguments):
     )
 
     def action(self) -> ActionBase:
-        completed = self.task_completed and not self.reason
+        completed = self.task_completed and self.reason in {"", "answered"}
         return super().action().model_copy(update={"task_completed": completed})
 
     @classmethod

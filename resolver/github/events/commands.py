@@ -4,10 +4,10 @@ A mention counts in prose, not in code, quotes, links or HTML. The text is parse
 it. Every possible mention is replaced by a number before parsing, so that a mention found in the
 syntax tree can be located in the source.
 
-An instruction is new work, a command for an existing run, or a question. A word counts as a command
-only when it is the whole instruction: `stop` stops the run, `stop using mocks` is new work. A
-leading slash makes a word a command whatever follows it. docs/reference/commands.md states the same
-rules for users.
+An instruction is a command if its first word is one, alone or with its argument, or if it begins
+with a slash: `stop` stops the run, `stop using mocks` is a request. Everything else is a request to
+the agent, which decides whether it answers or changes something. docs/reference/commands.md states
+the same rules for users.
 """
 
 import re
@@ -202,116 +202,56 @@ MAX_EXTENSION = Extension(iterations=10_000, budget=10_000.0, time=7 * 24 * 3600
 The operator's limits are far lower; this one only keeps absurd numbers out of the arithmetic.
 """
 
-_MAX_AMOUNTS = 8
-"""Maximum number of amounts read from one comment."""
-
-# A text is one of these commands if the phrase is all that its first sentence says. Everything else
-# is a request to the agent, so a phrase that is missing here costs little, and a wrong one much.
-_PHRASES = {
-    Command.STOP: "stop, cancel, abort, stop working, stop working on",
-    Command.PAUSE: "pause",
-    Command.RESUME: "resume, unpause",
-    Command.CONTINUE: "continue, proceed, go on, carry on, keep going, extend",
-    Command.APPROVE: "approve, approved",
-    Command.DENY: "deny, denied, reject, rejected",
-    Command.HELP: "help",
-    Command.PUBLISH: "publish, publish the change, push, push the change",
-    Command.UPDATE: "update, update the branch, update this branch, update the pr, update this pr, "
-    "update this pull request, rebase, rebase on main, rebase onto main, rebase onto master, "
-    "merge main, merge master, merge main into this branch, resolve conflicts, "
-    "resolve the conflicts, resolve merge conflicts, resolve the merge conflicts, "
-    "fix the conflicts, fix the merge conflicts",
-}
-_COMMANDS_BY_PHRASE = {
-    phrase: command for command, phrases in _PHRASES.items() for phrase in phrases.split(", ")
-}
-_SLASH_COMMANDS = {
-    **{
-        phrase: command
-        for phrase, command in _COMMANDS_BY_PHRASE.items()
-        if phrase.isalpha() and phrase not in {"extend", "push", "rebase"}
-    },
-    "ask": Command.QUESTION,
+_COMMANDS = {
+    "stop": Command.STOP,
+    "cancel": Command.STOP,
+    "pause": Command.PAUSE,
+    "resume": Command.RESUME,
+    "continue": Command.CONTINUE,
+    "approve": Command.APPROVE,
+    "deny": Command.DENY,
+    "reject": Command.DENY,
+    "publish": Command.PUBLISH,
+    "update": Command.UPDATE,
     "review": Command.REVIEW,
-    "fix": Command.FIX,
+    "ask": Command.QUESTION,
+    "help": Command.HELP,
 }
-COMMAND_NAMES = tuple(_SLASH_COMMANDS)
+"""The first words that are commands."""
+
+_WITH_TEXT = frozenset({Command.CONTINUE, Command.REVIEW, Command.QUESTION})
+"""Commands that any text may follow."""
+
+_WITH_REASON = frozenset({Command.STOP, Command.PAUSE, Command.RESUME, Command.DENY})
+"""Commands that a reason may follow, as a new sentence or line."""
+
+COMMAND_NAMES = (*_COMMANDS, "fix")
 """Slash commands that exist in every repository.
 
 No agent or skill of a repository can have one of these names.
 """
 
 _SLASH = re.compile(r"/([A-Za-z0-9][\w-]{0,63})(?=$|\s|[:,.;!?](?:\s|$))[:,.;!?]?", re.A)
-_POLITE = r"(?:(?:can|could|would|will)[ ]you[ ,]{1,3})?(?:please[ ,]{1,3})?"
-_PHRASE = re.compile(
-    rf"{_POLITE}(?P<phrase>{'|'.join(sorted(_COMMANDS_BY_PHRASE, key=len, reverse=True))})"
-    r"(?:[ ](?:(?:the|this)[ ]run|for[ ]now|it|this|that|now|again|please)){0,4}"
-    r"(?![\w'’-])",
-    re.I,
-)
-_REVIEW = re.compile(rf"{_POLITE}(?:re-?)?review(?![\w'’-])", re.I)
-_SENTENCE_END = re.compile(r"[ \t]{0,9}(?:$|[\n,.;:!?)*_\u2013\u2014]|-[ ])")
-_CONTINUED = re.compile(r"[ \t]{1,9}(?:(?:and|but|with)\b|[-+$0-9])", re.I)
-_PUNCTUATION = " \t\n,.;:!?)*_-\u2013\u2014"
-
-_NUMBER = r"(?P<number>[0-9]{1,3}(?:,[0-9]{3}){1,3}|[0-9]{1,30}(?:\.[0-9]{1,4})?|an?|one)"
-_MORE = r"(?:[ ]{1,3}(?:more|further|extra|additional|another))?"
+_FIRST_WORD = re.compile(r"(?:please[ ,]{1,3})?([a-z]+)(?![\w'’-])", re.I)
+_PUNCTUATION = " \t\n,.;:!*_-\u2013\u2014"
 _AMOUNT = re.compile(
-    r"(?P<plus>\+[ ]?|(?:by|another|plus)[ ]{1,3})?"
-    rf"(?P<dollar>\$[ ]?)?{_NUMBER}(?P<more>{_MORE})"
-    r"(?:[ ]{0,3}(?P<unit>iterations?|steps?|replies|turns?|dollars?|usd|\$"
-    r"|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h)(?![\w'’-]))?"
-    rf"(?P<after>{_MORE})"
-    # An amount that more words follow is part of a sentence: "with 2 minutes timeouts".
-    r"(?=[ \t]{0,9}(?:$|[\n,.;:!?)*_+&\u2013\u2014]|-[ ]|(?:and|but|please|then)\b))",
+    r"\+ ?(?P<dollar>\$ ?)?(?P<number>[0-9]{1,30}(?:\.[0-9]{1,4})?)(?(dollar)|"
+    r" ?(?P<unit>iterations?|steps?|minutes?|mins?|m|hours?|h))(?![\w.'’-])(?:[ \t,&]|and\b){0,9}",
     re.I,
 )
-_BEFORE_AMOUNT = re.compile(r"[ \t,:]{0,9}(?:(?:with|for|and)[ \t]{1,9})?", re.I)
-_BETWEEN_AMOUNTS = re.compile(r"[ \t,;&]{0,9}(?:and[ \t]{1,9})?", re.I)
+_MAX_AMOUNTS = 8
+"""Maximum number of amounts read from one comment."""
 
-_MARKS = "\n.,;:!?&"
-_WORD = re.compile(rf"[\w'’-]+|[{_MARKS}]")
-
-
-def _word_set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_COURTESIES = _word_set("please pls thanks thank you")
-_PRAISE = _word_set("thanks thank thx cheers lgtm good great perfect awesome nice done wow cool")
-_WORDS_AROUND_PRAISE = _word_set(
-    "you a lot so much many very and ok okay this that look looks to me well work job catch one"
-)
-_INTERROGATIVES = _word_set("why what how where which who when")
-_ASKING_VERBS = _word_set("does do did is are was were")
-_REQUESTING = _word_set("you we please pls possible")
-_DOCUMENTS = _word_set(
-    "readme docs doc documentation docstring docstrings changelog comment comments guide manual "
-    "test tests"
-)
-_REVIEWED = _word_set(
-    "it this that here again now please the these those my our latest last new whole pr prs pull "
-    "request requests change changes diff diffs code commit commits branch patch work"
-)
-"""Words that say no more than what `review` alone means."""
-
-_ASPECTS = _word_set(
-    "for with whether if how only just especially mainly focus focusing the this that these those "
-    "my our all"
-)
-"""Words that may follow `review` in a request to look at something specific."""
-
-_CHANGES = _word_set(
-    "fix repair correct change update edit rewrite refactor rename remove delete drop add apply "
-    "implement address resolve commit push merge improve clean make write create replace revert "
-    "rebase adapt adjust solve finish do move extract simplify"
-)
-_FEEDBACK = frozenset({"comments", "feedback"})
-"""Words that refer to what others wrote: a request to review it is a request to follow it."""
-
-_DETERMINERS = _word_set("the this that these those my our a")
-_NEGATIONS = _word_set("don't don’t not without never no nothing")
-_CONNECTIVES = frozenset(["and", "then", "also", "so", ",", "&"])
+_WORD = re.compile(r"[\w'’-]+")
+_COURTESIES = frozenset({"please", "thanks", "thank", "you"})
+_PRAISE = {
+    "thanks", "thank", "thx", "cheers", "lgtm", "good", "great", "perfect", "awesome", "nice",
+    "done",
+}  # fmt: skip
+_WORDS_AROUND_PRAISE = {
+    "you", "a", "lot", "so", "much", "many", "very", "and", "ok", "okay", "this", "that", "look",
+    "looks", "to", "me", "well", "work", "job",
+}  # fmt: skip
 
 
 class Instruction(FrozenModel):
@@ -338,14 +278,7 @@ FIX = Instruction()
 def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
     """Parse the text after a mention into an instruction.
 
-    Never raises: text that is not a command is work to do.
-
-    - `stop`, `pause`, `resume` and `deny` count if the first sentence says nothing else. What
-      follows is the reason.
-    - `approve` counts alone, or with the number of an action. Any further text may be a condition.
-    - `continue` may also be followed by `with`, `and` or `but`, or by amounts such as `+50
-      iterations` or `$2 more`. Amounts alone (`+$2`, `extend by 1 hour`) mean `continue` as well.
-    - `help`, `publish` and `update` count only when they stand alone.
+    Never raises: text that is not a command is a request to the agent.
 
     Args:
         text: The text after the mention.
@@ -358,243 +291,95 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
         return _read_slash_command(slash[1], text[slash.end() :].strip())
     if "?" in text and not text.strip("?!. \t\n"):
         return Instruction(command=Command.HELP)
-    return (
-        _read_question(text)
-        or _read_review(text, pull_request)
-        or _read_command(text, pull_request)
-        or _read_amounts(text)
-        or Instruction(text=text)
+    if text.startswith("+"):
+        extension, end = _sum_amounts(text, 0)
+        if extension is not None:
+            return Instruction(
+                command=Command.CONTINUE, extension=extension, text=_argument(text[end:])
+            )
+    word = _FIRST_WORD.match(text)
+    command = _COMMANDS.get(word[1].lower()) if word else None
+    if word is None or command is None:
+        return Instruction(text=text)
+    rest = text[word.end() :]
+    argument = _argument(rest)
+    is_command = (
+        not argument
+        or command in _WITH_TEXT
+        or (command is Command.APPROVE and _is_action_number(rest))
+        or (command is Command.DENY and bool(split_decision_number(rest)[0]))
+        or (command in _WITH_REASON and rest.startswith((".", ":", "!", "\n")))
     )
-
-
-def asks_for_nothing(text: str) -> bool:
-    """Return True if the text after a mention only thanks or praises and expects no answer."""
-    words = {word for word in _words(text) if word not in _MARKS}
-    return bool(words & _PRAISE) and words <= _PRAISE | _WORDS_AROUND_PRAISE
-
-
-def _words(text: str) -> list[str]:
-    """Return the words and the punctuation marks of a text in lower case."""
-    return [word.lower() for word in _WORD.findall(text)]
+    if command is Command.UPDATE or (command is Command.REVIEW and argument):
+        is_command = is_command and pull_request
+    return _command(command, rest) if is_command else Instruction(text=text)
 
 
 def _read_slash_command(name: str, text: str) -> Instruction:
     """Read a slash and a name: a built-in command, or an agent or skill of the repository."""
-    command = _SLASH_COMMANDS.get(name.lower())
+    if name.lower() == "fix":
+        return Instruction(text=text)
+    command = _COMMANDS.get(name.lower())
     if command is None:
         return Instruction(named=name, text=text)
-    if command is Command.HELP or (command is Command.QUESTION and not text):
+    if command is Command.APPROVE and _argument(text) and not _is_action_number(text):
+        return Instruction(text=f"{name} {text}")  # the text may be a condition
+    return _command(command, text)
+
+
+def _command(command: Command, rest: str) -> Instruction:
+    """Return the command with the text after its word as its argument."""
+    argument = _argument(rest)
+    if command is Command.CONTINUE:
+        start = len(rest) - len(rest.lstrip())
+        extension, end = _sum_amounts(rest, start)
+        text = _argument(rest[end:]) if extension else argument
+        return Instruction(command=command, extension=extension or Extension(), text=text)
+    if command is Command.HELP or (command is Command.QUESTION and not argument):
         return Instruction(command=Command.HELP)
-    if command is Command.APPROVE and not _is_plain_approval(text):
-        return Instruction(text=f"{name} {text}")
-    if command is Command.CONTINUE:
-        return _read_continuation(text, 0) or Instruction(command=command, text=text)
-    return Instruction(command=command, text=text)
+    return Instruction(command=command, text=argument)
 
 
-def _read_command(text: str, pull_request: bool) -> Instruction | None:
-    """Read one of the phrases, and what may follow it; None if the text is anything else."""
-    match = _PHRASE.match(text)
-    if match is None:
-        return None
-    phrase, end = match["phrase"].lower(), match.end()
-    command, rest = _COMMANDS_BY_PHRASE[phrase], text[end:]
-    if command in {Command.HELP, Command.PUBLISH, Command.UPDATE}:
-        is_possible = pull_request or command is not Command.UPDATE
-        return Instruction(command=command) if is_possible and not _without_courtesy(rest) else None
-    if command is Command.CONTINUE:
-        return _read_continuation(text, end, needs_amount=phrase == "extend")
-    is_decision = command in {Command.APPROVE, Command.DENY}
-    is_numbered = is_decision and split_decision_number(rest)[0]
-    if not is_numbered and not _SENTENCE_END.match(rest):
-        return None
-    if command is Command.APPROVE and not _is_plain_approval(rest):
-        return None
-    return Instruction(command=command, text=_without_courtesy(rest))
-
-
-def _is_plain_approval(text: str) -> bool:
-    """Return True if the text after `approve` can't restrict or retract the approval.
-
-    The number of an action may stand between the two. No list of words could name all the ways to
-    make a condition, so thanks are all that may follow.
-    """
-    _, text = split_decision_number(text)
-    is_alone = text.strip(_PUNCTUATION).lower() in {"", *_COURTESIES}
-    return "?" not in text and (is_alone or asks_for_nothing(text))
-
-
-def _read_continuation(text: str, start: int, *, needs_amount: bool = False) -> Instruction | None:
-    """Read what follows `continue` at `start`; None if it is part of a sentence."""
-    extension, end = _sum_amounts(text, start, require_sign=False)
-    is_end = _SENTENCE_END.match(text, start) or _CONTINUED.match(text, start)
-    if extension is None and (needs_amount or not is_end):
-        return None
-    return Instruction(
-        command=Command.CONTINUE,
-        extension=extension or Extension(),
-        text=_without_courtesy(text[end:]),
-    )
-
-
-def _read_amounts(text: str) -> Instruction | None:
-    """Read amounts without a command (`+$2`, `1 hour more`)."""
-    extension, end = _sum_amounts(text, 0, require_sign=True)
-    if extension is None:
-        return None
-    return Instruction(
-        command=Command.CONTINUE, extension=extension, text=_without_courtesy(text[end:])
-    )
-
-
-def _without_courtesy(text: str) -> str:
-    """Return the text after a command without what joins it, or "" when it is only a courtesy."""
+def _argument(text: str) -> str:
+    """Return the text after a command, "" if it is only a courtesy."""
     text = text.lstrip(_PUNCTUATION).strip()
-    joint = re.match(r"(?:and|but|then|with)\b[ \t,]{0,9}", text, re.I)
-    text = text[joint.end() :].strip() if joint else text
-    return "" if all(word in _COURTESIES or word in _MARKS for word in _words(text)) else text
+    words = {word.lower() for word in _WORD.findall(text)}
+    return "" if words <= _COURTESIES and "?" not in text else text
 
 
-def _read_question(text: str) -> Instruction | None:
-    """Read a question about the code; None if the text may be anything else.
+def _is_action_number(text: str) -> bool:
+    """Return True if the text is the number of an action and nothing that could be a condition."""
+    number, rest = split_decision_number(text)
+    return bool(number) and not _argument(rest)
 
-    It is one sentence: text after a question is usually a request for work.
+
+def asks_for_nothing(text: str) -> bool:
+    """Return True if the text after a mention only thanks or praises and expects no answer."""
+    words = {word.lower() for word in _WORD.findall(text)}
+    return bool(words & _PRAISE) and words <= _PRAISE | _WORDS_AROUND_PRAISE
+
+
+def _sum_amounts(text: str, start: int) -> tuple[Extension | None, int]:
+    """Return the sum of the amounts at `start`, such as `+50 iterations, +$2`, and their end.
+
+    The sum is None when there are none.
     """
-    prefix, colon, question = text.partition(":")
-    if colon and prefix.strip(" \t").lower() == "question" and question.strip(" \t\n:"):
-        return Instruction(command=Command.QUESTION, text=question.lstrip(" \t:").strip())
-    if "\n" in text or any(mark + " " in text for mark in ".!?;"):
-        return None
-    words = _words(text)
-    if _asks(words) or _asks_to_explain(words):
-        return Instruction(command=Command.QUESTION, text=text)
-    return None
-
-
-def _asks(words: list[str]) -> bool:
-    """Return True if a sentence is a question, and not a polite request."""
-    if len(words) < 2 or words[-1] != "?" or words[1] == "about":
-        return False
-    first = re.split("['’]", words[0])[0]
-    return first in _INTERROGATIVES | _ASKING_VERBS and not _REQUESTING.intersection(words)
-
-
-def _asks_to_explain(words: list[str]) -> bool:
-    """Return True if a sentence asks to explain something in the comment, and nothing more."""
-    if words[1:2] == ["you"] and words[0] in {"can", "could", "would", "will"}:
-        words = words[2:]
-    if words[:1] == ["please"]:
-        words = words[1:]
-    verb = 2 if words[:1] in (["tell"], ["show"]) and words[1:2] in (["me"], ["us"]) else 1
-    is_explain = verb == 2 or words[:1] == ["explain"]
-    if not is_explain or not _INTERROGATIVES.union({"whether"}).intersection(
-        words[verb : verb + 1]
-    ):
-        return False
-    for position, word in enumerate(words):
-        if word in _DOCUMENTS and {"in", "into", "to"}.intersection(words[position - 2 : position]):
-            return False
-        if word in _CONNECTIVES:
-            return not _asks_for_change(words[position:])
-    return True
-
-
-def _read_review(text: str, pull_request: bool) -> Instruction | None:
-    """Read a request for a review, with what to look at as its text.
-
-    None when the text asks for something else, or for more than a review. On an issue, a review of
-    something is work, and only a bare request is answered.
-    """
-    match = _REVIEW.match(text)
-    if match is None or _asks_for_change(_words(text[match.end() :])):
-        return None
-    sentence = _SENTENCE_END.search(text, match.end())
-    end = sentence.start() if sentence else len(text)
-    words = _words(text[match.end() : end])
-    if _REVIEWED.issuperset(words):
-        subject = _without_courtesy(text[end:])
-    elif words[0] in _ASPECTS:
-        subject = text[match.end() :].strip()
-    else:
-        return None
-    return (
-        Instruction(command=Command.REVIEW, text=subject) if pull_request or not subject else None
-    )
-
-
-def _asks_for_change(words: list[str]) -> bool:
-    """Return True if a text asks to change something.
-
-    A verb after a negation asks for nothing, and one after a determiner is a noun ("the fix").
-    """
-    is_negated, previous = False, ""
-    if not _FEEDBACK.isdisjoint(words):
-        return True
-    for word in words:
-        if word in _NEGATIONS:
-            is_negated = True
-        elif word in _CONNECTIVES or word in _MARKS:
-            is_negated = False
-        elif word in _CHANGES and not is_negated and previous not in _DETERMINERS:
-            return True
-        previous = word
-    return False
-
-
-def _sum_amounts(text: str, start: int, *, require_sign: bool) -> tuple[Extension | None, int]:
-    """Sum the amounts that stand at `start`.
-
-    Returns the total and the position after the last amount. The total is None when there are no
-    amounts or when they are part of a sentence.
-
-    Args:
-        text: The text after the mention.
-        start: Position at which the amounts may begin.
-        require_sign: Require the first amount to say that it is an addition ("+", "more",
-            "another").
-    """
-    prefix = None if require_sign else _BEFORE_AMOUNT.match(text, start)
-    position = prefix.end() if prefix else start
     total, end = None, start
     for _ in range(_MAX_AMOUNTS):
-        match = _AMOUNT.match(text, position)
-        amount = _read_amount(match) if match else None
-        if match is None or amount is None:
+        match = _AMOUNT.match(text, end)
+        if match is None or not float(match["number"]):
             break
-        is_addition = match["plus"] or match["more"] or match["after"]
-        if require_sign and total is None and not is_addition:
-            break
-        total, end = _add_extensions(total or Extension(), amount), match.end()
-        between = _BETWEEN_AMOUNTS.match(text, end)
-        position = between.end() if between else end
+        total, end = _add_amount(total or Extension(), match), match.end()
     return total, end
 
 
-def _read_amount(match: "re.Match[str]") -> Extension | None:
-    """Return the extension that one matched amount stands for, or None if it is invalid."""
-    word = match["number"].lower()
-    number = 1.0 if word in {"a", "an", "one"} else float(word.replace(",", ""))
-    unit = (match["unit"] or "").lower()
-    if match["dollar"] and unit:
-        return None
-    if match["dollar"] or unit in {"$", "usd"} or unit.startswith("dollar"):
-        return Extension(budget=min(number, MAX_EXTENSION.budget))
-    if not unit or number == 0:
-        return None
-    if unit[:4] in {"iter", "step", "repl", "turn"}:
-        return (
-            Extension(iterations=min(int(number), MAX_EXTENSION.iterations))
-            if number >= 1
-            else None
-        )
-    seconds = {"s": 1.0, "m": 60.0, "h": 3600.0}[unit[0]]
-    return Extension(time=min(number * seconds, MAX_EXTENSION.time))
-
-
-def _add_extensions(first: Extension, second: Extension) -> Extension:
-    """Add two extensions, each field limited to its maximum in `MAX_EXTENSION`."""
-    return Extension(
-        iterations=min(first.iterations + second.iterations, MAX_EXTENSION.iterations),
-        budget=min(first.budget + second.budget, MAX_EXTENSION.budget),
-        time=min(first.time + second.time, MAX_EXTENSION.time),
-    )
+def _add_amount(total: Extension, match: "re.Match[str]") -> Extension:
+    """Return the sum with one more amount, each field limited to its maximum."""
+    number, unit = float(match["number"]), (match["unit"] or "$").lower()
+    if unit == "$":
+        return total.model_copy(update={"budget": min(total.budget + number, MAX_EXTENSION.budget)})
+    if unit[0] in "is":
+        iterations = min(total.iterations + number, MAX_EXTENSION.iterations)
+        return total.model_copy(update={"iterations": int(iterations)})
+    seconds = number * (60.0 if unit[0] == "m" else 3600.0)
+    return total.model_copy(update={"time": min(total.time + seconds, MAX_EXTENSION.time)})

@@ -20,28 +20,22 @@ def granted(iterations: int = 0, budget: float = 0.0, time: float = 0.0) -> Exte
         ("stop", Command.STOP, ""),
         ("Stop!", Command.STOP, ""),
         ("please stop", Command.STOP, ""),
-        ("stop the run please", Command.STOP, ""),
-        ("stop. This is the wrong file", Command.STOP, "This is the wrong file"),
-        ("stop working on this", Command.STOP, ""),
+        ("stop, please", Command.STOP, ""),
         ("cancel", Command.STOP, ""),
-        ("cancel this run", Command.STOP, ""),
-        ("pause for now", Command.PAUSE, ""),
+        ("stop. This is the wrong file", Command.STOP, "This is the wrong file"),
         ("pause.", Command.PAUSE, ""),
-        ("pause, please", Command.PAUSE, ""),
         ("resume", Command.RESUME, ""),
-        ("resume: and look at b.py", Command.RESUME, "look at b.py"),
         ("continue", Command.CONTINUE, ""),
         ("Continue, thanks!", Command.CONTINUE, ""),
-        ("please continue", Command.CONTINUE, ""),
-        ("go on", Command.CONTINUE, ""),
-        ("continue, and use pytest -x", Command.CONTINUE, "use pytest -x"),
-        ("continue and use pytest -x", Command.CONTINUE, "use pytest -x"),
-        ("continue but leave a.py alone", Command.CONTINUE, "leave a.py alone"),
-        ("continue with the second part", Command.CONTINUE, "the second part"),
+        ("continue, use pytest -x", Command.CONTINUE, "use pytest -x"),
+        ("continue with the second part", Command.CONTINUE, "with the second part"),
         ("continue\nuse pytest -x\nand be quick", Command.CONTINUE, "use pytest -x\nand be quick"),
+        ("publish", Command.PUBLISH, ""),
+        ("please publish.", Command.PUBLISH, ""),
+        ("ask explain the cache", Command.QUESTION, "explain the cache"),
     ],
 )
-def test_a_whole_instruction_is_a_command(text: str, command: Command, words: str) -> None:
+def test_the_first_word_can_be_a_command(text: str, command: Command, words: str) -> None:
     assert read_instruction(text) == Instruction(command=command, text=words)
 
 
@@ -49,23 +43,22 @@ def test_a_whole_instruction_is_a_command(text: str, command: Command, words: st
     "text",
     [
         "please fix this",
+        "why does add() subtract?",
+        "why not fix this?",
+        "can you stop?",
+        "stop, use the sqlite backend instead",
         "stop using mocks in the tests",
-        "stop working on the wrong thread",
-        "cancel this order twice and see it crash",
         "pause the music when the window closes",
         "resume support for py3.8",
-        "continue supporting py3.8 in the fix",
+        "publish the docs",
         "continue's handling in loops is wrong",
         "stop-words are missing",
-        "cancel orders twice and see it crash",
-        "extend the docs",
         "2 hours are lost in the log",
         "+1 on this, please fix",
-        "the limit should be $2 more",
         "",
     ],
 )
-def test_a_sentence_that_only_begins_like_one_is_work(text: str) -> None:
+def test_everything_else_is_a_request_to_the_agent(text: str) -> None:
     assert read_instruction(text) == Instruction(text=text)
 
 
@@ -73,21 +66,15 @@ def test_a_sentence_that_only_begins_like_one_is_work(text: str) -> None:
     ("text", "extension", "words"),
     [
         ("continue +50 iterations", granted(iterations=50), ""),
-        ("continue with 50 more steps", granted(iterations=50), ""),
-        ("continue + 1,000 steps", granted(iterations=1000), ""),
         ("+50 iterations", granted(iterations=50), ""),
-        ("50 more steps", granted(iterations=50), ""),
+        ("+ 50 steps", granted(iterations=50), ""),
         ("+$2", granted(budget=2), ""),
-        ("$2 more", granted(budget=2), ""),
-        ("extend +$1.50", granted(budget=1.5), ""),
-        ("extend it by 2 dollars", granted(budget=2), ""),
+        ("continue +$1.50", granted(budget=1.5), ""),
         ("+30 min", granted(time=1800), ""),
-        ("1 hour more", granted(time=3600), ""),
-        ("extend by an hour", granted(time=3600), ""),
-        ("continue for another 20 minutes please", granted(time=1200), ""),
+        ("+1 hour", granted(time=3600), ""),
         ("continue +50 iterations +$2", granted(iterations=50, budget=2), ""),
         (
-            "continue +50 iterations, +$2 and 30 min, and use pytest -x",
+            "continue +50 iterations, +$2 and +30 min, use pytest -x",
             granted(iterations=50, budget=2, time=1800),
             "use pytest -x",
         ),
@@ -154,47 +141,14 @@ def test_a_hostile_instruction_is_parsed_quickly(text: str) -> None:
     read_instruction(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "update",
-        "update the branch",
-        "please update this PR",
-        "rebase onto main",
-        "can you rebase this, please?",
-        "merge main into this branch",
-        "resolve the merge conflicts",
-        "fix the conflicts!",
-        "/update",
-    ],
-)
+@pytest.mark.parametrize("text", ["update", "please update", "/update"])
 def test_a_pull_request_is_brought_up_to_date_when_that_is_all_that_is_said(text: str) -> None:
-    expected = Command.UPDATE
-    assert read_instruction(text, pull_request=True).command is expected
+    assert read_instruction(text, pull_request=True).command is Command.UPDATE
     if not text.startswith("/"):
         assert read_instruction(text).command is Command.FIX, "an issue has no branch"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "update the README",
-        "update main.py",
-        "update it with tests",
-        "update the branch and fix the tests",
-        "fix conflict handling",
-        "resolve conflicts in foo.py",
-        "merge this PR",
-        "rebase the parser's error positions",
-        "bring this pull request up to date and say what was in conflict",
-    ],
-)
+@pytest.mark.parametrize("text", ["update the README", "update it with tests", "merge this PR"])
 def test_an_update_with_more_text_is_work(text: str) -> None:
     instruction = read_instruction(text, pull_request=True)
     assert (instruction.command, instruction.text) == (Command.FIX, text)
-
-
-@pytest.mark.parametrize("text", ["publish", "publish again", "please publish it.", "/publish"])
-def test_publishing_is_tried_again_when_that_is_all_that_is_said(text: str) -> None:
-    assert read_instruction(text).command is Command.PUBLISH
-    assert read_instruction("publish the docs").command is Command.FIX

@@ -43,9 +43,9 @@ def test_a_dispatch_acts_like_a_comment(name: str, made: Any) -> None:
     ("words", "command", "left"),
     [
         ("review for leaks", Command.REVIEW, "for leaks"),
-        ("why is this so?", Command.QUESTION, "why is this so?"),
+        ("ask why is this so?", Command.QUESTION, "why is this so?"),
         ("continue", Command.CONTINUE, ""),
-        ("update the branch", Command.UPDATE, ""),
+        ("update", Command.UPDATE, ""),
         ("publish", Command.PUBLISH, ""),
         ("@agent please fix", Command.FIX, "please fix"),
         ("", Command.FIX, ""),

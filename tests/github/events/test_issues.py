@@ -199,9 +199,9 @@ def test_a_review_requested_from_a_review_team_is_a_review(team: str) -> None:
 @pytest.mark.parametrize("name", ["issues", "pull_request"])
 def test_opening_with_mention_label_and_assignee_is_one_request(name: str) -> None:
     """Of the label, with the words."""
-    opened = done(name, "opened", "@agent why is this so?")
-    labeled = at_once(done(name, "labeled", "@agent why is this so?"))
-    assigned = at_once(done(name, "assigned", "@agent why is this so?"))
+    opened = done(name, "opened", "@agent ask why is this so?")
+    labeled = at_once(done(name, "labeled", "@agent ask why is this so?"))
+    assigned = at_once(done(name, "assigned", "@agent ask why is this so?"))
     for payload in (opened, labeled, assigned):
         payload["issue" if name == "issues" else name]["labels"] = [{"name": "agent"}]
     assert "label" in reason(name, opened)

@@ -150,9 +150,9 @@ def test_a_single_comment_is_asked_as_it_came() -> None:
 @pytest.mark.parametrize(
     ("body", "comment", "command"),
     [
-        ("@agent why so?", "Hm.", Command.QUESTION),
-        ("@agent why so?", "@agent rename this", Command.FIX),
-        ("@agent rename these", "@agent why is this here?", Command.FIX),
+        ("@agent ask why so?", "Hm.", Command.QUESTION),
+        ("@agent ask why so?", "@agent rename this", Command.FIX),
+        ("@agent rename these", "@agent ask why is this here?", Command.FIX),
     ],
 )
 def test_a_review_is_work_if_any_of_its_texts_asks_for_work(

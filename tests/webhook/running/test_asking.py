@@ -34,7 +34,7 @@ def test_a_question_is_answered_and_can_be_continued(
         "asks", FIX, finish("Because of `calc.py:2`."), FIX, finish("See `calc.py:1` as well.")
     )
     issue = forge.issue(forge.repository("octo/asks"), "asks")
-    say(forge, server, issue, "@agent why does add() subtract?")
+    say(forge, server, issue, "@agent ask why does add() subtract?")
     [answer] = wait_for_comments(forge, issue)
     assert "calc.py#L2" in answer and "a claim, not a proof" in answer
     say(forge, server, issue, "@agent continue, and name the line of the function")
@@ -53,7 +53,7 @@ def test_a_question_waits_for_the_run_at_work_and_a_redelivery_asks_nothing(
 ) -> None:
     plans.add("twice", finish("It is so."))
     issue = forge.issue(forge.repository("octo/twice"), "twice")
-    comment = say(forge, server, issue, "@agent is it so?")
+    comment = say(forge, server, issue, "@agent ask is it so?")
     wait_for_comments(forge, issue)
     server.deliver(forge.github.event_issue_comment(comment))
     until(lambda: "was handled before" in server.log)

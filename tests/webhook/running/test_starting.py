@@ -84,7 +84,7 @@ def test_all_events_of_a_review_that_come_at_once_are_one_run(
     events(forge, "go/round")
     pull = pulled(forge, "go/round", "round")
     github = forge.github
-    first = github.add_review_comment(pull, "calc.py", 2, "@agent why x?", "mona")
+    first = github.add_review_comment(pull, "calc.py", 2, "@agent ask why x?", "mona")
     second = github.add_review_comment(pull, "calc.py", 3, "@agent note it here", "mona")
     second.review_id = first.review_id
     payloads = [github.event_review_comment(comment) for comment in (first, second)]
