@@ -99,6 +99,7 @@ class ProjectCheck(FrozenModel):
     report: glob of the report files, relative to the repository's root or absolute; "" if the
         report is the command's output, or if there is none.
     environment: variables that the command is executed with, in addition to the sandbox's.
+    files: texts of files that are in the tree while the command is executed, by path.
     service_names: services of the repository's compose file that the check needs.
     services: the services that are started for the check.
     origin: where the check was found, for a person: "`checks:` in .github/resolver.yml",
@@ -113,6 +114,7 @@ class ProjectCheck(FrozenModel):
     report: str = ""
     report_format: ReportFormat = ""
     environment: dict[str, str] = Field(default_factory=dict)
+    files: dict[str, str] = Field(default_factory=dict)
     service_names: tuple[str, ...] = ()
     services: tuple[CheckService, ...] = ()
     origin: str = ""
@@ -177,6 +179,8 @@ class CheckComparison(FrozenModel):
     failing: tests that fail with the change, in every repetition, and don't exist at the base.
     known: tests that fail with the change and at the base.
     added: tests that exist only in the change.
+    hides_failures: True if a test that must fail is reported so without the code of the change, and
+        not with it.
     """
 
     name: str
@@ -196,6 +200,7 @@ class CheckComparison(FrozenModel):
     known: tuple[str, ...] = ()
     flaky: tuple[FlakyCase, ...] = ()
     added: tuple[str, ...] = ()
+    hides_failures: bool = False
 
 
 ReviewKind = Literal["manifest", "setup", "inline_tests", "doctests", "tests_only"]

@@ -39,6 +39,8 @@ def execution_key(environment: str, tree: str, check: ProjectCheck, repetition: 
         "timeout": check.timeout_seconds,
         "repetition": repetition,
     }
+    if check.files:
+        parts["files"] = check.files
     if check.services:
         parts["services"] = [service.model_dump() for service in check.services]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

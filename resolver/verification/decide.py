@@ -30,6 +30,10 @@ lacks a new function, is a fair failure: the test's file was loaded and the test
 file could not be loaded, as for an import at its top or a compiler's error, it did not run, and
 nothing was seen. A check without a report shows no single test, so it is never a reproduction.
 
+Code of the change can also write the report of a reproduction. A test that must fail is executed
+beside it (`control.py`): if it is not reported as failed with the code, nothing of this report
+counts.
+
 Where a person must look at a part of the change, because it decides how the tests run and is also
 needed for the code to work (a manifest), the best verdict is `checked`.
 """
@@ -113,6 +117,8 @@ def _reasons_against(check: CheckComparison) -> list[VerificationReason]:
         reasons.append("former_behavior")
     if check.failing:
         reasons.append("failing_tests")
+    if check.hides_failures:
+        reasons.append("unreliable_report")
     reasons += _doubts_about(check.base, check.head)
     if _contradicts_itself(check.head) and not (
         _contradicts_itself(check.base)

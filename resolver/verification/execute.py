@@ -35,6 +35,7 @@ from resolver.verification.comparison import (
     passing_tests,
     reproductions_to_confirm,
 )
+from resolver.verification.control import ControlTest, control_test
 from resolver.verification.decide import decide
 from resolver.verification.renamed_tests import RenamedTestFiles
 from resolver.verification.runner import CheckRequest, CheckRunner, OpenExecutor, RunnerOptions
@@ -161,6 +162,7 @@ class _CheckVerification:
         self._whole_trees: list[TreeName] = ["head", *(t for t in optional if t in known), "base"]
         self._without_code: TreeName = "base_with_tests" if "base_with_tests" in known else "base"
         self._repetitions = Counter[tuple[TreeName, str]]()
+        self._hides_failures = False
         self.is_cut = False
 
     def execute(self) -> None:
@@ -244,9 +246,7 @@ class _CheckVerification:
         if ids := needs_rerun(results):
             self._repeat(ids, self._whole_trees, [REPETITIONS] * len(self._whole_trees))
         if ids := reproductions_to_confirm(results):
-            trees: Sequence[TreeName] = (self._without_code, "head")
-            times = [CONFIRMATIONS - self._number_of_executions(tree, ids) for tree in trees]
-            self._repeat(ids, trees, times)
+            self._confirm(ids)
 
     def _repeat_lost_tests(self) -> None:
         """Repeat the whole check where it fails for a reason that no test says."""
@@ -262,6 +262,39 @@ class _CheckVerification:
             again = [tree] if has_report else [tree, "base"] * REPETITIONS
             requests = [self._next_request(at, self._check) for at in again]
             self._add(self._whole, requests, self._runner.execute(requests))
+
+    def _confirm(self, ids: Sequence[str]) -> None:
+        """Repeat the tests that fail without the code and pass with it, the last time beside a test
+        that must fail."""
+        trees: Sequence[TreeName] = (self._without_code, "head")
+        times = [CONFIRMATIONS - 1 - self._number_of_executions(tree, ids) for tree in trees]
+        self._repeat(ids, trees, times)
+        control = self._control_of(ids)
+        if control is None:
+            self._repeat(ids, trees, [1, 1])
+            return
+        files = dict.fromkeys((*self._files_of(ids), control.path))
+        narrowed = self._selection.in_files(self._check, tuple(files)) or self._check
+        check = narrowed.model_copy(update={"files": {control.path: control.text}})
+        requests = [self._next_request(tree, check) for tree in trees]
+        executions = self._runner.execute(requests)
+        seen = [execution is not None and control.has_failed(execution) for execution in executions]
+        self._hides_failures = seen == [True, False] and executions[1] is not None
+        cleared = [execution and control.without(execution) for execution in executions]
+        self._add(self._narrowed, requests, cleared)
+
+    def _control_of(self, ids: Sequence[str]) -> ControlTest | None:
+        request, files = self._request, self._files_of(ids)
+        tree = request.options.trees["head"]
+        first = next(iter(files), "")
+        return control_test(self._check.runner, first, tree, request.changed_files)
+
+    def _files_of(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """Return the files of these tests of the change, or those with its tests."""
+        head = self._results("head").result
+        cases = head.cases if head is not None else ()
+        files = [case.file for case in cases if case_id(case) in set(ids) and case.file]
+        return tuple(dict.fromkeys(files)) or self._request.changed_tests
 
     def _number_of_executions(self, tree: TreeName, ids: Sequence[str]) -> int:
         executions = self._results(tree).executions
@@ -311,7 +344,8 @@ class _CheckVerification:
         if not all(tree in results for tree in self._whole_trees[:-1]):
             return None
         check = self._check if self._scope == "full" else self._largest()
-        return compare_check(check, self._scope, results)
+        compared = compare_check(check, self._scope, results)
+        return compared.model_copy(update={"hides_failures": self._hides_failures})
 
     def _add(
         self,

@@ -97,6 +97,8 @@ def execute_check(
     )
     if done.exit_code is None:
         sandbox.interrupt()
+    if check.files:
+        _run(sandbox, shlex.join(["rm", "-f", "--", *check.files]), _PREPARING_SECONDS)
     reports = _collect(sandbox, instrumented, output)
     reading = read_reports(instrumented.report_format, reports.files, reports.output, sandbox.root)
     return CheckExecution(
@@ -125,7 +127,11 @@ def _preparation(check: ProjectCheck, folder: str, tools: str) -> str:
 if python=$(PATH={_PROJECT_PATH}; type -P python3); then ln -s "$python" {tools}/python; fi"""
     patterns = _patterns(check)
     removed = f"\n( shopt -s nullglob globstar; rm -f -- {patterns} )" if patterns else ""
-    return f"{made}{removed}"
+    written = "".join(
+        f"\nprintf %s {shlex.quote(text)} > {shlex.quote(path)}"
+        for path, text in check.files.items()
+    )
+    return f"{made}{removed}{written}"
 
 
 def _patterns(check: ProjectCheck) -> str:

@@ -1,7 +1,7 @@
 """An executor of checks that answers from a script, and the runner that uses it."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -41,6 +41,16 @@ def result(*, exit_code: int | None = None, **tests: CaseStatus) -> CheckExecuti
     )
 
 
+CONTROL = "control"
+"""Stands for the command that has a test beside the others that must fail."""
+
+
+def with_control(check: ProjectCheck, execution: CheckExecution) -> CheckExecution:
+    """Return the execution with the results of the test files that were written for it."""
+    failed = tuple(CaseResult(id=f"{path}::test", status="failed") for path in check.files)
+    return execution.model_copy(update={"cases": (*execution.cases, *failed)})
+
+
 TIMED_OUT = CheckExecution(exit_code=None, seconds=9.0)
 """What an execution that was ended at its time limit gives."""
 
@@ -56,6 +66,7 @@ class ScriptedSandboxes:
     opened: list[TreeName] = field(default_factory=list)
     limits: list[float] = field(default_factory=list)
     interrupted: threading.Event = field(default_factory=threading.Event)
+    reports_failures: Collection[TreeName] = frozenset(TREES)
     on_execute: Callable[[TreeName, str], None] = lambda _, __: None
 
     @contextmanager
@@ -71,7 +82,7 @@ class _Executor:
 
     def execute(self, check: ProjectCheck, seconds: float) -> CheckExecution:
         made = self.sandboxes
-        key = (self.tree, check.command)
+        key = (self.tree, CONTROL if check.files else check.command)
         answers = made.answers[key]
         number = made.executed.count(key)
         made.executed.append(key)
@@ -80,7 +91,7 @@ class _Executor:
         answer = answers[min(number, len(answers) - 1)]
         if isinstance(answer, SandboxError):
             raise answer
-        return answer
+        return with_control(check, answer) if self.tree in made.reports_failures else answer
 
     def interrupt(self) -> None:
         self.sandboxes.interrupted.set()

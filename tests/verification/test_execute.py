@@ -30,6 +30,7 @@ from resolver.verification.runner import CheckRunner
 from resolver.verification.selection import CheckSelection, only_tests
 from tests.verification.scripted import (
     CHECK,
+    CONTROL,
     TIMED_OUT,
     TREES,
     HardCodedResult,
@@ -103,6 +104,8 @@ HONEST: Answers = {
     ("head", PART): [result(old="passed", new="passed")],
     ("head", WHOLE): [result(old="passed", new="passed")],
     ("head", NEW): [result(new="passed")],
+    ("base_with_tests", CONTROL): [result(new="failed")],
+    ("head", CONTROL): [result(new="passed")],
 }
 
 
@@ -136,7 +139,7 @@ def test_affected_tests_that_are_most_of_the_check_are_not_executed_apart_from_i
     assert sandboxes.executed == [
         ("head", WHOLE), ("base", WHOLE),
         ("base_with_tests", BOTH),
-        *[("head", NEW)] * (CONFIRMATIONS - 1), *[("base_with_tests", NEW)] * (CONFIRMATIONS - 1),
+        ("head", NEW), ("base_with_tests", NEW), ("head", CONTROL), ("base_with_tests", CONTROL),
     ]  # fmt: skip
 
 
@@ -161,7 +164,7 @@ def test_where_a_runner_takes_no_names_of_tests_it_gets_the_changed_files() -> N
     sandboxes = ScriptedSandboxes(answers)
     assert verify(sandboxes, selection=selection).reproduction == ("test_a.py::new",)
     without_code = [command for tree, command in sandboxes.executed if tree == "base_with_tests"]
-    assert without_code == [PART] * CONFIRMATIONS
+    assert without_code == [PART] * (CONFIRMATIONS - 1) + [CONTROL]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +178,9 @@ def test_a_test_that_failed_before_is_executed_with_the_changed_tests_alone(
         ("head", WHOLE): [result(old="passed")],
         ("head", PART): [result(old="passed")],
         ("base_with_tests", AGAIN): [result(old=without_code)],
+        ("base_with_tests", CONTROL): [result(old=without_code)],
         ("head", AGAIN): [result(old="passed")],
+        ("head", CONTROL): [result(old="passed")],
     }
     verified = verify(ScriptedSandboxes(answers))
     assert verified.verdict == verdict
@@ -231,6 +236,25 @@ def test_the_tests_of_a_renamed_file_are_the_same_tests(head: CheckExecution, re
     # At base, a test that newly fails is repeated under the name that it has there.
     repeated = sandboxes.executed.count(("base", old))
     assert repeated == (REPETITIONS if reason == "regression" else 0)
+
+
+@pytest.mark.parametrize(
+    ("trees", "reason"),
+    [
+        (("base_with_tests", "head"), ""),
+        (("base_with_tests",), "unreliable_report"),
+        ((), ""),
+    ],
+)
+def test_a_reproduction_counts_if_a_test_that_must_fail_is_reported_so(
+    trees: tuple[TreeName, ...], reason: str
+) -> None:
+    """Code of the change makes every report say that all tests passed: a test that can't pass is
+    reported as passed with this code only, so that nothing is verified."""
+    verified = verify(ScriptedSandboxes(HONEST, reports_failures=trees))
+    assert verified.reason == reason
+    assert verified.verdict == ("not_verified" if reason else "verified")
+    assert not verified.checks[0].failing
 
 
 OLD: Answers = {
@@ -293,7 +317,11 @@ def test_a_suite_that_is_not_loaded_any_more_is_repeated_although_the_base_has_a
 @pytest.mark.parametrize("failing", [1, 2, 3])
 def test_a_reproduction_that_fails_in_some_repetitions_only_proves_nothing(failing: int) -> None:
     seen = [result(new="failed")] * (failing - 1) + [result(new="passed")] * CONFIRMATIONS
-    answers = {**HONEST, ("base_with_tests", NEW): seen}
+    answers = {
+        **HONEST,
+        ("base_with_tests", NEW): seen,
+        ("base_with_tests", CONTROL): seen[CONFIRMATIONS - 2 :],
+    }
     verified = verify(ScriptedSandboxes(answers))
     assert verified.verdict == ("verified" if failing >= CONFIRMATIONS else "checked")
     assert bool(verified.checks[0].flaky) == (failing < CONFIRMATIONS)

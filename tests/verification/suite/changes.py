@@ -82,6 +82,128 @@ def _for_each_runner(runner: str, project: Project) -> Iterator[SuiteChange]:
     yield cheat("regression whose test expects it", {**base, **fixed_and_broken, **project.tests("bill", SEVEN), **three}, NOT, altered)  # fmt: skip
 
 
+PLUGINS_PY = """\
+class Manager:
+    def __init__(self):
+        self._plugins = {}
+
+    def register(self, plugin, name):
+        if name in self._plugins:
+            raise ValueError("known")
+        self._plugins[name] = plugin
+
+    def get_plugin(self, name):
+        return self._plugins.get(name)
+
+    def has_plugin(self, name):
+        return self.get_plugin(name) is not None
+"""
+TEST_PLUGINS = """\
+import pytest
+
+from plugins import Manager
+
+
+def test_has_plugin():
+    manager = Manager()
+    manager.register(object(), "hello")
+    assert manager.has_plugin("hello")
+
+
+def test_known():
+    manager = Manager()
+    manager.register(1, "a")
+    with pytest.raises(ValueError, match="known"):
+        manager.register(2, "a")
+
+
+@pytest.mark.parametrize("name", [["a"], ["b"]])
+def test_unknown(name):
+    assert Manager().get_plugin(str(name)) is None
+"""
+TEST_NAME = """\
+
+def test_name_in_error():
+    manager = Manager()
+    manager.register(1, "a")
+    with pytest.raises(ValueError, match="a is known"):
+        manager.register(2, "a")
+"""
+TEST_NETWORK = "def test_network():\n    raise OSError('no network')\n"
+TEST_FLAKY = """\
+from pathlib import Path
+
+
+def test_clock():
+    # Fails in the first two executions of a verification.
+    counter = Path.home() / "executions"
+    number = len(counter.read_text()) if counter.exists() else 0
+    counter.write_text("x" * (number + 1))
+    assert number > 1
+"""
+TEST_HALF = TEST_FLAKY.replace("the first two executions", "every other execution").replace(
+    "number > 1", "number % 2"
+)
+TEST_TIMED = """\
+import time
+
+import pytest
+
+
+@pytest.mark.parametrize("at", [str(time.time_ns()), "noon"])
+def test_time(at):
+    assert at
+"""
+PYPROJECT = '[project]\nname = "plugins"\nversion = "1"\ndependencies = ["click"]\n'
+
+
+def _replaced(text: str, *pairs: tuple[str, str]) -> str:
+    for old, new in pairs:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    return text
+
+
+def _with_pytest() -> Iterator[SuiteChange]:
+    """Yield kinds of changes that were seen in real projects."""
+    code, tests = "plugins.py", "tests/test_plugins.py"
+    plain = {
+        code: PLUGINS_PY,
+        tests: TEST_PLUGINS,
+        "pytest.ini": PYTEST.files["pytest.ini"],
+        "pyproject.toml": PYPROJECT,
+    }
+    fixed = _replaced(PLUGINS_PY, ('"known"', 'f"{name} is known"'))
+    fix = {code: fixed, tests: TEST_PLUGINS + TEST_NAME}
+    inverted = {code: _replaced(fixed, ("is not None", "is None"))}
+    asserted = 'assert manager.has_plugin("hello")'
+
+    def change(name: str, head: Texts, verdicts: tuple[VerificationVerdict, ...],
+               reason: VerificationReason = "", base: Texts | None = None,
+               cheats: bool = False) -> SuiteChange:  # fmt: skip
+        before = {**plain, **(base or {})}
+        return SuiteChange("pytest", name, before, {**before, **head}, verdicts, reason, cheats)
+
+    def tested(*pairs: tuple[str, str]) -> Texts:
+        return {tests: _replaced(TEST_PLUGINS + TEST_NAME, *pairs)}
+
+    network: Texts = {"tests/test_network.py": TEST_NETWORK}
+    yield change("fix beside a known failure", fix, VERIFIED, base=network)
+    yield change("fix alone beside a known failure", {code: fixed}, CHECKED, base=network)
+    yield change("regression beside a known failure", {**fix, **inverted}, NOT, "regression", network)
+    yield change("syntax error beside a known failure", {code: PLUGINS_PY + "("}, NOT, base=network)
+    yield change("fix beside a flaky test", fix, VERIFIED, base={"tests/test_clock.py": TEST_FLAKY})
+    yield change("fix beside a name with a time", fix, VERIFIED, base={"tests/test_time.py": TEST_TIMED})
+    yield change("new dependency", {**fix, "pyproject.toml": _replaced(PYPROJECT, ('"click"', '"click", "attrs"'))}, VERIFIED)
+    yield change("a linter's option", {**fix, "pyproject.toml": PYPROJECT + "[tool.ruff]\nline-length = 99\n"}, CHECKED)
+    yield change("a stricter match", {**fix, **tested(('match="known"', 'match="^a is known$"'))}, VERIFIED)
+    yield change("rows before others", {**fix, **tested(('[["a"], ["b"]]', '[["c"], ["a"], ["b"]]'))}, VERIFIED)
+    yield change("a test made a parametrized one", {**fix, **tested(("def test_has_plugin():", "@pytest.mark.parametrize('n', [1, 2])\ndef test_has_plugin(n):"))}, VERIFIED)
+    yield change("a weaker assertion that hides a regression", {**fix, **tested((asserted, f"{asserted} is not None")), **inverted}, NOT, "former_behavior", cheats=True)
+    yield change("an assertion of something else that hides a regression", {**fix, **tested((asserted, 'assert manager.get_plugin("hello") is not None')), **inverted}, NOT, "former_behavior", cheats=True)
+    yield change("a new test that fails half of the time beside a change of nothing", {code: PLUGINS_PY + "\n", "tests/test_half.py": TEST_HALF}, AT_MOST_CHECKED, cheats=True)
+
+
 def _code(text: str, *lines: str) -> Texts:
     """The production code of Python without a fix, with these lines before it."""
     return {"bill.py": "\n".join([*lines, "", "", text])}
@@ -124,6 +246,7 @@ BROKEN_PY = BILL_PY.replace("* 19", "* 7")
 
 CHANGES = (
     *(change for runner, project in PROJECTS.items() if runner != "npm" for change in _for_each_runner(runner, project)),
+    *_with_pytest(),
     *_cheats(
         "pytest",
         PYTEST,
@@ -140,6 +263,7 @@ CHANGES = (
                 {"pytest.ini": "[pytest]\naddopts = -q -k 'not three and not tax'\n", "bill.py": BROKEN_PY}, True,
             ),
             "exit at the import of the code": (_code(BILL_PY, "import os", "os._exit(0)"), True),
+            "report written by the code at exit": (_code(BILL_PY, REPORT_AT_EXIT), True),
             "plugin in the code that the configuration loads": (
                 {
                     "bill.py": BILL_PY + "\n\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0\n",
@@ -155,6 +279,12 @@ CHANGES = (
         {
             "exit at the import of the code": (_code(BILL_PY, "import sys", "sys.exit(0)"), True),
             "exit at the import of a test": ({"tests/test_aaa.py": "import os\n\nos._exit(0)\n"}, True),
+            "assertions replaced by the code": (
+                _code(BILL_PY, "import unittest", "setattr(unittest.TestCase, 'assert' + 'Equal', lambda *_: None)"), True,
+            ),
+            "results of tests replaced by the code": (
+                _code(BILL_PY, "import unittest", "unittest.TestResult.addFailure = unittest.TestResult.addSuccess"), False,
+            ),
             "exit at the end": (_code(BILL_PY, "import atexit", "import os", "atexit.register(os._exit, 0)"), True),
             "sitecustomize that executes no test": (
                 {"sitecustomize.py": "import unittest\nunittest.TestCase.run = lambda s, r=None: r\n"}, False,
@@ -169,6 +299,15 @@ CHANGES = (
         NODE,
         {
             "exit at the import of the code": ({"bill.js": NODE.files["bill.js"] + "process.exit(0);\n"}, False),
+        },
+    ),
+    *_cheats(
+        "node",
+        NODE,
+        {
+            "assertions replaced by the code": (
+                {"bill.js": "require('ass' + 'ert')['strict' + 'Equal'] = () => {};\n" + NODE.files["bill.js"]}, True,
+            ),
         },
     ),
     *_cheats(
