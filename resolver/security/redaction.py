@@ -117,7 +117,9 @@ class Redactor:
         if self._issued_tokens.values is not index.issued:
             index = self._index = _SearchIndex(self._secrets, self._issued_tokens.values)
         spans = list(index.spans(text))
-        if _HIDING.search(text):
+        # Most texts are plain, and the expression is slow.
+        is_plain = text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
+        if not is_plain and _HIDING.search(text):
             positions: list[int] = []  # of the characters that are shown
             end = 0
             for match in _HIDING.finditer(text):
@@ -186,11 +188,12 @@ class _SearchIndex:
         """Yield the spans of the text that agree with a short form, or with a piece of a form."""
         for pattern in self._short:
             yield from (match.span() for match in pattern.finditer(text))
+        blocks = range(0, len(text) - _BLOCK + 1, _BLOCK)
         end = 0
-        for at in range(0, len(text) - _BLOCK + 1, _BLOCK):
+        for at in [at for at in blocks if text[at : at + _BLOCK] in self._places]:
             if at + _BLOCK <= end:
                 continue
-            for form, place in self._places.get(text[at : at + _BLOCK], ()):
+            for form, place in self._places[text[at : at + _BLOCK]]:
                 start = at - _agreement(text[max(0, at - place) : at][::-1], form[:place][::-1])
                 stop = at + _agreement(text[at : at + len(form) - place], form[place:])
                 if stop - start >= 2 * _BLOCK:
