@@ -1,60 +1,21 @@
 """Detection of runs that repeat themselves.
 
-It works incrementally: the cost of a step does not depend on the length of the log.
-
-It detects the five patterns of OpenHands (the same action with the same result, the same action
-with errors, a monologue, alternating actions, a loop of condensations) and repetitions that differ
-only in numbers. Differences that nobody chose (temporary paths, hashes, times) are ignored.
-
-There are two levels of masking: `normalize_output` masks what differs between any two executions
-and nobody chose (temporary paths, memory addresses, hashes, times, durations); `mask_numbers` masks
-all numbers too.
+It detects the five patterns of OpenHands: the same action with the same result, the same action
+with errors, the same words without an action, two actions in turn, and a loop of condensations.
+Actions and results are compared exactly, so that no progress is mistaken for a repetition. The cost
+of a step does not depend on the length of the log.
 """
 
-import re
 from collections import deque
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
-from resolver.events.base import ActionBase, EventBase, ObservationBase, Source
+from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event
 from resolver.events.state import LogFollower, State
 from resolver.models.run import RunState
-
-_VARYING_TEXT = re.compile(
-    r"/(?:tmp|var/tmp|var/folders|dev/shm)/[\w.+@%/-]+"  # temporary paths
-    r"|\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"  # UUIDs
-    r"|\b0x[0-9a-fA-F]+\b"  # addresses in memory
-    r"|\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"  # hashes
-    r"|\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:Z|[+-]\d\d:?\d\d)?"  # dates
-    r"|\b\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?\b"  # times of day
-    r"|\b1[5-9]\d{8}(?:\.\d+|\d{3})?\b"  # seconds and milliseconds since 1970, from 2017 on
-    r"|\b\d+(?:\.\d+)?\s?(?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?|h|hours?)\b"  # durations
-    r"|\b(?:pid|PID)[ =:]+\d+"
-)
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-
-MAX_COMPARED_LENGTH = 65_536
-"""Maximum length that is compared, in characters.
-
-Of a longer text the head, the tail and the length are kept.
-"""
-
-
-def normalize_output(text: str) -> str:
-    """Return `text` with everything masked that differs between executions of one command."""
-    if len(text) > MAX_COMPARED_LENGTH:
-        half = MAX_COMPARED_LENGTH // 2
-        text = f"{text[:half]}[{len(text) - MAX_COMPARED_LENGTH}]{text[-half:]}"
-    return _VARYING_TEXT.sub("#", text)
-
-
-def mask_numbers(text: str) -> str:
-    """Return `text`, already normalized, with all numbers masked."""
-    return _NUMBER.sub("#", text)
-
 
 MAX_REPEATS = 4
 """Number of identical actions with identical results that count as stuck."""
@@ -66,27 +27,17 @@ MAX_IDENTICAL_MESSAGES = 3
 """Number of identical messages or thoughts, with no action in between, that count as stuck."""
 
 MAX_ROUNDS = 3
-"""Number of rounds of the same two, three or four steps in turn that count as stuck."""
+"""Number of rounds of the same two steps in turn that count as stuck."""
 
-PERIODS = (2, 3, 4)
-"""Lengths of the cycles that are looked for."""
 MAX_CONDENSATIONS = 10
 """Number of condensations in a row, without an action in between, that count as stuck."""
 
 MAX_WAITS = 12
-"""Replaces MAX_REPEATS and MAX_ROUNDS for actions that only wait for something."""
-
-MAX_SIMILAR_FAILURES = 8
-"""Number of actions differing only in numbers that count as stuck if all fail alike."""
-
-MAX_SIMILAR_SAME_RESULT = 10
-"""Number of actions differing only in numbers that count as stuck if all have the same result."""
-
-MAX_SIMILAR = 30
-"""Number of actions differing only in numbers that count as stuck if their results do too.
-
-The number is high because stepping through something can be legitimate work.
+"""Replaces MAX_REPEATS and MAX_ROUNDS for actions that let time pass, such as waiting for a build.
 """
+
+MIN_WAIT_SECONDS = 10.0
+"""Duration from which on an action counts as one that lets time pass."""
 
 STEPS_AFTER_WARNING = 40
 """Number of steps after a warning within which another repetition ends the run.
@@ -94,14 +45,27 @@ STEPS_AFTER_WARNING = 40
 After that, a repetition leads to a new warning.
 """
 
-KEPT_STEPS = max(MAX_SIMILAR, PERIODS[-1] * MAX_WAITS)
-"""Number of steps that are kept; enough for every pattern."""
-
 MAX_EXCERPT_LENGTH = 160
 _IGNORED_FIELDS = {
     "id", "timestamp", "cause", "tool_call", "thought", "reply", "seconds", "source", "changed",
+    "security_risk", "output_file",
 }  # fmt: skip
-_WAITING_COMMANDS = ("sleep ", "wait ", "tail -f", "timeout ")
+
+
+@dataclass(frozen=True)
+class _Step:
+    """An action with its observation. Steps are equal if both have the same content.
+
+    is_error: the action could not be executed or raised; exit codes don't matter.
+    waits: the action let time pass.
+    quoted: the action as it is quoted in a description.
+    """
+
+    action: str
+    result: str
+    is_error: bool = field(compare=False)
+    waits: bool = field(compare=False)
+    quoted: str = field(compare=False)
 
 
 class StuckDetector:
@@ -129,7 +93,7 @@ class StuckDetector:
         return self._warned_at >= 0 and self._since_warning <= STEPS_AFTER_WARNING
 
     def _clear(self) -> None:
-        self._steps: deque[_Step] = deque(maxlen=KEPT_STEPS)
+        self._steps: deque[_Step] = deque(maxlen=2 * MAX_WAITS)
         self._pending_actions: dict[int, ActionBase] = {}
         self._messages: deque[str] = deque(maxlen=MAX_IDENTICAL_MESSAGES)
         self._condensations = 0
@@ -175,7 +139,7 @@ class StuckDetector:
             return
         match action:
             case a.Message(content=content) | a.Think(content=content):
-                self._messages.append(f"{type(action).__name__} {normalize_output(content)}")
+                self._messages.append(f"{type(action).__name__} {content}")
             case _:
                 self._messages.clear()
                 self._pending_actions = {action.id: action}
@@ -187,7 +151,7 @@ class StuckDetector:
             else None
         )
         if action is not None:
-            self._steps.append(_Step(action, observation))
+            self._steps.append(_step_of(action, observation))
             self._since_warning += 1
 
     def _find_repetition(self) -> str | None:
@@ -195,151 +159,33 @@ class StuckDetector:
             return "the conversation is condensed again and again without any action in between"
         if len(self._messages) == MAX_IDENTICAL_MESSAGES and len(set(self._messages)) == 1:
             return f"the same words {MAX_IDENTICAL_MESSAGES} times without any action in between"
-        if not self._steps:
+        steps = list(self._steps)
+        if not steps:
             return None
-        return (
-            self._find_same_result()
-            or self._find_failing()
-            or self._find_cycle()
-            or self._find_similar()
-        )
-
-    def _count_repeats(self, limit: int, key: str) -> int:
-        """Return the number of steps at the end, up to `limit`, that equal the last one.
-
-        key: "exact", or "loose" to ignore numbers.
-        """
-        last = self._steps[-1]
-        count = 0
-        for step in reversed(self._steps):
-            if count == limit or step.action_text(key) != last.action_text(key):
-                break
-            count += 1
-        return count
-
-    def _last_steps(self, count: int) -> list["_Step"]:
-        return [self._steps[index] for index in range(-count, 0)]
-
-    def _find_same_result(self) -> str | None:
-        needed = MAX_WAITS if self._steps[-1].waits else MAX_REPEATS
-        if self._count_repeats(needed, "exact") < needed:
-            return None
-        if len({step.result for step in self._last_steps(needed)}) > 1:
-            return None
-        return f"the same action with the same result {needed} times: {self._steps[-1].quoted}"
-
-    def _find_failing(self) -> str | None:
-        if self._count_repeats(MAX_ERROR_REPEATS, "exact") < MAX_ERROR_REPEATS:
-            return None
-        if not all(step.is_error for step in self._last_steps(MAX_ERROR_REPEATS)):
-            return None
-        return f"the same action fails {MAX_ERROR_REPEATS} times: {self._steps[-1].quoted}"
-
-    def _find_cycle(self) -> str | None:
-        for period in PERIODS:
-            cycle = self._last_steps(period) if len(self._steps) >= period else []
-            rounds = MAX_WAITS if any(step.waits for step in cycle) else MAX_ROUNDS
-            if not cycle or len(self._steps) < period * rounds:
-                continue
-            if all(
-                self._steps[-1 - n].is_like(self._steps[-1 - n % period])
-                for n in range(period, period * rounds)
-            ):
-                quoted = ", then ".join(step.quoted for step in cycle)
-                return f"the same {period} actions in turn {rounds} times: {quoted}"
+        last = steps[-1]
+        repeats = MAX_WAITS if last.waits else MAX_REPEATS
+        if steps[-repeats:] == [last] * repeats:
+            return f"the same action with the same result {repeats} times: {last.quoted}"
+        failing = [step.action for step in steps[-MAX_ERROR_REPEATS:] if step.is_error]
+        if failing == [last.action] * MAX_ERROR_REPEATS:
+            return f"the same action fails {MAX_ERROR_REPEATS} times: {last.quoted}"
+        pair = steps[-2:]
+        rounds = MAX_WAITS if any(step.waits for step in pair) else MAX_ROUNDS
+        if steps[-2 * rounds :] == pair * rounds:
+            quoted = ", then ".join(step.quoted for step in pair)
+            return f"the same 2 actions in turn {rounds} times: {quoted}"
         return None
 
-    def _find_similar(self) -> str | None:
-        """Return a description if the last actions differ only in numbers, else None."""
-        count = self._count_repeats(MAX_SIMILAR, "loose")
-        if count < MAX_SIMILAR_FAILURES or self._steps[-1].waits:
-            return None
-        steps = self._last_steps(count)
-        last = steps[-1]
-        failing = steps[-MAX_SIMILAR_FAILURES:]
-        same_result = steps[-MAX_SIMILAR_SAME_RESULT:]
-        needed = 0
-        if all(step.failed and step.loose_result == last.loose_result for step in failing):
-            needed = MAX_SIMILAR_FAILURES
-        elif count >= MAX_SIMILAR_SAME_RESULT and all(
-            step.result == last.result for step in same_result
-        ):
-            needed = MAX_SIMILAR_SAME_RESULT
-        elif count >= MAX_SIMILAR and all(step.loose_result == last.loose_result for step in steps):
-            needed = MAX_SIMILAR
-        if not needed:
-            return None
-        return f"the same action {needed} times, only the numbers differ: {last.quoted}"
 
-
-class _Step:
-    """An action with its observation.
-
-    Texts are normalized lazily, because most comparisons end at the text of the actions.
-    """
-
-    def __init__(self, action: ActionBase, observation: ObservationBase) -> None:
-        self._action = action
-        self._observation = observation
-
-    def action_text(self, key: str) -> str:
-        """Return the action's text for comparisons. key: "exact", or "loose" to ignore numbers."""
-        return self._exact if key == "exact" else self._loose
-
-    def is_like(self, other: "_Step") -> bool:
-        """Return True if action and result are equal to those of the other step."""
-        return self._exact == other._exact and self.result == other.result
-
-    @cached_property
-    def _exact(self) -> str:
-        return _text(self._action)
-
-    @cached_property
-    def _loose(self) -> str:
-        return mask_numbers(self._exact)
-
-    @cached_property
-    def result(self) -> str:
-        """The normalized text of the observation."""
-        return _text(self._observation)
-
-    @cached_property
-    def loose_result(self) -> str:
-        """The normalized text of the observation without numbers."""
-        return mask_numbers(self.result)
-
-    @property
-    def is_error(self) -> bool:
-        """True if the action could not be executed or raised; exit codes don't matter."""
-        raised = bool(getattr(self._observation, "error", False))
-        return raised or isinstance(self._observation, o.ErrorObservation)
-
-    @property
-    def failed(self) -> bool:
-        """True if the action could not be executed, or a command's exit code is not zero."""
-        return self.is_error or bool(getattr(self._observation, "exit_code", 0))
-
-    @cached_property
-    def waits(self) -> bool:
-        """True if the action only lets time pass, like `sleep` or reading a program's output."""
-        match self._action:
-            case a.CmdRun(is_input=True, command=command):
-                return not command.strip()
-            case a.CmdRun(command=text) | a.IPythonRunCell(code=text):
-                return any(
-                    word in f"{text} " or f"{word.strip()}(" in text for word in _WAITING_COMMANDS
-                )
-            case _:
-                return False
-
-    @property
-    def quoted(self) -> str:
-        """The action as it is quoted in a description."""
-        return f"`{_quote_action(self._action)}`"
-
-
-def _text(event: EventBase) -> str:
-    return normalize_output(event.model_dump_json(exclude=_IGNORED_FIELDS))
+def _step_of(action: ActionBase, observation: ObservationBase) -> _Step:
+    raised = bool(getattr(observation, "error", False))
+    return _Step(
+        action=action.model_dump_json(exclude=_IGNORED_FIELDS),
+        result=observation.model_dump_json(exclude=_IGNORED_FIELDS),
+        is_error=raised or isinstance(observation, o.ErrorObservation),
+        waits=getattr(observation, "seconds", 0.0) >= MIN_WAIT_SECONDS,
+        quoted=f"`{_quote_action(action)}`",
+    )
 
 
 def _quote_action(action: ActionBase) -> str:
