@@ -21,6 +21,7 @@
     +-- ModelError                1   the model endpoint failed
     |   +-- ModelAuthError        1   the key is missing or not accepted
     |   +-- ContextWindowExceeded 1   the messages don't fit into the context window
+    |   +-- ImageRejected         1   the endpoint could not process an image
     |   +-- ReplayExhausted       1   the recording has no further reply
     +-- LeaseLost                 1   another server process may have taken over the run
     +-- LogError                  1   an event log can't be read or written
@@ -208,7 +209,18 @@ class ModelAuthError(ModelError):
 
 
 class ContextWindowExceeded(ModelError):
-    """The messages don't fit into the model's context window; they have to be condensed."""
+    """The messages don't fit into the model's context window; they have to be condensed.
+
+    tokens: size of the request, if the endpoint named it or it was estimated before the call.
+    max_tokens: size that the endpoint accepts, if it is known.
+    """
+
+    tokens: int | None = None
+    max_tokens: int | None = None
+
+
+class ImageRejected(ModelError):
+    """The model endpoint could not process an image of the conversation."""
 
 
 class ReplayExhausted(ModelError):

@@ -142,10 +142,10 @@ class CodeActAgent:
         specs = list(self._tool_specs()) if self._dialect == "tools" else None
         try:
             completion = self._model.complete(self._memory.messages(state), specs)
-        except ContextWindowExceeded:
+        except ContextWindowExceeded as error:
             if _is_unanswered(state):
                 raise
-            return CondensationRequest()
+            return CondensationRequest(tokens=error.tokens, max_tokens=error.max_tokens)
         # The reply is in the log by now, so the action gets its id. A resumed run finds the same
         # reply there and continues with the actions that were not taken yet.
         action = next_action(state, self._dialect, first_new_event)

@@ -235,7 +235,7 @@ class AgentController:
             case a.Invalid(reason=reason):
                 self._refuse(action, reason, "invalid")
             case a.CondensationRequest():
-                self._condense_or_fail()
+                self._condense_or_fail(action)
             case _ if type(action) in self._host_handlers:
                 self._execute(action, self._host_handlers[type(action)])
             case _ if isinstance(action, SandboxAction):
@@ -316,10 +316,10 @@ class AgentController:
         if child._stopped is not None:
             raise child._stopped
 
-    def _condense_or_fail(self) -> None:
+    def _condense_or_fail(self, request: a.CondensationRequest) -> None:
         condensation = self._condenser.condense(self._state)
         if condensation is None:
-            self._enter(RunState.ERROR, "the conversation does not fit into the model's context")
+            self._enter(RunState.ERROR, render("agent/too_long.md.j2", request=request).strip())
         else:
             self._stream.add(condensation)
 

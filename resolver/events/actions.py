@@ -289,6 +289,12 @@ class CondensationRequest(ActionBase):
     """The conversation exceeds the model's context: condense it before the next step."""
 
     kind: Literal["condensation_request"] = "condensation_request"
+    tokens: int | None = Field(
+        default=None, description="Number of tokens of the request, if it is known."
+    )
+    max_tokens: int | None = Field(
+        default=None, description="Number of tokens that the model's endpoint accepts, if known."
+    )
 
 
 class Invalid(ActionBase):

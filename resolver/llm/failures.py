@@ -10,16 +10,43 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote, urlsplit
 
-from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
+from resolver.errors import ContextWindowExceeded, ImageRejected, ModelAuthError, ModelError
 from resolver.llm.base import ModelConfig, api_key_variable
 from resolver.llm.library import REDIRECTED
 
 _MAX_DETAIL_CHARACTERS = 300
+MIN_NAMED_TOKENS, MAX_NAMED_TOKENS = 1_000, 10_000_000
+"""Plausible numbers of tokens that an endpoint accepts; others in its message are something else.
+"""
+
 _TRANSIENT_STATUSES = {200, 408, 409, 425, 429}  # 200: the response could not be parsed
 
 _TOO_LONG = re.compile(
     r"context.{0,3}(length|window|size|limit)|maximum context|prompt is too long|too many tokens"
-    r"|input is too long",
+    r"|input is too long|request (body )?(is )?too large|(input|tokens) must be reduced",
+    re.IGNORECASE,
+)
+# "Max size: 8000 tokens", "Limit 30000, Requested 41307", "maximum context length is 8192 tokens",
+# "210000 tokens > 200000 maximum". The words differ, the numbers stand beside these.
+_ACCEPTED = re.compile(
+    r"(?:max(?:imum)?(?: context)?(?: size| length)?(?: is|:)?|limit:?|available:?) ?(\d[\d,]*)"
+    r"|> ?(\d[\d,]*)",
+    re.IGNORECASE,
+)
+_REQUESTED = re.compile(
+    r"(?:requested|resulted in|has|you sent):? ?(\d[\d,]*)|(\d[\d,]*) tokens >", re.IGNORECASE
+)
+_IMAGE = re.compile(
+    r"(could not|unable to|failed to) process.{0,20}image|invalid image", re.IGNORECASE
+)
+_REGION = re.compile(
+    r"unsupported_country|(country|region|location).{0,40}not (supported|available)"
+    r"|not (supported|available) in.{0,20}(country|region|location)",
+    re.IGNORECASE,
+)
+_NO_MODEL = re.compile(
+    r"model.{0,80}(not (found|exist)|does not exist|is not (valid|available))|invalid model"
+    r"|model_not_found",
     re.IGNORECASE,
 )
 _TOO_LONG_CODE = '"context_length_exceeded"'
@@ -83,20 +110,15 @@ def model_failure_of(
     if status == 408 and _TIMED_OUT.search(detail):
         detail = f"no complete answer within {config.timeout:g} seconds"
     explanation = f"{detail or 'no explanation'} (status {status})"
-    mentions_length = _TOO_LONG.search(detail) or _TOO_LONG_CODE in text
-    if is_too_long or (status in (400, 413, 422) and mentions_length):
+    mentions_length = bool(_TOO_LONG.search(detail)) or _TOO_LONG_CODE in text
+    # A limit of tokens per minute that one request exceeds can't be met by waiting.
+    if is_too_long or status == 413 or (status in (400, 422, 429) and mentions_length):
         return ModelFailure("the conversation is too long", _context_window_error(config, detail))
+    if known := _known_failure(config, status, detail, explanation):
+        return known
     no_access = _INVALID_ACCOUNT.search(detail) or (not config.key and _NO_KEY.search(detail))
     if status in (401, 403) or no_access:
         return ModelFailure("the key was not accepted", _key_error(config, explanation))
-    if status == 402 or (status == 429 and _NO_CREDIT.search(detail)):
-        error = ModelError(
-            f"the account behind the model's key has no credit left: {explanation}",
-            f"add credit at the provider, or set {config.set_by.api_key} to the key of another "
-            "account",
-            "no_credit",
-        )
-        return ModelFailure("no credit", error)
     if REDIRECTED in detail:
         error = ModelError(
             f"{endpoint_at(config.base_url)} did not answer: {detail}",
@@ -114,6 +136,34 @@ def model_failure_of(
     return ModelFailure(explanation, _request_error(config, explanation, status, has_tools))
 
 
+def _known_failure(
+    config: ModelConfig, status: int, detail: str, explanation: str
+) -> ModelFailure | None:
+    """Return the failure whose cause the endpoint names in its message, None if it names none."""
+    endpoint = endpoint_at(config.base_url)
+    if status in (400, 422) and _IMAGE.search(detail):
+        rejected = ImageRejected(
+            f"{endpoint} could not process an image: {explanation}",
+            "use a model that accepts images, or an issue without them",
+        )
+        return ModelFailure("the endpoint could not process an image", rejected)
+    if status in (400, 403) and _REGION.search(detail):
+        error = ModelError(
+            f"{endpoint} does not serve {config.model} here: {explanation}",
+            "use a provider or a region that serves it where this machine is",
+        )
+        return ModelFailure("the model is not served in this region", error)
+    if status == 402 or (status in (400, 429) and _NO_CREDIT.search(detail)):
+        error = ModelError(
+            f"the account behind the model's key has no credit left: {explanation}",
+            f"add credit at the provider, or set {config.set_by.api_key} to the key of another "
+            "account",
+            "no_credit",
+        )
+        return ModelFailure("no credit", error)
+    return None
+
+
 def endpoint_at(base_url: str | None) -> str:
     """Return a name for the endpoint: only its host, because a URL can contain secrets."""
     host = urlsplit(base_url).netloc.rpartition("@")[2] if base_url else ""
@@ -121,10 +171,22 @@ def endpoint_at(base_url: str | None) -> str:
 
 
 def _context_window_error(config: ModelConfig, detail: str) -> ContextWindowExceeded:
-    return ContextWindowExceeded(
+    error = ContextWindowExceeded(
         f"the conversation does not fit into the context window of {config.model}: {detail}",
         "use a model with a larger context window, or a smaller issue",
     )
+    error.max_tokens, error.tokens = _named_size(_ACCEPTED, detail), _named_size(_REQUESTED, detail)
+    return error
+
+
+def _named_size(pattern: re.Pattern[str], detail: str) -> int | None:
+    """Return the first number of tokens in the endpoint's message that the pattern finds."""
+    for match in pattern.finditer(detail):
+        digits = next(group for group in match.groups() if group)
+        size = int(digits.replace(",", ""))
+        if MIN_NAMED_TOKENS <= size <= MAX_NAMED_TOKENS:
+            return size
+    return None
 
 
 def _key_error(config: ModelConfig, explanation: str) -> ModelAuthError:
@@ -155,7 +217,7 @@ def _request_error(
             "write it as litellm does (anthropic/NAME, openai/NAME), or set "
             f"{config.set_by.base_url} for an endpoint that speaks OpenAI's API",
         )
-    if status == 404:
+    if status == 404 or _NO_MODEL.search(explanation):
         return ModelError(
             what,
             f"check the model's name ({config.set_by.model}) and the address "
@@ -164,8 +226,7 @@ def _request_error(
     if has_tools and _MENTIONS_TOOLS.search(explanation):
         return ModelError(what, "if the model does not support tool calls, use --dialect tags")
     return ModelError(
-        what,
-        f"check the model's name and settings ({config.set_by.model}, {config.set_by.base_url})",
+        what, f"check what the endpoint says, and the settings of the model ({config.set_by.model})"
     )
 
 
@@ -219,10 +280,14 @@ def _extract_message(text: str) -> str:
         body = json.JSONDecoder().raw_decode(text[start:])[0]
     except (ValueError, RecursionError):
         return text
-    for path in (("error", "message"), ("error",), ("message",), ("detail",)):
+    # A gateway such as OpenRouter wraps the provider's own answer.
+    paths = (
+        ("error", "metadata", "raw"), ("error", "message"), ("error",), ("message",), ("detail",)
+    )  # fmt: skip
+    for path in paths:
         value: object = body
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
         if isinstance(value, str) and value:
-            return value
+            return _extract_message(value) if path[-1] == "raw" else value
     return text

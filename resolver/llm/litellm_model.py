@@ -10,7 +10,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt
 
 from resolver.config.templates import render
-from resolver.errors import LimitReached
+from resolver.errors import ContextWindowExceeded, ImageRejected, LimitReached
 from resolver.llm.base import ChatMessage, ModelConfig, OnRetry, ToolSpec
 from resolver.llm.failures import ModelFailure, model_failure_of
 from resolver.llm.library import (
@@ -21,6 +21,7 @@ from resolver.llm.library import (
     suppress_pydantic_warnings,
     wire_name,
 )
+from resolver.llm.messages import newest_images, with_hint, without_images
 from resolver.llm.request import (
     DEFAULT_MAX_OUTPUT_TOKENS,
     MIN_OUTPUT_TOKENS,
@@ -39,6 +40,8 @@ from resolver.models.run import Completion, RequestedToolCall, Tokens
 _MAX_BACKOFF_SECONDS = 60.0  # seconds, for waits of the exponential backoff
 _MAX_REQUESTED_WAIT_SECONDS = 120.0  # seconds, for waits that the endpoint asks for
 _CONNECT_TIMEOUT_SECONDS = 15.0
+MAX_CHARACTERS_PER_TOKEN = 6.0
+"""Text and code have about 4: a request that is too long by this number is too long for sure."""
 
 
 class LiteLLMModel:
@@ -70,6 +73,7 @@ class LiteLLMModel:
         self._jitter = jitter
         self._money_left = money_left
         self._last_call: CallSize | None = None
+        self._rejected_images: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -101,21 +105,53 @@ class LiteLLMModel:
         LimitReached if the rest of the budget does not suffice for a call.
         """
         started = self._clock()
-        reply = self._query(messages, tools)
+        self._require_room(messages, tools)
+        reply = self._query_without_rejected_images(messages, tools)
         hint = _hint_for(reply)
         if hint:
             template, reason = hint
             self._on_retry(1, 0.0, reason)
-            hint_message = {"role": "user", "content": render(f"llm/{template}.j2").strip()}
+            hinted = with_hint(messages, render(f"llm/{template}.j2").strip())
             try:
-                second_reply = self._query(
-                    [*messages, hint_message], tools, spent=reply.cost or 0.0
+                second_reply = self._query_without_rejected_images(
+                    hinted, tools, spent=reply.cost or 0.0
                 )
             except LimitReached:
                 # The first reply is paid for: return it, so that its cost is recorded.
                 return reply.model_copy(update={"latency": self._clock() - started})
             reply = add_usage(reply, second_reply)
         return reply.model_copy(update={"latency": self._clock() - started})
+
+    def _require_room(self, messages: list[ChatMessage], tools: list[ToolSpec] | None) -> None:
+        """Raise ContextWindowExceeded if the request is certainly larger than the context window,
+        with both numbers: some endpoints cut such a request off instead of refusing it."""
+        window = (self._entry or {}).get("max_input_tokens")
+        tokens = int(characters_of(messages, tools) / MAX_CHARACTERS_PER_TOKEN)
+        if isinstance(window, int) and 0 < window < tokens:
+            error = ContextWindowExceeded(
+                f"the request has at least {tokens:,} tokens, and {self.name} accepts {window:,}",
+                "use a model with a larger context window, or a smaller issue",
+            )
+            error.tokens, error.max_tokens = tokens, window
+            raise error
+
+    def _query_without_rejected_images(
+        self,
+        messages: list[ChatMessage],
+        tools: list[ToolSpec] | None,
+        spent: float = 0.0,
+    ) -> Completion:
+        """Return the reply; images that the endpoint can't process are taken out, newest first."""
+        while True:
+            shown = without_images(messages, self._rejected_images)
+            try:
+                return self._query(shown, tools, spent)
+            except ImageRejected as error:
+                newest = newest_images(shown)
+                if not newest:
+                    raise
+                self._rejected_images |= newest
+                self._on_retry(1, 0.0, error.what)
 
     def _query(
         self,
@@ -385,7 +421,8 @@ def _tool_call(call: Any) -> RequestedToolCall:
     function = getattr(call, "function", None)
     return RequestedToolCall(
         id=_text(getattr(call, "id", None)),
-        name=_text(getattr(function, "name", None)),
+        # What follows is a leftover of the format in which some models write calls (harmony).
+        name=_text(getattr(function, "name", None)).partition("<|")[0].strip(),
         arguments=_text(getattr(function, "arguments", None)),
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from resolver.errors import LimitReached
 from resolver.llm.base import THINKING, ChatMessage, ModelConfig, ToolSpec
-from resolver.models.run import Tokens
+from resolver.models.run import REASONING_TEXT, Tokens
 
 Entry = Mapping[str, Any]
 """A model's entry in litellm's table; empty if there is none."""
@@ -307,7 +307,7 @@ def request_for(
     """
     request: dict[str, Any] = {
         "model": name,
-        "messages": _prepare_messages(name, messages),
+        "messages": _prepare_messages(config, name, messages),
         "tools": tools or None,
         "api_base": config.base_url,
         "api_version": config.api_version,
@@ -356,13 +356,29 @@ def _thinking(
     return {"reasoning_effort": config.reasoning_effort, **allow_unknown}
 
 
-def _prepare_messages(name: str, messages: list[ChatMessage]) -> list[ChatMessage]:
+def _prepare_messages(
+    config: ModelConfig, name: str, messages: list[ChatMessage]
+) -> list[ChatMessage]:
     """Return copies of the messages with the thinking blocks of this provider only."""
     if is_anthropic(name):
         return with_cache_marks(without_empty_texts(with_own_thinking(messages)))
     if name.startswith(_RESPONSES_API):
         return [_with_reasoning(message) for message in messages]
-    return [{k: v for k, v in message.items() if k != THINKING} for message in messages]
+    return [_with_reasoning_text(message, config.model) for message in messages]
+
+
+def _with_reasoning_text(message: ChatMessage, model: str) -> ChatMessage:
+    """Return the message with the reasoning that this model wrote in plain text, if there is any.
+
+    Source: https://api-docs.deepseek.com/guides/thinking_mode#tool-calls
+    """
+    other_fields = {k: v for k, v in message.items() if k != THINKING}
+    texts = [
+        block["text"]
+        for block in message.get(THINKING, ())
+        if block.get("type") == REASONING_TEXT and block.get("model") == model
+    ]
+    return {**other_fields, "reasoning_content": texts[0]} if texts else other_fields
 
 
 def _with_reasoning(message: ChatMessage) -> ChatMessage:

@@ -224,7 +224,7 @@ class ConversationMemory:
             return
         text = turn.reply.completion.text if turn.reply else turn.actions[0].thought
         message = {"role": "assistant", "content": text.strip() or None, "tool_calls": calls}
-        thinking = turn.reply.completion.thinking if turn.reply else ()
+        thinking = turn.reply.completion.own_reasoning if turn.reply else ()
         _add_missing_answer(messages)
         messages.append({**message, THINKING: list(thinking)} if thinking else message)
         images: list[JsonObject] = []
@@ -326,8 +326,16 @@ def _requested_call(action: ActionBase) -> RequestedToolCall | None:
 
 
 def _json_object_text(arguments: str) -> str:
+    """Return the arguments as they were understood: valid JSON, whose strings may have contained
+    raw line breaks and tabs."""
     try:
-        value = json.loads(arguments)
+        value = json.loads(arguments, strict=False)
     except (ValueError, RecursionError):
         return "{}"
-    return arguments if isinstance(value, dict) else "{}"
+    if not isinstance(value, dict):
+        return "{}"
+    try:
+        json.loads(arguments)
+    except ValueError:
+        return json.dumps(value, ensure_ascii=False)
+    return arguments

@@ -61,6 +61,8 @@ class History:
     summary, notes: those of the last condensation that forgot something. They cover everything that
         was forgotten.
     condensation_wanted: there is a CondensationRequest that no Condensation has answered yet.
+    accepted_tokens: the smallest size that the model's endpoint said it accepts; None if it never
+        said one.
 
     What the run itself does in the sandbox, such as the setup, is not part of the conversation. The
     knowledge that it recalls for the agent is.
@@ -94,6 +96,7 @@ class History:
         self.summary = ""
         self.notes = ""
         self.condensation_wanted = False
+        self.accepted_tokens: int | None = None
 
     def pictures_of(self, note: Note) -> tuple[Picture, ...]:
         """Return the images of the task if the note is the task, otherwise nothing."""
@@ -112,8 +115,10 @@ class History:
                 if isinstance(event, a.Message) and self._task_message_id < 0:
                     self._task_message_id = event.id
                 current.notes.append(event)
-            case a.CondensationRequest():
+            case a.CondensationRequest(max_tokens=max_tokens):
                 self.condensation_wanted = True
+                if max_tokens is not None:
+                    self.accepted_tokens = min(max_tokens, self.accepted_tokens or max_tokens)
             case life.Condensation(forgotten=forgotten):
                 self.forgotten.update(forgotten)
                 self.masked.update(event.masked)

@@ -180,6 +180,10 @@ class RequestedToolCall(LoggedModel):
     arguments: str = Field(description="The arguments as raw text, which may be invalid JSON.")
 
 
+REASONING_TEXT = "reasoning_text"
+"""Type of the block of `Completion.own_reasoning` that holds unsigned reasoning."""
+
+
 class Completion(LoggedModel):
     """One reply of a model, unchanged, with its cost.
 
@@ -212,6 +216,16 @@ class Completion(LoggedModel):
     latency: float = Field(
         default=0.0, description="Seconds from the request to the reply, including retries."
     )
+
+    @property
+    def own_reasoning(self) -> tuple[dict[str, Any], ...]:
+        """The reasoning as blocks to send back: the signed ones, or the text with its model.
+
+        Some thinking models refuse a conversation whose calls come without their reasoning.
+        """
+        if self.thinking or not self.reasoning:
+            return self.thinking
+        return ({"type": REASONING_TEXT, "text": self.reasoning, "model": self.model},)
 
 
 class RunState(StrEnum):

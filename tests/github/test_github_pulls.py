@@ -237,6 +237,32 @@ def test_a_refused_query_is_an_error_with_githubs_message(
         forge_for(github).read(trigger)
 
 
+@pytest.mark.parametrize(
+    ("failure", "says", "next_step"),
+    [
+        ({"type": "FORBIDDEN", "message": "Resource not accessible"}, "403", "permission"),
+        ({"type": "NOT_FOUND", "message": "Could not resolve"}, "404", "token"),
+        ({"type": "UNPROCESSABLE", "message": "Draft is not supported"}, "422", "rejected"),
+        ({"message": "Something went wrong while executing your query"}, "502", "try again"),
+    ],
+    ids=lambda value: value.get("type", "no type") if isinstance(value, dict) else "",
+)
+def test_a_failed_query_is_reported_by_the_type_of_its_error(
+    github: GitHubServer,
+    pull: Issue,
+    make_request: MakeRequest,
+    failure: dict[str, str],
+    says: str,
+    next_step: str,
+) -> None:
+    trigger = make_request()
+    github.fail_next("POST", "/graphql$", 200, body={"errors": [failure]}, times=9)
+    with pytest.raises(ForgeError) as caught:
+        forge_for(github).read(trigger)
+    assert says in caught.value.what and failure["message"] in caught.value.what
+    assert next_step in f"{caught.value.what} {caught.value.next_step}"
+
+
 def test_an_item_that_the_token_may_not_see_is_left_out(
     github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:

@@ -366,3 +366,106 @@ def test_the_error_carries_nothing_of_litellm_with_it(
         asked().model.complete(HELLO)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+def wrapped(said: str) -> Answer:
+    """A gateway's error, which quotes that of the provider."""
+    inner = json.dumps({"error": {"message": said}})
+    outer = {"message": "Provider returned error", "code": 400, "metadata": {"raw": inner}}
+    return Answer(status=400, body=json.dumps({"error": outer}).encode())
+
+
+@pytest.mark.parametrize(
+    ("answer", "tokens", "max_tokens"),
+    [
+        (
+            error(413, "Request body too large for gpt-4o model. Max size: 8000 tokens."),
+            None,
+            8_000,
+        ),
+        (
+            error(
+                429,
+                "Request too large for gpt-4o in organization org-x on tokens per min (TPM): "
+                "Limit 30000, Requested 41307. The input or output tokens must be reduced.",
+            ),
+            41_307,
+            30_000,
+        ),
+        (wrapped("This endpoint's maximum context length is 32,768 tokens"), None, 32_768),
+        (error(400, "prompt is too long: 210000 tokens > 200000 maximum"), 210_000, 200_000),
+        (error(413, "Payload Too Large"), None, None),
+    ],
+    ids=["size", "per minute", "gateway", "both", "no numbers"],
+)
+def test_a_request_that_is_too_large_names_the_size_that_is_accepted(
+    model_endpoint: ModelEndpoint,
+    asked: Build,
+    answer: Answer,
+    tokens: int | None,
+    max_tokens: int | None,
+) -> None:
+    model_endpoint.script(answer)
+    with pytest.raises(ContextWindowExceeded) as caught:
+        asked("my-own-model").model.complete(HELLO)
+    assert (caught.value.tokens, caught.value.max_tokens) == (tokens, max_tokens)
+    assert len(model_endpoint.requests) == 1
+
+
+def test_a_limit_per_minute_that_passes_is_waited_for(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    said = "Rate limit reached on tokens per min: Limit 30000, Used 29000, Requested 4000."
+    model_endpoint.script(error(429, said), reply("at last"))
+    assert asked("my-own-model").model.complete(HELLO).text == "at last"
+
+
+def test_a_prompt_larger_than_the_window_is_refused_before_the_call_with_both_numbers(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    long = [{"role": "user", "content": "x" * 6 * 200_000}]
+    with pytest.raises(ContextWindowExceeded, match=r"at least 200,0.. tokens.*128,000") as caught:
+        asked("gpt-4o").model.complete(long)
+    assert caught.value.max_tokens == 128_000 and model_endpoint.requests == []
+
+
+def picture(name: str) -> dict[str, object]:
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{name}"}}
+
+
+def test_a_picture_that_the_endpoint_cannot_process_is_taken_out(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    """The newest picture is the one that just came; an older one has been processed before."""
+    first = {"role": "user", "content": [{"type": "text", "text": "one"}, picture("AAAA")]}
+    second = {"role": "user", "content": [{"type": "text", "text": "two"}, picture("BBBB")]}
+    model_endpoint.script(error(400, "Could not process image"), reply("a cat"), reply("again"))
+    built = asked("gpt-4o")
+    assert built.model.complete([first, second]).text == "a cat"
+    built.model.complete([first, second])
+    refused, *later = [str(request.body["messages"]) for request in model_endpoint.requests]
+    assert "AAAA" in refused and "BBBB" in refused
+    for sent in later:  # the next call does not try it again
+        assert "AAAA" in sent and "BBBB" not in sent and "could not process it" in sent
+    assert len(built.retries) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "advice"),
+    [
+        (400, "Your credit balance is too low to access the Anthropic API.", "add credit"),
+        (429, "You exceeded your current quota (insufficient_quota)", "add credit"),
+        (403, "Country, region, or territory not supported", "a region that serves it"),
+        (400, "The model `gpt-9` does not exist", "check the model's name"),
+        (404, "model not found", "check the model's name"),
+        (401, "invalid x-api-key", "to a key that may use"),
+        (400, "temperature must be 1", "check what the endpoint says"),
+    ],
+)
+def test_the_advice_fits_the_cause(
+    model_endpoint: ModelEndpoint, asked: Build, status: int, said: str, advice: str
+) -> None:
+    model_endpoint.script(error(status, said))
+    with pytest.raises(ModelError) as caught:
+        asked("my-own-model").model.complete(HELLO)
+    assert advice in caught.value.next_step

@@ -280,11 +280,33 @@ def test_an_empty_reply_is_requested_once_more_with_a_hint(
     built = asked()
     completion = built.model.complete(HELLO, TOOLS)
     assert completion.tool_calls[0].name == "execute_bash"
-    sent = model_endpoint.requests[1].body["messages"]
-    assert sent[:-1] == HELLO
-    assert sent[-1]["role"] == "user"
-    assert "empty" in sent[-1]["content"]
+    *before, sent = model_endpoint.requests[1].body["messages"]
+    assert before == HELLO[:-1] and sent["role"] == "user", "roles alternate"
+    assert sent["content"].startswith(HELLO[-1]["content"]) and "empty" in sent["content"]
     assert built.retries == [(1, 0.0, "the reply was empty")]
+
+
+def test_a_hint_after_a_tools_result_is_a_message_of_its_own(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    conversation = [
+        *HELLO,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "done"},
+    ]
+    model_endpoint.script(empty(), reply("now"))
+    assert asked().model.complete(conversation, TOOLS).text == "now"
+    sent = model_endpoint.requests[1].body["messages"]
+    assert [message["role"] for message in sent[-3:]] == ["assistant", "tool", "user"]
+
+
+def test_leftovers_of_the_harmony_format_are_no_part_of_a_tools_name(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    model_endpoint.script(tool_call("execute_bash<|channel|>commentary", {"command": "ls"}))
+    completion = asked().model.complete(HELLO, TOOLS)
+    assert [call.name for call in completion.tool_calls] == ["execute_bash"]
 
 
 def test_a_cut_reply_is_requested_once_more_with_a_hint(

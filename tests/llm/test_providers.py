@@ -59,7 +59,8 @@ def history(completion: Completion, *results: str) -> list[dict[str, Any]]:
         {"role": "tool", "tool_call_id": call["id"], "content": result}
         for call, result in zip(calls, results, strict=True)
     ]
-    thinking = {THINKING: list(completion.thinking)} if completion.thinking else {}
+    reasoning = completion.own_reasoning
+    thinking = {THINKING: list(reasoning)} if reasoning else {}
     return [*HELLO, {**said, **thinking}, *actual]
 
 
@@ -270,6 +271,22 @@ def test_geminis_signature_of_a_call_is_sent_back_with_the_call(
     parts = model_endpoint.requests[1].body["contents"][1]["parts"]
     signed = [part.get("thoughtSignature") for part in parts if "function_call" in part]
     assert signed[0] == "c2ln"
+
+
+def test_plain_reasoning_is_sent_back_to_the_model_that_wrote_it(
+    model_endpoint: ModelEndpoint, asked: Build
+) -> None:
+    """Some thinking models refuse calls of tools that come back without their reasoning."""
+    model_endpoint.script(two_calls(reasoning="Look first."), reply("done"), reply("done"))
+    built = asked("my-own-model")
+    first = built.model.complete(HELLO, TOOLS)
+    assert first.reasoning == "Look first."
+    conversation = history(first, "a.py", "/workspace")
+    built.model.complete(conversation, TOOLS)
+    said = model_endpoint.requests[1].body["messages"][len(HELLO)]
+    assert (said["role"], said["reasoning_content"]) == ("assistant", "Look first.")
+    asked("another-model").model.complete(conversation, TOOLS)
+    assert "Look first." not in str(model_endpoint.requests[2].body)
 
 
 def test_thoughts_are_not_sent_to_another_provider(

@@ -138,6 +138,15 @@ def test_invalid_calls_are_sent_back_in_a_valid_form() -> None:
     assert [m["content"] for m in messages[-3:]] == ["ERROR: no such tool"] * 3
 
 
+def test_a_call_with_raw_line_breaks_is_sent_back_as_it_was_understood() -> None:
+    log = started()
+    raw = '{"command": "cat <<EOF\n\tx\nEOF"}'
+    call = RequestedToolCall(id="c", name="execute_bash", arguments=raw)
+    log.add(ModelReplied(completion=Completion(model="m", tool_calls=(call,))))
+    [sent] = ConversationMemory().messages(log.state)[-2]["tool_calls"]
+    assert json.loads(sent["function"]["arguments"]) == {"command": "cat <<EOF\n\tx\nEOF"}
+
+
 def test_an_invalid_action_is_explained_once() -> None:
     log = started()
     reply = log.reply(text="")

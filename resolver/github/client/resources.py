@@ -215,7 +215,22 @@ RATE_LIMIT_ERROR = "RATE_LIMITED"
 Source: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
 """
 
+STATUSES = {"FORBIDDEN": 403, "INSUFFICIENT_SCOPES": 403, "NOT_FOUND": 404}
+"""The status that the REST API has for these types of errors."""
+
 logger = logging.getLogger("resolver.github")
+
+
+def _status_of(errors: Collection[Any]) -> int:
+    """Return the status of the REST API that fits the errors of a query.
+
+    An error without a type is a failure of GitHub itself, such as a time-out; one with an unknown
+    type, or a code of the query's validation, is about the request.
+    """
+    first = next((error for error in errors if isinstance(error, dict)), {})
+    if "type" in first:
+        return STATUSES.get(str(first["type"]), 422)
+    return 422 if first.get("extensions") else 502
 
 
 def _concerns_one_item(error: Any) -> bool:
@@ -278,7 +293,8 @@ def query_graphql(
         for error in errors
     ):
         messages = "; ".join(str(error.get("message", "")) for error in body["errors"])
-        raise github.GithubException(403, {"message": messages}, dict(answer.headers))
+        status = _status_of(errors)
+        raise github.GithubException(status, {"message": messages}, dict(answer.headers))
     data: dict[str, Any] = body["data"]
     return data
 

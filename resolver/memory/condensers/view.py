@@ -83,6 +83,7 @@ class AgentLog:
             size=size,
             density=self._density(size_before_last),
             reported_size=size if history.condensation_wanted else 0,
+            accepted_tokens=history.accepted_tokens,
             masked=frozenset(history.masked),
             summary=history.summary,
             notes=history.notes,
@@ -177,7 +178,7 @@ class CondenserView:
     density: tokens per character.
     reported_size: the size at which the model reported that the conversation does not fit,
     otherwise 0.
-    masked, summary, notes: as in `History`.
+    accepted_tokens, masked, summary, notes: as in `History`.
     """
 
     log: AgentLog
@@ -185,6 +186,7 @@ class CondenserView:
     size: int
     density: float
     reported_size: int
+    accepted_tokens: int | None
     masked: AbstractSet[int]
     summary: str
     notes: str
@@ -333,11 +335,16 @@ class SizeBound:
 
     def is_exceeded(self, view: CondenserView) -> bool:
         """Return True if the conversation has to be condensed."""
-        if not view.is_requested and not self.max_tokens and view.tokens <= MIN_QUERY_TOKENS:
+        is_configured = self.max_tokens or view.accepted_tokens
+        if not view.is_requested and not is_configured and view.tokens <= MIN_QUERY_TOKENS:
             return False
-        return view.is_requested or view.tokens > self.tokens
+        return view.is_requested or view.tokens > self._limit(view)
 
     def target(self, view: CondenserView) -> int:
         """Return the number of characters to condense to: half of the bound, so that condensations
         are rare."""
-        return min(view.size, view.characters(self.tokens)) // 2
+        return min(view.size, view.characters(self._limit(view))) // 2
+
+    def _limit(self, view: CondenserView) -> int:
+        """Return the maximum, which is lower if the model's endpoint has named a lower one."""
+        return min(self.tokens, view.accepted_tokens or self.tokens)

@@ -9,7 +9,7 @@ from resolver.events.base import Source
 from resolver.events.lifecycle import Condensation, SystemPrompt
 from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import ConversationWindow
-from resolver.memory.condensers.view import SizeBound
+from resolver.memory.condensers.view import CHARACTERS_PER_TOKEN, SizeBound
 from resolver.memory.conversation import ConversationMemory
 from tests.memory.condensers.scenarios import SMALL, condense, filled, of, sent_text
 from tests.memory.logs import Log, started, task
@@ -52,6 +52,19 @@ def test_a_request_is_followed_below_the_limit() -> None:
     log.add(condensation)
     assert len(sent_text(log)) < 0.7 * before
     assert condensing.condense(log.state) is None
+
+
+def test_a_size_that_the_endpoint_names_is_the_limit_from_then_on() -> None:
+    log = filled(100)
+    condensing = LogCondenser(ConversationWindow(LARGE))
+    log.add(a.CondensationRequest(tokens=9_000, max_tokens=1_000))
+    condensation = condensing.condense(log.state)
+    assert condensation is not None
+    log.add(condensation)
+    assert len(sent_text(log)) < 1_000 * CHARACTERS_PER_TOKEN
+    while condensing.condense(log.state) is None:
+        log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x" * 400, exit_code=0))
+    assert len(sent_text(log)) < 3_000 * CHARACTERS_PER_TOKEN, "long before the bound of LARGE"
 
 
 def test_a_window_for_requests_ignores_the_limit() -> None:
