@@ -6,7 +6,6 @@
     +-- Refused                   5   a permission or a policy forbids it
     |   +-- NotAllowed            5   the person may not start work
     |   +-- PolicyViolation       5   the change touches something that must not be published
-    |   +-- OverBudget            5   the budget of the month or the day is used up
     |   +-- QuotaReached          5   the quota of a conversation, a user or a repository is used up
     +-- LimitReached              4   the run's iterations, budget or time are used up
     +-- WorkspaceError            1   git on the host failed
@@ -117,10 +116,6 @@ class PolicyViolation(Refused):
     def __init__(self, what: str, next_step: str = "", *, settings_decide: bool = False) -> None:
         super().__init__(what, next_step)
         self.settings_decide = settings_decide
-
-
-class OverBudget(Refused):
-    """The budget of all runs of a month or a day was used up before this run began."""
 
 
 class QuotaReached(Refused):

@@ -1,48 +1,96 @@
-"""`resolver costs`: shows what the runs of a server have cost."""
+"""`resolver costs`: shows what runs have cost, and what is used of the quotas of today."""
 
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import click
 
-from resolver.config.settings import load_settings
+from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
-from resolver.storage.costs import SpendingLedger, SpendingTotal
-from resolver.storage.database import existing_database
+from resolver.github.client.access import check_repository
+from resolver.github.events.quota_decision import (
+    QuotaUse,
+    daily_quotas,
+    measure_quota_use,
+    runs_of_today,
+)
+from resolver.github.events.quota_ledger import CostTotal, QuotaLedger
+from resolver.runs.common import filtered_log, open_host
+from resolver.runs.quotas.admission import quota_limits_of
+from resolver.storage.database import MissingDatabase, existing_database
+from resolver.storage.ledger_ref import LedgerRef
+from resolver.storage.quota_table import QuotaTable
 from resolver.trace.plain import for_terminal
 
 
 @click.command()
-@click.option("--repository", default="", help="Only this repository, as OWNER/NAME.")
+@click.argument("repository", default="")
 @click.option("--month", default="", help="Only this month, as YYYY-MM.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(environment: Mapping[str, str], /, repository: str, month: str, as_json: bool) -> int:
-    """Show what the server's runs have cost, by month and repository.
+    """Show what runs have cost, by month, and what is used of today's quotas.
 
-    The command reads the server's database (RESOLVER_DATABASE_URL), also while the server is
-    running. A run counts for the month (UTC) in which it began. Replies of a model without a known
-    price are counted but not included in the cost: set input_cost_per_token and
+    If there is a server's database (RESOLVER_DATABASE_URL), the command shows the costs of its
+    runs, of REPOSITORY (OWNER/NAME) or of all repositories. Otherwise it reads the ledger that the
+    jobs of GitHub Actions keep in REPOSITORY, and needs a token that can read it.
+
+    A run counts for the day and the month (UTC) in which it began. Replies of a model without a
+    known price are counted but not included in the cost: set input_cost_per_token and
     output_cost_per_token in `model_options` for such a model.
     """
     if month and not re.fullmatch(r"\d{4}-\d{2}", month):
         raise UsageError(f"{month!r} is not a month", "write it like 2026-11")
-    settings = load_settings({}, environment)
-    with existing_database(settings.server.database_url) as database:
-        totals = SpendingLedger(database).totals(utc_now(), repository, month)
+    if repository:
+        check_repository(repository)
+    settings, now = load_settings({}, environment), utc_now()
+    try:
+        with existing_database(settings.server.database_url) as database:
+            table = QuotaTable(database)
+            totals = table.totals(now, repository, month)
+            ledger = table.read(repository, now) if repository else QuotaLedger()
+    except MissingDatabase as missing:
+        if not repository:
+            step = f"{missing.next_step}; or name a repository, for the runs of its Action"
+            raise UsageError(missing.what, step) from None
+        ledger = _read_ledger(settings, repository, environment)
+        totals = tuple(
+            total for total in ledger.totals(repository, now) if month in {"", total.month}
+        )
+    use = _use_of_today(ledger, settings, now) if repository else ()
     if as_json:
-        click.echo(json.dumps([_row(total) for total in totals], indent=2))
+        data = {"totals": list(map(_total_as_json, totals)), "today": list(map(_use_as_json, use))}
+        click.echo(json.dumps(data, indent=2))
         return 0
-    limit = settings.cost_quotas.repository_month
-    click.echo(for_terminal(render("run/costs.txt.j2", totals=totals, bound=limit)), nl=False)
+    click.echo(for_terminal(render("run/costs.txt.j2", totals=totals, use=use)), nl=False)
     return 0
 
 
-def _row(total: SpendingTotal) -> dict[str, Any]:
+def _read_ledger(
+    settings: Settings, repository: str, environment: Mapping[str, str]
+) -> QuotaLedger:
+    """Return the ledger in the repository. Raises WorkspaceError and ForgeError."""
+    host = open_host(environment)
+    with filtered_log(settings, host):
+        url = settings.clone_url(repository)
+        return LedgerRef(url, lambda: host.tokens.credential(settings, repository)).read()
+
+
+def _use_of_today(ledger: QuotaLedger, settings: Settings, now: datetime) -> tuple[QuotaUse, ...]:
+    """Return the use of the quotas of the repository, and of each conversation and user with a run
+    today."""
+    today = runs_of_today(ledger, now)
+    threads, users = {run.thread for run in today}, {run.user for run in today}
+    quotas = daily_quotas(quota_limits_of(settings), sorted(threads), sorted(users))
+    return measure_quota_use(ledger, quotas, now)
+
+
+def _total_as_json(total: CostTotal) -> dict[str, Any]:
     """Return a total as JSON.
 
     `cost` is null if a price is unknown; `priced` is then the cost of the other replies.
@@ -54,6 +102,17 @@ def _row(total: SpendingTotal) -> dict[str, Any]:
         "cost": None if total.unpriced else total.cost,
         "priced": total.cost,
         "unpriced_replies": total.unpriced,
-        "at_work": total.active_runs,
+        "active_runs": total.active_runs,
         "reserved": total.reserved,
+    }
+
+
+def _use_as_json(use: QuotaUse) -> dict[str, Any]:
+    """Return the use of a quota as JSON; a limit is null if there is none."""
+    return {
+        "name": use.name,
+        "runs": use.runs,
+        "max_runs": use.max_runs or None,
+        "cost": use.cost,
+        "max_cost": use.max_cost or None,
     }

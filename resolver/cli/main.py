@@ -20,7 +20,7 @@ COMMANDS = {
     "worker": "Execute the requests of a server's database, on any machine.",
     "sweep": "Resolve the labeled issues of a repository, oldest first.",
     "outcomes": "Show what became of the pull requests that Resolver opened.",
-    "costs": "Show what the server's runs have cost, by repository and month.",
+    "costs": "Show what runs have cost by month, and what is used of today's quotas.",
     "admin": "Show and change what a server has stored: queue, runs, quotas.",
     "sandbox": "Serve sandboxes to runs on other machines.",
     "publish": "Publish a run's finished change, without a model or a sandbox.",

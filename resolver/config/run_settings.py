@@ -207,7 +207,7 @@ class RunQuotas(StructuredSetting):
 
 
 class CostQuotas(StructuredSetting):
-    """Maximum cost of runs in a day or a month (UTC), in US dollars."""
+    """Maximum cost of runs in a day (UTC), in US dollars."""
 
     thread_day: float | None = part(
         None,
@@ -225,25 +225,6 @@ class CostQuotas(StructuredSetting):
         None,
         "Cost of all runs on a repository in a day; 50 times `max_budget` when unset.",
         ge=0,
-        allow_inf_nan=False,
-    )
-    repository_month: float | None = part(
-        None,
-        "Cost of the runs of one repository in a calendar month, on a server; no limit when unset.",
-        gt=0,
-        allow_inf_nan=False,
-    )
-    owner_month: float | None = part(
-        None,
-        "Cost of the runs of all repositories of one owner together in a calendar month, on a "
-        "server; no limit when unset.",
-        gt=0,
-        allow_inf_nan=False,
-    )
-    server_day: float | None = part(
-        None,
-        "Cost of all runs of a server in a day; no limit when unset.",
-        gt=0,
         allow_inf_nan=False,
     )
 
@@ -418,8 +399,7 @@ class QuotaSettings(SettingGroup):
     )
     cost_quotas: CostQuotas = setting(
         CostQuotas(),
-        "Maximum cost of runs in a day or a month (UTC), in US dollars. For the quotas of a day "
-        "that have a default, 0 means no limit.",
+        "Maximum cost of runs in a day (UTC), in US dollars. 0 means no limit.",
         option=False,
     )
 

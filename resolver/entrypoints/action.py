@@ -7,7 +7,7 @@ Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workf
 import hashlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from resolver.github.comments.report import Report
 from resolver.github.events.parse import DispatchSource
 from resolver.github.events.payloads import parse_payload
 from resolver.github.events.permission import IgnoredEvent, MalformedEvent
+from resolver.github.events.quota_decision import QuotaUse
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Publication, Trigger, TriggerKind
 from resolver.runs.common import (
@@ -323,6 +324,7 @@ def write_summary(environment: Mapping[str, str], result: RunResult) -> None:
         state=result.outcome_file.state.value,
         server=environment.get("GITHUB_SERVER_URL", ""),
         diff=read_diff(result.request.output.patch),
+        quota_use=result.quota_use,
     )
     append_summary(environment, text)
 
@@ -390,7 +392,13 @@ _TRACE_SLOT = "<!-- the trace -->"
 
 
 def render_job_summary(
-    report: Report, publication: Publication, *, state: str, server: str, diff: str
+    report: Report,
+    publication: Publication,
+    *,
+    state: str,
+    server: str,
+    diff: str,
+    quota_use: Sequence[QuotaUse] = (),
 ) -> str:
     """Return the summary that GitHub shows on the page of a job: the result, the change, the steps.
 
@@ -401,6 +409,7 @@ def render_job_summary(
     state: state that the run ended in. server: GitHub's address.
     diff: the change as `git diff` prints it. It is shown only if it was pushed: a change that was
         refused may hold what nobody should see.
+    quota_use: what today's runs have used of the quotas.
     """
     trace = report.trace_markdown
     if trace and report.render_trace:
@@ -420,4 +429,5 @@ def render_job_summary(
         changes=changes,
         trace=trace.strip(),
         end=end.strip(),
+        quota_use=quota_use,
     )

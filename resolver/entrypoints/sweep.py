@@ -232,7 +232,6 @@ class Sweep:
         return triggers[0], None
 
     def _start_run(self, trigger: Trigger, issue: Issue) -> None:
-        budget_left = self.left
         request = RunRequest(
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
@@ -244,7 +243,7 @@ class Sweep:
             actions_run=self.actions_run,
             archives_log=self.settings.keep_log,
             can_be_continued=self.settings.keep_log,
-            budget=lambda _: budget_left,
+            budget=self.left,
         )
         with watch_comments(comment_watch_for(request, self.settings)):
             result = run_pipeline(request, self.forge)

@@ -47,7 +47,6 @@ PATCH = "patch.diff"
 _STATE_BY_FAILURE = {
     "refused": RunState.REFUSED,
     "policy": RunState.REFUSED,
-    "over_budget": RunState.REFUSED,
     "ceiling": RunState.REFUSED,
     "limit": RunState.LIMIT,
     "stopped": RunState.STOPPED,

@@ -353,9 +353,9 @@ def _without_kept_setup(settings: Settings) -> Settings:
 
 
 def _within_budget(prepared: PreparedRun, accepted: AcceptedRun, log: RunLog | None) -> PreparedRun:
-    """Return the run with its budget cut to what the operator's budget and the quotas leave."""
+    """Return the run with its budget cut to what the request and the quotas leave."""
     request, settings = prepared.request, prepared.settings
-    budget = min(request.budget(settings), accepted.quota_left)
+    budget = min(request.budget, accepted.quota_left)
     max_cost = (log.spent_before(request.run) if log else 0.0) + budget
     if budget >= settings.max_budget:
         return replace(prepared, max_cost=max_cost)

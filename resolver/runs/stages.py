@@ -12,7 +12,7 @@ what it knew.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from resolver.agents.definitions import Definitions
 from resolver.config.settings import Settings
@@ -26,7 +26,8 @@ from resolver.git.workspace import Workspace
 from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
-from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion
+from resolver.github.events.quota_decision import QuotaUse
+from resolver.github.events.quota_ledger import Answer, Change, LedgerRun, LedgerVersion
 from resolver.models.pull_request import PostedReplies
 from resolver.models.repository import Conventions
 from resolver.models.run import (
@@ -47,15 +48,13 @@ from resolver.runs.wiring.knowledge import Knowledge
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.security.redaction import Redactor
 
-BudgetProvider = Callable[[Settings], float]
-"""Returns how many US dollars of the operator's budget a run with these settings may spend. The
-cost of the run's own earlier attempts is not subtracted. Raises OverBudget if too little is left.
-"""
 
+class QuotaStore(Protocol):
+    """The quota ledgers of a server's repositories, see `resolver.storage.quota_table`."""
 
-def unlimited_budget(_: Settings) -> float:
-    """Return infinity: only the run's own limits apply."""
-    return float("inf")
+    def change(self, repository: str, now: datetime, change: Change[Answer]) -> Answer:
+        """Change the ledger of a repository, and return the answer. Raises DatabaseError."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,8 @@ class RunRequest:
         run.
     notices: facts about how the run was started, shown as warnings.
     retry_until: time until which a run that ends with an outage is repeated; None if it is not.
-    budget: returns the budget; called once, when the settings of the repository are known.
+    budget: US dollars that the run may spend, if that is less than its settings say.
+    quota_table: where a server counts runs and their cost; None for the repository itself.
     log_url: page of the log, for links in comments.
     page: page that shows the run while it is active and afterwards, without its files.
     actions_run: the GitHub Actions run that this run is part of, in the form of
@@ -106,7 +106,8 @@ class RunRequest:
     can_be_continued: bool = False
     notices: tuple[str, ...] = ()
     retry_until: datetime | None = None
-    budget: BudgetProvider = unlimited_budget
+    budget: float = float("inf")
+    quota_table: QuotaStore | None = None
     progress: Subscriber | None = None
     spans: RunSpans | None = None
     observe: Callable[["StageValues"], None] = lambda _: None
@@ -416,6 +417,7 @@ class RunResult:
     comment_failed: True if the final comment should have been written and could not be.
     outage: cause of the outage that ended the run or prevented its final comment; "" for none.
     archived: True if the log was archived in the repository together with the run's cost.
+    quota_use: what today's runs have used of the quotas; empty if that is not known.
     """
 
     request: RunRequest
@@ -430,6 +432,7 @@ class RunResult:
     comment_failed: bool = False
     outage: Cause = ""
     archived: bool = False
+    quota_use: tuple[QuotaUse, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property

@@ -77,6 +77,10 @@ def parse_database_url(url: str, to_write: bool = True) -> URL:
     return parsed.set(database=str(file))
 
 
+class MissingDatabase(UsageError):
+    """There is no database at the address in the settings."""
+
+
 class DatabaseError(ResolverError):
     """The database is unavailable, full, or rejects a statement."""
 
@@ -202,11 +206,12 @@ def _insert_of_dialect(name: str, table: Table) -> sqlite.Insert | postgresql.In
 def existing_database(address: str) -> Iterator[ServerDatabase]:
     """Open the database of a server for the block. A missing SQLite file is not created.
 
-    address: as in the settings. Raises UsageError if the database does not exist or can't be used.
+    address: as in the settings. Raises MissingDatabase if the file does not exist, and UsageError
+    if the database can't be used.
     """
     url = parse_database_url(address, to_write=False)
     if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
-        raise UsageError(
+        raise MissingDatabase(
             f"there is no database {url.database}",
             "set RESOLVER_DATABASE_URL to the server's, or run this in the server's folder",
         )

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import random
-from typing import TypeVar
 
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import WorkspaceError
@@ -29,6 +28,8 @@ from resolver.git.git import (
 from resolver.git.remote import OrphanCommit, check_url, write_orphans
 from resolver.github.events.quota_ledger import (
     MAX_LEDGER_BYTES,
+    Answer,
+    Change,
     LedgerVersion,
     QuotaLedger,
     read_ledger,
@@ -38,9 +39,6 @@ from resolver.github.events.quota_ledger import (
 logger = logging.getLogger("resolver.storage")
 
 REF = "refs/resolver/ledger"
-DAMAGED = "refs/resolver/ledger-damaged"
-"""Ref that keeps a ledger with invalid lines, before a valid one replaces it."""
-
 FILE = "ledger.jsonl"
 
 GIT_TIMEOUT_SECONDS = 30.0
@@ -63,11 +61,6 @@ _LOST_RACE = re.compile(
 _REFUSED = re.compile(
     r"returned error: 4\d\d|HTTP 4\d\d|Authentication failed|hook declined|protected|denied"
 )
-
-Answer = TypeVar("Answer")
-Change = Callable[[QuotaLedger], tuple[QuotaLedger | None, Answer]]
-"""Returns the new ledger (None to leave it unchanged) and an answer for the caller. It may be
-called more than once, with the newer ledger, if other runs have pushed first."""
 
 
 @dataclass(frozen=True)
@@ -206,8 +199,7 @@ class LedgerRef:
         commit, *other_ids = write_orphans(git, [ledger_commit, *accompanying.commits])
         refs = [f"{commit}:{REF}"]  # a leading "+" would force the push, lease or not
         if replaced.tip and (replaced.ledger.damaged or not replaced.ledger.readable):
-            logger.warning("a ref that is not a quota ledger was kept as %s", DAMAGED)
-            refs.append(f"+{replaced.tip}:{DAMAGED}")
+            logger.warning("invalid content of the quota ledger is replaced: %s", replaced.tip)
         refs += [
             f"+{id}:{other.ref}" for id, other in zip(other_ids, accompanying.commits, strict=True)
         ]

@@ -3,6 +3,7 @@
 from resolver.entrypoints.action import render_job_summary
 from resolver.errors import PolicyViolation
 from resolver.github.comments.report import failure_from_error
+from resolver.github.events.quota_decision import QuotaUse
 from resolver.models.run import Publication
 from tests.presentation.endings import LOG, PULL, report
 
@@ -57,3 +58,18 @@ def test_a_change_that_was_not_pushed_is_not_shown() -> None:
 def test_a_run_without_steps_has_no_empty_parts() -> None:
     text = summary("", trace_markdown="", render_trace=None)
     assert "###" not in text
+
+
+def test_the_use_of_the_quotas_is_a_table() -> None:
+    use = (QuotaUse("#12", 2, 20, 1.5, 50.0), QuotaUse("this repository", 3, 0, 2.0, 0.0))
+    text = render_job_summary(
+        report(pull_request=PULL),
+        Publication(branch="agent/12"),
+        state="finished",
+        server="https://github.com",
+        diff="",
+        quota_use=use,
+    )
+    rows = ["| #12 | 2 of 20 | $1.50 of $50.00 |", "| this repository | 3 | $2.00 |"]
+    assert "\n".join(rows) in text and "### Quotas" in text
+    assert "### Quotas" not in summary()

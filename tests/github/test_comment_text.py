@@ -13,7 +13,6 @@ from resolver.errors import (
     ForgeError,
     LimitReached,
     ModelError,
-    OverBudget,
     PolicyViolation,
     QuotaReached,
     Refused,
@@ -63,7 +62,6 @@ def ended(ending: Ending) -> Report:
         Ending.STOPPED: RunStopped("a person cancelled it", "ask again"),
         Ending.POLICY: PolicyViolation("it touches .github/workflows/ci.yml", "leave it out"),
         Ending.REFUSED: Refused("alice may not", "ask somebody"),
-        Ending.OVER_BUDGET: OverBudget("the $50.00 of November are spent", "wait for December"),
         Ending.CEILING: QuotaReached("10 runs were begun today", "wait until tomorrow"),
         Ending.ERROR: ModelError("the model is gone", "check the key"),
     }

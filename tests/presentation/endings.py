@@ -10,7 +10,6 @@ from typing import Any, Final
 from resolver.errors import (
     LimitReached,
     ModelError,
-    OverBudget,
     PolicyViolation,
     QuotaReached,
     Refused,
@@ -389,7 +388,6 @@ def _reports() -> dict[str, Report]:
             publishable="comment",
         ),
         "refused": _failed(Refused("alice does not have write access", "ask a maintainer")),
-        "over budget": _failed(OverBudget("the $50.00 of November are spent", "wait for December")),
         "quota": _failed(QuotaReached("5 runs were started here today", "wait until tomorrow")),
         "provider is down": report(
             patch=None,

@@ -38,7 +38,6 @@ def entry(number: int, thread: int = 12, reserved: float = 5.0) -> LedgerRun:
         key=f"{number:040x}",
         run=f"20261121-123000-{number:06x}",
         thread=thread,
-        number=thread,
         user=f"user-{number}",
         at=NOW,
         until=NOW + timedelta(hours=2),

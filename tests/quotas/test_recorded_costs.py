@@ -16,6 +16,7 @@ from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import RunState
 from resolver.runs.quotas.admission import (
+    RecordedCost,
     ledger_key,
     quota_limits_of,
     read_refs,
@@ -23,6 +24,7 @@ from resolver.runs.quotas.admission import (
     reserve_quota,
 )
 from resolver.runs.stages import AcceptedRun, OpenedLog, RunRequest, StageValues
+from resolver.storage.ledger_ref import REF
 from resolver.storage.run_refs import RUNS
 from tests.github import reports
 from tests.parts.github import GitHubServer
@@ -82,7 +84,7 @@ class Recording:
             values = values.with_value(OpenedLog(self.log))
         return values.with_value(accepted) if accepted else values
 
-    def record(self, values: StageValues, ending: Ending = Ending.PULL_REQUEST) -> bool:
+    def record(self, values: StageValues, ending: Ending = Ending.PULL_REQUEST) -> RecordedCost:
         report = reports.report(**REPORTED[ending])
         assert report.ending is ending
         return record_cost(values, report)
@@ -115,7 +117,24 @@ def test_a_run_that_ended_has_its_cost_in_place_of_what_was_reserved(recording: 
     recording.record(recording.values(accepted))
     entry = recording.entry
     assert (entry.cost, entry.unpriced, entry.reserved) == (0.25, 1, 0.0)
-    assert (entry.ending, entry.seconds, entry.opened) == ("pull_request", SECONDS, PULL.number)
+    assert entry.ending == "pull_request"
+
+
+def test_what_today_has_used_of_the_quotas_is_returned(recording: Recording) -> None:
+    use = recording.record(recording.values(recording.accepted())).quota_use
+    assert [(quota.name, quota.runs, quota.cost) for quota in use] == [
+        ("#12", 1, 0.25),
+        ("alice", 1, 0.25),
+        ("this repository", 1, 0.25),
+    ]
+    assert [(quota.max_runs, quota.max_cost) for quota in use] == [(20, 50), (50, 100), (200, 250)]
+
+
+def test_a_ledger_that_was_removed_meanwhile_gets_the_entry_again(recording: Recording) -> None:
+    accepted = recording.accepted()
+    recording.github.repository(REPOSITORY).git.git("update-ref", "-d", REF)
+    recording.record(recording.values(accepted))
+    assert recording.entry.cost == 0.25
 
 
 def test_a_record_that_is_repeated_counts_once(recording: Recording) -> None:
@@ -130,6 +149,7 @@ def test_what_earlier_attempts_cost_stays_in_the_entry(recording: Recording) -> 
     reservation = recording.accepted().reservation
     assert reservation is not None
     spent = reservation.model_copy(update={"cost": 1.0, "unpriced": 3})
+    recording.place.ledger().change(lambda ledger: (ledger.with_run(spent), None))
     recording.record(recording.values(AcceptedRun(spent)))
     assert (recording.entry.cost, recording.entry.unpriced) == (1.25, 4)
 
@@ -141,7 +161,7 @@ def test_a_run_without_a_log_has_cost_nothing(recording: Recording) -> None:
 
 
 def test_a_run_that_is_not_in_the_ledger_records_nothing(recording: Recording) -> None:
-    assert not recording.record(recording.values(AcceptedRun()))
+    assert recording.record(recording.values(AcceptedRun())) == RecordedCost()
     assert recording.ledger == QuotaLedger() and recording.archived == []
 
 
@@ -161,7 +181,7 @@ def test_a_run_that_was_stopped_while_it_reserved_ends_its_own_entry(
 def test_the_log_is_archived_in_the_push_of_the_ledger(recording: Recording) -> None:
     accepted = recording.accepted()
     before = len(recording.github.requests)
-    assert recording.record(recording.values(accepted))
+    assert recording.record(recording.values(accepted)).is_log_archived
     assert recording.archived == [f"{RUNS}/12/{RUN}"]
     made = [request for request in recording.github.requests[before:] if request.kind == "git"]
     pushes = [request for request in made if "receive-pack" in f"{request.path}{request.query}"]
@@ -175,7 +195,8 @@ def test_a_log_that_is_not_to_be_kept_is_not_archived(recording: Recording, lack
         recording.request = replace(recording.request, archives_log=False)
     if lacks == "refs":
         accepted = replace(accepted, snapshot=None)
-    assert not recording.record(recording.values(accepted, has_log=lacks != "log"))
+    values = recording.values(accepted, has_log=lacks != "log")
+    assert not recording.record(values).is_log_archived
     assert recording.archived == []
     assert recording.entry.ending == "pull_request"
 
@@ -186,7 +207,7 @@ def test_a_cost_that_can_not_be_written_is_a_warning(
     accepted = recording.accepted()
     token = recording.github.token_for("octo", REPOSITORY, permissions={"contents": "read"})
     recording.settings = recording.settings_with(token)
-    assert not recording.record(recording.values(accepted))
+    assert recording.record(recording.values(accepted)) == RecordedCost()
     assert f"the cost of run {RUN} could not be recorded in the quota ledger" in caplog.text
     assert recording.entry.ending == ""
 

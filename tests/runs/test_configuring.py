@@ -135,6 +135,6 @@ def test_a_resumed_run_has_the_agent_of_its_log_and_not_that_of_the_settings(
 
 def test_a_run_has_the_budget_that_its_request_reserves(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "calc", {"calc.py": "x = 1\n"})
-    request = replace(with_settings(run_request(tmp_path), {}), budget=lambda _: 0.35)
+    request = replace(with_settings(run_request(tmp_path), {}), budget=0.35)
     made = configured(request, checkout, tmp_path)
     assert (made.settings.max_budget, made.max_cost) == (0.35, 0.35)

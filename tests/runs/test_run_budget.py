@@ -24,7 +24,7 @@ from tests.trace import sample
 
 def run_with(left: float, folder: Path) -> PreparedRun:
     """Return a run that may cost 2 US dollars, with `left` of the operator's budget."""
-    request = replace(run_request(folder), budget=lambda _: left)
+    request = replace(run_request(folder), budget=left)
     settings = load_settings({"max_budget": 2.0}, {})
     return prepared_run(request, settings=settings, max_cost=float("inf"))
 

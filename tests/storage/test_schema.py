@@ -12,7 +12,6 @@ from sqlalchemy import URL, Table, inspect, select
 from resolver import storage
 from resolver.entrypoints import webhook
 from resolver.storage.database import ServerDatabase, parse_database_url
-from resolver.storage.schema import TABLES
 from tests.parts.postgres import Postgres
 
 
@@ -49,7 +48,8 @@ def test_a_new_database_has_the_tables_that_the_modules_define(url: URL) -> None
 
 
 def test_a_table_that_is_missing_is_created_and_the_others_keep_their_rows(url: URL) -> None:
-    polls, costs = (TABLES.tables[name] for name in ("resolver_looks", "resolver_spending"))
+    tables = tables_of_modules()
+    polls, costs = tables["resolver_looks"], tables["resolver_costs"]
     database = ServerDatabase(url)
     with database.writing() as connection:
         connection.execute(polls.insert().values(webhook="hooks", until=1.0))

@@ -10,11 +10,15 @@ from resolver.cli.main import run as run_command
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.events.stream import utc_now
+from resolver.git.git import Credential
+from resolver.github.events.quota_ledger import LedgerRun
 from resolver.models.run import Trigger
 from resolver.runs.common import run_id, trigger_for_target
-from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import parse_database_url
 from resolver.storage.issue_history import IssueHistories
+from resolver.storage.ledger_ref import LedgerRef
+from resolver.storage.quota_table import QuotaTable
+from tests.github.events.ledgers import ended
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint, Usage
@@ -58,8 +62,16 @@ class Scenario:
             {},
             self.folder / "runs",
             IssueHistories(self.url),
-            ledger=SpendingLedger(self.url),
+            quota_table=QuotaTable(self.url),
         )
+
+    def put(self, *runs: LedgerRun) -> None:
+        table = QuotaTable(self.url)
+        for run in runs:
+            table.change(
+                "octo/calc", utc_now(), lambda ledger, run=run: (ledger.with_run(run), None)
+            )
+        table.close()
 
     def issue(self, plan: str = "fix") -> Issue:
         return self.forge.issue(self.repository, plan)
@@ -82,9 +94,8 @@ def test_a_person_who_may_not_ask_is_refused_without_a_word_about_the_budget(
     scenario: Scenario,
 ) -> None:
     scenario.forge.github.add_user("eve")
-    runs = scenario.runs(RESOLVER_COST_QUOTAS="{repository_month: 0.2}")
-    assert runs.ledger is not None
-    runs.ledger.record_cost("earlier", "octo/calc", 0.2, 0, utc_now())
+    runs = scenario.runs(RESOLVER_COST_QUOTAS="{repository_day: 0.2}")
+    scenario.put(ended(1, cost=0.2, at=utc_now()))
     issue = scenario.issue()
     assert runs.execute(started(scenario.request(issue, "eve"), 1)).exit_code == 5
     assert not any("$" in result.body for result in scenario.forge.final_comments(issue))
@@ -92,7 +103,7 @@ def test_a_person_who_may_not_ask_is_refused_without_a_word_about_the_budget(
 
 def test_a_runs_budget_is_cut_to_what_is_left(scenario: Scenario) -> None:
     """A whole run, because what the server reserves has to become the limit in the run's log."""
-    runs = scenario.runs(RESOLVER_COST_QUOTAS="{server_day: 0.55}")
+    runs = scenario.runs(RESOLVER_COST_QUOTAS="{repository_day: 0.55}")
     runs.execute(started(scenario.request(scenario.issue()), 1))
     scenario.plans.add("long", *[FIX] * 9, finish(SUMMARY))
     issue = scenario.issue("long")
@@ -107,26 +118,59 @@ def test_a_runs_budget_is_cut_to_what_is_left(scenario: Scenario) -> None:
 def test_the_costs_are_shown_and_narrowed(
     scenario: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ledger = SpendingLedger(scenario.url)
     before = utc_now() - timedelta(days=40)
-    ledger.record_cost("a", "octo/calc", 1.25, 0, utc_now())
-    ledger.record_cost("b", "octo/calc", 0.5, 1, before)
-    environment = scenario.environment | {"RESOLVER_COST_QUOTAS": "{repository_month: 50}"}
-    run_command(["costs", "--repository", "Octo/Calc"], environment)
-    now, then = capsys.readouterr().out.splitlines()
-    assert f"{utc_now():%Y-%m}  octo/calc" in now
-    assert "1 run        $1.25 (of $50.00 a month)" in now
+    scenario.put(
+        ended(1, cost=1.25, at=utc_now()), ended(2, cost=0.5, unpriced=1, at=before, thread=14)
+    )
+    environment = scenario.environment | {"RESOLVER_RUN_QUOTAS": "{user_day: 7}"}
+    run_command(["costs", "Octo/Calc"], environment)
+    now, then, *use = capsys.readouterr().out.splitlines()
+    assert f"{utc_now():%Y-%m}  octo/calc" in now and "1 run        $1.25" in now
     assert "$0.50, and 1 reply of unknown price" in then
+    text = " ".join("\n".join(use).split())
+    assert text == (
+        "Used today (UTC) #12 1 of 20 runs $1.25 of $50.00 ada 1 of 7 runs $1.25 of $100.00 "
+        "this repository 1 of 200 runs $1.25 of $250.00"
+    )
     run_command(["costs", "--month", f"{before:%Y-%m}"], environment)
     assert "$0.50" in capsys.readouterr().out
-    run_command(["costs", "--repository", "octo/none"], environment)
+    run_command(["costs", "octo/none"], environment)
     assert "No costs have been recorded yet" in capsys.readouterr().out
+
+
+def test_without_a_server_the_costs_are_those_of_the_ledger_in_the_repository(
+    scenario: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment = scenario.environment | {
+        "RESOLVER_DATABASE_URL": f"sqlite:///{scenario.folder}/none.db"
+    }
+    server, token = scenario.forge.github.server_url, scenario.forge.token
+    ledger_ref = LedgerRef(f"{server}/octo/calc.git", lambda: Credential(server, token))
+    old = ended(2, cost=0.5, unpriced=2, at=utc_now() - timedelta(days=40))
+    for entry in (ended(1, cost=1.25, at=utc_now()), old):
+        ledger_ref.change(lambda ledger, entry=entry: (ledger.with_run(entry), None))
+    assert run_command(["costs", "octo/calc", "--json"], environment) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [(t["month"], t["cost"], t["priced"]) for t in data["totals"]] == [
+        (f"{utc_now():%Y-%m}", 1.25, 1.25),
+        (f"{old.at:%Y-%m}", None, 0.5),
+    ]
+    assert data["today"][-1] == {
+        "name": "this repository",
+        "runs": 1,
+        "max_runs": 200,
+        "cost": 1.25,
+        "max_cost": 250.0,
+    }
+    run_command(["costs", "octo/calc", "--month", f"{old.at:%Y-%m}"], environment)
+    assert "$0.50, and 2 replies of unknown price" in capsys.readouterr().out
 
 
 def test_costs_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     environment = {"RESOLVER_DATABASE_URL": f"sqlite:///{tmp_path}/none.db"}
     assert run_command(["costs"], environment) == 2
-    assert "there is no database" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "there is no database" in error and "name a repository" in error
     assert not (tmp_path / "none.db").exists()
     assert run_command(["costs", "--month", "May"], environment) == 2
     assert "write it like 2026-11" in capsys.readouterr().err

@@ -21,8 +21,8 @@ from resolver.events.state import State
 from resolver.events.stream import utc_now
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.runtime.engine import RUN_LABEL
-from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import parse_database_url
+from resolver.storage.quota_table import QuotaTable
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.exchange import Hold
 from tests.parts.github_server.state import Issue
@@ -173,26 +173,26 @@ def test_what_a_killed_run_has_cost_is_counted_once(scenario: Scenario) -> None:
         "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.00001, output_cost_per_token: 0}",
         "RESOLVER_DATABASE_URL": f"sqlite:///{server.folder}/resolver.db",
     }
-    ledger = SpendingLedger(parse_database_url(f"sqlite:///{server.folder}/resolver.db"))
+    table = QuotaTable(parse_database_url(f"sqlite:///{server.folder}/resolver.db"))
     sleeping = bash("sleep 4714.5", timeout=2)
     scenario.plans.add("stuck", sleeping)
     server.start()
     issue = scenario.ask("stuck")
     until(lambda: processes("4714.5"))
     server.end(signal.SIGKILL)
-    (killed,) = ledger.totals(utc_now())
+    (killed,) = table.totals(utc_now())
     assert (killed.active_runs, killed.reserved, killed.cost) == (1, 5.0, 0.0)
 
     scenario.plans.add("stuck", sleeping, *plan_of_a_fix())
     server.start()
     until(lambda: scenario.forge.final_comments(issue))
-    until(lambda: not ledger.totals(utc_now())[0].active_runs)
-    (total,) = ledger.totals(utc_now())
+    until(lambda: not table.totals(utc_now())[0].active_runs)
+    (total,) = table.totals(utc_now())
     [log] = server.runs.glob("*/events.jsonl")
     assert total.runs == 1
     assert total.cost == pytest.approx(State.fold(read_log(log)).priced)
     assert total.cost >= 3 * 0.001
-    ledger.close()
+    table.close()
 
 
 def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scenario: Scenario) -> None:

@@ -17,18 +17,20 @@ from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.request_queue import MAX_CRASHES
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
-from resolver.errors import Cause, LeaseLost, OverBudget, ResolverError
+from resolver.errors import Cause, LeaseLost, QuotaReached, ResolverError
 from resolver.events.lifecycle import Resumed
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.events.stream import utc_now
 from resolver.github.comments.report import RunFailure, failure_from_error
 from resolver.github.events.checks import check_key
+from resolver.github.events.quota_ledger import CostTotal, LedgerRun
 from resolver.github.forge import Forge
 from resolver.models.run import Command, Publication, PullRequest, RunState, Trigger, TriggerKind
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.runs.conversation.comments import Conclusion, conclude
 from resolver.runs.output import Output
+from resolver.runs.quotas.admission import ledger_key, reserve_quota
 from resolver.runs.stages import (
     ExecutedRun,
     OpenedLog,
@@ -37,9 +39,10 @@ from resolver.runs.stages import (
     RunResult,
     StageValues,
 )
-from resolver.storage.costs import SpendingLedger, SpendingTotal
 from resolver.storage.database import parse_database_url
 from resolver.storage.issue_history import IssueHistories
+from resolver.storage.ledger_ref import REF
+from resolver.storage.quota_table import QuotaTable
 from resolver.storage.run_archive import RunArchive
 from resolver.storage.run_store import EVENTS, OUTCOME
 from tests.github import reports
@@ -68,9 +71,12 @@ class Stage:
         self.requests.append(request)
         values = StageValues(request, request.load_settings({}))
         try:
-            self.budgets.append(request.budget(values.settings))
-        except OverBudget as error:
-            return conclude(values, Conclusion(failure_from_error(error), error.exit_code), forge)
+            accepted = reserve_quota(request, values.settings, forge)
+        except QuotaReached as error:
+            conclusion = Conclusion(failure_from_error(error), error.exit_code, error.is_silent)
+            return conclude(values, conclusion, forge)
+        self.budgets.append(accepted.quota_left)
+        values = values.with_value(accepted)
         log = RunLog(request.output.log, lambda event: event, utc_now, copy=request.log_copy)
         source = values.settings.clone_url(request.trigger.repository)
         task = reports.task(request.trigger, source=source)
@@ -95,7 +101,7 @@ class Scenario:
         self.forge, self.folder, self.stage = GitHub(github), folder, Stage()
         self.name = self.forge.repository("octo/calc")
         self.url = parse_database_url(f"sqlite:///{folder}/resolver.db")
-        self.ledger = SpendingLedger(self.url)
+        self.table = QuotaTable(self.url)
         self.environment = {
             "HOME": str(folder),
             "LLM_MODEL": "openai/scripted",
@@ -114,7 +120,7 @@ class Scenario:
             {},
             folder,
             IssueHistories(self.url),
-            ledger=self.ledger,
+            quota_table=self.table,
             outage_retry=RETRY,
             pipeline=self.stage,
             archived=ArchivedRunFolders(RunArchive(self.url), folder) if machine else None,
@@ -132,10 +138,26 @@ class Scenario:
         assert isinstance(found, Trigger)
         return found
 
-    def total(self) -> SpendingTotal:
+    def total(self) -> CostTotal:
         """Return the costs of the month, which has had runs of one repository."""
-        [total] = self.ledger.totals(utc_now())
+        [total] = self.table.totals(utc_now())
         return total
+
+    def record(self, trigger: Trigger, cost: float = 0.0, ending: str = "") -> None:
+        """Put an entry of the run for a request into the table, as an earlier attempt did."""
+        now = utc_now()
+        entry = LedgerRun(
+            key=ledger_key(trigger.key),
+            run=run_of(trigger),
+            thread=trigger.number or 0,
+            user="mona",
+            at=now,
+            until=now + timedelta(hours=1),
+            reserved=0.0 if ending else 1.0,
+            cost=cost,
+            ending=ending,
+        )
+        self.table.change(trigger.repository, now, lambda ledger: (ledger.with_run(entry), None))
 
     def comment(self, issue: Issue | None = None) -> str:
         """Return our comment on the issue, which is one."""
@@ -188,7 +210,7 @@ def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> N
     runner.execute(started(scenario.trigger))
     run = run_of(scenario.trigger)
     (runner.folder / run / OUTCOME).unlink()
-    scenario.ledger.record_cost(run, scenario.name, 0.0, 0, utc_now())
+    scenario.record(scenario.trigger)
     assert runner.execute(started(scenario.trigger, crashes=MAX_CRASHES)).state == "error"
     assert scenario.total().cost == pytest.approx(0.2)
 
@@ -196,8 +218,9 @@ def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> N
 def test_a_run_that_is_given_up_before_its_first_event_keeps_no_budget_from_others(
     scenario: Scenario,
 ) -> None:
-    runner, quotas = scenario.runner(), Settings().cost_quotas
-    scenario.ledger.reserve(run_of(scenario.trigger), scenario.name, 1, quotas, utc_now(), 4)
+    runner = scenario.runner()
+    scenario.record(scenario.trigger)
+    assert scenario.total().active_runs == 1
     folder = folder_of(runner, scenario.trigger)
     folder.mkdir(parents=True)
     (folder / EVENTS).touch()
@@ -209,7 +232,7 @@ def test_a_run_whose_log_is_damaged_is_given_up_with_the_cost_that_was_known(
     scenario: Scenario,
 ) -> None:
     runner = scenario.runner()
-    scenario.ledger.record_cost(run_of(scenario.trigger), scenario.name, 0.3, 0, utc_now())
+    scenario.record(scenario.trigger, 0.3, "ended")
     folder = folder_of(runner, scenario.trigger)
     folder.mkdir(parents=True)
     (folder / EVENTS).write_bytes(b"{}\n")
@@ -226,7 +249,7 @@ def test_budget_is_reserved_for_as_long_as_a_run_may_last(scenario: Scenario) ->
     def execute(request: RunRequest, forge: Forge) -> RunResult:
         result = scenario.stage(request, forge)
         for part in (0.95, 1.05):
-            [total] = scenario.ledger.totals(utc_now() + longest * part)
+            [total] = scenario.table.totals(utc_now() + longest * part)
             reserved.append(total.active_runs)
         return result
 
@@ -254,34 +277,35 @@ def test_a_process_that_may_not_write_any_more_leaves_the_cost_to_the_one_that_g
     assert (total.cost, total.active_runs) == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("quota", "repository", "said"),
-    [
-        ("repository_month", "octo/calc", "have cost $0.20 of the $0.20 that a month may cost"),
-        ("owner_month", "octo/other", "the runs of all repositories of octo"),
-        ("server_day", "zoe/other", "that a day may cost"),
-    ],
-)
-def test_a_run_past_a_budget_is_refused_in_one_comment(
-    scenario: Scenario, quota: str, repository: str, said: str
-) -> None:
-    scenario.ledger.record_cost("earlier", repository, 0.2, 0, utc_now())
-    runner = scenario.runner(RESOLVER_COST_QUOTAS=f"{{{quota}: 0.204}}")
+def test_a_run_past_a_quota_is_refused_in_one_comment(scenario: Scenario) -> None:
+    _, earlier = scenario.request()
+    scenario.record(earlier, 0.2, "ended")
+    runner = scenario.runner(RESOLVER_COST_QUOTAS="{repository_day: 0.204}")
     for attempt in (1, 2):
         done = runner.execute(started(scenario.trigger, attempt))
         assert (done.exit_code, done.state) == (5, "refused")
     comment = scenario.comment()
     assert "mona, Resolver did not start work on this" in comment
-    assert said in comment and quota in comment
+    assert "cost $0.20 today, of the $0.20 that they may cost" in comment
+    assert "repository_day" in comment
     runner.execute(started(scenario.request_on(scenario.issue)))
-    assert len(scenario.forge.final_comments(scenario.issue)) == 2, "who asks again is answered"
+    assert len(scenario.forge.final_comments(scenario.issue)) == 1, "once a day"
     assert scenario.total().runs == 1
 
 
-@pytest.mark.parametrize("quota", ["repository_month", "owner_month", "server_day"])
-def test_a_run_has_what_the_runs_before_it_left(scenario: Scenario, quota: str) -> None:
-    scenario.ledger.record_cost("earlier", "octo/calc", 0.2, 0, utc_now())
-    scenario.runner(RESOLVER_COST_QUOTAS=f"{{{quota}: 0.55}}").execute(started(scenario.trigger))
+def test_the_quotas_of_issues_and_people_are_counted_in_the_database(scenario: Scenario) -> None:
+    runner = scenario.runner(RESOLVER_RUN_QUOTAS="{user_day: 2}")
+    runner.execute(started(scenario.trigger))
+    runner.execute(started(scenario.request()[1]))
+    assert runner.execute(started(scenario.request()[1])).exit_code == 5
+    git = scenario.forge.github.repository(scenario.name).git
+    assert git.text("for-each-ref", REF) == "", "nothing is written to the repository"
+
+
+def test_a_run_has_what_the_runs_before_it_left(scenario: Scenario) -> None:
+    _, earlier = scenario.request()
+    scenario.record(earlier, 0.2, "ended")
+    scenario.runner(RESOLVER_COST_QUOTAS="{user_day: 0.55}").execute(started(scenario.trigger))
     assert scenario.stage.budgets == [pytest.approx(0.35)]
 
 

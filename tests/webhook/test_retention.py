@@ -18,10 +18,10 @@ from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.errors import LeaseLost, UsageError
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
-from resolver.storage.costs import SPENDING, SpendingLedger
 from resolver.storage.database import ServerDatabase, parse_database_url
 from resolver.storage.event_table import EVENTS
 from resolver.storage.issue_history import HISTORY, IssueHistories
+from resolver.storage.quota_table import COSTS, QuotaTable
 from resolver.storage.run_archive import (
     CHUNKS,
     FILES,
@@ -34,6 +34,7 @@ from resolver.storage.run_archive import (
 from resolver.storage.run_index import RUNS as INDEXED_RUNS
 from resolver.storage.run_index import RunIndex
 from resolver.storage.run_store import OUTCOME
+from tests.github.events.ledgers import ended
 from tests.parts.postgres import Postgres
 from tests.parts.waiting import until
 
@@ -80,7 +81,7 @@ class Stores:
     def __post_init__(self) -> None:
         self.queue = SqlRequestQueue(self.url)
         self.database = ServerDatabase(self.url)
-        self.archive, self.ledger = RunArchive(self.database), SpendingLedger(self.database)
+        self.archive, self.table = RunArchive(self.database), QuotaTable(self.database)
         self.index = RunIndex(self.database)
         self.histories = IssueHistories(self.database, lambda: self.time)
         self.folder.mkdir()
@@ -106,7 +107,8 @@ class Stores:
         self.archive.append(run, CLAIM, LogPosition(), [LogLine("think", "{}")])
         self.archive.put_file(run, CLAIM, OUTCOME, b"{}")
         self.histories.record_run(asked.trigger, run)
-        self.ledger.record_cost(run, repository, 1.0, 0, self.time)
+        entry = ended(int(run[-6:], 16) % 10**6, at=self.time)
+        self.table.change(repository, self.time, lambda ledger: (ledger.with_run(entry), None))
         described = ("repository", "title", "requester", "kind", "command", "state", "day")
         self.index.put(run, dict.fromkeys(described, "x") | {"started": 1.0}, {})
         (self.folder / run).mkdir()
@@ -148,7 +150,7 @@ def test_what_is_old_is_removed_and_nothing_of_an_open_request(stores: Stores) -
     assert stores.histories.runs("octo/calc", 2) == [run_of(young)]
     assert stores.histories.runs("octo/calc", 3) == [run_of(waiting)]
     with stores.database.reading() as connection:
-        assert len(connection.execute(select(SPENDING)).all()) == 3, "costs are kept"
+        assert len(connection.execute(select(COSTS)).all()) == 3, "costs are kept"
     stores.remove_old()
     assert stores.runs_in_tables() == [kept] * 5
 

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from resolver.config.run_settings import CostQuotas
 from resolver.controller.control import Control
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
-from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import parse_database_url
 from resolver.storage.issue_history import IssueHistories
+from resolver.storage.quota_table import QuotaTable
+from tests.github.events.ledgers import ended
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECRET = "webhook-canary-7c2e9b4f6a1d8035"
@@ -82,7 +83,7 @@ def test_queue_and_budget_of_one_repository_are_not_those_of_another(tmp_path: P
     """A repository has waiting runs and has used up its budget: no other repository learns of
     them or pays for them."""
     url = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
-    queue, ledger = SqlRequestQueue(url), SpendingLedger(url)
+    queue, table = SqlRequestQueue(url), QuotaTable(url)
     for repository in ("octo/calc", "octo/calc-1", "octo-calc/1"):
         for number in (1, 2):
             trigger = request(repository, number)
@@ -90,9 +91,9 @@ def test_queue_and_budget_of_one_repository_are_not_those_of_another(tmp_path: P
     for queued in queue.unacknowledged(10):
         found = queue.unfinished_runs(queued.trigger.repository, queued.trigger.number)
         assert [trigger.key for trigger in found] == [queued.trigger.key]
-    bounds = CostQuotas(repository_month=10.0)
-    ledger.record_cost("a", "octo/calc", 10.0, 0, NOW)
-    assert ledger.reserve("b", "octo/calc-1", 5.0, bounds, NOW, hours=2) == 10.0
-    assert ledger.reserve("c", "octo-calc/1", 5.0, bounds, NOW, hours=2) == 10.0
+    table.change("octo/calc", NOW, lambda ledger: (ledger.with_run(ended(1, at=NOW)), None))
+    for repository in ("octo/calc-1", "octo-calc/1"):
+        assert table.read(repository, NOW) == QuotaLedger()
+    assert table.read("octo/calc", NOW).runs == (ended(1, at=NOW),)
     queue.close()
-    ledger.close()
+    table.close()

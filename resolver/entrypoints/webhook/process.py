@@ -52,9 +52,9 @@ from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.sandbox import ForgeTokens, RunHost
 from resolver.security.redaction import Redactor
 from resolver.storage.blob_store import BlobStore, open_blob_store
-from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import DatabaseError, ServerDatabase, parse_database_url
 from resolver.storage.issue_history import IssueHistories
+from resolver.storage.quota_table import QuotaTable
 from resolver.storage.run_archive import RunArchive
 from resolver.storage.run_index import RunIndex
 
@@ -213,7 +213,7 @@ def _open_runs(
         options,
         path,
         IssueHistories(database),
-        ledger=SpendingLedger(database),
+        quota_table=QuotaTable(database),
         issued_tokens=machine.tokens.issued_tokens,
         outage_retry=_outage_retry(load_settings(options, environment)),
         pipeline=metrics.instrument(indexer.wrap_pipeline(run_pipeline)),

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +56,14 @@ from resolver.runs.conversation.commands import (
 )
 from resolver.runs.output import OutcomeFile, Output, build_outcome_file
 from resolver.runs.pipeline import run_pipeline
+from resolver.runs.quotas.admission import end_entry, ledger_key
 from resolver.runs.resuming.rebuild import recorded_actions
-from resolver.runs.stages import RunRequest, StageValues, unlimited_budget
+from resolver.runs.stages import RunRequest, StageValues
 from resolver.runs.wiring.sandbox import ForgeTokens, RequireLease, RunHost
 from resolver.security.redaction import IssuedTokens
-from resolver.storage.costs import SpendingLedger
 from resolver.storage.database import DatabaseError
 from resolver.storage.issue_history import HistoryRunStore, IssueHistories
+from resolver.storage.quota_table import QuotaTable
 from resolver.storage.run_archive import RunClaim
 from resolver.storage.run_folders import LocalRunFolders, RunFolders
 from resolver.storage.run_store import EVENTS, OUTCOME, EarlierRun
@@ -113,7 +113,7 @@ class RequestRunner:
     folder: the server's data folder; each run has its own folder in it, named by the run's id.
     histories: the stored history of each conversation.
     active_runs: the active runs, where comments find them.
-    ledger: the cost of runs; with None no cost is stored and no monthly or daily budget applies.
+    quota_table: the quotas and the cost of runs; with None they are kept in the repositories.
     issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
     outage_retry: how long a run is repeated during an outage.
     pipeline: executes a run.
@@ -126,7 +126,7 @@ class RequestRunner:
     folder: Path
     histories: IssueHistories
     active_runs: ActiveRuns = field(default_factory=ActiveRuns)
-    ledger: SpendingLedger | None = None
+    quota_table: QuotaTable | None = None
     issued_tokens: IssuedTokens = field(default_factory=IssuedTokens)
     now: Clock = utc_now
     outage_retry: timedelta = timedelta(0)
@@ -295,8 +295,10 @@ class RequestRunner:
     ) -> RunRequest:
         """Return the request for the pipeline: resumed, new, or continuing the conversation's last
         run."""
-        page, reserve = _page_of(settings, run), partial(self._reserve, trigger, run)
-        request = RunRequest(trigger, run, output, self.settings, host, budget=reserve, page=page)
+        page, table = _page_of(settings, run), self.quota_table
+        request = RunRequest(
+            trigger, run, output, self.settings, host, quota_table=table, page=page
+        )
         stored, continues = output.request, trigger.command in LOG_COMMANDS
         # The log of an earlier run is copied before request.json is written, so a log without
         # request.json can be such a copy. It is not yet an interrupted run.
@@ -323,23 +325,10 @@ class RequestRunner:
         """Return True if a run of the conversation left something for such a command to act on."""
         return applies_to_run(*self._last_run(trigger, run_id(trigger.key, trigger.at)))
 
-    def _reserve(self, trigger: Trigger, run: str, settings: Settings) -> float:
-        """Reserve budget for the run and return how much is left for it. Raises OverBudget."""
-        if self.ledger is None:
-            return unlimited_budget(settings)
-        return self.ledger.reserve(
-            run,
-            trigger.repository,
-            settings.max_budget,
-            settings.cost_quotas,
-            self.now(),
-            settings.longest_run / timedelta(hours=1),
-        )
-
     def _record_cost(self, trigger: Trigger, run: str) -> None:
         """Record what the run has cost so far, whatever its outcome. Never raises."""
-        if self.ledger is not None and _has_lease(self.host()):
-            _record_spending(self.ledger, self.folder / run / EVENTS, trigger, run, self.now())
+        if self.quota_table is not None and _has_lease(self.host()):
+            _record_log(self.quota_table, self.folder / run / EVENTS, trigger, run, self.now())
 
     def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
         """Return the result of `find_run_to_continue` for the runs before this one."""
@@ -493,12 +482,16 @@ def _is_done(folder: Path, trigger: Trigger, forge: Forge) -> bool:
     return publication is not None and publication.comment_url is not None
 
 
-def _record_spending(
-    ledger: SpendingLedger, log: Path, trigger: Trigger, run: str, now: datetime
-) -> None:
+def _record_log(table: QuotaTable, log: Path, trigger: Trigger, run: str, now: datetime) -> None:
+    """Record what the run has cost according to its log, and that it has ended. Never raises."""
     try:
         has_events = log.exists() and log.stat().st_size > 0
         cost, unpriced = cost_of_run(list(read_log(log)), run) if has_events else (0.0, 0)
-        ledger.record_cost(run, trigger.repository, cost, unpriced, now)
+        key = ledger_key(trigger.key)
+        table.change(
+            trigger.repository,
+            now,
+            lambda ledger: (end_entry(ledger, key, run, cost, unpriced, "ended"), None),
+        )
     except (ResolverError, OSError) as error:
         logger.error("the cost of run %s is not recorded: %s", run, error)

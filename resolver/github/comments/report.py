@@ -16,7 +16,6 @@ from pydantic import Field
 from resolver.errors import (
     Cause,
     LimitReached,
-    OverBudget,
     PolicyViolation,
     QuotaReached,
     Refused,
@@ -60,7 +59,6 @@ class Ending(StrEnum):
     CONFIRMATION = "confirmation"
     POLICY = "policy"
     REFUSED = "refused"
-    OVER_BUDGET = "over_budget"
     CEILING = "ceiling"
     ERROR = "error"
 
@@ -80,7 +78,7 @@ class Ending(StrEnum):
         }
 
 
-FailureKind = Literal["error", "refused", "policy", "limit", "stopped", "over_budget", "ceiling"]
+FailureKind = Literal["error", "refused", "policy", "limit", "stopped", "ceiling"]
 
 
 class RunFailure(FrozenModel):
@@ -105,8 +103,6 @@ def failure_from_error(error: ResolverError | RunStopped) -> RunFailure:
     kind: FailureKind = "error"
     if isinstance(error, PolicyViolation):
         kind = "policy"
-    elif isinstance(error, OverBudget):
-        kind = "over_budget"
     elif isinstance(error, QuotaReached):
         kind = "ceiling"
     elif isinstance(error, Refused):

@@ -5,9 +5,10 @@ long bots have been answering each other. It reads and writes nothing. A run cou
 on which it began.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from resolver.github.events.quota_ledger import Ceiling, LedgerRun, QuotaLedger, day_of
 
@@ -48,6 +49,7 @@ class QuotaRequest:
         user: Normalized login; "" for the owner of a terminal, who has no quota as a user.
         bot: True for a request by a bot or a GitHub App.
         max_cost: US dollars that the run may cost.
+        resumed_run: Id of the run whose log is continued; it counts what it has cost by itself.
         person_commented_at: When a person last commented in the conversation, as far as known.
         exchanges: Number of Resolver's comments in the conversation after that moment.
     """
@@ -57,6 +59,7 @@ class QuotaRequest:
     user: str
     bot: bool
     max_cost: float
+    resumed_run: str | None = None
     person_commented_at: datetime | None = None
     exchanges: int = 0
 
@@ -82,14 +85,12 @@ class QuotaExceeded:
         what: What happened, for a person.
         next_step: What a person can do about it.
         until: When it may be asked again; None when a person has to act first.
-        is_first: False when a refusal was already reported in the conversation today.
     """
 
     ceiling: Ceiling
     what: str
     next_step: str
     until: datetime | None = None
-    is_first: bool = True
 
 
 def decide_quota(
@@ -106,15 +107,7 @@ def decide_quota(
         ledger, request, limits, now
     )
     if isinstance(result, QuotaExceeded):
-        was_reported = any(
-            refusal.thread == request.thread
-            and day_of(refusal.at) == day_of(now)
-            and refusal.key != request.key
-            for refusal in ledger.refusals
-        )
-        return QuotaExceeded(
-            result.ceiling, result.what, result.next_step, result.until, is_first=not was_reported
-        )
+        return result
     return QuotaGranted(min(request.max_cost, result), result)
 
 
@@ -158,22 +151,76 @@ def _count_bot_runs(ledger: QuotaLedger, request: QuotaRequest) -> int:
     return count
 
 
+@dataclass(frozen=True)
+class DailyQuota:
+    """One quota of the day. name: whose quota it is, for a message."""
+
+    ceiling: Ceiling
+    name: str
+    bound: QuotaBound
+    includes: Callable[[LedgerRun], bool]
+
+
+def daily_quotas(
+    limits: QuotaLimits, threads: Iterable[int], users: Iterable[str]
+) -> Iterator[DailyQuota]:
+    """Yield the quotas of these conversations and users, and that of the repository."""
+    for thread in threads:
+        name = f"#{thread}" if thread else "runs without an issue"
+        yield DailyQuota("thread", name, limits.thread, partial(_is_in_thread, thread))
+    for user in filter(None, users):
+        yield DailyQuota("user", user, limits.user, partial(_is_by_user, user))
+    yield DailyQuota("repository", "this repository", limits.repository, lambda _: True)
+
+
+def _is_in_thread(thread: int, run: LedgerRun) -> bool:
+    return run.thread == thread
+
+
+def _is_by_user(user: str, run: LedgerRun) -> bool:
+    return run.user == user
+
+
+def runs_of_today(ledger: QuotaLedger, now: datetime) -> list[LedgerRun]:
+    """Return the runs that count for the quotas of today: those that began today, and those in
+    progress."""
+    return [run for run in ledger.runs if day_of(run.at) == day_of(now) or run.is_active(now)]
+
+
+@dataclass(frozen=True)
+class QuotaUse:
+    """What today's runs have used of a quota. cost: US dollars, with what is reserved for runs in
+    progress. max_runs, max_cost: 0 for no limit."""
+
+    name: str
+    runs: int
+    max_runs: int
+    cost: float
+    max_cost: float
+
+
+def measure_quota_use(
+    ledger: QuotaLedger, quotas: Iterable[DailyQuota], now: datetime
+) -> tuple[QuotaUse, ...]:
+    """Return what today's runs have used of each of the quotas."""
+    today = runs_of_today(ledger, now)
+
+    def measure(quota: DailyQuota) -> QuotaUse:
+        runs = [run for run in today if quota.includes(run)]
+        cost = sum(run.counts(now) for run in runs)
+        return QuotaUse(quota.name, len(runs), quota.bound.runs, cost, quota.bound.cost)
+
+    return tuple(measure(quota) for quota in quotas)
+
+
 def _check_daily_quotas(
     ledger: QuotaLedger, request: QuotaRequest, limits: QuotaLimits, now: datetime
 ) -> QuotaExceeded | float:
     """Return the US dollars left today, or the refusal of the first quota that is reached."""
-    today = [run for run in ledger.runs if day_of(run.at) == day_of(now) or run.is_active(now)]
-    quotas: list[tuple[Ceiling, str, QuotaBound, Callable[[LedgerRun], bool]]] = [
-        ("thread", "this thread", limits.thread, lambda run: run.thread == request.thread),
-        ("repository", "this repository", limits.repository, lambda _: True),
-    ]
-    if request.user:
-        quotas.insert(
-            1, ("user", f"{request.user}", limits.user, lambda run: run.user == request.user)
-        )
+    today = runs_of_today(ledger, now)
     remaining = float("inf")
-    for ceiling, name, bound, is_counted in quotas:
-        result = _check_quota(ceiling, name, bound, filter(is_counted, today), request, now)
+    for quota in daily_quotas(limits, [request.thread], [request.user]):
+        result = _check_quota(quota, filter(quota.includes, today), request, now)
         if isinstance(result, QuotaExceeded):
             return result
         remaining = min(remaining, result)
@@ -181,17 +228,16 @@ def _check_daily_quotas(
 
 
 def _check_quota(
-    ceiling: Ceiling,
-    name: str,
-    bound: QuotaBound,
-    runs: Iterable[LedgerRun],
-    request: QuotaRequest,
-    now: datetime,
+    quota: DailyQuota, runs: Iterable[LedgerRun], request: QuotaRequest, now: datetime
 ) -> QuotaExceeded | float:
     """Return the US dollars that one quota leaves, or its refusal."""
+    ceiling, bound = quota.ceiling, quota.bound
+    name = "this thread" if ceiling == "thread" else quota.name
     runs = list(runs)
     others = [run for run in runs if run.key != request.key]
-    own_cost = sum(run.cost for run in runs if run.key == request.key)
+    own_cost = sum(
+        run.cost for run in runs if run.key == request.key and run.run != request.resumed_run
+    )
     other_cost = sum(run.counts(now) for run in others)
     tomorrow = (now.astimezone(UTC) + timedelta(days=1)).replace(
         hour=0, minute=0, second=0, microsecond=0

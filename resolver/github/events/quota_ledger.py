@@ -7,10 +7,10 @@ instructions to a model. This module does not know where the ledger is stored; s
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -21,17 +21,13 @@ MAX_LINE_BYTES = 2_000
 """Maximum length of one line in bytes. A longer one is counted as damaged."""
 
 RUN_RETENTION_DAYS = 7
-"""Days for which single runs and refusals are kept. Older ones are reduced to daily sums."""
+"""Days for which single runs are kept. Older ones are reduced to daily sums."""
 
 SUM_RETENTION_DAYS = 100
 """Days for which the daily sums are kept."""
 
 MAX_RUNS = 5_000
 """Maximum number of single runs. The oldest ones beyond it are added to the sums of their day."""
-
-MAX_REFUSALS = 1_000
-"""Maximum number of single refusals. The oldest ones beyond it are added to the sums of their day.
-"""
 
 MAX_CLOCK_DIFFERENCE = timedelta(hours=1)
 """Tolerated clock difference between machines. An entry dated further in the future is invalid."""
@@ -72,26 +68,19 @@ class LedgerRun(_Line):
         key: Digest of the trigger's key. A request has one entry, however often it is started.
         run: Id of the run.
         thread: Number of the issue whose quota the run uses; 0 for none.
-        number: Number of the issue or pull request where the request was made and where the run
-            reports.
         user: Normalized login of the requester.
         at: When the run began. Times are in UTC.
         until: When the reservation expires, in case the run never records its end.
         reserved: US dollars reserved for the current attempt, in addition to `cost`.
         cost: US dollars of all replies with a known price, over all attempts.
         unpriced: Number of replies without a known price.
-        ending: How the run ended, as in its final comment; "" while it is active.
-        attempts: How often the run was started.
-        opened: Number of the pull request that it opened; 0 for none.
-        job: Id of the GitHub Actions workflow run (GITHUB_RUN_ID); 0 for none.
+        ending: How the run ended; "" while it is active.
     """
 
     kind: Literal["run"] = "run"
     key: Key
     run: RunId
     thread: Number
-    number: Number = 0
-    pull_request: bool = False
     user: Login
     bot: bool = False
     at: AwareDatetime
@@ -99,11 +88,7 @@ class LedgerRun(_Line):
     reserved: Dollars = 0.0
     cost: Dollars = 0.0
     unpriced: Number = 0
-    seconds: Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)] = 0.0
     ending: Annotated[str, Field(pattern="^[a-z_]{0,30}$")] = ""
-    attempts: Annotated[int, Field(ge=1, le=10**6)] = 1
-    opened: Number = 0
-    job: Number = 0
 
     def is_active(self, now: datetime) -> bool:
         """Return True if the run may still be active.
@@ -117,21 +102,6 @@ class LedgerRun(_Line):
         return self.cost + (self.reserved if self.is_active(now) else 0.0)
 
 
-class LedgerRefusal(_Line):
-    """A request that was refused by a quota, which was reported in its conversation.
-
-    Only the first refusal per conversation and day is stored.
-    """
-
-    kind: Literal["refusal"] = "refusal"
-    key: Key
-    thread: Number
-    number: Number = 0
-    user: Login
-    at: AwareDatetime
-    ceiling: Ceiling
-
-
 class LedgerDay(_Line):
     """The sums of one day (YYYY-MM-DD, UTC) whose single entries are no longer kept."""
 
@@ -140,23 +110,26 @@ class LedgerDay(_Line):
     runs: Number
     cost: Dollars
     unpriced: Number = 0
-    refused: Number = 0
 
 
 @dataclass(frozen=True)
-class LedgerSums:
-    """The sums of a day or a month.
+class CostTotal:
+    """Cost of the runs of a repository in a month (YYYY-MM, UTC).
 
-    `cost` is in US dollars and covers the replies with a known price.
+    cost: US dollars of the replies with a known price; unpriced: number of replies without one.
+    reserved: US dollars reserved for active runs; active_runs: their number.
     """
 
+    month: str
+    repository: str
     runs: int
     cost: float
     unpriced: int
-    refused: int
+    reserved: float = 0.0
+    active_runs: int = 0
 
 
-_LedgerEntry = LedgerRun | LedgerRefusal | LedgerDay
+_LedgerEntry = LedgerRun | LedgerDay
 
 _ENTRY: TypeAdapter[_LedgerEntry] = TypeAdapter(
     Annotated[_LedgerEntry, Field(discriminator="kind")]
@@ -174,7 +147,6 @@ class QuotaLedger:
     """
 
     runs: tuple[LedgerRun, ...] = ()
-    refusals: tuple[LedgerRefusal, ...] = ()
     days: tuple[LedgerDay, ...] = ()
     damaged: int = 0
     readable: bool = True
@@ -188,21 +160,27 @@ class QuotaLedger:
         others = (other for other in self.runs if other.key != run.key)
         return replace(self, runs=tuple(sorted((*others, run), key=lambda listed: listed.at)))
 
-    def with_refusal(self, refusal: LedgerRefusal) -> "QuotaLedger":
-        """Return a copy with one more refusal."""
-        return replace(self, refusals=(*self.refusals, refusal))
+    def totals(self, repository: str, now: datetime) -> tuple[CostTotal, ...]:
+        """Return the totals by month, newest first. repository: its name, for the result."""
+        months: dict[str, CostTotal] = {}
 
-    def sums(self, span: str) -> LedgerSums:
-        """Return the sums of a day or a month. `span` is a date prefix: YYYY-MM-DD or YYYY-MM."""
-        runs = [run for run in self.runs if day_of(run.at).startswith(span)]
-        refused = sum(day_of(refusal.at).startswith(span) for refusal in self.refusals)
-        days = [day for day in self.days if day.day.startswith(span)]
-        return LedgerSums(
-            runs=len(runs) + sum(day.runs for day in days),
-            cost=sum(r.cost for r in runs) + sum(day.cost for day in days),
-            unpriced=sum(r.unpriced for r in runs) + sum(day.unpriced for day in days),
-            refused=refused + sum(day.refused for day in days),
-        )
+        def add(month: str, **more: float) -> None:
+            total = months.get(month, CostTotal(month, repository, 0, 0.0, 0))
+            sums = {name: getattr(total, name) + value for name, value in more.items()}
+            months[month] = replace(total, **sums)
+
+        for day in self.days:
+            add(day.day[:7], runs=day.runs, cost=day.cost, unpriced=day.unpriced)
+        for run in self.runs:
+            active = {"reserved": run.reserved, "active_runs": 1} if run.is_active(now) else {}
+            add(day_of(run.at)[:7], runs=1, cost=run.cost, unpriced=run.unpriced, **active)
+        return tuple(months[month] for month in sorted(months, reverse=True))
+
+
+Answer = TypeVar("Answer")
+Change = Callable[[QuotaLedger], tuple[QuotaLedger | None, Answer]]
+"""Returns the new ledger (None to leave it unchanged) and an answer for the caller. It may be
+called more than once, with the newer ledger, if other runs have changed it first."""
 
 
 @dataclass(frozen=True)
@@ -235,14 +213,13 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
     """Parse a ledger. Never raises: a line that is not a valid entry is counted as damaged.
 
     Of two runs with the same key the later line wins. An entry dated in the future is invalid,
-    since it could otherwise be counted on a day of its author's choice. Runs and refusals older
-    than 400 days are invalid as well.
+    since it could otherwise be counted on a day of its author's choice. Runs older than 400 days
+    are invalid as well.
     """
     if len(data) > MAX_LEDGER_BYTES:
         return QuotaLedger(readable=False)
     runs: dict[str, LedgerRun] = {}
     days: dict[str, LedgerDay] = {}
-    refusals: list[LedgerRefusal] = []
     damaged = 0
     for line in data.split(b"\n"):
         if not line.strip():
@@ -250,16 +227,13 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
         match _parse_entry(line, now):
             case LedgerRun() as run:
                 runs[run.key] = run
-            case LedgerRefusal() as refusal:
-                refusals.append(refusal)
             case LedgerDay() as day:
                 days[day.day] = day
             case None:
                 damaged += 1
-    readable = not damaged or bool(runs or days or refusals)
+    readable = not damaged or bool(runs or days)
     return QuotaLedger(
         runs=tuple(sorted(runs.values(), key=lambda run: run.at)),
-        refusals=tuple(sorted(refusals, key=lambda refusal: refusal.at)),
         days=tuple(sorted(days.values(), key=lambda day: day.day)),
         damaged=damaged,
         readable=readable,
@@ -273,7 +247,7 @@ def _parse_entry(line: bytes, now: datetime) -> _LedgerEntry | None:
     try:
         entry = _ENTRY.validate_json(line)
         if (
-            isinstance(entry, LedgerRun | LedgerRefusal)
+            isinstance(entry, LedgerRun)
             and not now - timedelta(days=400) < entry.at <= now + MAX_CLOCK_DIFFERENCE
         ):
             return None
@@ -286,51 +260,29 @@ def _parse_entry(line: bytes, now: datetime) -> _LedgerEntry | None:
 
 def serialize_ledger(ledger: QuotaLedger, now: datetime) -> bytes:
     """Return the ledger as JSON lines, with old entries reduced to daily sums."""
-    ledger = _sum_up_old_entries(ledger, now)
-    lines: Iterable[_Line] = (*ledger.days, *ledger.refusals, *ledger.runs)
+    ledger = _sum_up_old_runs(ledger, now)
+    lines: Iterable[_Line] = (*ledger.days, *ledger.runs)
     return "".join(f"{line.model_dump_json()}\n" for line in lines).encode()
 
 
-def _sum_up_old_entries(ledger: QuotaLedger, now: datetime) -> QuotaLedger:
-    """Reduce old entries, and those beyond the maximum numbers, to the sums of their days."""
+def _sum_up_old_runs(ledger: QuotaLedger, now: datetime) -> QuotaLedger:
+    """Reduce old runs, and those beyond the maximum number, to the sums of their days."""
     first_day = day_of(now - timedelta(days=RUN_RETENTION_DAYS))
     runs = [run for run in ledger.runs if day_of(run.at) >= first_day or run.is_active(now)]
     runs = runs[-MAX_RUNS:]
-    refusals = [refusal for refusal in ledger.refusals if day_of(refusal.at) >= first_day][
-        -MAX_REFUSALS:
-    ]
-    kept_runs, kept_refusals = {run.key for run in runs}, set(map(id, refusals))
+    kept = {run.key for run in runs}
     sums = {day.day: day for day in ledger.days}
-    for day, run_count, cost, unpriced, refused in _dropped_entries(
-        ledger, kept_runs, kept_refusals
-    ):
+    for run in ledger.runs:
+        if run.key in kept:
+            continue
+        day = day_of(run.at)
         day_sum = sums.get(day, LedgerDay(day=day, runs=0, cost=0.0))
         sums[day] = LedgerDay(
             day=day,
-            runs=min(day_sum.runs + run_count, MAX_COUNT),
-            cost=round(min(day_sum.cost + cost, MAX_DOLLARS), 6),
-            unpriced=min(day_sum.unpriced + unpriced, MAX_COUNT),
-            refused=min(day_sum.refused + refused, MAX_COUNT),
+            runs=min(day_sum.runs + 1, MAX_COUNT),
+            cost=round(min(day_sum.cost + run.cost, MAX_DOLLARS), 6),
+            unpriced=min(day_sum.unpriced + run.unpriced, MAX_COUNT),
         )
     oldest_day = day_of(now - timedelta(days=SUM_RETENTION_DAYS))
     days = tuple(sums[day] for day in sorted(sums) if oldest_day <= day <= day_of(now))
-    return replace(ledger, runs=tuple(runs), refusals=tuple(refusals), days=days)
-
-
-def _dropped_entries(
-    ledger: QuotaLedger, runs: set[str], refusals: set[int]
-) -> Iterator[tuple[str, int, float, int, int]]:
-    """Yield (day, runs, cost, unpriced, refusals) for each entry that is no longer kept by itself.
-
-    Args:
-        ledger: The ledger before old entries are removed.
-        runs: Keys of the runs that are kept.
-        refusals: `id()` values of the refusal objects that are kept, since a refusal has no unique
-            key.
-    """
-    for run in ledger.runs:
-        if run.key not in runs:
-            yield day_of(run.at), 1, run.cost, run.unpriced, 0
-    for refusal in ledger.refusals:
-        if id(refusal) not in refusals:
-            yield day_of(refusal.at), 0, 0.0, 0, 1
+    return replace(ledger, runs=tuple(runs), days=days)

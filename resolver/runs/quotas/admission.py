@@ -28,11 +28,13 @@ from resolver.github.events.quota_decision import (
     QuotaGranted,
     QuotaLimits,
     QuotaRequest,
+    QuotaUse,
+    daily_quotas,
     decide_quota,
+    measure_quota_use,
 )
 from resolver.github.events.quota_ledger import (
     MAX_DOLLARS,
-    LedgerRefusal,
     LedgerRun,
     LedgerVersion,
     QuotaLedger,
@@ -103,53 +105,50 @@ def reserve_quota(
     forge: Forge,
     snapshot: RepositorySnapshot | None = None,
 ) -> AcceptedRun:
-    """Reserve the run's quota.
+    """Reserve the run's quota, in the server's database or in the repository.
 
     snapshot: the repository's refs, if they were read.
 
     Raises QuotaReached, marked silent if the conversation was notified today already.
     """
     limits = quota_limits_of(settings)
-    if not _has_quota(request) or limits == QuotaLimits():
+    has_ledger = request.quota_table is not None or limits != QuotaLimits()
+    if not _has_quota(request) or not has_ledger:
         return AcceptedRun(snapshot=snapshot)
     now = request.now()
     quota_request = _quota_request(request, settings, forge)
-    ledger_ref = ledger_for_run(request, settings)
 
-    # Deciding and writing happen in one compare-and-swap: if another run's push comes first,
-    # `reserve` is called again with that run's entry in the ledger, so two runs can't both take the
-    # last of a quota.
+    # Deciding and writing are one step: if another run is reserved first, `reserve` is called
+    # again with that run's entry in the ledger, so two runs can't both take the last of a quota.
     def reserve(ledger: QuotaLedger) -> tuple[QuotaLedger | None, _LedgerDecision]:
         decision = decide_quota(ledger, quota_request, limits, now)
-        if isinstance(decision, QuotaGranted):
-            entry = _entry(request, settings, quota_request, decision, ledger, now)
-            with_run = ledger.with_run(entry)
-            return with_run, _LedgerDecision(with_run, decision, entry)
-        if not decision.is_first or decision.ceiling == "unreadable":
-            return None, _LedgerDecision(ledger, decision)
-        with_refusal = ledger.with_refusal(_refusal(request, quota_request, decision, now))
-        return with_refusal, _LedgerDecision(with_refusal, decision)
+        if isinstance(decision, QuotaExceeded):
+            return None, (decision, None)
+        entry = _entry(request, settings, quota_request, decision, ledger, now)
+        return ledger.with_run(entry), (decision, entry)
 
-    # If the ledger can't be written, there is no entry and no record of refusals. The decision is
-    # then made from what can be read, and the conversation's comments show if a refusal was posted
-    # today.
-    was_notified, version = False, None
-    try:
-        outcome, version = ledger_ref.change_from(_ledger_from_snapshot(snapshot, now), reserve)
-    except (WorkspaceError, ForgeError) as error:
-        logger.warning("the quota ledger could not be updated: %s", error.what)
-        ledger = _read_or_unreadable(ledger_ref)
-        outcome = _LedgerDecision(ledger, decide_quota(ledger, quota_request, limits, now))
-        if isinstance(outcome.decision, QuotaExceeded):
-            was_notified = _was_notified_today(request, forge, now)
-    decision = outcome.decision
+    version = None
+    if request.quota_table is not None:
+        decision, entry = request.quota_table.change(request.trigger.repository, now, reserve)
+    else:
+        ledger_ref = ledger_for_run(request, settings)
+        known = _ledger_from_snapshot(snapshot, now)
+        try:
+            (decision, entry), version = ledger_ref.change_from(known, reserve)
+        except (WorkspaceError, ForgeError) as error:
+            # Without write access the decision is made from what can be read.
+            logger.warning("the quota ledger could not be updated: %s", error.what)
+            ledger = _read_or_unreadable(ledger_ref)
+            decision, entry = decide_quota(ledger, quota_request, limits, now), None
     if isinstance(decision, QuotaExceeded):
         reached = QuotaReached(decision.what, decision.next_step)
-        reached.is_silent = was_notified or not decision.is_first
+        reached.is_silent = _was_notified_today(request, forge, now)
         raise reached
-    return AcceptedRun(
-        outcome.entry, decision.remaining, version if outcome.entry else None, snapshot
-    )
+    return AcceptedRun(entry, decision.remaining, version if entry else None, snapshot)
+
+
+_LedgerDecision = tuple[QuotaGranted | QuotaExceeded, LedgerRun | None]
+"""A decision, and the entry of the run if it is admitted and written."""
 
 
 def _ledger_from_snapshot(
@@ -169,54 +168,49 @@ def _ledger_from_snapshot(
 
 
 @dataclass(frozen=True)
-class _LedgerDecision:
-    """The ledger with a decision. entry: that of the run, if it is admitted and written."""
+class RecordedCost:
+    """What was recorded of a run that has ended.
 
-    ledger: QuotaLedger
-    decision: QuotaGranted | QuotaExceeded
-    entry: LedgerRun | None = None
+    is_log_archived: True if its log was pushed with the ledger. quota_use: what today's runs have
+    used of the quotas of its conversation, its requester and the repository.
+    """
+
+    is_log_archived: bool = False
+    quota_use: tuple[QuotaUse, ...] = ()
 
 
-def record_cost(values: StageValues, report: Report) -> bool:
-    """Record the cost and the ending of the run in the ledger, and archive its log with it.
+def record_cost(values: StageValues, report: Report) -> RecordedCost:
+    """Record the cost and the ending of the run in the repository's ledger, and archive its log
+    with it. Never raises.
 
-    Returns True if the log was archived. Never raises.
+    A server records the cost from the log of the run, however that ends.
     """
     request, settings = values.request, values.settings
     reservation = values.accepted.reservation if values.accepted else None
     # A signal may have interrupted `reserve_quota` after the reservation was pushed and before it
     # was returned.
     was_interrupted = values.accepted is None and report.ending is Ending.STOPPED
-    if reservation is None and not (was_interrupted and _has_quota(request)):
-        return False
-    key = reservation.key if reservation else ledger_key(request.trigger.key)
+    is_recorded = reservation is not None or (was_interrupted and _has_quota(request))
+    if request.quota_table is not None or not is_recorded:
+        return RecordedCost()
     cost, unpriced = 0.0, 0
     if values.log is not None:
         cost, unpriced = cost_of_run(values.log.state.events, request.run)
-    now = request.now()
+    key, now = ledger_key(request.trigger.key), request.now()
 
-    def close(ledger: QuotaLedger) -> tuple[QuotaLedger | None, QuotaLedger]:
-        entry = ledger.run_of(key) or reservation
-        if entry is None or (reservation is None and entry.run != request.run):
-            return None, ledger
-        # Add to the cost at the time of the reservation, not to the entry's: a push that was made
-        # although its answer was lost is repeated, and must not count twice.
-        counted_from = reservation or entry
-        total = min(counted_from.cost + cost, MAX_DOLLARS)
-        closed = _end_entry(entry, values, report.ending, (now - counted_from.at).total_seconds())
-        updated = ledger.with_run(
-            closed.model_copy(update={"cost": total, "unpriced": counted_from.unpriced + unpriced})
+    def end(ledger: QuotaLedger) -> tuple[QuotaLedger | None, tuple[QuotaUse, ...]]:
+        with_run = ledger if ledger.run_of(key) or not reservation else ledger.with_run(reservation)
+        ended = end_entry(with_run, key, request.run, cost, unpriced, report.ending.value)
+        limits, latest = quota_limits_of(settings), ended or ledger
+        quotas = daily_quotas(
+            limits, [request.trigger.subject or 0], [normalize_login(request.trigger.actor.login)]
         )
-        return updated, updated
+        return ended, measure_quota_use(latest, quotas, now)
 
-    ledger_ref = ledger_for_run(request, settings)
-    archived = False
     try:
         version_before = values.accepted.ledger if values.accepted else None
         log_push = _log_push(values)
-        _, version = ledger_ref.change_from(version_before, close, log_push)
-        # Without a change of the ledger, nothing was pushed.
-        archived = bool(log_push.commits) and version.pushed
+        use, version = ledger_for_run(request, settings).change_from(version_before, end, log_push)
     except LeaseLost:  # the process that continues the run records it
         raise
     except (ResolverError, RunStopped) as error:
@@ -225,20 +219,29 @@ def record_cost(values: StageValues, report: Report) -> bool:
             request.run,
             error.what,
         )
-    return archived
+        return RecordedCost()
+    # Without a change of the ledger, nothing was pushed.
+    return RecordedCost(bool(log_push.commits) and version.pushed, use)
 
 
-def _end_entry(entry: LedgerRun, values: StageValues, ending: Ending, seconds: float) -> LedgerRun:
-    """Return the entry of a run that has ended, still without what it cost."""
-    pull = values.publication.pull_request
-    return entry.model_copy(
-        update={
-            "ending": ending.value,
-            "reserved": 0.0,
-            "seconds": max(0.0, round(seconds, 1)),
-            "opened": (pull.number or 0) if pull else 0,
-        }
-    )
+def end_entry(
+    ledger: QuotaLedger, key: str, run: str, cost: float, unpriced: int, ending: str
+) -> QuotaLedger | None:
+    """Return the ledger with the end and the cost of a run; None if it has no entry of this run, or
+    one that has ended already.
+
+    A change of the ledger may be repeated because its answer was lost, and must not count twice.
+    """
+    entry = ledger.run_of(key)
+    if entry is None or entry.ending or entry.run != run:
+        return None
+    changes = {
+        "ending": ending,
+        "reserved": 0.0,
+        "cost": min(entry.cost + cost, MAX_DOLLARS),
+        "unpriced": entry.unpriced + unpriced,
+    }
+    return ledger.with_run(entry.model_copy(update=changes))
 
 
 def _log_push(values: StageValues) -> AccompanyingPush:
@@ -279,6 +282,7 @@ def _quota_request(request: RunRequest, settings: Settings, forge: Forge) -> Quo
         user=normalize_login(trigger.actor.login),
         bot=trigger.actor.is_bot,
         max_cost=settings.max_budget,
+        resumed_run=request.run if request.resume else None,
         person_commented_at=person_commented_at,
         exchanges=exchanges,
     )
@@ -309,15 +313,13 @@ def _entry(
     """Return the run's entry. A request that is started again keeps the cost of its earlier
     attempts."""
     existing = ledger.run_of(quota_request.key)
-    is_restart = existing is not None and not (existing.run == request.run and request.resume)
+    is_restart = existing is not None and existing.run != quota_request.resumed_run
     # A request that is started again on another day counts for that day.
     started_at = existing.at if existing and day_of(existing.at) == day_of(now) else now
     return LedgerRun(
         key=quota_request.key,
         run=request.run,
         thread=quota_request.thread,
-        number=request.trigger.number or 0,
-        pull_request=request.trigger.is_pull_request,
         user=quota_request.user,
         bot=quota_request.bot,
         at=started_at,
@@ -325,21 +327,6 @@ def _entry(
         reserved=min(decision.reserve, MAX_DOLLARS),
         cost=existing.cost if existing and is_restart else 0.0,
         unpriced=existing.unpriced if existing and is_restart else 0,
-        attempts=min(existing.attempts + 1, 10**6) if existing else 1,
-        job=int(request.actions_run.partition(".")[0] or 0),
-    )
-
-
-def _refusal(
-    request: RunRequest, quota_request: QuotaRequest, decision: QuotaExceeded, now: datetime
-) -> LedgerRefusal:
-    return LedgerRefusal(
-        key=quota_request.key,
-        thread=quota_request.thread,
-        number=request.trigger.number or 0,
-        user=quota_request.user,
-        at=now,
-        ceiling=decision.ceiling,
     )
 
 

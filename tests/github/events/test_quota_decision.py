@@ -1,6 +1,5 @@
 """Tests of the quota decision: daily quotas and chains of bots."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,10 +11,13 @@ from resolver.github.events.quota_decision import (
     QuotaGranted,
     QuotaLimits,
     QuotaRequest,
+    QuotaUse,
+    daily_quotas,
     decide_quota,
+    measure_quota_use,
 )
 from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
-from tests.github.events.ledgers import NOW, a_refusal, a_run, ended, key, ledger
+from tests.github.events.ledgers import NOW, a_run, ended, key, ledger, run_id
 
 YESTERDAY = NOW - timedelta(days=1)
 
@@ -96,6 +98,24 @@ def test_the_earlier_cost_of_a_restarted_request_counts() -> None:
     assert refused(known, QuotaLimits(thread=QuotaBound(cost=1.0))).ceiling == "thread"
 
 
+def test_a_resumed_run_counts_its_own_cost_by_itself() -> None:
+    known = ledger(ended(99, cost=1.0))
+    ceilings = QuotaLimits(thread=QuotaBound(cost=1.5))
+    assert admitted(known, ceilings, resumed_run=run_id(99)).remaining == pytest.approx(1.5)
+    assert admitted(known, ceilings, resumed_run=run_id(98)).remaining == pytest.approx(0.5)
+
+
+def test_the_use_of_a_quota_is_what_today_has_used() -> None:
+    known = ledger(ended(1), a_run(2, cost=0.25), ended(3, thread=13), ended(4, at=YESTERDAY))
+    limits = QuotaLimits(thread=QuotaBound(3, 10.0), user=QuotaBound(cost=20.0))
+    quotas = daily_quotas(limits, [12], ["ada", ""])
+    assert measure_quota_use(known, quotas, NOW) == (
+        QuotaUse("#12", 2, 3, 5.75, 10.0),
+        QuotaUse("ada", 3, 0, 6.25, 20.0),
+        QuotaUse("this repository", 3, 0, 6.25, 0.0),
+    )
+
+
 def test_money_is_reserved_for_active_runs() -> None:
     ceilings = QuotaLimits(user=QuotaBound(cost=8.0))
     assert admitted(ledger(a_run(1)), ceilings) == QuotaGranted(reserve=3.0, remaining=3.0)
@@ -132,16 +152,6 @@ def test_a_command_line_user_has_no_personal_quota() -> None:
     known = ledger(ended(1, user=""), ended(2, user=""))
     assert admitted(known, QuotaLimits(user=QuotaBound(runs=1)), user="")
     assert refused(known, QuotaLimits(thread=QuotaBound(runs=1)), user="")
-
-
-def test_a_reached_quota_is_reported_once_a_day() -> None:
-    ceilings = QuotaLimits(thread=QuotaBound(runs=1))
-    known = ledger(ended(1))
-    assert refused(known, ceilings).is_first
-    assert not refused(replace(known, refusals=(a_refusal(2),)), ceilings).is_first
-    assert refused(replace(known, refusals=(a_refusal(2, thread=13),)), ceilings).is_first
-    assert refused(replace(known, refusals=(a_refusal(2, at=YESTERDAY),)), ceilings).is_first
-    assert refused(replace(known, refusals=(a_refusal(99),)), ceilings).is_first  # delivered again
 
 
 def by_bots(*numbers: int, at: int = 0) -> tuple[LedgerRun, ...]:

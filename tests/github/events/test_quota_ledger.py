@@ -21,13 +21,14 @@ from resolver.github.events.quota_ledger import (
     MAX_RUNS,
     RUN_RETENTION_DAYS,
     SUM_RETENTION_DAYS,
+    CostTotal,
     LedgerDay,
     QuotaLedger,
     normalize_login,
     read_ledger,
     serialize_ledger,
 )
-from tests.github.events.ledgers import NOW, a_refusal, a_run, ended, key, ledger
+from tests.github.events.ledgers import NOW, a_run, ended, key, ledger
 
 LINE = json.loads(serialize_ledger(ledger(a_run(1)), NOW))
 
@@ -38,8 +39,7 @@ def line(**changes: Any) -> bytes:
 
 def test_a_serialized_ledger_is_read_back() -> None:
     whole = QuotaLedger(
-        runs=(ended(1), a_run(2, unpriced=3, opened=4, job=77)),
-        refusals=(a_refusal(3),),
+        runs=(ended(1), a_run(2, unpriced=3)),
         days=(LedgerDay(day="2026-11-02", runs=5, cost=1.25),),
     )
     assert read_ledger(serialize_ledger(whole, NOW), NOW) == whole
@@ -75,7 +75,6 @@ def test_of_two_runs_with_one_key_the_later_line_is_used() -> None:
         line(user="a](https://evil.example)"),
         line(ending="<img src=x>"),
         line(thread=-1),
-        line(job="77/../../x"),
         line(at="2026-13-41T00:00:00Z"),
         line(at="2026-11-21T12:30:00"),
         line(at=(NOW + timedelta(days=2)).isoformat(), until=(NOW + timedelta(days=3)).isoformat()),
@@ -129,28 +128,25 @@ def test_past_days_become_totals() -> None:
     old = NOW - timedelta(days=RUN_RETENTION_DAYS + 1)
     whole = QuotaLedger(
         runs=(ended(1, at=old), ended(2, at=old, unpriced=1), ended(3)),
-        refusals=(a_refusal(4, at=old), a_refusal(5)),
         days=(LedgerDay(day="2026-11-13", runs=1, cost=1.0),),
     )
     found = read_ledger(serialize_ledger(whole, NOW), NOW)
     assert [run.key for run in found.runs] == [key(3)]
-    assert [refusal.key for refusal in found.refusals] == [key(5)]
-    assert found.days == (LedgerDay(day="2026-11-13", runs=3, cost=2.0, unpriced=1, refused=1),)
+    assert found.days == (LedgerDay(day="2026-11-13", runs=3, cost=2.0, unpriced=1),)
 
 
 def test_the_totals_of_a_month_include_single_runs_and_daily_totals() -> None:
     whole = QuotaLedger(
         runs=(ended(3), a_run(4)),
-        refusals=(a_refusal(5),),
         days=(
             LedgerDay(day="2026-11-02", runs=3, cost=2.0),
             LedgerDay(day="2026-10-31", runs=9, cost=9.0),
         ),
     )
-    month = whole.sums("2026-11")
-    assert (month.runs, month.cost, month.refused) == (5, 2.5, 1)
-    today = whole.sums("2026-11-21")
-    assert (today.runs, today.cost, today.refused) == (2, 0.5, 1)
+    assert whole.totals("o/r", NOW) == (
+        CostTotal("2026-11", "o/r", 5, 2.5, 0, reserved=5.0, active_runs=1),
+        CostTotal("2026-10", "o/r", 9, 9.0, 0),
+    )
 
 
 def test_old_totals_are_removed() -> None:
@@ -168,7 +164,7 @@ def test_its_size_is_bounded() -> None:
     assert len(data) < MAX_LEDGER_BYTES
     found = read_ledger(data, NOW)
     assert len(found.runs) == MAX_RUNS
-    assert found.sums("2026-11-21").runs == MAX_RUNS + 10
+    assert [total.runs for total in found.totals("o/r", NOW)] == [MAX_RUNS + 10]
 
 
 def test_a_hostile_total_stays_within_its_limits() -> None:
