@@ -20,8 +20,7 @@ from resolver.config.templates import render, source_hash
 from resolver.events.log import Event, dump_line
 from resolver.models.run import PlanItem
 from resolver.security.invisible_text import INVISIBLE
-from resolver.trace.ansi import StyledText, split_styles
-from resolver.trace.outline import Chart, Meter, draw_charts, draw_meters, split_diff, split_phases
+from resolver.trace.outline import split_diff, split_phases
 from resolver.trace.plain import duration, money, one_line, plural, truncate_text
 from resolver.trace.steps import build_view
 from resolver.trace.untrusted_text import CodeHighlighter, MarkdownRenderer
@@ -159,8 +158,6 @@ def _status(view: TraceView, notices: Sequence[str], is_live: bool) -> "TraceSta
         tokens_cached=f"{tokens.cached:,}",
         tokens_out=f"{tokens.output:,}",
         time=duration(view.header.seconds),
-        charts=draw_charts(view.entries, view.header.seconds),
-        meters=draw_meters(view.header) if is_live else (),
         plan=view.header.plan if is_live else (),
     )
 
@@ -282,8 +279,6 @@ class TraceStatus:
     tokens_cached: str
     tokens_out: str
     time: str
-    charts: tuple[Chart, ...]
-    meters: tuple[Meter, ...]
     plan: tuple[PlanItem, ...]
 
 
@@ -390,25 +385,20 @@ class _EntryWriter:
         """Return a block of text as the template shows it."""
         text = truncate_text(block.text, MAX_TEXT_LENGTH)
         lines = block.text.count("\n") + 1
-        is_diff = block.language == "diff" and lines <= _MAX_COLOURED_LINES
+        is_diff_text = block.language == "diff"
+        is_diff = is_diff_text and lines <= _MAX_COLOURED_LINES
         is_long = lines > MAX_UNFOLDED_LINES or len(text) > 8_000
         last_line = text[-2_000:].rstrip().rpartition("\n")[2]
         return HtmlBlock(
             label=f"{label}, {plural(lines, 'line')}",
             last="" if is_action or is_folded else one_line(last_line),
-            text=self._text(block, text),
+            text=self._code.highlight(text, "" if is_diff_text else block.language),
             diff=_diff_lines(text, self._code) if is_diff else (),
             folded=is_folded or (is_long and not is_diff),
             # Readers mostly come for the reason of a failure.
             open=has_failed and lines <= MAX_OPEN_LINES,
             is_action=is_action,
         )
-
-    def _text(self, block: TraceBlock, text: str) -> Markup:
-        """Return the text with the colours of the terminal or of its language."""
-        if block.raw and len(block.raw) <= MAX_TEXT_LENGTH and (parts := split_styles(block.raw)):
-            return _styled(parts)
-        return self._code.highlight(text, "" if block.language == "diff" else block.language)
 
 
 def _anchor(entry: Entry, parent_anchor: str) -> str:
@@ -440,19 +430,6 @@ def _meta(step: TraceStep) -> str:
     facts = [duration(step.seconds)] if step.seconds is not None else []
     facts += [money(step.cost)] if step.cost else []
     return " · ".join(facts)
-
-
-def _styled(parts: Sequence[StyledText]) -> Markup:
-    """Return terminal output with its colours. The names of styles are from a fixed list."""
-    parts_html = (_span(part) for part in parts)
-    return Markup("".join(parts_html).rstrip("\n"))  # noqa: S704 - each part is escaped
-
-
-def _span(part: StyledText) -> Markup:
-    if not part.styles:
-        return escape(part.text)
-    names = " ".join(f"t-{style}" for style in part.styles)
-    return Markup('<span class="{}">{}</span>').format(names, part.text)
 
 
 _LINE_CLASSES = (

@@ -6,7 +6,7 @@ trace.md contains all texts in full; the block has a limited size.
 """
 
 import html
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -128,14 +128,16 @@ class CommentTrace:
         if lines is None:
             body = _render_both_ends(self._entries, self._line, remaining)
             return self._opening + body + self._closing
-        lengths = [length for entry in self._entries for length in _text_lengths(entry)]
-        for share in _SHARES:
-            room = int((remaining - utf16_length(lines)) * share)
-            text_limit = _largest_text_limit(lengths, room)
-            whole = _render_all(self._entries, partial(_entry, text_limit=text_limit), remaining)
-            if whole is not None:
-                return self._opening + whole + self._closing
-        return self._opening + lines + self._closing
+        body, smallest, largest = lines, 0, len(_TEXT_LIMITS)
+        while smallest < largest:
+            middle = (smallest + largest) // 2
+            write = partial(_entry, text_limit=_TEXT_LIMITS[middle])
+            whole = _render_all(self._entries, write, remaining)
+            if whole is None:
+                largest = middle
+            else:
+                body, smallest = whole, middle + 1
+        return self._opening + body + self._closing
 
     def _line(self, entry: Entry) -> str:
         """Return the entry without its texts, rendered once."""
@@ -147,37 +149,8 @@ class CommentTrace:
 
 _ENTRIES_SLOT = "<!-- entries -->"
 
-_SHARES = (1.0, 0.93, 0.86, 0.75, 0.6, 0.4, 0.2)
-"""Shares of the free room that texts may fill, tried in turn: escaping makes texts longer."""
-
-_MIN_TEXT_LIMIT, _MAX_TEXT_LIMIT = 80, 20_000
-_BLOCK_LENGTH = 16
-"""UTF-16 code units that the markup of a text takes, about."""
-
-
-def _largest_text_limit(lengths: Sequence[int], room: int) -> int:
-    """Return the largest limit at which texts of these lengths take at most `room` in all."""
-    smallest, largest = 0, _MAX_TEXT_LIMIT
-    while smallest < largest:
-        middle = (smallest + largest + 1) // 2
-        if sum(min(length, middle) + _BLOCK_LENGTH for length in lengths) <= room:
-            smallest = middle
-        else:
-            largest = middle - 1
-    return smallest if smallest >= _MIN_TEXT_LIMIT else 0
-
-
-def _text_lengths(entry: Entry) -> Iterator[int]:
-    """Yield the lengths of the texts that unfold from an entry's line."""
-    if isinstance(entry, TraceNote):
-        return
-    texts = [entry.thought, entry.prose, *(block.text for block in entry.outputs)]
-    texts += [entry.action.text] if entry.action else []
-    yield from (utf16_length(text[: 2 * _MAX_TEXT_LIMIT]) for text in texts if text)
-    for nested_entry in entry.nested:
-        if isinstance(nested_entry, TraceStep):
-            yield 120  # its line
-            yield from _text_lengths(nested_entry)
+_TEXT_LIMITS = tuple(round(80 * 1.2**step) for step in range(31))
+"""Maximum characters of one text, 80 to 19,000: the largest is used with which all texts fit."""
 
 
 _MAX_PLAN_ITEMS = 12

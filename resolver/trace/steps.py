@@ -74,7 +74,6 @@ def _entries(events: Sequence[Event], depth: int, roots: Sequence[str]) -> list[
             count += 1
             reply = replies.pop(event.reply, None) if event.reply is not None else None
             step = step_of(event, count, observations.get(event.id), roots)
-            step = replace(step, elapsed=_between(events[0].timestamp, event.timestamp))
             if event.id in nested:
                 nested_entries = _entries(nested[event.id], depth - 1, roots)
                 step = replace(step, nested=tuple(nested_entries))
@@ -282,7 +281,7 @@ def _with_observation(step: TraceStep, action: ActionBase, observation: Event) -
     """Return the step with the result of its observation."""
     badge, mood = _result_badge(observation)
     outputs = tuple(
-        TraceBlock(text.rstrip("\n"), block.language, _with_sequences(block.text))
+        TraceBlock(text.rstrip("\n"), block.language)
         for block in _outputs(observation)
         if (text := _clean_block(block)).strip() and text.strip() != step.prose
     )
@@ -297,10 +296,6 @@ def _with_observation(step: TraceStep, action: ActionBase, observation: Event) -
         seconds=_measured_seconds(action, observation) if action.observation else None,
         images=tuple(image for image in _images(observation) if _IMAGE.fullmatch(image)),
     )
-
-
-def _with_sequences(text: str) -> str:
-    return text if "\x1b[" in text or "\x9b" in text else ""
 
 
 def _result_badge(observation: Event) -> tuple[str, Mood]:
@@ -395,7 +390,6 @@ def _header(events: list[Event]) -> TraceHeader:
         tokens=state.tokens,
         iterations=state.iterations,
         seconds=state.seconds,
-        limits=state.limits if state.started_at else None,
         plan=tuple(_clean_item(item) for item in state.plan),
         started=events[0].timestamp.strftime("%Y-%m-%d %H:%M UTC") if events else "",
     )

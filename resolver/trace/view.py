@@ -15,7 +15,7 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import Event, Unknown
 from resolver.events.state import ModelMetrics, State
-from resolver.models.run import PlanItem, RunLimits, RunState, Tokens
+from resolver.models.run import PlanItem, RunState, Tokens
 from resolver.models.verification import VerificationEvidence
 from resolver.trace.plain import clean, duration, money, one_line, plural
 
@@ -27,14 +27,10 @@ Language = Literal["", "bash", "python", "diff", "json"]
 
 @dataclass(frozen=True)
 class TraceBlock:
-    """A text that is shown unchanged in a fixed-width font.
-
-    raw: the text with its terminal sequences, uncleaned; empty if it has none.
-    """
+    """A text that is shown unchanged in a fixed-width font."""
 
     text: str
     language: Language = ""
-    raw: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,6 @@ class TraceStep:
     cost, tokens: of the reply that the step came from, only on the first of its steps.
     images: data: URLs of raster images.
     nested: what the delegate did, if the step has delegated work.
-    elapsed: seconds from the first event of the log to the step.
     """
 
     number: int
@@ -72,7 +67,6 @@ class TraceStep:
     tokens: Tokens | None = None
     images: tuple[str, ...] = ()
     nested: "tuple[Entry, ...]" = ()
-    elapsed: float = 0.0
 
     @property
     def title(self) -> str:
@@ -120,7 +114,6 @@ class TraceHeader:
     parts: a line for each model and each service, where there are several.
     iterations: replies of the agents' models, as `max_iterations` counts them. One reply may lead
         to several steps or none.
-    limits: those in force at the end of the log; None if the log has none.
     plan: the last version of the agent's plan.
     """
 
@@ -150,7 +143,6 @@ class TraceHeader:
     tokens: Tokens = field(default_factory=Tokens)
     iterations: int = 0
     seconds: float = 0.0
-    limits: RunLimits | None = None
     plan: tuple[PlanItem, ...] = ()
 
     @property

@@ -26,7 +26,7 @@ OURS = {
     "html", "head", "meta", "title", "style", "body", "header", "main", "section", "h1", "h2", "p",
     "dl", "dt", "dd", "div", "small", "span", "ol", "ul", "li", "code", "pre", "details", "summary",
     "a", "img", "br", "hr", "em", "strong", "blockquote", "h3", "h4", "h5", "h6", "b", "s", "nav",
-    "table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "svg", "polyline", "kbd",
+    "table", "thead", "tbody", "tr", "th", "td", "kbd",
     "input", "select", "option", "button", "script",
 }  # fmt: skip
 
@@ -136,7 +136,7 @@ def test_in_a_browser_a_hostile_log_runs_nothing_and_asks_for_nothing(
     assert remote == [(tmp_path / "trace.html").as_uri()]
     assert events == []
     assert page.locator("iframe, object, embed, form, base, link").count() == 0
-    assert page.locator("script").count() == 1 and page.locator("svg:not(.chart)").count() == 0
+    assert page.locator("script").count() == 1 and page.locator("svg").count() == 0
     steps = sum(isinstance(entry, TraceStep) for entry in build_view(log).entries)
     assert page.locator("li.step").count() == steps > 100
     page.context.close()
@@ -242,13 +242,12 @@ def test_any_text_is_a_diff(diff: str) -> None:
     check(render_html(realistic(), diff=diff))
 
 
-def test_colours_of_the_terminal_are_kept_and_nothing_else_of_its_sequences() -> None:
+def test_nothing_of_the_sequences_of_a_terminal_is_in_the_page() -> None:
     output = "\x1b[1;31mfailed\x1b[0m <b> \x1b]0;title\x07\x1b[38;5;2mok\x1b[2J\x1b[m\x1b[9999;x\n"
     events = numbered([a.CmdRun(command="x"), o.CmdOutput(content=output, exit_code=1)])
     html = render_html(events)
     check(html)
-    assert '<span class="t-bold t-red">failed</span> &lt;b&gt; ' in html
-    assert '<span class="t-green">ok</span>' in html
+    assert "failed &lt;b&gt; ok" in html
     assert "0;title" not in html and "\x1b" not in html
     many = "".join(f"\x1b[3{i % 8}mx" for i in range(9_000))
     check(render_html(numbered([a.CmdRun(command="x"), o.CmdOutput(content=many)])))
