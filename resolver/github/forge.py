@@ -188,7 +188,7 @@ class Forge(Protocol):
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
         """Return the review of the trigger's pull request, which is published unless it exists.
 
-        A comment whose lines the forge refuses goes into the body of the review.
+        If the forge refuses the lines of a comment, all comments go into the body of the review.
         """
         ...
 

@@ -6,8 +6,7 @@ Source:
 https://docs.github.com/pull-requests/collaborating-with-pull-requests/reviewing-changes-in-pull-requests/incorporating-feedback-in-your-pull-request
 
 GitHub refuses a whole review if one of its comments is on a line that is not part of the diff, and
-does not say which one. The refused comments are found by bisection, with pending reviews that only
-their author can see.
+does not say which one. Its comments then go into its text.
 Source: https://docs.github.com/en/rest/pulls/reviews#create-a-review-for-a-pull-request
 """
 
@@ -175,12 +174,6 @@ def _indent(text: str) -> str:
     return "\n".join(line and f"  {line}" for line in lines).lstrip()
 
 
-MAX_DRAFTS = 40
-"""Maximum number of pending reviews that are created to find the refused comments.
-
-Comments that are still undecided then go into the body.
-"""
-
 MAX_COUNTED_COMMENTS = 100
 """Maximum number of comments of one review that are counted. No setting allows more."""
 
@@ -235,7 +228,6 @@ class ReviewPublisher:
         self._own_login = own_login
         self._report = report
         self._page = page
-        self._drafts = 0
 
     def publish(self, review: Review) -> PublishedReview:
         """Publish the review and return it, or return the one that was published before.
@@ -257,7 +249,7 @@ class ReviewPublisher:
         """Publish as much of the review as GitHub accepts.
 
         Each version that is tried is appended to `versions`: first the review itself, then as a
-        plain comment without a verdict, then with the refused comments in its body.
+        plain comment without a verdict, then with all comments in its body.
         """
         review = versions[0]
         self._discard_draft()
@@ -277,36 +269,12 @@ class ReviewPublisher:
                     raise
         # The review is refused without its verdict too, so a comment must be on a line that is not
         # in the diff. GitHub does not say which one.
-        accepted = tuple(self._accepted_remarks(review.inline_comments, review.commit))
-        refused = tuple(remark for remark in review.inline_comments if remark not in accepted)
+        refused = review.inline_comments
         review = review.model_copy(
-            update={"inline_comments": accepted, "body_comments": (*refused, *review.body_comments)}
+            update={"inline_comments": (), "body_comments": (*refused, *review.body_comments)}
         )
         versions.append(review)
-        return self._send(review, len(refused), omit_commit=not accepted)
-
-    def _accepted_remarks(self, remarks: Sequence[Remark], commit: str) -> list[Remark]:
-        """Return the comments whose lines GitHub accepts, found by bisection."""
-        if not remarks or self._drafts >= MAX_DRAFTS:
-            return []
-        self._drafts += 1
-        marker = review_marker(self._report.trigger.key)
-        document = {"commit_id": commit, "body": marker, "comments": self._comments(remarks)}
-        try:
-            draft = self._post(document)
-        except github.GithubException as error:
-            if error.status != 422:
-                raise
-        else:
-            draft.delete()
-            return list(remarks)
-        half = len(remarks) // 2
-        if not half:
-            return []
-        return [
-            *self._accepted_remarks(remarks[:half], commit),
-            *self._accepted_remarks(remarks[half:], commit),
-        ]
+        return self._send(review, len(refused), omit_commit=True)
 
     def _send(
         self, review: Review, refused: int, *, omit_commit: bool = False
