@@ -147,6 +147,24 @@ def test_a_poll_that_finds_no_new_comment_costs_no_quota(github: GitHubServer, t
     assert [request.status for request in github.requests] == [200, 304, 200]
 
 
+def test_a_new_comment_is_found_behind_pages_of_edited_ones(
+    github: GitHubServer, token: str
+) -> None:
+    issue = github.create_issue(NAME, "new")
+    old = [github.add_comment(issue, f"old {number}", "octo") for number in range(120)]
+    github.advance(60)
+    since = github.add_comment(issue, "@agent fix", "octo").created_at
+    reader = GitHubForge(access(github, token), NAME).new_comments(issue.number, since)
+    assert [comment.body for comment in reader.read()] == ["@agent fix"]
+    github.advance(60)
+    for comment in old:
+        github.edit_comment(comment, "edited")
+    github.add_comment(issue, "@agent stop", "octo")
+    assert "@agent stop" in [comment.body for comment in reader.read()]
+    github.add_comment(issue, "@agent continue", "octo")
+    assert [comment.body for comment in reader.read()] == ["@agent continue"]
+
+
 def test_cached_responses_are_kept_by_request(github: GitHubServer, token: str) -> None:
     polled = PolledReader(access(github, token).client().requester)
     for size in range(1, 61):

@@ -465,6 +465,9 @@ logger = logging.getLogger("resolver.github")
 NEWS_PAGE_SIZE = 100
 """Maximum number of comments per call. Further ones are returned by the next call."""
 
+MAX_NEWS_PAGES = 20
+"""Maximum number of pages that are read at once."""
+
 
 class NewComments:
     """Returns each new comment of a conversation once, in order. Not thread-safe.
@@ -502,14 +505,21 @@ class NewComments:
         listed = {comment.id: comment.body or "" for comment in comments}
         before, self._listed = self._listed, self._listed if rows is None else listed
         self.changed = frozenset(id for id in before if self._listed.get(id) != before[id])
-        if len(comments) >= NEWS_PAGE_SIZE:
-            # Continue from the newest comment; otherwise the same full page would be read forever.
-            self._since = max(comment.created_at for comment in comments)
-            self._listed = {}  # the next listing begins later
         return new_comments
 
-    def _listing(self) -> Any:
+    def _listing(self) -> list[Any] | None:
+        """Return all comments that were written or edited since the start, None if none changed.
+
+        They are listed in the order of their creation, so a new one is on the last page.
+        """
         path = f"{self._repository.url}/issues/{self._number}/comments"
-        since = f"{self._since:%Y-%m-%dT%H:%M:%SZ}"
-        answer = self._polled.get(path, {"since": since, "per_page": NEWS_PAGE_SIZE})
-        return answer.data if answer.changed else None
+        query = {"since": f"{self._since:%Y-%m-%dT%H:%M:%SZ}", "per_page": NEWS_PAGE_SIZE}
+        rows: list[Any] = []
+        is_changed = False
+        for page in range(1, MAX_NEWS_PAGES + 1):
+            answer = self._polled.get(path, {**query, "page": page} if page > 1 else query)
+            is_changed |= answer.changed
+            rows += answer.data
+            if len(answer.data) < NEWS_PAGE_SIZE:
+                break
+        return rows if is_changed else None
