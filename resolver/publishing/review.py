@@ -120,7 +120,7 @@ def _repeats_thread(remark: Remark, thread: ReviewThread, own_login: str) -> boo
     if first_comment.author.casefold() == own_login.casefold() and thread.line == remark.line:
         return True
     ours, theirs = _words(remark.body), _words(first_comment.body)
-    return len(ours & theirs) >= MIN_SHARED_WORDS * max(1, min(len(ours), len(theirs)))
+    return len(ours & theirs) >= MIN_SHARED_WORDS * max(1, len(ours), len(theirs))
 
 
 def _words(text: str) -> set[str]:

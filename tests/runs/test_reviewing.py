@@ -137,6 +137,7 @@ def test_a_part_without_lines_on_a_side_is_not_offered() -> None:
         (thread("bot", "something else entirely"), True),
         (thread("eve", "I think it rounds down, does this?"), True),
         (thread("eve", "Rename the variable, please."), False),
+        (thread("eve", "Down?"), False),
         (thread("eve", "This rounds down.", line=9), False),
         (thread("eve", "This rounds down.", is_resolved=True), False),
         (thread("eve", "This rounds down.", line=None, is_outdated=True), False),
