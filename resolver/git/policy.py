@@ -303,6 +303,8 @@ def _shorten(items: list[str]) -> str:
 
 _BINARY_PATCH = re.compile(rb"^GIT binary patch\n(?:.+\n)+\n(?:(?:.+\n)+\n)?", re.MULTILINE)
 _ADDED_LINE = re.compile(rb"^\+.*$", re.MULTILINE)
+_FILE_HEADER = re.compile(rb"^(index .*\n--- .*\n)\+\+\+ .*$", re.MULTILINE)
+"""The names of a file above its hunks, in which no line begins with `index`."""
 
 
 class SecretMatcher(Protocol):
@@ -350,7 +352,8 @@ def _files_adding_secrets(
     }
     # A secret may be a plain word that was in the file before, such as the password of a test
     # database. So a file that had a secret counts only if some line added by the change has one.
-    is_secret_added = redactor.holds_secret(_as_text(b"\n".join(_ADDED_LINE.findall(patch.diff))))
+    added_lines = _ADDED_LINE.findall(_FILE_HEADER.sub(rb"\1", patch.diff))
+    is_secret_added = redactor.holds_secret(_as_text(b"\n".join(added_lines)))
     return {
         c.path
         for c in changes

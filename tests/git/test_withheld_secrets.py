@@ -101,3 +101,10 @@ def test_content_is_searched_up_to_the_limit_and_binary_left_out_beyond(scenario
     _, kept, leaking = withhold(scenario, max_bytes=size - 1)
     assert leaking == ()
     assert b"Binary content left out" in kept.diff and MARK.encode() in kept.diff
+
+
+def test_a_secret_in_the_name_of_one_file_is_not_added_to_another(scenario: Scenario) -> None:
+    write(scenario.root, f"{SECRET}.txt", "nothing\n")
+    write(scenario.root, "settings.py", f"# edited\npassword = {SECRET!r}\n")
+    [leaking] = withhold(scenario)[2]
+    assert leaking.endswith(".txt")
