@@ -14,6 +14,7 @@ from resolver.github.text.markdown import (
     fence,
     format_title,
     markdown_parser,
+    shorten_text,
     single_line,
     without_notifications,
 )
@@ -227,3 +228,10 @@ def test_a_title_closes_no_other_issue() -> None:
 
 def test_a_diagram_language_is_shown_not_drawn() -> None:
     assert safe_markdown("```mermaid\ngraph\n```") == "```text\ngraph\n```"
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"), [(-1, ""), (0, ""), (1, "…"), (5, "some…"), (9, "some text")]
+)
+def test_a_text_is_never_longer_than_its_limit(limit: int, text: str) -> None:
+    assert shorten_text("some text", limit) == text

@@ -296,26 +296,18 @@ def _next_step(report: Report) -> str:
     return report.outcome.next_step if report.outcome else ""
 
 
-_WRITTEN_LATER = re.compile(r"^(?:([1-9][0-9]{0,8}) comments? )?.*\bafter the request\b")
-
-
 def _describe_version(report: Report) -> str:
     """Return a description of the commit and the point in time that the run worked from.
 
-    It includes the number of texts that were left out because they were written after the request.
     Returns "" if nothing was cloned or the run was local.
     """
     trigger = report.trigger
     if not report.base or trigger.kind is TriggerKind.LOCAL:
         return ""
     is_late = report.base_committed_at is not None and report.base_committed_at > trigger.at
-    left_out = report.task.left_out if report.task else ()
-    matches = [match for line in left_out if (match := _WRITTEN_LATER.match(line))]
-    later_count = sum(int(match[1] or 1) for match in matches)
     return (
         f"commit {code_span(report.base[:12])}{', made after the request' if is_late else ''}; the "
         f"conversation as of {trigger.at:%Y-%m-%d %H:%M:%S} UTC"
-        + (f", without {_format_count(later_count, 'later text')}" if later_count else "")
     )
 
 

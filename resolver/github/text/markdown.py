@@ -240,7 +240,7 @@ def single_line(text: str, limit: int = 200) -> str:
 
 def shorten_text(text: str, limit: int) -> str:
     """Return the first `limit` characters, with an ellipsis if the text was shortened."""
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…" if limit > 0 else ""
 
 
 def without_notifications(text: str, *, own_issue: int | None = None) -> str:
