@@ -12,9 +12,8 @@ from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
-from resolver.controller.recovery import Difference
 from resolver.errors import UsageError
-from resolver.events.lifecycle import ModelReplied, RunStarted, roots_of
+from resolver.events.lifecycle import ModelReplied, ReplayDiverged, RunStarted, roots_of
 from resolver.events.log import Event
 from resolver.events.run_log import RunLog, current_run, require_opening
 from resolver.events.stream import Subscriber, utc_now
@@ -176,8 +175,8 @@ def replay_log(
             with open_sandbox(run, settings, host, kind, workspace, replay_run_log) as sandbox:
                 roots, runtime = roots_of(log.events), sandbox.runtime
 
-                def report(_: RecordedAction, difference: Difference) -> None:
-                    stream.add(difference.event())
+                def report(_: RecordedAction, difference: ReplayDiverged) -> None:
+                    stream.add(difference)
 
                 return reexecute(
                     log.events,

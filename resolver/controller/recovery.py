@@ -6,7 +6,6 @@ actions without a result are detected, and a replayed run is compared with its r
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
@@ -106,28 +105,9 @@ _COMPARED_FIELDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A difference between a replayed event and the recorded one; the texts are excerpts."""
-
-    recorded_id: int
-    field: str
-    recorded: str
-    replayed: str
-
-    def event(self) -> ReplayDiverged:
-        """Return the difference as an event for the log."""
-        return ReplayDiverged(
-            recorded_id=self.recorded_id,
-            field=self.field,
-            recorded=self.recorded,
-            found=self.replayed,
-        )
-
-
 def find_difference(
     recorded: EventBase, replayed: EventBase, roots: Sequence[str] = ()
-) -> Difference | None:
+) -> ReplayDiverged | None:
     """Return the first field in which the two events differ, None if they are equal.
 
     roots: paths of the repository in the sandboxes, which differ between machines. Text that varies
@@ -138,8 +118,11 @@ def find_difference(
         if _VARYING_TEXT.sub("#", recorded_text) != _VARYING_TEXT.sub("#", replayed_text):
             start = _first_difference(recorded_text, replayed_text)
             end = start + MAX_EXCERPT_LENGTH
-            return Difference(
-                recorded.id, field, recorded_text[start:end], replayed_text[start:end]
+            return ReplayDiverged(
+                recorded_id=recorded.id,
+                field=field,
+                recorded=recorded_text[start:end],
+                found=replayed_text[start:end],
             )
     return None
 
@@ -163,7 +146,14 @@ class ReplayCheck:
         self._reported = 0
         recorded_start = next((event for event in recorded if isinstance(event, RunStarted)), None)
         if recorded_start is not None and recorded_start.base != started.base:
-            self._report(Difference(recorded_start.id, "base", recorded_start.base, started.base))
+            self._report(
+                ReplayDiverged(
+                    recorded_id=recorded_start.id,
+                    field="base",
+                    recorded=recorded_start.base,
+                    found=started.base,
+                )
+            )
 
     def __call__(self, event: Event) -> None:
         if not _is_compared(event):
@@ -174,10 +164,10 @@ class ReplayCheck:
                 self._report(first_difference)
         self._position += 1
 
-    def _report(self, event_difference: Difference) -> None:
+    def _report(self, difference: ReplayDiverged) -> None:
         self._reported += 1
         if self._reported <= MAX_REPORTED:
-            self._stream.add(event_difference.event())
+            self._stream.add(difference)
 
 
 def _text(event: EventBase, field: str, roots: Sequence[str]) -> str:

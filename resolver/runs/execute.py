@@ -19,11 +19,18 @@ from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.limits import derive_outcome, find_reached_limit
-from resolver.controller.recovery import MAX_REPORTED, Difference, ReplayCheck
+from resolver.controller.recovery import MAX_REPORTED, ReplayCheck
 from resolver.errors import SandboxLost
 from resolver.events.actions import Message, ReviewComment
 from resolver.events.base import Source
-from resolver.events.lifecycle import AGENT, ROOT_STAGE, RunStarted, SystemPrompt, roots_of
+from resolver.events.lifecycle import (
+    AGENT,
+    ROOT_STAGE,
+    ReplayDiverged,
+    RunStarted,
+    SystemPrompt,
+    roots_of,
+)
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog, reply_in
@@ -308,11 +315,11 @@ def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> Relocate
     started = time.monotonic()
     reported = 0
 
-    def report(_: RecordedAction, difference: Difference) -> None:
+    def report(_: RecordedAction, difference: ReplayDiverged) -> None:
         nonlocal reported
         reported += 1
         if reported <= MAX_REPORTED:
-            log.stream.add(difference.event())
+            log.stream.add(difference)
 
     roots = roots_of(earlier)
     executor = RelocatedExecutor(runtime, roots, runtime.root)

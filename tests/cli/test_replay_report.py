@@ -3,10 +3,9 @@
 import pytest
 
 from resolver.cli.replay import ReplayLog, _render_result, fork_boundary
-from resolver.controller.recovery import Difference
 from resolver.errors import UsageError
 from resolver.events.actions import CmdRun
-from resolver.events.lifecycle import ModelReplied
+from resolver.events.lifecycle import ModelReplied, ReplayDiverged
 from resolver.events.log import Event
 from resolver.events.observations import CmdOutput
 from resolver.models.run import Completion
@@ -16,7 +15,7 @@ from tests.trace import sample
 OPENING = sample.started()
 LOG = ReplayLog([OPENING], OPENING, "/calc")
 PWD = RecordedAction(4, CmdRun(command="pwd; date"), CmdOutput(content="x", exit_code=0))
-OTHER = Difference(5, "content", "a * b", "a - b")
+OTHER = ReplayDiverged(recorded_id=5, field="content", recorded="a * b", found="a - b")
 
 
 def test_a_replay_without_a_difference_says_what_was_executed() -> None:

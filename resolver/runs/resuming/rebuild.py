@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from resolver.controller.controller import Executor
-from resolver.controller.recovery import Difference, find_difference
+from resolver.controller.recovery import find_difference
 from resolver.events.actions import (
     CmdRun,
     IPythonRunCell,
     SandboxAction,
 )
 from resolver.events.base import ActionBase, EventBase, ObservationBase, Source
-from resolver.events.lifecycle import DelegateEvent
+from resolver.events.lifecycle import DelegateEvent, ReplayDiverged
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event, parse_logged_event
 from resolver.events.observations import CmdOutput, ErrorObservation, IPythonOutput
 
@@ -60,7 +60,7 @@ class Reexecution:
     """
 
     actions: int
-    differences: tuple[tuple[RecordedAction, Difference], ...]
+    differences: tuple[tuple[RecordedAction, ReplayDiverged], ...]
     skipped: tuple[tuple[int, str], ...]
 
 
@@ -97,7 +97,7 @@ def reexecute(
     roots: Sequence[str],
     *,
     include_views: bool = False,
-    on_difference: Callable[[RecordedAction, Difference], None] | None = None,
+    on_difference: Callable[[RecordedAction, ReplayDiverged], None] | None = None,
 ) -> Reexecution:
     """Execute the recorded actions again and compare the results.
 
@@ -108,7 +108,7 @@ def reexecute(
     Raises SandboxError if the sandbox is lost.
     """
     executed = 0
-    differences: list[tuple[RecordedAction, Difference]] = []
+    differences: list[tuple[RecordedAction, ReplayDiverged]] = []
     skipped: list[tuple[int, str]] = []
     for recorded in recorded_actions(events):
         action = recorded.action
