@@ -68,6 +68,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/github/test_comment_markdown.py",
         "tests/github/test_bot_commands.py",
         "tests/github/test_comment_text.py",
+        "tests/github/test_template.py",
         "tests/github/test_text_growth.py",
         "tests/github/test_github_comments.py",
         "tests/github/test_github_publishing.py",
