@@ -8,14 +8,14 @@ no server and no storage in common except the repository, which is why the ledge
 
 import logging
 import re
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import random
 
+from resolver.config.retries import RetryPolicy
 from resolver.config.temporary_directory import temporary_directory
-from resolver.errors import WorkspaceError
+from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.git.git import (
     Credential,
@@ -30,11 +30,11 @@ from resolver.github.events.quota_ledger import (
     MAX_LEDGER_BYTES,
     Answer,
     Change,
-    LedgerVersion,
     QuotaLedger,
     read_ledger,
     serialize_ledger,
 )
+from resolver.models.known_failures import OUTAGES
 
 logger = logging.getLogger("resolver.storage")
 
@@ -44,35 +44,15 @@ FILE = "ledger.jsonl"
 GIT_TIMEOUT_SECONDS = 30.0
 """Timeout of one git command in seconds."""
 
-RETRY_SECONDS = 120.0
-"""Seconds for which a change is retried while other runs push first."""
-
-MAX_SERVER_ERRORS = 3
-"""Maximum number of attempts if the server fails."""
+RETRIES = RetryPolicy(seconds=120.0, first_wait_seconds=0.2, max_wait_seconds=1.5)
+"""How long a change is tried again while other runs push first, or the server fails."""
 
 _REF_MISSING = re.compile(r"(?:couldn't|could not) find remote ref", re.IGNORECASE)
-_NEEDS_SHA256 = re.compile(r"mismatched algorithms|unsupported object format|sha256", re.IGNORECASE)
-# Messages of git and of servers for a push that lost the race, which is worth another attempt, and
-# for one that is not allowed, which is not.
+# Messages of git and of servers for a push that lost the race.
 _LOST_RACE = re.compile(
     r"\[rejected\]|stale info|fetch first|non-fast-forward|cannot lock ref|failed to update ref"
     r"|incorrect old value|already exists|failed to lock"
 )
-_REFUSED = re.compile(
-    r"returned error: 4\d\d|HTTP 4\d\d|Authentication failed|hook declined|protected|denied"
-)
-
-
-@dataclass(frozen=True)
-class AccompanyingPush:
-    """The refs that are pushed together with the ledger, even if the ledger is refused.
-
-    commits: they replace what their refs point to. obsolete: refs that are removed, at the first
-    attempt only.
-    """
-
-    commits: tuple[OrphanCommit, ...] = ()
-    obsolete: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,137 +66,78 @@ class LedgerRef:
     url: str
     credential: Callable[[], Credential | None]
     now: Clock = utc_now
-    sleep: Callable[[float], None] = time.sleep
-    chance: Callable[[], float] = random
-    clock: Callable[[], float] = time.monotonic
+    retries: RetryPolicy = RETRIES
 
     def read(self) -> QuotaLedger:
         """Return the current ledger."""
         with temporary_directory() as folder:
-            _, version = self._fetch_ledger(folder)
-        return version.ledger
+            return self._fetch(create_bare_repository(folder / "ledger.git"))[0]
 
     def change(self, change: Change[Answer]) -> Answer:
         """Change the ledger, with retries until no other run has pushed first, and return the
         answer."""
-        return self.change_from(None, change)[0]
 
-    def change_from(
-        self,
-        known: LedgerVersion | None,
-        change: Change[Answer],
-        accompanying: AccompanyingPush = AccompanyingPush(),
-    ) -> tuple[Answer, LedgerVersion]:
-        """Change the ledger as `change` does. Return the answer and the new ledger.
+        def attempt() -> Answer:
+            with temporary_directory() as folder:
+                return self._change_once(folder, change)
 
-        known: the ledger as it was last seen, None if it was not. It is used without reading, and
-        the push fails if another run has changed it since; only then is it fetched.
-        accompanying: pushed as well if the ledger changes; on return, all of its commits are there.
-        """
-        deadline, pause, server_errors = self.clock() + RETRY_SECONDS, 0.2, 0
-        with temporary_directory() as folder:
-            while True:
-                git, version = self._open_known(folder, known) or self._fetch_ledger(folder)
-                ledger, answer = change(version.ledger)
-                if ledger is None and known is None:
-                    return answer, version
-                # `known` may be out of date, so only a freshly read ledger can decide that nothing
-                # is to be changed.
-                known = None
-                if ledger is None:
-                    continue
-                result = self._push(git, version, ledger, accompanying)
-                # Removing a ref that is gone already makes git push nothing at all.
-                accompanying = replace(accompanying, obsolete=())
-                if isinstance(result, str):
-                    return answer, LedgerVersion(ledger, result, pushed=True)
-                if not _LOST_RACE.search(result.what):
-                    server_errors += 1
-                if (
-                    server_errors >= MAX_SERVER_ERRORS
-                    or _REFUSED.search(result.what)
-                    or self.clock() > deadline
-                ):
-                    raise result
-                # Jitter, so that runs that collided do not collide again.
-                self.sleep(pause * (0.5 + self.chance()))
-                pause = min(pause * 1.5, 1.5)
+        return self.retries.call(attempt, _wait_after, _log_wait)
 
-    def _open_known(
-        self, folder: Path, known: LedgerVersion | None
-    ) -> tuple[HostGit, LedgerVersion] | None:
-        """Return an empty repository and the known ledger; None if the ledger must be fetched
-        first."""
-        if known is None or known.ledger.damaged or not known.ledger.readable:
-            return None
-        sha256 = known.is_sha256 or len(known.tip) == 64
-        return create_bare_repository(
-            folder / ("sha256.git" if sha256 else "sha1.git"), sha256=sha256
-        ), known
+    def _change_once(self, folder: Path, change: Change[Answer]) -> Answer:
+        git = create_bare_repository(folder / "ledger.git")
+        ledger, tip = self._fetch(git)
+        changed, answer = change(ledger)
+        if changed is not None:
+            if ledger.damaged or not ledger.readable:
+                logger.warning("invalid content of the quota ledger is replaced: %s", tip)
+            self._push(git, tip, changed)
+        return answer
 
-    def _fetch_ledger(self, folder: Path) -> tuple[HostGit, LedgerVersion]:
-        """Fetch the ledger into a temporary repository."""
-        git, result = self._fetch_ref(folder / "sha1.git", sha256=False)
-        if result.status != 0 and _NEEDS_SHA256.search(result.stderr):
-            git, result = self._fetch_ref(folder / "sha256.git", sha256=True)
+    def _fetch(self, git: HostGit) -> tuple[QuotaLedger, str]:
+        """Fetch the ledger and return it with its commit, "" if there is none."""
+        arguments = fetch_arguments(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
+        result = git.attempt(*arguments, credential=self.credential(), timeout=GIT_TIMEOUT_SECONDS)
         if result.status != 0:
             if _REF_MISSING.search(result.stderr):
-                return git, LedgerVersion(QuotaLedger())
-            raise git_failure(("fetch",), result, "reading the quota ledger")
+                return QuotaLedger(), ""
+            raise git_failure(arguments, result, "reading the quota ledger")
         tip = git.text("rev-parse", "--verify", REF)
         content = git.attempt(
             "cat-file", "blob", f"{REF}:{FILE}", limit=MAX_LEDGER_BYTES, timeout=GIT_TIMEOUT_SECONDS
         )
         if content.status != 0 or content.truncated:
-            return git, LedgerVersion(QuotaLedger(readable=False), tip)
-        return git, LedgerVersion(read_ledger(content.stdout, self.now()), tip)
+            return QuotaLedger(readable=False), tip
+        return read_ledger(content.stdout, self.now()), tip
 
-    def _fetch_ref(self, folder: Path, *, sha256: bool) -> tuple[HostGit, GitResult]:
-        """Fetch the ref. sha256: True for a repository with SHA-256 object ids."""
-        git = (
-            HostGit(git_dir=folder)
-            if folder.exists()
-            else create_bare_repository(folder, sha256=sha256)
-        )
-        arguments = fetch_arguments(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
-        return git, git.attempt(
-            *arguments, credential=self.credential(), timeout=GIT_TIMEOUT_SECONDS
-        )
-
-    def _push(
-        self,
-        git: HostGit,
-        replaced: LedgerVersion,
-        ledger: QuotaLedger,
-        accompanying: AccompanyingPush,
-    ) -> WorkspaceError | str:
-        """Push the ledger in place of `replaced`. Return the new commit, or the push's error."""
+    def _push(self, git: HostGit, replaced: str, ledger: QuotaLedger) -> None:
+        """Push the ledger in place of the commit `replaced`. Raises WorkspaceError."""
         data = serialize_ledger(ledger, self.now())
         # A commit without parents: no history accumulates, and the fetch above always gets one
         # object of each kind. Because the new commit does not descend from the old one, the push is
         # never a fast-forward.
-        ledger_commit = OrphanCommit(REF, "Ledger of runs", {FILE: data})
-        commit, *other_ids = write_orphans(git, [ledger_commit, *accompanying.commits])
-        refs = [f"{commit}:{REF}"]  # a leading "+" would force the push, lease or not
-        if replaced.tip and (replaced.ledger.damaged or not replaced.ledger.readable):
-            logger.warning("invalid content of the quota ledger is replaced: %s", replaced.tip)
-        refs += [
-            f"+{id}:{other.ref}" for id, other in zip(other_ids, accompanying.commits, strict=True)
-        ]
-        refs += [f":{ref}" for ref in accompanying.obsolete]
-        # The compare-and-swap: the server updates the ref only if its value is still
-        # `replaced.tip`; an empty value means that the ref must not exist. See
-        # `--force-with-lease=<refname>:<expect>` in https://git-scm.com/docs/git-push
+        [commit] = write_orphans(git, [OrphanCommit(REF, "Ledger of runs", {FILE: data})])
+        # The compare-and-swap: the server updates the ref only if its value is still `replaced`; an
+        # empty value means that the ref must not exist. A leading "+" would force the push, lease
+        # or not. See `--force-with-lease=<refname>:<expect>` in https://git-scm.com/docs/git-push
         arguments = (
-            "push", "--porcelain", "--no-verify", f"--force-with-lease={REF}:{replaced.tip}", "--",
-            check_url(self.url), *refs,
+            "push", "--porcelain", "--no-verify", f"--force-with-lease={REF}:{replaced}", "--",
+            check_url(self.url), f"{commit}:{REF}",
         )  # fmt: skip
         result = git.attempt(
             *arguments, credential=self.credential(), limit=100_000, timeout=GIT_TIMEOUT_SECONDS
         )
-        if result.status == 0:
-            return commit
-        combined = GitResult(
-            result.status, b"", result.stdout.decode("utf-8", "replace") + result.stderr
-        )
-        return git_failure(arguments, combined, "writing the quota ledger")
+        if result.status != 0:
+            text = result.stdout.decode("utf-8", "replace") + result.stderr
+            failed = GitResult(result.status, b"", text)
+            raise git_failure(arguments, failed, "writing the quota ledger")
+
+
+def _wait_after(error: ResolverError) -> float | None:
+    """Return the seconds to wait before the next attempt, None if it can't help."""
+    may_pass = error.cause in OUTAGES or _LOST_RACE.search(error.what) is not None
+    # Jitter, so that runs that collided do not collide again.
+    return random() if may_pass else None  # noqa: S311 - not a secret
+
+
+def _log_wait(error: ResolverError, wait: float) -> None:
+    logger.debug("%s; trying again in %.1f seconds", error.what, wait)

@@ -183,21 +183,6 @@ Change = Callable[[QuotaLedger], tuple[QuotaLedger | None, Answer]]
 called more than once, with the newer ledger, if other runs have changed it first."""
 
 
-@dataclass(frozen=True)
-class LedgerVersion:
-    """The ledger as stored in the repository.
-
-    `tip` is the id of the object that its ref points to, or "" when the ref does not exist.
-    `is_sha256` is true if the repository is known to have SHA-256 object ids, `pushed` if this
-    process has put the ledger there.
-    """
-
-    ledger: QuotaLedger
-    tip: str = ""
-    is_sha256: bool = False
-    pushed: bool = False
-
-
 def day_of(moment: datetime) -> str:
     """Return the UTC day of a moment as YYYY-MM-DD."""
     return f"{moment.astimezone(UTC):%Y-%m-%d}"
