@@ -18,6 +18,7 @@ from resolver.agents.definitions import (
 )
 from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.tools.registry import tool_specs
+from resolver.cli.outcomes import count_outcomes
 from resolver.config.templates import template_folder
 from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
@@ -47,6 +48,7 @@ NOTHING = {
     "max_plan_steps": 0,
     "block": lambda *_: "",
     "statements": {},
+    "total": count_outcomes(()),
 }
 """Values that some templates compute with, so that they can't be missing."""
 
@@ -58,7 +60,7 @@ WORKFLOW_EVENTS: dict[str, object] = {
 
 CHOSEN: dict[str, dict[str, object]] = {
     "comments/pull_request_part.md.j2": {"part": "change"},
-    "verification/omitted_check.txt.j2": {"cause": "secrets", "names": ["TOKEN"]},
+    "verification/omitted_check.txt.j2": {"cause": "network", "names": ["pypi.org"]},
     "init/condition.yml.j2": WORKFLOW_EVENTS,
     "init/workflow.yml.j2": WORKFLOW_EVENTS,
     "run/live_status.txt.j2": {"phase": "work"},
@@ -113,6 +115,9 @@ class Anything(str):
         return True
 
     __le__, __ge__ = __lt__, __gt__
+
+    def __format__(self, spec: str) -> str:
+        return format(2, spec) if spec else str(self)
 
     def __float__(self) -> float:
         return 2.0
