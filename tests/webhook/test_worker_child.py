@@ -174,7 +174,7 @@ def test_a_run_pauses_once_when_the_server_ends(scenario: Scenario) -> None:
     server, plans = scenario.server, scenario.plans
     scenario.ask()
     if isinstance(server, SupervisingProgram):
-        assert not {"litellm", "openai", "docker"} & server.modules()
+        assert not {"litellm", "openai"} & server.modules()
         assert server.metrics()["worker_process_resident_memory_bytes"] > 10_000_000
         server.become_forks()
 
