@@ -29,7 +29,7 @@ def test_an_event_that_asks_for_nothing_ends_at_once(scenario: Scenario) -> None
     assert "Nothing to do: the comment doesn't mention @agent." in run.logs
     imported = {line.rpartition("|")[2].strip() for line in run.logs.splitlines()}
     assert "resolver.entrypoints.action" in imported
-    assert not imported & {"litellm", "docker", "dbos", "fastapi"}
+    assert not imported & {"litellm", "dbos", "fastapi"}
     assert not scenario.github.requests
     assert not scenario.output.exists()
 
