@@ -241,6 +241,7 @@ class Sweep:
             progress=self.progress,
             log_url=self.log_url,
             actions_run=self.actions_run,
+            archives_log=self.settings.keep_log,
             can_be_continued=self.settings.keep_log,
             budget=self.left,
         )

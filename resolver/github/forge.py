@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from resolver.github.client.snapshot import RepositorySnapshot
+from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery
 from resolver.github.comments.progress import ProgressWriter
 from resolver.github.comments.report import Report
 from resolver.github.context.request_status import RequestStatus
@@ -119,11 +119,10 @@ class Forge(Protocol):
         """Return True if anybody can read the repository, None if the forge does not say."""
         ...
 
-    def snapshot(self, siblings: Sequence[str]) -> RepositorySnapshot | None:
-        """Return the state of the repository, None if it has to be read with git.
+    def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
+        """Return the state of the repository's refs, None if it has to be read with git.
 
-        `siblings` are names of repositories of the same owner. Never raises: the run does not
-        depend on it.
+        Never raises: the run does not depend on it.
         """
         ...
 

@@ -21,7 +21,7 @@ from resolver.github.client.resources import (
     markdown_files,
     requested_at,
 )
-from resolver.github.client.snapshot import RepositorySnapshot, read_snapshot
+from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
 from resolver.github.comments import check_run, find_or_create
 from resolver.github.comments import open_pull_request as opening
 from resolver.github.comments import review as reviews
@@ -150,8 +150,8 @@ class GitHubForge:
         """Return the reader of the conversations about failing checks."""
         return CheckConversations(self._access, self._repository, self.whoami())
 
-    def snapshot(self, siblings: Sequence[str]) -> RepositorySnapshot | None:
-        return read_snapshot(self._access, self._name, siblings)
+    def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
+        return read_snapshot(self._access, self._name, query)
 
     def is_public(self) -> bool | None:
         return accounts.is_public(self._access, self._repository)

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from resolver.errors import UsageError
+from resolver.github.client.snapshot import SnapshotQuery
 from resolver.github.comments import pull_request_text
 from resolver.github.comments.progress import RunProgress
 from resolver.github.comments.report import Report
@@ -139,7 +140,7 @@ class LocalForge:
     def is_public(self) -> bool | None:
         return None
 
-    def snapshot(self, siblings: Sequence[str]) -> None:  # noqa: ARG002 - git reads it as fast
+    def snapshot(self, query: SnapshotQuery) -> None:  # noqa: ARG002 - git reads it as fast
         return None
 
     def discard_abandoned(self, prefix: str, run: str) -> None:

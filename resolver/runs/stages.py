@@ -27,7 +27,7 @@ from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_decision import QuotaUse
-from resolver.github.events.quota_ledger import Answer, Change, LedgerRun
+from resolver.github.events.quota_ledger import Answer, Change, LedgerRun, LedgerVersion
 from resolver.models.pull_request import PostedReplies
 from resolver.models.repository import Conventions
 from resolver.models.run import (
@@ -73,6 +73,7 @@ class RunRequest:
     source: clone URL or path that replaces the one in the log.
     continuation: the earlier run that this one continues. The output folder begins with its log.
     control: queue of people's requests to the running run.
+    archives_log: True if the caller archives the log in the repository, see `RunResult.archived`.
     can_be_continued: True if the log is kept where it is found by a later comment to continue the
         run.
     notices: facts about how the run was started, shown as warnings.
@@ -101,6 +102,7 @@ class RunRequest:
     source: str = ""
     continuation: Continuation | None = None
     control: Control = field(default_factory=Control)
+    archives_log: bool = False
     can_be_continued: bool = False
     notices: tuple[str, ...] = ()
     retry_until: datetime | None = None
@@ -150,11 +152,13 @@ class AcceptedRun:
 
     reservation: the run's entry in the quota ledger; None if it has none.
     quota_left: US dollars that the daily quotas leave to the run.
+    ledger: the ledger with the reservation, as this run wrote it.
     snapshot: the repository's refs at the time of the decision; None if they were not read.
     """
 
     reservation: LedgerRun | None = None
     quota_left: float = float("inf")
+    ledger: LedgerVersion | None = None
     snapshot: RepositorySnapshot | None = None
 
 
@@ -412,6 +416,7 @@ class RunResult:
     publishable: True if an unpublished change is kept that can still be published.
     comment_failed: True if the final comment should have been written and could not be.
     outage: cause of the outage that ended the run or prevented its final comment; "" for none.
+    archived: True if the log was archived in the repository together with the run's cost.
     quota_use: what today's runs have used of the quotas; empty if that is not known.
     """
 
@@ -426,6 +431,7 @@ class RunResult:
     publishable: bool = False
     comment_failed: bool = False
     outage: Cause = ""
+    archived: bool = False
     quota_use: tuple[QuotaUse, ...] = ()
     warnings: tuple[str, ...] = ()
 

@@ -9,8 +9,7 @@ no server and no storage in common except the repository, which is why the ledge
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from random import random
 
 from resolver.config.retries import RetryPolicy
@@ -30,6 +29,7 @@ from resolver.github.events.quota_ledger import (
     MAX_LEDGER_BYTES,
     Answer,
     Change,
+    LedgerVersion,
     QuotaLedger,
     read_ledger,
     serialize_ledger,
@@ -56,6 +56,18 @@ _LOST_RACE = re.compile(
 
 
 @dataclass(frozen=True)
+class AccompanyingPush:
+    """The refs that are pushed together with the ledger, even if the ledger is refused.
+
+    commits: they replace what their refs point to. obsolete: refs that are removed, at the first
+    attempt only.
+    """
+
+    commits: tuple[OrphanCommit, ...] = ()
+    obsolete: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class LedgerRef:
     """The quota ledger of one repository.
 
@@ -71,65 +83,123 @@ class LedgerRef:
     def read(self) -> QuotaLedger:
         """Return the current ledger."""
         with temporary_directory() as folder:
-            return self._fetch(create_bare_repository(folder / "ledger.git"))[0]
+            return self._fetch_ledger(create_bare_repository(folder / "git")).ledger
 
     def change(self, change: Change[Answer]) -> Answer:
         """Change the ledger, with retries until no other run has pushed first, and return the
         answer."""
+        return self.change_from(None, change)[0]
 
-        def attempt() -> Answer:
+    def change_from(
+        self,
+        known: LedgerVersion | None,
+        change: Change[Answer],
+        accompanying: AccompanyingPush = AccompanyingPush(),
+    ) -> tuple[Answer, LedgerVersion]:
+        """Change the ledger as `change` does. Return the answer and the new ledger.
+
+        known: the ledger as it was last seen, None if it was not. It is used without reading, and
+        the push fails if another run has changed it since; only then is it fetched.
+        accompanying: pushed as well if the ledger changes; on return, all of its commits are there.
+        """
+        attempts = _Attempts(known, accompanying)
+
+        def attempt() -> tuple[Answer, LedgerVersion]:
             with temporary_directory() as folder:
-                return self._change_once(folder, change)
+                return self._change_once(create_bare_repository(folder / "git"), change, attempts)
 
         return self.retries.call(attempt, _wait_after, _log_wait)
 
-    def _change_once(self, folder: Path, change: Change[Answer]) -> Answer:
-        git = create_bare_repository(folder / "ledger.git")
-        ledger, tip = self._fetch(git)
-        changed, answer = change(ledger)
-        if changed is not None:
-            if ledger.damaged or not ledger.readable:
-                logger.warning("invalid content of the quota ledger is replaced: %s", tip)
-            self._push(git, tip, changed)
-        return answer
+    def _change_once(
+        self, git: HostGit, change: Change[Answer], attempts: "_Attempts"
+    ) -> tuple[Answer, LedgerVersion]:
+        known = attempts.take_known()
+        version = known or self._fetch_ledger(git)
+        ledger, answer = change(version.ledger)
+        # `known` may be out of date, so only a freshly read ledger can decide that nothing is to be
+        # changed.
+        if ledger is None and known is not None:
+            version = self._fetch_ledger(git)
+            ledger, answer = change(version.ledger)
+        if ledger is None:
+            return answer, version
+        commit = self._push(git, version, ledger, attempts.take_accompanying())
+        return answer, LedgerVersion(ledger, commit, pushed=True)
 
-    def _fetch(self, git: HostGit) -> tuple[QuotaLedger, str]:
-        """Fetch the ledger and return it with its commit, "" if there is none."""
+    def _fetch_ledger(self, git: HostGit) -> LedgerVersion:
+        """Fetch the ledger into a temporary repository."""
         arguments = fetch_arguments(check_url(self.url), [f"+{REF}:{REF}"], "--depth=1")
         result = git.attempt(*arguments, credential=self.credential(), timeout=GIT_TIMEOUT_SECONDS)
         if result.status != 0:
             if _REF_MISSING.search(result.stderr):
-                return QuotaLedger(), ""
+                return LedgerVersion(QuotaLedger())
             raise git_failure(arguments, result, "reading the quota ledger")
         tip = git.text("rev-parse", "--verify", REF)
         content = git.attempt(
             "cat-file", "blob", f"{REF}:{FILE}", limit=MAX_LEDGER_BYTES, timeout=GIT_TIMEOUT_SECONDS
         )
         if content.status != 0 or content.truncated:
-            return QuotaLedger(readable=False), tip
-        return read_ledger(content.stdout, self.now()), tip
+            return LedgerVersion(QuotaLedger(readable=False), tip)
+        return LedgerVersion(read_ledger(content.stdout, self.now()), tip)
 
-    def _push(self, git: HostGit, replaced: str, ledger: QuotaLedger) -> None:
-        """Push the ledger in place of the commit `replaced`. Raises WorkspaceError."""
+    def _push(
+        self,
+        git: HostGit,
+        replaced: LedgerVersion,
+        ledger: QuotaLedger,
+        accompanying: AccompanyingPush,
+    ) -> str:
+        """Push the ledger in place of `replaced` and return the new commit. Raises
+        WorkspaceError."""
         data = serialize_ledger(ledger, self.now())
         # A commit without parents: no history accumulates, and the fetch above always gets one
         # object of each kind. Because the new commit does not descend from the old one, the push is
         # never a fast-forward.
-        [commit] = write_orphans(git, [OrphanCommit(REF, "Ledger of runs", {FILE: data})])
-        # The compare-and-swap: the server updates the ref only if its value is still `replaced`; an
-        # empty value means that the ref must not exist. A leading "+" would force the push, lease
-        # or not. See `--force-with-lease=<refname>:<expect>` in https://git-scm.com/docs/git-push
+        ledger_commit = OrphanCommit(REF, "Ledger of runs", {FILE: data})
+        commit, *other_ids = write_orphans(git, [ledger_commit, *accompanying.commits])
+        refs = [f"{commit}:{REF}"]  # a leading "+" would force the push, lease or not
+        if replaced.tip and (replaced.ledger.damaged or not replaced.ledger.readable):
+            logger.warning("invalid content of the quota ledger is replaced: %s", replaced.tip)
+        refs += [
+            f"+{id}:{other.ref}" for id, other in zip(other_ids, accompanying.commits, strict=True)
+        ]
+        refs += [f":{ref}" for ref in accompanying.obsolete]
+        # The compare-and-swap: the server updates the ref only if its value is still
+        # `replaced.tip`; an empty value means that the ref must not exist. See
+        # `--force-with-lease=<refname>:<expect>` in https://git-scm.com/docs/git-push
         arguments = (
-            "push", "--porcelain", "--no-verify", f"--force-with-lease={REF}:{replaced}", "--",
-            check_url(self.url), f"{commit}:{REF}",
+            "push", "--porcelain", "--no-verify", f"--force-with-lease={REF}:{replaced.tip}", "--",
+            check_url(self.url), *refs,
         )  # fmt: skip
         result = git.attempt(
             *arguments, credential=self.credential(), limit=100_000, timeout=GIT_TIMEOUT_SECONDS
         )
-        if result.status != 0:
-            text = result.stdout.decode("utf-8", "replace") + result.stderr
-            failed = GitResult(result.status, b"", text)
-            raise git_failure(arguments, failed, "writing the quota ledger")
+        if result.status == 0:
+            return commit
+        text = result.stdout.decode("utf-8", "replace") + result.stderr
+        failed = GitResult(result.status, b"", text)
+        raise git_failure(arguments, failed, "writing the quota ledger")
+
+
+class _Attempts:
+    """What only the first attempt to change the ledger uses."""
+
+    def __init__(self, known: LedgerVersion | None, accompanying: AccompanyingPush) -> None:
+        is_usable = known is not None and known.ledger.readable and not known.ledger.damaged
+        self._known = known if is_usable else None
+        self._accompanying = accompanying
+
+    def take_known(self) -> LedgerVersion | None:
+        """Return the ledger as it was last seen, at the first call."""
+        known, self._known = self._known, None
+        return known
+
+    def take_accompanying(self) -> AccompanyingPush:
+        """Return what is pushed as well. Refs are removed at the first call only: removing one that
+        is gone already makes git push nothing at all."""
+        accompanying = self._accompanying
+        self._accompanying = replace(accompanying, obsolete=())
+        return accompanying
 
 
 def _wait_after(error: ResolverError) -> float | None:

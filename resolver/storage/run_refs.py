@@ -64,8 +64,7 @@ def archive_log(
     The files were redacted when they were written. A second call for the same run replaces the
     first. Raises WorkspaceError or LogError.
     """
-    ref = f"{runs_of_issue(issue)}{_check_run_id(run)}"
-    commit = OrphanCommit(ref, f"Log of run {run}", _archive_files(folder))
+    commit = log_commit(folder, issue, run)
     archived_runs, uses_sha256 = _list_archived_runs(url, credential, issue)
     with temporary_directory() as temporary:
         git = create_bare_repository(temporary / "log.git", sha256=uses_sha256)
@@ -73,6 +72,15 @@ def archive_log(
         _push(git, url, credential, f"+{log_commit_id}:{commit.ref}")
         if obsolete_refs := obsolete_logs(issue, run, archived_runs):
             _push(git, url, credential, *(f":{ref}" for ref in obsolete_refs))
+
+
+def log_commit(folder: Path, issue: int, run: str) -> OrphanCommit:
+    """Return the commit that archives log, outcome and unpublished change of an output `folder`.
+
+    Raises LogError if the log can't be read or is too large.
+    """
+    ref = f"{runs_of_issue(issue)}{_check_run_id(run)}"
+    return OrphanCommit(ref, f"Log of run {run}", _archive_files(folder))
 
 
 def runs_of_issue(issue: int) -> str:

@@ -1,21 +1,41 @@
 """Tests of the query for a repository's refs and its owner's repositories."""
 
+from pathlib import Path
+
+from resolver.git.git import HostGit, create_bare_repository
+from resolver.git.remote import OrphanCommit, write_orphans
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.snapshot import (
     MAX_HISTORY,
     RepositorySnapshot,
+    SnapshotQuery,
     read_snapshot,
 )
 from tests.git.scenario import plain_git
 from tests.parts.github import GitHubServer
+from tests.parts.github_server.graphql_refs import MOST_TEXT
 
-WANTED = (".a", ".b")
+WANTED = SnapshotQuery(
+    "refs/resolver/ledger", "ledger.jsonl", "refs/resolver/runs/7/", (".a", ".b")
+)
 
 
 def make_access(github: GitHubServer, graphql_url: str = "") -> GitHubAccess:
     token = github.token_for("octo", "octo/calc")
     urls = (github.api_url, github.server_url, graphql_url or github.graphql_url)
     return GitHubAccess(token, *urls, attempts=0)
+
+
+def put(github: GitHubServer, folder: Path, content: bytes) -> str:
+    """Write a ledger and a log to the server's repository, and return the commit of the ledger."""
+    git = create_bare_repository(folder / "new.git")
+    ledger = OrphanCommit(WANTED.ref, "Ledger", {WANTED.path: content})
+    log = OrphanCommit(f"{WANTED.ref_prefix}run", "Log", {"log": b"1"})
+    made = write_orphans(git, [ledger, log])
+    served_git = HostGit(git_dir=github.repository("octo/calc").git.path)
+    for commit, snapshot in zip(made, (ledger, log), strict=True):
+        served_git.run("fetch", "--quiet", str(folder / "new.git"), f"{commit}:{snapshot.ref}")
+    return made[0]
 
 
 def test_a_new_repository_has_only_a_default_branch(github: GitHubServer) -> None:
@@ -46,6 +66,22 @@ def test_a_history_is_known_unless_one_of_its_commits_is_a_merge(github: GitHubS
     assert (found.linear_history, found.has_root) == (tuple(commits[:MAX_HISTORY]), False)
     found = add(commits[0], commits[5])
     assert (found.linear_history, found.has_root) == ((), False)
+
+
+def test_a_ref_is_read_with_its_file(github: GitHubServer, tmp_path: Path) -> None:
+    github.create_repository("octo/calc", {"a": "1"})
+    tip = put(github, tmp_path, b'{"a": "\xc3\xa9"}\n')
+    found = read_snapshot(make_access(github), "octo/calc", WANTED)
+    assert found is not None
+    assert (found.ref_tip, found.content, found.ref_names) == (tip, '{"a": "\u00e9"}\n', ("run",))
+
+
+def test_a_truncated_file_is_unknown(github: GitHubServer, tmp_path: Path) -> None:
+    github.create_repository("octo/calc", {"a": "1"})
+    tip = put(github, tmp_path, b"x" * (MOST_TEXT + 1))
+    found = read_snapshot(make_access(github), "octo/calc", WANTED)
+    assert found is not None
+    assert (found.ref_tip, found.content) == (tip, None)
 
 
 def test_the_refs_are_read_with_git_if_the_query_fails(github: GitHubServer) -> None:

@@ -18,6 +18,7 @@ from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Actor
 from resolver.runs.quotas.admission import (
+    read_refs,
     reserve_quota,
 )
 from resolver.runs.stages import AcceptedRun, RunRequest
@@ -50,8 +51,13 @@ def reserve(
     place: Place,
     request: RunRequest,
     more: Mapping[str, str] | None = None,
+    *,
+    fetches_refs: bool = False,
 ) -> tuple[AcceptedRun, QuotaLedger]:
-    """Return the accepted run, and the ledger as others read it afterwards."""
+    """Return the accepted run, and the ledger as others read it afterwards.
+
+    fetches_refs: read the repository's refs before, as a run does.
+    """
     environment = {
         **github.addresses,
         "GITHUB_TOKEN": place.token,
@@ -59,7 +65,8 @@ def reserve(
     settings = load_settings({}, environment | dict(more or {}), {})
     access = GitHubAccess(place.token, github.api_url, place.server, github.graphql_url)
     forge = GitHubForge(access, REPOSITORY)
-    accepted = reserve_quota(request, settings, forge)
+    snapshot = read_refs(request, forge) if fetches_refs else None
+    accepted = reserve_quota(request, settings, forge, snapshot)
     return accepted, place.ledger().read()
 
 
@@ -107,6 +114,21 @@ def test_a_request_that_is_started_again_keeps_the_cost_of_earlier_attempts(
     assert reserved is not None
     assert (reserved.cost, reserved.unpriced) == (cost, 2 if cost else 0)
     assert reserved.at == (later if days else NOW)
+
+
+def test_a_ledger_that_was_read_with_the_refs_is_not_fetched_again(
+    github: GitHubServer, place: Place, request_for_run: RunRequest
+) -> None:
+    reserve(github, place, request_for_run)
+    before = len(github.requests)
+    other = replace(request_for_run, trigger=reports.trigger(key="issue_comment:78"))
+    _, ledger = reserve(github, place, other, fetches_refs=True)
+    requests = [made for made in github.requests[before:] if made.kind == "git"]
+    pushes = [made for made in requests if "receive-pack" in f"{made.path}{made.query}"]
+    assert [made.method for made in pushes] == ["GET", "POST"]
+    # The others are those of reading the ledger here.
+    assert requests[:2] == pushes
+    assert len(ledger.runs) == 2
 
 
 def test_without_quotas_there_is_no_ledger(

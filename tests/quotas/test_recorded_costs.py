@@ -12,11 +12,11 @@ from resolver.config.settings import Settings, load_settings
 from resolver.events.run_log import RunLog
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.report import Ending
-from resolver.github.events.quota_decision import QuotaUse
 from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import RunState
 from resolver.runs.quotas.admission import (
+    RecordedCost,
     ledger_key,
     quota_limits_of,
     read_refs,
@@ -25,6 +25,7 @@ from resolver.runs.quotas.admission import (
 )
 from resolver.runs.stages import AcceptedRun, OpenedLog, RunRequest, StageValues
 from resolver.storage.ledger_ref import REF
+from resolver.storage.run_refs import RUNS
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.quotas.booking import NOW, Place
@@ -51,7 +52,7 @@ class Recording:
         self.github = github
         self.place = Place(github.server_url, REPOSITORY, github.token_for("octo", REPOSITORY))
         self.settings = self.settings_with()
-        request = replace(run_request(folder), run=RUN, now=lambda: NOW)
+        request = replace(run_request(folder), run=RUN, now=lambda: NOW, archives_log=True)
         self.request: RunRequest = request
         self.log: RunLog = run_log(request.output.log)
         opening = sample.started().model_copy(update={"run": RUN})
@@ -83,9 +84,7 @@ class Recording:
             values = values.with_value(OpenedLog(self.log))
         return values.with_value(accepted) if accepted else values
 
-    def record(
-        self, values: StageValues, ending: Ending = Ending.PULL_REQUEST
-    ) -> tuple[QuotaUse, ...]:
+    def record(self, values: StageValues, ending: Ending = Ending.PULL_REQUEST) -> RecordedCost:
         report = reports.report(**REPORTED[ending])
         assert report.ending is ending
         return record_cost(values, report)
@@ -98,6 +97,11 @@ class Recording:
     def entry(self) -> LedgerRun:
         [entry] = self.ledger.runs
         return entry
+
+    @property
+    def archived(self) -> list[str]:
+        refs = self.github.repository(REPOSITORY).git.text("for-each-ref", "--format=%(refname)")
+        return [ref for ref in refs.split() if ref.startswith(RUNS)]
 
 
 @pytest.fixture
@@ -117,7 +121,7 @@ def test_a_run_that_ended_has_its_cost_in_place_of_what_was_reserved(recording: 
 
 
 def test_what_today_has_used_of_the_quotas_is_returned(recording: Recording) -> None:
-    use = recording.record(recording.values(recording.accepted()))
+    use = recording.record(recording.values(recording.accepted())).quota_use
     assert [(quota.name, quota.runs, quota.cost) for quota in use] == [
         ("#12", 1, 0.25),
         ("alice", 1, 0.25),
@@ -157,8 +161,8 @@ def test_a_run_without_a_log_has_cost_nothing(recording: Recording) -> None:
 
 
 def test_a_run_that_is_not_in_the_ledger_records_nothing(recording: Recording) -> None:
-    assert recording.record(recording.values(AcceptedRun())) == ()
-    assert recording.ledger == QuotaLedger()
+    assert recording.record(recording.values(AcceptedRun())) == RecordedCost()
+    assert recording.ledger == QuotaLedger() and recording.archived == []
 
 
 @pytest.mark.parametrize("run", [RUN, OTHER_RUN])
@@ -174,13 +178,36 @@ def test_a_run_that_was_stopped_while_it_reserved_ends_its_own_entry(
     assert recording.entry.ending == ("stopped" if run == RUN else "")
 
 
+def test_the_log_is_archived_in_the_push_of_the_ledger(recording: Recording) -> None:
+    accepted = recording.accepted()
+    before = len(recording.github.requests)
+    assert recording.record(recording.values(accepted)).is_log_archived
+    assert recording.archived == [f"{RUNS}/12/{RUN}"]
+    made = [request for request in recording.github.requests[before:] if request.kind == "git"]
+    pushes = [request for request in made if "receive-pack" in f"{request.path}{request.query}"]
+    assert [request.method for request in pushes] == ["GET", "POST"]
+
+
+@pytest.mark.parametrize("lacks", ["permission", "refs", "log"])
+def test_a_log_that_is_not_to_be_kept_is_not_archived(recording: Recording, lacks: str) -> None:
+    accepted = recording.accepted()
+    if lacks == "permission":
+        recording.request = replace(recording.request, archives_log=False)
+    if lacks == "refs":
+        accepted = replace(accepted, snapshot=None)
+    values = recording.values(accepted, has_log=lacks != "log")
+    assert not recording.record(values).is_log_archived
+    assert recording.archived == []
+    assert recording.entry.ending == "pull_request"
+
+
 def test_a_cost_that_can_not_be_written_is_a_warning(
     recording: Recording, caplog: pytest.LogCaptureFixture
 ) -> None:
     accepted = recording.accepted()
     token = recording.github.token_for("octo", REPOSITORY, permissions={"contents": "read"})
     recording.settings = recording.settings_with(token)
-    assert recording.record(recording.values(accepted)) == ()
+    assert recording.record(recording.values(accepted)) == RecordedCost()
     assert f"the cost of run {RUN} could not be recorded in the quota ledger" in caplog.text
     assert recording.entry.ending == ""
 

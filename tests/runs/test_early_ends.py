@@ -1,6 +1,5 @@
 """Tests of how a run ends in which no agent works."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from errno import ENOSPC
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
+from resolver.github.client.snapshot import SnapshotQuery
 from resolver.github.comments.report import Ending, Report
 from resolver.github.local_forge import LocalForge
 from resolver.models.run import Publication, Task, Trigger
@@ -51,8 +51,8 @@ class ForgeWithPushedWork(RecordingForge):
 
     requests: list[str] = field(default_factory=list)
 
-    def snapshot(self, siblings: Sequence[str]) -> None:
-        self.requests.append(f"siblings {siblings}")
+    def snapshot(self, query: SnapshotQuery) -> None:
+        self.requests.append(f"refs such as {query.ref_prefix}")
 
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> Any:
         self.requests.append(f"commits for {trigger.key}")

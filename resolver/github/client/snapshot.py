@@ -21,17 +21,34 @@ logger = logging.getLogger("resolver.github")
 MAX_HISTORY = 50
 """Maximum number of commits of the default branch whose parents are read."""
 
+MAX_LISTED_REFS = 100
+"""Maximum number of refs below the prefix that are listed."""
+
 _QUERY = """
-query($owner: String!, $name: String!) {
+query($owner: String!, $name: String!, $ref: String!, $path: String!, $below: String!) {
   repository(owner: $owner, name: $name) {
     defaultBranchRef { name target {
       oid
       ... on Commit { history(first: %d) { nodes { oid parents(first: 2) { nodes { oid } } } } }
     } }
+    ref(qualifiedName: $ref) { target {
+      oid
+      ... on Commit { file(path: $path) { object { ... on Blob { text isTruncated } } } }
+    } }
+    refs(refPrefix: $below, first: %d) { nodes { name } }
   }
   %s
 }
 """
+
+
+class _Blob(ApiAnswer):
+    text: str | None = None
+    is_truncated: bool = Field(alias="isTruncated", default=True)
+
+
+class _File(ApiAnswer):
+    blob: _Blob | None = Field(alias="object", default=None)
 
 
 class _Commit(CommitOid):
@@ -40,6 +57,7 @@ class _Commit(CommitOid):
 
 class _Target(CommitOid):
     history: Nodes[_Commit] = ()
+    file: _File | None = None
 
 
 class _Ref(ApiAnswer):
@@ -47,8 +65,29 @@ class _Ref(ApiAnswer):
     target: _Target
 
 
+class _RefName(ApiAnswer):
+    name: str
+
+
 class _Repository(ApiAnswer):
     default: _Ref | None = Field(alias="defaultBranchRef", default=None)
+    ref: _Ref | None = None
+    refs: Nodes[_RefName] = ()
+
+
+@dataclass(frozen=True)
+class SnapshotQuery:
+    """The refs to read besides the default branch.
+
+    ref, path: a ref and a file of its commit.
+    ref_prefix: prefix of refs, with a slash at its end.
+    siblings: names of repositories of the same owner.
+    """
+
+    ref: str
+    path: str
+    ref_prefix: str
+    siblings: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -59,6 +98,9 @@ class RepositorySnapshot:
     linear_history: the newest commits of the default branch, newest first, if none of them is a
         merge.
     has_root: True if the last of these commits has no parent.
+    ref_tip: the commit of the ref, "" if there is no such ref.
+    content: the text of the ref's file, None if it can't be shown as a whole.
+    ref_names: the names of the refs below the prefix, without it.
     siblings: those of the owner's repositories that the token can read.
     """
 
@@ -66,29 +108,36 @@ class RepositorySnapshot:
     tip: str = ""
     linear_history: tuple[str, ...] = ()
     has_root: bool = False
+    ref_tip: str = ""
+    content: str | None = None
+    ref_names: tuple[str, ...] = ()
     siblings: frozenset[str] = frozenset()
 
 
 def read_snapshot(
-    access: GitHubAccess, repository: str, siblings: Sequence[str]
+    access: GitHubAccess, repository: str, query: SnapshotQuery
 ) -> RepositorySnapshot | None:
     """Return the state of the repository, None if GitHub does not answer.
-
-    siblings: names of repositories of the same owner.
 
     Whatever it contains can be read from git as well, so this waits for nothing and never raises.
     """
     owner, _, name = repository.partition("/")
-    aliases = {f"sibling{number}": sibling for number, sibling in enumerate(siblings)}
-    fields = "\n  ".join(
+    aliases = {f"sibling{number}": sibling for number, sibling in enumerate(query.siblings)}
+    siblings = "\n  ".join(
         f'{alias}: repository(owner: $owner, name: "{sibling}") {{ id }}'
         for alias, sibling in aliases.items()
     )
-    variables = {"owner": owner, "name": name}
+    variables = {
+        "owner": owner,
+        "name": name,
+        "ref": query.ref,
+        "path": query.path,
+        "below": query.ref_prefix,
+    }
     hasty_access = access.with_short_timeouts()
     try:
         with hasty_access.wrap_errors(f"read the refs of {repository}", "contents: read"):
-            graphql = _QUERY % (MAX_HISTORY, fields)
+            graphql = _QUERY % (MAX_HISTORY, MAX_LISTED_REFS, siblings)
             answer = resources.query_graphql(
                 hasty_access, graphql, variables, nullable_fields=tuple(aliases)
             )
@@ -102,7 +151,8 @@ def read_snapshot(
 
 def _snapshot_of(data: _Repository, siblings: frozenset[str]) -> RepositorySnapshot:
     """Return the snapshot that an answer describes. Whatever the repository lacks stays empty."""
-    default = data.default
+    default, ref = data.default, data.ref
+    blob = ref.target.file.blob if ref and ref.target.file else None
     history = default.target.history if default else ()
     is_linear = _is_linear(history)
     return RepositorySnapshot(
@@ -110,6 +160,9 @@ def _snapshot_of(data: _Repository, siblings: frozenset[str]) -> RepositorySnaps
         has_root=is_linear and not history[-1].parents,
         branch=default.name if default else "",
         tip=default.target.oid if default else "",
+        ref_tip=ref.target.oid if ref else "",
+        content=blob.text if blob and not blob.is_truncated else None,
+        ref_names=tuple(listed.name for listed in data.refs),
         siblings=siblings,
     )
 

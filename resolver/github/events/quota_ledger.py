@@ -183,6 +183,19 @@ Change = Callable[[QuotaLedger], tuple[QuotaLedger | None, Answer]]
 called more than once, with the newer ledger, if other runs have changed it first."""
 
 
+@dataclass(frozen=True)
+class LedgerVersion:
+    """The ledger as stored in the repository.
+
+    `tip` is the id of the object that its ref points to, or "" when the ref does not exist.
+    `pushed` is true if this process has put the ledger there.
+    """
+
+    ledger: QuotaLedger
+    tip: str = ""
+    pushed: bool = False
+
+
 def day_of(moment: datetime) -> str:
     """Return the UTC day of a moment as YYYY-MM-DD."""
     return f"{moment.astimezone(UTC):%Y-%m-%d}"

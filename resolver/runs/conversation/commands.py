@@ -284,7 +284,8 @@ def archive_run_log(result: RunResult, settings: Settings) -> None:
     """Archive the run's log in the repository. An error is logged as a warning and never fails the
     run."""
     request = result.request
-    if result.log is None or not settings.keep_log or request.trigger.subject is None:
+    is_archived = result.archived or not settings.keep_log
+    if result.log is None or is_archived or request.trigger.subject is None:
         return
     url = settings.clone_url(request.trigger.repository)
     try:

@@ -157,7 +157,7 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
     except OSError as error:
         write_failure = _report_unwritten(values, error)
         failure, exit_code = failure or write_failure, exit_code or 1
-    quota_use = record_cost(values, report)
+    recorded = record_cost(values, report)  # with the log, which needs the outcome's file
     values.request.output.close()
     return RunResult(
         request=values.current_request,
@@ -171,7 +171,8 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunRe
         publishable=publishing_route(values, failure) != "",
         comment_failed=comment.failed,
         outage=outage_of(values, failure, comment.cause),
-        quota_use=quota_use,
+        archived=recorded.is_log_archived,
+        quota_use=recorded.quota_use,
         warnings=(*values.warnings, *comment.warnings),
     )
 

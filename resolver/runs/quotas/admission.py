@@ -6,19 +6,21 @@ An error of the ledger never fails a run; it is logged as a warning in the job's
 import hashlib
 import logging
 import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from resolver.config.settings import Settings
 from resolver.errors import (
     ForgeError,
     LeaseLost,
+    LogError,
     QuotaReached,
     ResolverError,
     RunStopped,
     WorkspaceError,
 )
 from resolver.events.run_log import cost_of_run
-from resolver.github.client.snapshot import RepositorySnapshot
+from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery
 from resolver.github.comments.report import Ending, Report
 from resolver.github.events.quota_decision import (
     QuotaBound,
@@ -34,15 +36,18 @@ from resolver.github.events.quota_decision import (
 from resolver.github.events.quota_ledger import (
     MAX_DOLLARS,
     LedgerRun,
+    LedgerVersion,
     QuotaLedger,
     day_of,
     normalize_login,
+    read_ledger,
 )
 from resolver.github.forge import AuthoredComment, Forge
 from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS
-from resolver.storage.ledger_ref import LedgerRef
+from resolver.storage.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
+from resolver.storage.run_refs import log_commit, obsolete_logs, runs_of_issue
 
 logger = logging.getLogger("resolver.runs.quotas")
 
@@ -88,7 +93,10 @@ def ledger_key(key: str) -> str:
 
 def read_refs(request: RunRequest, forge: Forge) -> RepositorySnapshot | None:
     """Return the refs of the repository that the run works on, None if git has to read them."""
-    return None if request.is_local else forge.snapshot(tuple(ORGANIZATION_FOLDERS))
+    if request.is_local:
+        return None
+    log_prefix = runs_of_issue(request.trigger.subject or 0)
+    return forge.snapshot(SnapshotQuery(REF, FILE, log_prefix, tuple(ORGANIZATION_FOLDERS)))
 
 
 def reserve_quota(
@@ -119,12 +127,14 @@ def reserve_quota(
         entry = _entry(request, settings, quota_request, decision, ledger, now)
         return ledger.with_run(entry), (decision, entry)
 
+    version = None
     if request.quota_table is not None:
         decision, entry = request.quota_table.change(request.trigger.repository, now, reserve)
     else:
         ledger_ref = ledger_for_run(request, settings)
+        known = _ledger_from_snapshot(snapshot, now)
         try:
-            decision, entry = ledger_ref.change(reserve)
+            (decision, entry), version = ledger_ref.change_from(known, reserve)
         except (WorkspaceError, ForgeError) as error:
             # Without write access the decision is made from what can be read.
             logger.warning("the quota ledger could not be updated: %s", error.what)
@@ -134,17 +144,44 @@ def reserve_quota(
         reached = QuotaReached(decision.what, decision.next_step)
         reached.is_silent = _was_notified_today(request, forge, now)
         raise reached
-    return AcceptedRun(entry, decision.remaining, snapshot)
+    return AcceptedRun(entry, decision.remaining, version if entry else None, snapshot)
 
 
 _LedgerDecision = tuple[QuotaGranted | QuotaExceeded, LedgerRun | None]
 """A decision, and the entry of the run if it is admitted and written."""
 
 
-def record_cost(values: StageValues, report: Report) -> tuple[QuotaUse, ...]:
-    """Record the cost and the ending of the run in the repository's ledger. Return what today's
-    runs have used of the quotas of its conversation, its requester and the repository. Never
-    raises.
+def _ledger_from_snapshot(
+    snapshot: RepositorySnapshot | None, now: datetime
+) -> LedgerVersion | None:
+    """Return the ledger in the snapshot, None if it has to be fetched.
+
+    An outdated one does no harm: the push that names its tip is refused then.
+    """
+    if snapshot is None or not snapshot.tip:
+        return None
+    if not snapshot.ref_tip:
+        return LedgerVersion(QuotaLedger())
+    if snapshot.content is None:
+        return None
+    return LedgerVersion(read_ledger(snapshot.content.encode(), now), snapshot.ref_tip)
+
+
+@dataclass(frozen=True)
+class RecordedCost:
+    """What was recorded of a run that has ended.
+
+    is_log_archived: True if its log was pushed with the ledger. quota_use: what today's runs have
+    used of the quotas of its conversation, its requester and the repository.
+    """
+
+    is_log_archived: bool = False
+    quota_use: tuple[QuotaUse, ...] = ()
+
+
+def record_cost(values: StageValues, report: Report) -> RecordedCost:
+    """Record the cost and the ending of the run in the repository's ledger, and archive its log
+    with it. Never raises.
 
     A server records the cost from the log of the run, however that ends.
     """
@@ -155,7 +192,7 @@ def record_cost(values: StageValues, report: Report) -> tuple[QuotaUse, ...]:
     was_interrupted = values.accepted is None and report.ending is Ending.STOPPED
     is_recorded = reservation is not None or (was_interrupted and _has_quota(request))
     if request.quota_table is not None or not is_recorded:
-        return ()
+        return RecordedCost()
     cost, unpriced = 0.0, 0
     if values.log is not None:
         cost, unpriced = cost_of_run(values.log.state.events, request.run)
@@ -171,7 +208,9 @@ def record_cost(values: StageValues, report: Report) -> tuple[QuotaUse, ...]:
         return ended, measure_quota_use(latest, quotas, now)
 
     try:
-        return ledger_for_run(request, settings).change(end)
+        version_before = values.accepted.ledger if values.accepted else None
+        log_push = _log_push(values)
+        use, version = ledger_for_run(request, settings).change_from(version_before, end, log_push)
     except LeaseLost:  # the process that continues the run records it
         raise
     except (ResolverError, RunStopped) as error:
@@ -180,7 +219,9 @@ def record_cost(values: StageValues, report: Report) -> tuple[QuotaUse, ...]:
             request.run,
             error.what,
         )
-        return ()
+        return RecordedCost()
+    # Without a change of the ledger, nothing was pushed.
+    return RecordedCost(bool(log_push.commits) and version.pushed, use)
 
 
 def end_entry(
@@ -201,6 +242,22 @@ def end_entry(
         "unpriced": entry.unpriced + unpriced,
     }
     return ledger.with_run(entry.model_copy(update=changes))
+
+
+def _log_push(values: StageValues) -> AccompanyingPush:
+    """Return the push that archives the run's log and removes old ones; an empty one if it is not
+    archived."""
+    request = values.current_request
+    issue, snapshot = request.trigger.subject, values.accepted.snapshot if values.accepted else None
+    if not request.archives_log or values.log is None or issue is None or snapshot is None:
+        return AccompanyingPush()
+    try:
+        commit = log_commit(request.output.folder, issue, request.run)
+    except LogError as error:
+        logger.info("%s", error.what)  # archiving it by itself will say so
+        return AccompanyingPush()
+    obsolete = obsolete_logs(issue, request.run, snapshot.ref_names)
+    return AccompanyingPush((commit,), obsolete)
 
 
 def _has_quota(request: RunRequest) -> bool:
