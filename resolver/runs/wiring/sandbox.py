@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -33,6 +33,7 @@ from resolver.runtime.environment.environment import (
 )
 from resolver.runtime.environment.images import BUILD_SECONDS, BuildSource
 from resolver.runtime.environment.plan import find_setup
+from resolver.runtime.environment.standard import find_standard_setup
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.remote.access import RemoteAccess
 from resolver.runtime.remote.machine import RemoteMachine
@@ -191,11 +192,18 @@ def open_environment(
 ) -> Environment:
     """Return the image that the sandbox is created from and the set-up that is run in it."""
     options = settings.image_options
+    standard = find_standard_setup(workspace.read_trusted, partial(_is_reachable, settings))
+    suggested = standard.plan if standard else None
+    if kind == "local":  # the usual installation would change this machine's own programs
+        plan = find_setup(workspace.read_trusted, settings.setup)
+        return Environment("", plan, suggested=None if plan else suggested)
     environment_options = EnvironmentOptions(
-        settings.image, settings.setup, options.build, options.keep_prepared
+        settings.image,
+        settings.setup,
+        standard.plan if standard and not standard.missing else None,
+        options.build,
+        options.keep_prepared,
     )
-    if kind == "local":
-        return Environment("", find_setup(workspace.read_trusted, settings.setup))
     trusted = workspace.trusted
     repository = SetupRepository(
         workspace.identity,
@@ -206,7 +214,16 @@ def open_environment(
     def engine() -> DockerClient:
         return connect_engine(host.environment, BUILD_SECONDS)
 
-    return choose_environment(environment_options, repository, engine if kind == "docker" else None)
+    connect = engine if kind == "docker" else None
+    chosen = choose_environment(environment_options, repository, connect)
+    return chosen if chosen.plan else replace(chosen, suggested=suggested)
+
+
+def _is_reachable(settings: Settings, host: str) -> bool:
+    try:
+        return settings.allow_list.find(host, 443) is not None
+    except ValueError:
+        return False
 
 
 def open_runtime(

@@ -220,12 +220,14 @@ class EnvironmentOptions:
 
     image: an image's name, `devcontainer` or `dockerfile:PATH`.
     setup: bash.
+    standard: the set-up to use if the repository describes none; None for none.
     builds: True if an image may be built.
     keep: True if a prepared environment is to be kept.
     """
 
     image: str
     setup: str = ""
+    standard: SetupPlan | None = None
     builds: bool = False
     keep: bool = True
 
@@ -241,6 +243,7 @@ class Environment:
     is_prepared: True if `image` is a kept environment, so that the set-up need not run.
     source_image: the image that a kept environment was made from; "" if it is `image`.
     dockerfile: path of the repository's Dockerfile that the image is built from; "" for none.
+    suggested: the usual set-up of such a project, which is not executed; None for none.
     """
 
     image: str
@@ -250,6 +253,7 @@ class Environment:
     is_prepared: bool = False
     source_image: str = ""
     dockerfile: str = ""
+    suggested: SetupPlan | None = None
 
 
 def choose_environment(
@@ -263,7 +267,7 @@ def choose_environment(
         not a container of an engine that can be reached from here.
     Raises UsageError, and SandboxError if the image can't be built or pulled.
     """
-    plan = find_setup(repository.trusted.read, options.setup)
+    plan = find_setup(repository.trusted.read, options.setup) or options.standard
     requested = requested_image(options.image, repository.trusted.read)
     if engine is None:
         if isinstance(requested, Build):
@@ -328,6 +332,9 @@ def set_up(
     """
     plan = environment.plan
     if plan is None:
+        if environment.suggested:
+            detail = f"not executed: {environment.suggested.script}"
+            stream.add(StageCompleted(stage="setup", detail=detail, seconds=0.0))
         return PreparedEnvironment(ok=True)
     started = time.monotonic()
     if environment.is_prepared:

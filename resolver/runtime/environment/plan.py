@@ -209,12 +209,14 @@ class SetupPlan:
     script: bash, run in the repository's root.
     left_out: parts of the source that are not executed, in words for people.
     by_operator: True if the operator of Resolver has set it, and not the repository.
+    is_standard: True if nobody has set it, so that it is what projects of this kind usually need.
     """
 
     source: str
     script: str
     left_out: tuple[str, ...] = ()
     by_operator: bool = False
+    is_standard: bool = False
 
 
 def find_setup(read: Read, setting: str = "") -> SetupPlan | None:

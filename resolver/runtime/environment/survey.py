@@ -160,6 +160,8 @@ def _python_setup(names: Collection[str], project: dict[str, Any]) -> str:
     group = next((name for name in EXTRAS if name in groups), "")
     if group:
         commands.append(f"pip install --group {group}")
+    elif "pytest" in _table(project, "tool") and not (commands and "[" in commands[-1]):
+        commands.append("pip install pytest")
     return " && ".join(commands)
 
 
