@@ -1,9 +1,8 @@
 """`resolver init`: inspects a repository and writes its workflow and settings file."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 import click
@@ -19,7 +18,6 @@ from resolver.cli.agent_workflow import (
     workflow_text,
 )
 from resolver.cli.setup_check import try_setup
-from resolver.config.allowed_hosts import AllowList
 from resolver.config.settings import REPOSITORY_FILE, load_settings, repository_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
@@ -30,7 +28,7 @@ from resolver.runs.common import filtered_log, open_host
 from resolver.runtime.environment.proposal import ProposedEnvironment, propose_environment
 from resolver.runtime.environment.survey import Read, Survey, folders_of, survey
 from resolver.trace.plain import for_terminal
-from resolver.verification.discovery import DiscoveredChecks, discover_checks
+from resolver.verification.checks import discover_checks
 from resolver.verification.project_tree import ProjectTree
 
 _MAX_FILE_BYTES = 1_000_000
@@ -51,7 +49,7 @@ class _Inspection:
 
     surveyed: Survey
     proposal: ProposedEnvironment
-    checks: DiscoveredChecks
+    checks: tuple[ProjectCheck, ...]
     is_tested: bool
 
 
@@ -133,21 +131,18 @@ def _inspect(root: Path) -> _Inspection:
     names = [entry.name for entry in root.iterdir()]
     paths = _list_paths(root)
     surveyed = survey(names, _reader(root), folders_of(paths))
-    proposal = propose_environment(surveyed, _reader(root), partial(_exists, set(paths)))
-    checks = discover_checks(
-        _project_tree(root, paths), AllowList.parse(("packages",) if proposal.installs else ())
-    )
+    proposal = propose_environment(surveyed, _reader(root), set(paths))
+    checks = discover_checks(_project_tree(root, paths))
     # The unit tests of Rust are in the files that they test.
     is_tested = surveyed.language == "Rust" or any(map(is_test_file, paths))
     return _Inspection(surveyed, proposal, checks, is_tested)
 
 
-def _settings_file(proposal: ProposedEnvironment, checks: DiscoveredChecks) -> str:
+def _settings_file(proposal: ProposedEnvironment, checks: Sequence[ProjectCheck]) -> str:
     return render(
         "init/settings.yml.j2",
         **asdict(proposal),
-        checks=_render_checks(checks.checks).splitlines(),
-        omitted=checks.omitted,
+        checks=_render_checks(checks),
     )
 
 
@@ -166,7 +161,7 @@ def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedE
         trial = try_setup(settings, host, root)
     text = render("init/tried.txt.j2", trial=trial, settings_file=REPOSITORY_FILE)
     click.echo(for_terminal(host.redactor(settings).redact_text(text)), nl=False)
-    return 0 if trial.ok else 1
+    return 0 if trial.is_usable else 1
 
 
 def _render_summary(
@@ -181,7 +176,7 @@ def _render_summary(
     files: the path of each file, with what was done to it.
     """
     checks = inspection.checks
-    tested_by = checks.checks[0].command if inspection.is_tested and checks.checks else ""
+    tested_by = checks[0].command if inspection.is_tested and checks else ""
     return render(
         "init/report.txt.j2",
         language=inspection.surveyed.language,
@@ -219,7 +214,11 @@ def _project_tree(root: Path, paths: Iterable[str]) -> ProjectTree:
 
 def _render_checks(checks: Iterable[ProjectCheck]) -> str:
     """Return the checks as YAML, as the setting `checks` takes them."""
-    entries = [{"name": check.name, "command": check.command} for check in checks]
+    entries = [
+        {"name": check.name, "command": check.narrowed or check.command}
+        | ({"paths": list(check.paths)} if check.paths else {})
+        for check in checks
+    ]
     return yaml.safe_dump(entries, sort_keys=False, width=1_000) if entries else ""
 
 
@@ -253,11 +252,6 @@ def _list_paths(root: Path) -> list[str]:
     """Return the paths of the files that git tracks or would add."""
     output = git_output(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return [path for path in output.split("\0") if path]
-
-
-def _exists(paths: Collection[str], path: str) -> bool:
-    """Return True if git has a file or a folder at this path."""
-    return path in {".", *paths} or any(known_path.startswith(f"{path}/") for known_path in paths)
 
 
 def _reader(root: Path) -> Read:

@@ -1,4 +1,4 @@
-"""Tries the setup of a checkout once, in a sandbox like that of a run."""
+"""Tries the setup and the checks of a checkout once, in a sandbox like that of a run."""
 
 import time
 from dataclasses import dataclass
@@ -11,9 +11,30 @@ from resolver.events.state import State
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.git.workspace import Workspace
+from resolver.models.verification import CheckExecution, MissingEnvironment, ProjectCheck
 from resolver.runs.common import run_id
 from resolver.runs.wiring.sandbox import RunHost, open_environment, open_runtime, runtime_kind
-from resolver.runtime.environment.environment import MAX_TAIL_CHARACTERS, set_up
+from resolver.runtime.environment.environment import MAX_TAIL_CHARACTERS, Environment, set_up
+from resolver.verification.missing_environment import (
+    find_missing_environment,
+)
+from resolver.verification.project_tree import ProjectTree
+from resolver.verification.sandbox_checks import execute_check
+from resolver.verification.selection import find_checks
+
+
+@dataclass(frozen=True)
+class CheckTrial:
+    """The result of trying a check. passed, failed: its tests; 0 if the exit code says all.
+
+    missing: why no test ran; None if tests ran, or if the reason is unknown.
+    """
+
+    command: str
+    exit_code: int | None
+    passed: int
+    failed: int
+    missing: MissingEnvironment | None
 
 
 @dataclass(frozen=True)
@@ -33,10 +54,18 @@ class SetupTrial:
     seconds: float
     output: str
     warnings: tuple[str, ...]
+    checks: tuple[CheckTrial, ...] = ()
+
+    @property
+    def is_usable(self) -> bool:
+        """True if the setup works, and the environment lacks nothing that a check needs."""
+        return self.ok and not any(check.missing for check in self.checks)
 
 
 def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
-    """Run the setup at the commit that is checked out in `root`, and keep nothing of it.
+    """Run the setup, and then the checks, at the commit that is checked out in `root`.
+
+    Nothing of it is kept. Checks with services are left out.
 
     Raises SandboxError if no sandbox of the image can be started, and WorkspaceError if there is no
     commit.
@@ -54,6 +83,13 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
             runtime.checkout(workspace.git_dir_tar, workspace.base, workspace.branch)
             limit = fresh_settings.timeout_seconds.setup
             result = set_up(environment, runtime, stream, state, workspace.base, limit)
+            tree = ProjectTree.from_commit(workspace.git, workspace.base)
+            found, _ = find_checks(settings.checks, tree)
+            seconds = fresh_settings.timeout_seconds.verification
+            checks = [
+                _trial(check, execute_check(runtime, check, seconds), environment)
+                for check in (found if result.ok else ())
+            ]
     outputs = [event.content for event in state.events if isinstance(event, CmdOutput)]
     return SetupTrial(
         ok=result.ok,
@@ -64,4 +100,16 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
         seconds=time.monotonic() - started,
         output=outputs[0][-MAX_TAIL_CHARACTERS:].strip() if outputs else "",
         warnings=result.warnings,
+        checks=tuple(checks),
+    )
+
+
+def _trial(check: ProjectCheck, execution: CheckExecution, environment: Environment) -> CheckTrial:
+    suggestion = environment.suggested.script if environment.suggested else ""
+    return CheckTrial(
+        command=check.command,
+        exit_code=execution.exit_code,
+        passed=execution.count("passed"),
+        failed=execution.count("failed", "error"),
+        missing=find_missing_environment(execution, suggestion),
     )

@@ -64,8 +64,8 @@ class ImageOptions(StructuredSetting):
     services: tuple[str, ...] = part(
         (),
         "List of images of services that may run alongside the sandbox while checks are executed, "
-        "such as `postgres`, `redis:7` or `ghcr.io/OWNER/*`. A compose file says "
-        "which of them a check needs. None when empty; they need the docker runtime. See "
+        "such as `postgres`, `redis:7` or `ghcr.io/OWNER/*`. A declared check says "
+        "which of them it needs. None when empty; they need the docker runtime. See "
         "docs/how-to/checks.md.",
     )
 

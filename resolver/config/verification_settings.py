@@ -7,25 +7,61 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from resolver.config.bounded_yaml import read_yaml
 from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
 from resolver.config.setting_names import closest_name
-from resolver.models.verification import ProjectCheck, ReportFormat
+from resolver.models.verification import CheckService, ProjectCheck, ReportFormat
 
 MAX_DECLARED = 50
 """Maximum number of declared checks."""
 
+MAX_SERVICES = 5
+"""Maximum number of services that run alongside one sandbox."""
+
 _ORIGIN = "`checks` of the settings"
 _DRIVE = re.compile(r"[A-Za-z]:")
+
+ServiceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$")]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.-]{0,100}$")]
+Text = Annotated[str, Field(max_length=2_000, pattern=r"^[^\x00]*$")]
+
+
+class DeclaredService(BaseModel):
+    """A service of a check; `CheckService` describes the fields. A text is the image alone."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
+
+    image: str = Field(min_length=1, max_length=300)
+    environment: dict[VariableName, Text] = Field(default={}, max_length=50)
+    ports: tuple[Annotated[int, Field(gt=0, lt=65_536)], ...] = Field(default=(), max_length=10)
+    command: tuple[Text, ...] = Field(default=(), max_length=50)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _image_alone(cls, value: Any) -> Any:
+        return {"image": value} if isinstance(value, str) else value
+
+    @field_validator("ports", mode="before")
+    @classmethod
+    def _one_port_is_a_list(cls, value: Any) -> Any:
+        return [value] if isinstance(value, int) else value
 
 
 class DeclaredCheck(BaseModel):
     """A check as `.github/resolver.yml` declares it; `ProjectCheck` describes the fields.
 
-    timeout: seconds. services: names in the repository's compose file.
+    timeout: seconds. services: by the host name, an image or a `DeclaredService`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,9 +72,7 @@ class DeclaredCheck(BaseModel):
     paths: tuple[Annotated[str, Field(min_length=1, max_length=1_000)], ...] = Field(
         default=(), max_length=100
     )
-    services: tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] = Field(
-        default=(), max_length=10
-    )
+    services: dict[ServiceName, DeclaredService] = Field(default={}, max_length=MAX_SERVICES)
     report: str = Field(default="", max_length=1_000)
     report_format: ReportFormat = ""
 
@@ -61,6 +95,16 @@ class DeclaredCheck(BaseModel):
     def _one_path_is_a_list(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
 
+    @field_validator("services")
+    @classmethod
+    def _listen_on_different_ports(
+        cls, value: dict[str, DeclaredService]
+    ) -> dict[str, DeclaredService]:
+        ports = [port for service in value.values() for port in service.ports]
+        if len(set(ports)) < len(ports):
+            raise ValueError("two services listen on one port, and share one loopback interface")
+        return value
+
     @field_validator("report")
     @classmethod
     def _is_inside_repository(cls, value: str) -> str:
@@ -75,7 +119,16 @@ class DeclaredCheck(BaseModel):
             command=self.command,
             timeout_seconds=self.timeout,
             paths=self.paths,
-            service_names=self.services,
+            services=tuple(
+                CheckService(
+                    name=name,
+                    image=service.image,
+                    environment=service.environment,
+                    ports=service.ports,
+                    command=service.command,
+                )
+                for name, service in self.services.items()
+            ),
             report=self.report,
             report_format=self.report_format,
             origin=_ORIGIN,
@@ -135,7 +188,7 @@ def _fault(error: ErrorDetails, number: int, entry: Any) -> str:
                 else f", only {', '.join(_formats())}"
             )
             return f"{location}: {field!r} can't be {str(error['input'])[:100]!r}{hint}"
-        case "model_type" | "model_attributes_type" | "dict_type":
+        case "model_type" | "model_attributes_type" | "dict_type" if not field:
             return f"{location}: it has no `name` and `command`"
     return f"{location}: {field!r}: {error['msg'].removeprefix('Value error, ')}"
 
@@ -180,7 +233,8 @@ class VerificationSettings(SettingGroup):
     checks: CheckList = setting(
         (),
         "Commands that show whether a change works, as a list of `{name: ..., command: ...}`, each "
-        "with an optional `timeout` in seconds, `paths`, `report` and `report_format`. When empty, "
+        "with an optional `timeout` in seconds, `paths`, `services`, `report` and `report_format`. "
+        "When empty, "
         "they are found in the files of the repository. See docs/how-to/checks.md.",
         repository=True,
         option=False,

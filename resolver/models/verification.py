@@ -28,20 +28,15 @@ TreeName = Literal["base", "base_with_tests", "head", "head_with_base_tests"]
 - head_with_base_tests: the change with the base's test files and test configuration.
 """
 
-ReportFormat = Literal["", "junit", "go-json", "cargo", "tap", "trx", "jest-json", "unittest"]
+ReportFormat = Literal["", "junit", "go-json", "cargo", "trx", "jest-json"]
 """The format of a test report; "" if the check has none, so that only its exit code counts.
 
 - junit: JUnit XML, https://github.com/testmoapp/junitxml
 - go-json: the lines of `go test -json`, https://pkg.go.dev/cmd/test2json
 - cargo: the text that `cargo test` prints
-- tap: Test Anything Protocol, https://testanything.org/tap-version-14-specification.html
 - trx: Visual Studio's test results, as `dotnet test --logger trx` writes them
 - jest-json: the file of `jest --json --outputFile`
-- unittest: the text that `python -m unittest -v` prints
 """
-
-MAX_CASES = 50_000
-"""Maximum number of test cases that are read from the reports of one check."""
 
 MAX_MESSAGE = 2_000
 """Maximum number of characters of a failed test's message."""
@@ -92,6 +87,9 @@ class ProjectCheck(FrozenModel):
     """A command of the project that shows whether its code works.
 
     command: the shell command, executed in the root of the repository.
+    narrowed: the same command for some of its tests, with `{files}` for their files; "" if it can't
+        be narrowed.
+    folder: folder that the command enters, to which `{files}` are relative; "" for the root.
     runner: the test runner that the command starts, for example "pytest", "jest" or "go"; "" if it
         is unknown.
     timeout_seconds: maximum duration of one execution; None for the operator's limit.
@@ -100,7 +98,6 @@ class ProjectCheck(FrozenModel):
         report is the command's output, or if there is none.
     environment: variables that the command is executed with, in addition to the sandbox's.
     files: texts of files that are in the tree while the command is executed, by path.
-    service_names: services of the repository's compose file that the check needs.
     services: the services that are started for the check.
     origin: where the check was found, for a person: "`checks:` in .github/resolver.yml",
         "`scripts.test` in package.json".
@@ -108,6 +105,8 @@ class ProjectCheck(FrozenModel):
 
     name: str
     command: str
+    narrowed: str = ""
+    folder: str = ""
     runner: str = ""
     timeout_seconds: float | None = None
     paths: tuple[str, ...] = ()
@@ -115,7 +114,6 @@ class ProjectCheck(FrozenModel):
     report_format: ReportFormat = ""
     environment: dict[str, str] = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)
-    service_names: tuple[str, ...] = ()
     services: tuple[CheckService, ...] = ()
     origin: str = ""
 
@@ -265,6 +263,25 @@ failed_at_both: the checks fail with and without the change, and say nothing abo
 """
 
 
+Remedy = Literal["setup", "image", "egress"]
+"""What gives a project the environment that its tests need.
+
+- setup: commands that install what the project depends on.
+- image: an image that has the program.
+- egress: hosts that the sandbox may reach.
+"""
+
+
+class MissingEnvironment(LoggedModel):
+    """What the environment of a check lacks, so that none of its tests ran."""
+
+    line: str = Field(description="The line of the output that says it.")
+    remedy: Remedy = Field(description="What would give it.")
+    suggestion: str = Field(
+        default="", description="The usual set-up of such a project, which was not executed."
+    )
+
+
 class UnpreparedEnvironment(LoggedModel):
     """Why no environment could be prepared for a change that needs another than its base commit.
 
@@ -286,6 +303,7 @@ class Verification(FrozenModel):
     review: why the change is at most checked.
     expectations: how the change alters the tests that expect the former behavior.
     unprepared: given if the reason is "environment".
+    lacks: why no test ran without the change, if the output says it.
     """
 
     verdict: VerificationVerdict
@@ -295,6 +313,7 @@ class Verification(FrozenModel):
     review: tuple[ReviewPoint, ...] = ()
     expectations: tuple[ChangedExpectation, ...] = ()
     unprepared: UnpreparedEnvironment | None = None
+    lacks: MissingEnvironment | None = None
 
     @property
     def is_ready(self) -> bool:

@@ -37,7 +37,6 @@ from resolver.runtime.environment.environment import Environment, set_up
 from resolver.runtime.environment.images import image_id
 from resolver.runtime.runtime import Runtime
 from resolver.verification.base_results import BaseResults, digest_of
-from resolver.verification.instrumentation import instrument
 from resolver.verification.runner import CheckExecutor
 from resolver.verification.sandbox_checks import execute_check
 
@@ -72,7 +71,7 @@ class SandboxExecutor:
             raise SandboxError("the check was interrupted", "start the run again")
         try:
             with self.runtime.run_services(check.services, seconds, lambda: self._is_interrupted):
-                return execute_check(self.runtime, check, seconds, instrument)
+                return execute_check(self.runtime, check, seconds)
         except ServiceUnavailable as error:
             return CheckExecution(
                 exit_code=SERVICE_FAILED, seconds=0.0, output=error.what, report_complete=False
@@ -111,6 +110,8 @@ class CheckSandboxes:
         self._connections: list[Egress] = []
         self._kind = runtime_kind(settings, host)
         environment = open_environment(settings, self._kind, workspace, host)
+        self.suggested_setup = environment.suggested.script if environment.suggested else ""
+        """The usual set-up of the project, if it is not executed."""
         self._environments = {
             tree: self._environment_of(environment, commit) for tree, commit in commits.items()
         }

@@ -134,7 +134,6 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
     selection = select_checks(
         settings.checks,
         workspace,
-        settings.allow_list,
         trees.changed_files,
         patch.tree,
         service_policy(settings, prepared.request.host),
@@ -163,6 +162,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         renamed_tests=trees.renamed_tests,
         review=trees.review,
         unprepared=sandboxes.unprepared,
+        suggested_setup=sandboxes.suggested_setup,
         started=started,
     )
     verified = verify_change(request, sandboxes.open)

@@ -15,6 +15,7 @@ from resolver.errors import SandboxError, SetupFailed
 from resolver.models.verification import (
     CheckComparison,
     CheckExecution,
+    MissingEnvironment,
     ProjectCheck,
     ReviewPoint,
     Scope,
@@ -37,6 +38,7 @@ from resolver.verification.comparison import (
 )
 from resolver.verification.control import ControlTest, control_test
 from resolver.verification.decide import decide
+from resolver.verification.missing_environment import find_missing_environment
 from resolver.verification.renamed_tests import RenamedTestFiles
 from resolver.verification.runner import CheckRequest, CheckRunner, OpenExecutor, RunnerOptions
 from resolver.verification.selection import CheckSelection
@@ -64,6 +66,7 @@ class VerificationRequest:
     review: parts of the change that a person must look at.
     unprepared: given if the checks can't be executed in an environment that fits the change; then
         they are not executed.
+    suggested_setup: the usual set-up of the project, if it was not executed.
     started: called with the runner before it executes anything, so that it can be interrupted.
     """
 
@@ -74,6 +77,7 @@ class VerificationRequest:
     renamed_tests: Mapping[str, str] = field(default_factory=dict)
     review: tuple[ReviewPoint, ...] = ()
     unprepared: UnpreparedEnvironment | None = None
+    suggested_setup: str = ""
     started: Callable[[CheckRunner], None] = lambda _: None
 
 
@@ -102,7 +106,19 @@ def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> 
         review=request.review,
         obstacle=obstacle if unprepared is None else "environment",
     )
-    return verification.model_copy(update={"unprepared": unprepared})
+    lacks = _find_what_is_lacking(verification, request.suggested_setup)
+    return verification.model_copy(update={"unprepared": unprepared, "lacks": lacks})
+
+
+def _find_what_is_lacking(
+    verification: Verification, suggested_setup: str
+) -> MissingEnvironment | None:
+    """Return why no test ran at the base, which is no fault of the change; None if tests ran."""
+    if verification.reason not in {"base_failed_to_run", "failed_at_both"}:
+        return None
+    bases = (check.base for check in verification.checks if check.base is not None)
+    found = (find_missing_environment(base, suggested_setup) for base in bases)
+    return next(filter(None, found), None)
 
 
 def _failed_setup(error: SetupFailed) -> UnpreparedEnvironment:

@@ -70,16 +70,6 @@ class ProjectTree:
             found.setdefault(dirname(path), set()).add(basename(path))
         return {folder: frozenset(names) for folder, names in found.items()}
 
-    @cached_property
-    def folders(self) -> frozenset[str]:
-        """All folders, those that hold folders only included."""
-        found: set[str] = set()
-        for folder in self.names:
-            while folder and folder not in found:
-                found.add(folder)
-                folder = dirname(folder)
-        return frozenset(found)
-
     def read(self, path: str) -> bytes | None:
         """Return the content of a file, None if there is none or it is too large."""
         return self.read_many((path,)).get(path)
@@ -107,6 +97,11 @@ class ProjectTree:
 def join_path(folder: str, name: str) -> str:
     """Return the path of a file in a folder; "" is the root."""
     return f"{folder}/{name}" if folder else name
+
+
+def paths_below(folder: str, paths: Iterable[str]) -> list[str]:
+    """Return the paths in a folder and its subfolders; "" is the root."""
+    return [path for path in paths if path.startswith(f"{folder}/")] if folder else list(paths)
 
 
 def table(data: Any, *names: str) -> dict[str, Any]:

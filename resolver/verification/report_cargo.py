@@ -1,22 +1,17 @@
 """Reads the text that `cargo test` prints; its JSON format is not stable."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from resolver.models.verification import CaseStatus
-from resolver.verification.report_cases import (
-    BoundedOutput,
-    CaseCollector,
-    parse_line_number,
-    parse_seconds,
-)
+from resolver.verification.report_cases import BoundedOutput, CaseCollector, parse_line_number
 
 _RUNNING = re.compile(
     r"^\s*Running (?:unittests )?[ ]?(?:([^\s(]{1,500}\.rs) )?\(?([^\s()]{1,1000})\)?$"
 )
 _DOC_TESTS = re.compile(r"^\s*Doc-tests (\S{1,500})$")
 _BINARY_HASH = re.compile(r"-[0-9a-f]{16}(?:\.exe)?$")
-_RESULT = re.compile(r"^(ok|FAILED|ignored|bench:)(?:,? .*)?$")
+_RESULT = re.compile(r"(?:^|.)(ok|FAILED|ignored|bench:)(?:,? .*|$)")
 _SUMMARY = re.compile(
     r"^test result: (?:ok|FAILED)\. (\d{1,9}) passed; (\d{1,9}) failed; (\d{1,9}) ignored;"
 )
@@ -25,18 +20,43 @@ _NOT_COMPILED = re.compile(r"^error: could not compile `([^`]{1,300})`(?: (\([^)
 _MODE = re.compile(r" - (?:should panic|compile|compile fail)$")
 _DOC_TEST_LINE = re.compile(r"\s*\(line (\d{1,7})\)$")
 _PANIC = re.compile(r"panicked at (?:'.{0,2000}?', )?([^\s:'][^\n:']{0,500}):(\d{1,7}):\d")
-_DURATION = re.compile(r"<([\d.]{1,20})s>$")
 _STATUS: dict[str, CaseStatus] = {"ok": "passed", "bench:": "passed", "ignored": "skipped"}
 
 
 @dataclass
-class _RustTest:
-    """A test and the last line printed since its name; its result may end that line."""
+class _Binary:
+    """A test binary. tests: results by name, None until one is printed. open: the test whose output
+    is printed between its name and its result."""
 
     name: str
-    status: CaseStatus | None
+    tests: dict[str, CaseStatus | None] = field(default_factory=dict)
+    repeated: list[tuple[str, CaseStatus | None]] = field(default_factory=list)
+    messages: dict[str, BoundedOutput] = field(default_factory=dict)
+    open: str = ""
     last_line: str = ""
-    seconds: float | None = None
+
+    def begin(self, name: str, rest: str) -> None:
+        """Add a test. rest: what the line says after its name."""
+        self.close()
+        found = _RESULT.match(rest.strip())
+        status = _STATUS.get(found[1], "failed") if found and found.start(1) == 0 else None
+        if name in self.tests:
+            self.repeated.append((name, status))
+        else:
+            self.tests[name] = status
+            self.open, self.last_line = ("" if status else name), rest
+
+    def close(self) -> None:
+        """Take the result of a test from the end of the line that was printed last."""
+        if self.open:
+            endings = ("ok", "FAILED", "ignored")
+            words = (word for word in endings if self.last_line.rstrip().endswith(word))
+            self.tests[self.open] = next((_STATUS.get(word, "failed") for word in words), None)
+            self.open = ""
+
+    @property
+    def results(self) -> list[tuple[str, CaseStatus | None]]:
+        return [*self.tests.items(), *self.repeated]
 
 
 class _CargoReport:
@@ -45,145 +65,96 @@ class _CargoReport:
     def __init__(self, path: str, cases: CaseCollector) -> None:
         self._path = path
         self._cases = cases
-        self._suite = ""
-        self._tests: dict[str, _RustTest] = {}
-        self._repeated: list[_RustTest] = []
-        self._open: _RustTest | None = None
-        self._messages: dict[str, BoundedOutput] = {}
+        self._binary: _Binary | None = None
         self._section: BoundedOutput | None = None
-        self._is_running = False
         self._in_failures = False
         self._compiler = BoundedOutput()
-        self._has_compiler_error = False
+        self._has_error = False
         self._has_result = False
 
     def line(self, line: str) -> None:
         """Process one line."""
-        if found := _SUMMARY.match(line):
-            self._end_suite([int(count) for count in found.groups()])
+        binary = self._binary
+        if binary and (found := _SUMMARY.match(line)):
+            binary.close()
+            counts = [
+                sum(status == wanted for _, status in binary.results)
+                for wanted in ("passed", "failed", "skipped")
+            ]
+            if counts != [int(count) for count in found.groups()]:
+                self._cases.add_fault(f"{self._path}: the results of {binary.name} do not add up")
+            self._end(binary)
         elif found := _NOT_COMPILED.match(line):
-            self._add_build_failure(found[1], found[2] or "", line)
+            self._compiler.add(line)
+            name = f"{found[1]} {found[2] or ''}".strip()
+            self._cases.add([name], "error", message=self._compiler.text())
+            self._compiler, self._has_error, self._has_result = BoundedOutput(), False, True
         elif not self._in_failures and (found := _RUNNING.match(line) or _DOC_TESTS.match(line)):
-            self._begin_suite(_suite_name(found))
-        elif self._in_failures:
-            self._add_failure_line(line)
-        elif line == "failures:":
+            self._begin(_binary_name(found))
+        elif binary and self._in_failures:
+            self._add_failure_line(binary, line)
+        elif binary and line == "failures:":
+            binary.close()
             self._in_failures = True
-            self._close_open()
         elif line.startswith("test ") and " ... " in f"{line} ":
-            self._begin_test(line)
-        elif line.startswith("running ") and line.endswith((" tests", " test")):
-            self._is_running = True
-        elif self._open:
-            if line.strip():
-                self._open.last_line = line
-        elif line.startswith("error") or self._has_compiler_error:
-            self._has_compiler_error = True
+            name, _, rest = f"{line.removeprefix('test ')} ".partition(" ... ")
+            (binary or self._begin("")).begin(_MODE.sub("", name), rest)
+        elif binary and binary.open:
+            binary.last_line = line if line.strip() else binary.last_line
+        elif line.startswith("error") or self._has_error:
+            self._has_error = True
             self._compiler.add(line + "\n")
 
-    def _begin_suite(self, name: str) -> None:
-        self._end_interrupted_suite()
-        self._suite = name
-        self._is_running = True
-        self._compiler, self._has_compiler_error = BoundedOutput(), False
+    def _begin(self, name: str) -> _Binary:
+        self._end_interrupted()
+        self._binary = _Binary(name)
+        self._compiler, self._has_error = BoundedOutput(), False
+        return self._binary
 
-    def _begin_test(self, line: str) -> None:
-        self._close_open()
-        self._is_running = True
-        name, _, result = f"{line.removeprefix('test ')} ".partition(" ... ")
-        test = _RustTest(_MODE.sub("", name), None)
-        if found := _RESULT.match(result.rstrip()):
-            test.status = _STATUS.get(found[1], "failed")
-            duration = _DURATION.search(result.rstrip()[-30:])
-            test.seconds = parse_seconds(duration[1]) if duration else None
-        else:
-            test.last_line = result
-            self._open = test
-        if test.name in self._tests:
-            self._repeated.append(test)
-        else:
-            self._tests[test.name] = test
-
-    def _close_open(self) -> None:
-        """Take the result of a test whose output was printed between its name and its result."""
-        if self._open is not None:
-            line = self._open.last_line.rstrip()
-            self._open.status = next(
-                (_STATUS.get(word, "failed") for word in _ENDINGS if line.endswith(word)), None
-            )
-            self._open = None
-
-    def _add_failure_line(self, line: str) -> None:
+    def _add_failure_line(self, binary: _Binary, line: str) -> None:
+        name = _MODE.sub("", line.strip())
         if found := _SECTION.match(line):
-            self._section = self._messages.setdefault(_MODE.sub("", found[1]), BoundedOutput())
+            self._section = binary.messages.setdefault(_MODE.sub("", found[1]), BoundedOutput())
         elif line == "failures:":
             self._section = None
         elif self._section is not None:
             self._section.add(line + "\n")
-        elif line.startswith("    ") and (test := self._tests.get(_MODE.sub("", line.strip()))):
-            test.status = "failed"
+        elif line.startswith("    ") and name in binary.tests:
+            binary.tests[name] = "failed"
 
-    def _end_suite(self, counts: list[int]) -> None:
-        self._close_open()
-        tests = [*self._tests.values(), *self._repeated]
-        totals = [sum(t.status == s for t in tests) for s in ("passed", "failed", "skipped")]
-        if totals != counts:
-            self._cases.add_fault(f"{self._path}: the results of {self._suite} do not add up")
-        self._has_result = True
-        self._flush(tests)
+    def _end_interrupted(self) -> None:
+        """Add a binary that ended without a summary, for example by a signal."""
+        if self._binary is not None:
+            self._binary.close()
+            name = self._binary.name or "cargo test"
+            self._cases.add([name], "error", message=self._compiler.text())
+            self._cases.add_fault(f"{self._path}: {self._binary.name} has no result")
+            self._end(self._binary)
 
-    def _end_interrupted_suite(self) -> None:
-        if not self._is_running:
-            return
-        self._close_open()
-        tests = [*self._tests.values(), *self._repeated]
-        message = self._compiler.text()  # Why the binary ended, for example by a signal.
-        self._cases.add([self._suite or "cargo test"], "error", message=message)
-        self._cases.add_fault(f"{self._path}: {self._suite} has no result")
-        self._has_result = True
-        self._flush(tests)
-
-    def _flush(self, tests: list[_RustTest]) -> None:
-        for test in tests:
-            output = self._messages.get(test.name)
-            message = output.text() if output else ""
-            name, line = test.name, 0
-            file = ""
+    def _end(self, binary: _Binary) -> None:
+        for test, status in binary.results:
+            output = binary.messages.get(test)
+            message, name = output.text() if output else "", test
+            file, line = "", 0
             if found := _DOC_TEST_LINE.search(name[-50:]):
                 # Not part of the id: the line changes with every edit above it.
                 name, line = name[: -len(found[0])], int(found[1])
                 file = name.partition(" - ")[0]
             elif found := _PANIC.search(message[:20_000]):
                 file, line = found[1], parse_line_number(found[2])
-            self._cases.add(
-                [self._suite, name],
-                test.status or "error",
-                seconds=test.seconds,
-                message=message,
-                file=file,
-                line=line,
-            )
-        self._tests, self._repeated, self._messages = {}, [], {}
-        self._open = self._section = None
-        self._in_failures = self._is_running = False
-
-    def _add_build_failure(self, package: str, target: str, line: str) -> None:
-        self._compiler.add(line)
-        self._cases.add([f"{package} {target}".strip()], "error", message=self._compiler.text())
-        self._compiler, self._has_compiler_error = BoundedOutput(), False
-        self._has_result = True
+            parts = [binary.name, name]
+            self._cases.add(parts, status or "error", message=message, file=file, line=line)
+        self._binary = self._section = None
+        self._in_failures, self._has_result = False, True
 
     def finish(self) -> None:
         """Add what is left at the end of the text."""
-        self._end_interrupted_suite()
+        self._end_interrupted()
         if not self._has_result:
             self._cases.add_fault(f"{self._path}: no result of `cargo test`")
 
 
-_ENDINGS = ("ok", "FAILED", "ignored")
-
-
-def _suite_name(found: re.Match[str]) -> str:
+def _binary_name(found: re.Match[str]) -> str:
     if found.re is _DOC_TESTS:
         return f"{found[1]} doc-tests"
     binary = _BINARY_HASH.sub("", found[2].rpartition("/")[2].rpartition("\\")[2])

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from resolver.models.base import FrozenModel
-from resolver.models.verification import MAX_CASES, MAX_MESSAGE, CaseResult, CaseStatus
+from resolver.models.verification import MAX_MESSAGE, CaseResult, CaseStatus
 from resolver.trace.plain import clean, truncate_text
 
 MAX_ID = 500
@@ -21,8 +21,12 @@ MAX_ID = 500
 MAX_FAULTS = 20
 """Maximum number of faults that are listed for the reports of one check."""
 
-BATS_SET_UP = "(from function `setup"
-"""The beginning of a failure that bats reports, in all formats, for a test whose `setup` failed."""
+MAX_MEMORY = 300_000_000
+"""Approximate number of bytes of memory that the cases of one check may take: 200,000 tests or
+more. Beyond it none is kept, because a test that is left out would count as one that is gone."""
+
+_CASE = 1_000
+"""Approximate number of bytes of a case without its texts."""
 
 _REMARK = 60
 """Length of the remark that `truncate_text` adds."""
@@ -52,22 +56,21 @@ class CaseCollector:
 
     Args:
         root: Absolute path of the repository in the sandbox; paths below it become relative.
-        max_cases: Maximum number of cases that are kept.
+        folder: Folder of the project; paths that are relative to it become those of the repository.
+        max_memory: Number of bytes that the cases may take.
     """
 
-    def __init__(self, root: str, max_cases: int = MAX_CASES) -> None:
+    def __init__(self, root: str, folder: str = "", max_memory: int = MAX_MEMORY) -> None:
         self._root = root.rstrip("/")
-        self.max_cases = max_cases
+        self._folder = f"{folder}/" if folder else ""
+        self._memory = max_memory
         self._cases: list[CaseResult] = []
-        self._faults: list[str] = []
-        self._omitted_faults = 0
+        self._faults: dict[str, None] = {}
 
+    @property
     def is_full(self) -> bool:
-        """True if no further case is kept; that is then a fault, and parsers may skip cases."""
-        is_full = len(self._cases) >= self.max_cases
-        if is_full:
-            self.add_fault(f"more than {self.max_cases:,} tests")
-        return is_full
+        """True if the report is too large: no case of it counts."""
+        return self._memory < 0
 
     def add(
         self,
@@ -80,32 +83,25 @@ class CaseCollector:
         line: int = 0,
     ) -> None:
         """Add a case whose id is made of `parts`, joined by `::`."""
-        if self.is_full():
+        if self.is_full:
             return
         path = self.relative_path(file)
         text = "" if status == "passed" else bounded_message(message)
+        case_id = self._make_id(parts)
+        line = (line or line_in(text, path)) if path else 0
+        self._memory -= _CASE + 4 * (len(case_id) + len(text) + len(path))
         self._cases.append(
             CaseResult(
-                id=self.make_id(parts),
-                status=status,
-                seconds=seconds,
-                message=text,
-                file=path,
-                line=_line_of(path, line, text) if path else 0,
+                id=case_id, status=status, seconds=seconds, message=text, file=path, line=line
             )
         )
 
     def add_fault(self, fault: str) -> None:
         """Add a fault; the reading is then incomplete."""
-        text = bounded_name(fault, 200)
-        if text in self._faults:
-            return
         if len(self._faults) < MAX_FAULTS:
-            self._faults.append(text)
-        else:
-            self._omitted_faults += 1
+            self._faults[bounded_name(fault, 200)] = None
 
-    def make_id(self, parts: Iterable[str]) -> str:
+    def _make_id(self, parts: Iterable[str]) -> str:
         """Return the id of a test, which is the same wherever and whenever the test runs.
 
         The path of the repository and the addresses of objects are removed from it.
@@ -120,46 +116,45 @@ class CaseCollector:
         text = path.removeprefix("file://").strip()
         if not text or len(text) > _MAX_PATH or "\x00" in text:
             return ""
-        if self._root and text.startswith(self._root + "/"):
+        is_absolute = bool(self._root) and text.startswith(self._root + "/")
+        if is_absolute:
             text = text[len(self._root) + 1 :]
         text = posixpath.normpath(clean(text).replace("\n", " "))
-        is_outside = text.startswith(("/", "../")) or text == ".."
-        return "" if is_outside or text == "." else text
+        if text.startswith(("/", "../")) or text in {"..", "."}:
+            return ""
+        return text if is_absolute or text.startswith(self._folder) else self._folder + text
 
     def result(self) -> ReportReading:
         """Return the collected cases, in the order of the reports, with unique ids."""
-        faults = list(self._faults)
-        if self._omitted_faults:
-            faults.append(f"{self._omitted_faults:,} further faults")
+        if self.is_full:
+            return ReportReading(complete=False, faults=("the report is too large to be read",))
         cases = tuple(_with_unique_ids(self._cases))
-        return ReportReading(cases=cases, complete=not faults, faults=tuple(faults))
+        return ReportReading(cases=cases, complete=not self._faults, faults=tuple(self._faults))
 
 
 class BoundedOutput:
     """The beginning and the end of an output that is read line by line."""
 
     def __init__(self) -> None:
-        self._first: list[str] = []
+        self._first = ""
         self._last: list[str] = []
         self._length = 0
-        self._last_length = 0
 
     def add(self, text: str) -> None:
         """Append `text`, or drop earlier text from the middle."""
-        if self._length < 5 * MAX_MESSAGE:
-            self._first.append(text[: 5 * MAX_MESSAGE])
-            self._length += len(text)
+        if len(self._first) < 5 * MAX_MESSAGE:
+            self._first += text[: 5 * MAX_MESSAGE]
             return
         self._last.append(text[-5 * MAX_MESSAGE :])
-        self._last_length += len(text)
-        if self._last_length > 20 * MAX_MESSAGE:
+        self._length += len(text)
+        if self._length > 20 * MAX_MESSAGE:
             # Joined rarely, so that the work per line stays constant on average.
             self._last = ["".join(self._last)[-5 * MAX_MESSAGE :]]
-            self._last_length = len(self._last[0])
+            self._length = len(self._last[0])
 
     def text(self) -> str:
         """Return what was kept."""
-        return "".join(self._first + self._last)
+        return self._first + "".join(self._last)
 
 
 def _with_unique_ids(cases: list[CaseResult]) -> list[CaseResult]:
@@ -175,8 +170,7 @@ def _with_unique_ids(cases: list[CaseResult]) -> list[CaseResult]:
     unique = list(cases)
     for name, group in positions.items():
         number = 1
-        ordered = sorted(group, key=lambda at: -_SEVERITY.index(cases[at].status))
-        for position in ordered[1:]:
+        for position in sorted(group, key=lambda at: -_SEVERITY.index(cases[at].status))[1:]:
             number += 1
             while f"{name} #{number}" in used:
                 number += 1
@@ -217,9 +211,9 @@ def parse_line_number(text: object) -> int:
     return number if number <= _MAX_LINE else 0
 
 
-def _line_of(path: str, line: int, message: str) -> int:
-    """Return the line of a test; if it is unknown, the line of `path` that the message names."""
-    if line or path not in message:
-        return line
+def line_in(message: str, path: str) -> int:
+    """Return the line of the file that a message names first; 0 if it names none."""
+    if not path or path not in message:
+        return 0
     match = re.search(re.escape(path) + r"(?::|\", line |, line )(\d{1,7})", message)
     return int(match[1]) if match else 0

@@ -20,10 +20,8 @@ from resolver.events.base import ObservationBase
 from resolver.events.observations import CmdOutput
 from resolver.models.verification import CheckExecution, ProjectCheck
 from resolver.runtime.toolbox import BASH, GIT
-from resolver.verification.reports import excerpt_of_output, read_reports
-
-MAX_REPORT_BYTES = 20_000_000
-"""Maximum size of one report file."""
+from resolver.verification.reports import MAX_REPORT_BYTES, excerpt_of_output, read_reports
+from resolver.verification.runners import instrument, reporter_of
 
 MAX_REPORT_FILES = 200
 """Maximum number of report files that are read after one execution."""
@@ -74,7 +72,7 @@ def execute_check(
     sandbox: CommandSandbox,
     check: ProjectCheck,
     seconds: float,
-    instrument: CheckInstrumentation,
+    extend: CheckInstrumentation = instrument,
 ) -> CheckExecution:
     """Execute the check in the root of the sandbox's tree and return its result.
 
@@ -83,9 +81,12 @@ def execute_check(
     """
     # The name is random, so that no earlier execution can have left a report there.
     folder = f"{sandbox.scratch}/reports-{secrets.token_hex(12)}"
-    instrumented = instrument(check, folder)
+    instrumented = extend(check, folder)
     script = f"{folder.rpartition('/')[2]}.sh"
     tools = f"{folder}-tools"
+    if tool := reporter_of(instrumented):
+        ending, program = tool
+        sandbox.put_file(f"{folder.rpartition('/')[2]}{ending}", program)
     sandbox.put_file(script, _script(instrumented, tools).encode("utf-8", "surrogateescape"))
     _run(sandbox, _preparation(instrumented, folder, tools), _PREPARING_SECONDS)
     output = f"{folder}/output.txt"
@@ -100,7 +101,13 @@ def execute_check(
     if check.files:
         _run(sandbox, shlex.join(["rm", "-f", "--", *check.files]), _PREPARING_SECONDS)
     reports = _collect(sandbox, instrumented, output)
-    reading = read_reports(instrumented.report_format, reports.files, reports.output, sandbox.root)
+    reading = read_reports(
+        instrumented.report_format,
+        reports.files,
+        reports.output,
+        sandbox.root,
+        folder=check.folder,
+    )
     return CheckExecution(
         exit_code=None if done.timed_out else done.exit_code,
         seconds=round(done.seconds, 3),

@@ -2,44 +2,32 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from resolver.config.allowed_hosts import AllowList
 from resolver.git.workspace import Workspace
+from resolver.models.path_globs import ANY_NAMES, compile_path_pattern, matches_path
+from resolver.models.test_files import is_test_file
 from resolver.models.verification import OmittedCheck, ProjectCheck
-from resolver.verification.affected_tests import (
-    NarrowedCheck,
-    affected_check,
-    check_of_files,
-    name_unittest_tests,
-)
-from resolver.verification.check_candidates import Omission
-from resolver.verification.discovery import (
-    DiscoveredChecks,
-    complete_declared_checks,
-    discover_checks,
-)
-from resolver.verification.instrumentation import append_arguments, runner_of
+from resolver.verification.checks import complete_check, discover_checks
 from resolver.verification.project_tree import ProjectTree
-from resolver.verification.relevant_checks import relevant_checks
-from resolver.verification.runner_commands import split_pytest_paths
-from resolver.verification.services import (
-    NO_SERVICES,
-    ServicePolicy,
-    available_of,
-    read_compose_services,
-    unavailable_of,
-)
+from resolver.verification.runners import narrow_to_files, narrow_to_tests
+from resolver.verification.services import NO_SERVICES, ServicePolicy, allow_services
 
-MAX_IDS = 100
-"""Maximum number of tests that are named in a command."""
+
+class NarrowedCheck(NamedTuple):
+    """A check for a part of the tests. share: how large the part is, by the number of test files;
+    1.0 for all of them."""
+
+    check: ProjectCheck
+    share: float
 
 
 @dataclass(frozen=True)
 class CheckSelection:
     """The checks that are relevant for a change, and how they are narrowed.
 
-    affected: returns the check for only the tests that the change affects, as they are named with
-        the change, or (True) at the base commit; None if it can't be narrowed.
+    affected: returns the check for only the test files that the change touches, as they are named
+        with the change, or (True) at the base commit; None if it can't be narrowed.
     in_files: returns the check for only the tests in these files of the change; None if it can't be
         narrowed.
     only: returns the check for only the tests with these ids; None if it can't be narrowed.
@@ -48,14 +36,13 @@ class CheckSelection:
     checks: tuple[ProjectCheck, ...]
     omitted: tuple[OmittedCheck, ...] = ()
     affected: Callable[[ProjectCheck, bool], NarrowedCheck | None] = lambda _, __: None
-    in_files: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = lambda _, __: None
-    only: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = lambda _, __: None
+    in_files: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = narrow_to_files
+    only: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = narrow_to_tests
 
 
 def select_checks(
     declared: Sequence[ProjectCheck],
     workspace: Workspace,
-    allowed: AllowList,
     changed_files: Sequence[str],
     head: str,
     services: ServicePolicy = NO_SERVICES,
@@ -66,68 +53,69 @@ def select_checks(
     is judged.
 
     declared: the checks of the settings; if there are any, no others are looked for.
-    allowed: the hosts that the sandbox may reach.
     changed_files: paths of the files that the change adds, modifies or deletes.
     head: tree of the change. It decides only which of a check's tests are executed first.
     services: those that may run alongside the sandbox.
     """
     before = ProjectTree.from_commit(workspace.git, workspace.base)
-    found = (
-        _with_services(complete_declared_checks(declared, before), before, services)
-        if declared
-        else discover_checks(before, allowed)
-    )
-    named = (with_runner(check) for check in relevant_checks(found.checks, changed_files))
+    found, omitted = find_checks(declared, before, services)
+    checks = relevant_checks(found, changed_files)
+    if not declared and not checks:
+        checks = found  # a change of what several packages share may break each of them
     after = ProjectTree.from_commit(workspace.git, head)
 
     def affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck | None:
         return affected_check(check, changed_files, before if at_base else after)
 
-    def in_files(check: ProjectCheck, files: Sequence[str]) -> ProjectCheck | None:
-        return check_of_files(check, files, after)
-
-    return CheckSelection(tuple(named), found.omitted, affected, in_files, only_tests)
+    return CheckSelection(checks, omitted, affected)
 
 
-def _with_services(
-    declared: Sequence[ProjectCheck], tree: ProjectTree, policy: ServicePolicy
-) -> DiscoveredChecks:
-    """Return the declared checks with the services that they name, and those that lack one."""
-    checks: list[ProjectCheck] = []
-    omitted: list[OmittedCheck] = []
-    for check in declared:
-        services = read_compose_services(tree, check.service_names, policy)
-        lacking = tuple(service.describe() for service in unavailable_of(services))
-        if lacking:
-            subject = f"The check `{check.name}`"
-            omission = Omission(check.name, check.command, "services", subject, lacking)
-            omitted.append(omission.describe())
-        else:
-            checks.append(check.model_copy(update={"services": available_of(services)}))
-    return DiscoveredChecks(tuple(checks), tuple(omitted))
+def find_checks(
+    declared: Sequence[ProjectCheck], tree: ProjectTree, services: ServicePolicy = NO_SERVICES
+) -> tuple[tuple[ProjectCheck, ...], tuple[OmittedCheck, ...]]:
+    """Return the checks of a project, and those whose services may not run."""
+    if not declared:
+        return discover_checks(tree), ()
+    return allow_services([complete_check(check, tree) for check in declared], services)
 
 
-def with_runner(check: ProjectCheck) -> ProjectCheck:
-    """Return the check with the runner that its command starts, if that is known."""
-    return check.model_copy(update={"runner": check.runner or runner_of(check.command)})
+def affected_check(
+    check: ProjectCheck, changed_files: Sequence[str], tree: ProjectTree
+) -> NarrowedCheck | None:
+    """Return the check for the test files that the change touches, as far as the tree has them.
 
-
-def only_tests(check: ProjectCheck, ids: Sequence[str]) -> ProjectCheck | None:
-    """Return the check for the tests with these ids; None if its runner takes no ids.
-
-    pytest takes the ids of its reports: https://docs.pytest.org/en/stable/how-to/usage.html
-    unittest takes dotted names: https://docs.python.org/3/library/unittest.html#command-line-interface
+    None if the runner can't be narrowed to files, or if the change touches none that it collects.
     """
-    if check.runner == "unittest":
-        named = name_unittest_tests(check, ids)
-        return None if named is None else check.model_copy(update={"command": named})
-    if check.runner != "pytest" or not 0 < len(ids) <= MAX_IDS:
-        return None
-    if not all("::" in test_id and not test_id.startswith("-") for test_id in ids):
-        return None
-    split = split_pytest_paths(check.command)
-    if split is None:
-        return None
-    # The tests that the command names itself would be executed too.
-    command = append_arguments(check.model_copy(update={"command": split[0]}), *ids)
-    return None if command is None else check.model_copy(update={"command": command})
+    tests = [path for path in tree.paths if _is_collected(path)]
+    touched = sorted(set(tests) & set(changed_files))
+    narrowed = narrow_to_files(check, touched)
+    return None if narrowed is None else NarrowedCheck(narrowed, len(touched) / len(tests))
+
+
+def _is_collected(path: str) -> bool:
+    """Return True if a runner would collect the file: helpers in the folder of tests are none."""
+    name = path.rpartition("/")[2].lower()
+    return is_test_file(path) and name != "conftest.py" and ("test" in name or "spec" in name)
+
+
+def relevant_checks(
+    checks: Sequence[ProjectCheck], changed_files: Sequence[str]
+) -> tuple[ProjectCheck, ...]:
+    """Return the checks without `paths`, and those with a glob that matches a changed file."""
+    return tuple(
+        check
+        for check in checks
+        if not check.paths
+        or any(matches_glob(path, glob) for path in changed_files for glob in check.paths)
+    )
+
+
+def matches_glob(path: str, glob: str) -> bool:
+    """Return True if the glob matches the whole path.
+
+    `**` stands for any number of folders, `*`, `?` and `[...]` for characters other than a slash. A
+    glob that names a folder (`src/`) matches everything in it. The time is proportional to the
+    product of the numbers of folders.
+    """
+    wanted = f"{glob}{ANY_NAMES}" if glob.endswith("/") else glob
+    return matches_path(compile_path_pattern(tuple(wanted.split("/"))), path.split("/"))

@@ -60,7 +60,7 @@ WORKFLOW_EVENTS: dict[str, object] = {
 
 CHOSEN: dict[str, dict[str, object]] = {
     "comments/pull_request_part.md.j2": {"part": "change"},
-    "verification/omitted_check.txt.j2": {"cause": "network", "names": ["pypi.org"]},
+    "verification/omitted_check.txt.j2": {"refused": [("db", "postgres", "runtime")]},
     "init/condition.yml.j2": WORKFLOW_EVENTS,
     "init/workflow.yml.j2": WORKFLOW_EVENTS,
     "run/live_status.txt.j2": {"phase": "work"},

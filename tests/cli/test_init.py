@@ -245,18 +245,19 @@ def test_the_page_about_the_action_shows_the_same_workflow() -> None:
     assert f"```yaml\n{written}```" in (DOCS / "how-to/action.md").read_text()
 
 
-def test_the_checks_that_were_found_are_written_as_comments(
+def test_the_checks_that_were_found_are_written(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (checkout / "pytest.ini").write_text("[pytest]\n")
-    (checkout / "Makefile").write_text("test:\n\t./run_tests.sh\n")
+    (checkout / "web").mkdir()
+    (checkout / "web/package.json").write_text('{"scripts": {"test": "jest", "lint": "x"}}')
     subprocess.run(["git", "-C", str(checkout), "add", "-A"], check=True)
     assert init(checkout, *ACTION) == 0
     text = (checkout / ".github/resolver.yml").read_text()
-    assert "checks" not in yaml.safe_load(text)
-    start = text.index("# checks:")
-    declared = [line.removeprefix("# ") for line in text[start:].splitlines()]
-    checks = load_settings({}, {}, yaml.safe_load("\n".join(declared))).checks
-    assert [check.command for check in checks] == ["python -m pytest", "make test"]
+    checks = load_settings({}, {}, yaml.safe_load(text)).checks
+    assert [(check.command, check.paths) for check in checks] == [
+        ("python -m pytest {files}", ()),
+        ("cd web && npm test -- {files}", ("web/",)),
+    ]
     shown = capsys.readouterr().out
     assert "  python -m pytest (pytest.ini)" in shown

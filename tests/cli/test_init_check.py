@@ -57,6 +57,24 @@ def test_the_settings_that_are_there_are_tried(
     assert "The setup from .github/resolver.yml fails" in capsys.readouterr().out
 
 
+def test_checks_are_tried_and_what_the_environment_lacks_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = "import unittest\n{}\nclass A(unittest.TestCase):\n    def test_a(self): pass\n"
+    settings = {".github/resolver.yml": "max_budget: 1\n"}
+    files = {**settings, "setup.py": "", "test_a.py": test.format("")}
+    root = make_checkout(tmp_path / "works", files)
+    assert check(root) == 0
+    runs = "The check `python -m unittest discover` runs: 1 tests pass, 0 fail."
+    assert runs in capsys.readouterr().out
+    root = make_checkout(tmp_path / "lacks", {**files, "test_a.py": test.format("import nowhere")})
+    assert check(root) == 1
+    shown = capsys.readouterr().out
+    assert "No test of `python -m unittest discover` ran: " in shown
+    assert "No module named 'nowhere'" in shown
+    assert "Install what the tests need: `setup: pip install -e .`" in shown
+
+
 def test_a_checkout_without_a_commit_is_a_clear_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

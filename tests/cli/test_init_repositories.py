@@ -59,6 +59,7 @@ COMMAND_LINE_LIBRARY = {
     ".devcontainer/devcontainer.json": """{
   "name": "press",
   "image": "mcr.microsoft.com/devcontainers/python:3",
+  "features": {"ghcr.io/devcontainers/features/node:1": {}},
   "customizations": {"vscode": {"settings": {"python.terminal.activateEnvironment": false}}},
   "onCreateCommand": ".devcontainer/on-create-command.sh"
 }
@@ -289,13 +290,15 @@ def test_what_is_not_used_is_said_with_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     init(tmp_path / "demo", COMMAND_LINE_LIBRARY)
-    reason = ".devcontainer/on-create-command.sh names requirements/dev.txt, which is not in"
+    reason = ".devcontainer/devcontainer.json needs `features`, which Resolver does not act on"
     assert f"Not used: {reason}" in capsys.readouterr().out
     assert f"# Not used: {reason}" in (tmp_path / "demo/.github/resolver.yml").read_text()
 
 
 def test_a_devcontainer_that_works_is_used_whole(tmp_path: Path) -> None:
-    files = {**COMMAND_LINE_LIBRARY, "requirements/dev.txt": "pytest\n"}
+    path = ".devcontainer/devcontainer.json"
+    usable = COMMAND_LINE_LIBRARY[path].replace('"features"', '"customizations"', 1)
+    files = {**COMMAND_LINE_LIBRARY, path: usable}
     settings, workflow = init(tmp_path / "demo", files)
     assert settings["image"] == "devcontainer"
     assert "setup" not in settings

@@ -13,7 +13,9 @@ from resolver.models.verification import (
     ChangedExpectation,
     CheckExecution,
     FlakyCase,
+    MissingEnvironment,
     OmittedCheck,
+    Remedy,
     ReviewKind,
     ReviewPoint,
     UnpreparedEnvironment,
@@ -69,6 +71,25 @@ def test_each_reason_has_its_own_text(reason: str) -> None:
         )
     assert texts[reason].endswith(".") and texts[reason].count("**") == 2
     assert list(texts.values()).count(texts[reason]) == 1
+
+
+@pytest.mark.parametrize(
+    ("remedy", "suggestion", "words"),
+    [
+        ("setup", "pip install -e .[test]", "Install what the tests need: `setup: pip install -e"),
+        ("setup", "", "Install what the tests need: with `setup`"),
+        ("image", "", "Set `image` in `.github/resolver.yml` to an image that has this program"),
+        ("egress", "", "The sandbox has no network unless the operator allows it: set `egress:"),
+    ],
+)
+def test_where_no_test_ran_the_line_that_says_why_and_the_remedy_are_shown(
+    remedy: Remedy, suggestion: str, words: str
+) -> None:
+    lacks = MissingEnvironment(line="No module named 'x'", remedy=remedy, suggestion=suggestion)
+    found = reports.verification(
+        verdict="not_verified", reason="base_failed_to_run", reproduction=(), lacks=lacks
+    )
+    assert f"**Not verified:** no test ran: `No module named 'x'`. {words}" in body(found)
 
 
 def test_a_test_that_the_change_breaks_is_named_in_the_verdict() -> None:

@@ -16,7 +16,6 @@ from resolver.models.verification import (
     UnpreparedEnvironment,
     Verification,
 )
-from resolver.verification.affected_tests import NarrowedCheck
 from resolver.verification.base_results import BaseResults
 from resolver.verification.comparison import CONFIRMATIONS
 from resolver.verification.execute import (
@@ -27,7 +26,7 @@ from resolver.verification.execute import (
 )
 from resolver.verification.feedback import FAILED_BY_CHANGE, FailingTest, failing_checks
 from resolver.verification.runner import CheckRunner
-from resolver.verification.selection import CheckSelection, only_tests
+from resolver.verification.selection import CheckSelection, NarrowedCheck
 from tests.verification.scripted import (
     CHECK,
     CONTROL,
@@ -473,28 +472,3 @@ def test_the_agent_gets_the_failures_of_its_change() -> None:
     assert check.broken == ("test_a.py::old",)
     assert check.tests == (FailingTest("test_a.py::old", "assert 1 == 2"),)
     assert check.output == "the end of the output"
-
-
-@pytest.mark.parametrize("name", ["--collect-only", "test_a.py", "-p no::x"])
-def test_a_name_that_is_no_test_of_pytest_is_never_an_argument(name: str) -> None:
-    assert only_tests(CHECK.model_copy(update={"command": "pytest"}), [name]) is None
-
-
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("python -m pytest -q tests/ more", "python -m pytest -q tests/a.py::b"),
-        ("pytest -k 'not slow' tests -x", "pytest -k 'not slow' -x tests/a.py::b"),
-        ("pytest --cov shop tests", "pytest --cov shop tests/a.py::b"),
-        ("cd web && uv run pytest --cov=shop tests", "cd web && uv run pytest --cov=shop "
-         "tests/a.py::b"),
-        ("pytest tests | tee log", None),
-        ("make test", None),
-    ],
-)  # fmt: skip
-def test_a_named_test_replaces_the_folders_that_the_command_names(
-    command: str, expected: str | None
-) -> None:
-    check = CHECK.model_copy(update={"command": command, "runner": "pytest"})
-    narrowed = only_tests(check, ["tests/a.py::b"])
-    assert (narrowed and narrowed.command) == expected

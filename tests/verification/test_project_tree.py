@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from resolver.config.allowed_hosts import AllowList
 from resolver.git.git import HostGit
 from resolver.git.workspace import Workspace
 from resolver.models.verification import ProjectCheck
-from resolver.verification.discovery import discover_checks
+from resolver.verification.checks import discover_checks
 from resolver.verification.project_tree import MAX_FILE, ProjectTree
 from resolver.verification.selection import select_checks
 
@@ -39,7 +38,7 @@ def test_regular_files_of_the_commit_are_read(checkout: Path) -> None:
     assert tree.read("link.ini") is None
     assert tree.read("large.json") is None
     assert set(tree.read_many(["pytest.ini", "same.ini", "none"])) == {"pytest.ini", "same.ini"}
-    commands = [check.command for check in discover_checks(tree).checks]
+    commands = [check.command for check in discover_checks(tree)]
     assert commands == ["python -m pytest", "cd web && npm test"]
 
 
@@ -47,5 +46,5 @@ def test_a_declared_check_has_the_runner_of_its_package_script(checkout: Path) -
     head = HostGit(checkout=checkout).run("rev-parse", "HEAD").decode().strip()
     workspace = Workspace(checkout / ".git", str(checkout), head, "main")
     declared = [ProjectCheck(name="web", command="cd web && npm test")]
-    selection = select_checks(declared, workspace, AllowList.parse(()), ["web/a.js"], head)
+    selection = select_checks(declared, workspace, ["web/a.js"], head)
     assert [check.runner for check in selection.checks] == ["jest"]

@@ -18,6 +18,8 @@ from resolver.models.verification import (
     ChangedExpectation,
     CheckComparison,
     CheckExecution,
+    MissingEnvironment,
+    Remedy,
     ReviewKind,
     ReviewPoint,
     UnpreparedEnvironment,
@@ -128,6 +130,15 @@ class UnpreparedSummary:
 
 
 @dataclass(frozen=True)
+class MissingSummary:
+    """What the environment lacks. line, suggestion: in code; suggestion is "" for none."""
+
+    line: str
+    remedy: Remedy
+    suggestion: str
+
+
+@dataclass(frozen=True)
 class FailedCheckOutput:
     """The output of a check that fails. command: escaped as HTML. output: in a code block."""
 
@@ -164,6 +175,7 @@ class VerificationTable:
     expectations_left_out: int
     omitted: tuple[OmittedCheckRow, ...]
     unprepared: UnpreparedSummary | None
+    lacks: MissingSummary | None
     rows: tuple[CheckRow, ...]
     rows_left_out: int
     is_partial: bool
@@ -203,6 +215,7 @@ def tabulate_verification(report: Report, output_limit: int) -> VerificationTabl
             _omitted(omission.command, omission.reason) for omission in verification.omitted[:10]
         ),
         unprepared=_unprepared(verification.unprepared),
+        lacks=_missing(verification.lacks),
         rows=tuple(_row(check) for check in checks[:MAX_CHECKS]),
         rows_left_out=max(0, len(checks) - MAX_CHECKS),
         is_partial=any(check.scope == "affected" for check in checks),
@@ -282,6 +295,16 @@ def _unprepared(found: UnpreparedEnvironment | None) -> UnpreparedSummary | None
         paths=_names(found.paths),
         cause=found.cause,
         detail=code_span(shorten_text(_one_line(last), 300)),
+    )
+
+
+def _missing(found: MissingEnvironment | None) -> MissingSummary | None:
+    if found is None:
+        return None
+    return MissingSummary(
+        line=code_span(shorten_text(_one_line(found.line), 200)),
+        remedy=found.remedy,
+        suggestion=found.suggestion and code_span(f"setup: {found.suggestion}"),
     )
 
 

@@ -3,20 +3,18 @@
 The files belong to the repository and may contain anything. A file that is not a workflow is
 ignored.
 
-Whether a workflow runs the project's tests is determined from the commands of its steps, which are
-parsed like those of the agent. A job whose commands don't show it, such as one that calls a
-workflow of another repository, is recognized by its name.
+Whether a workflow runs the project's tests is guessed from the names of its jobs and from the words
+of their commands, for a proposal that a person reads. Nothing of them is executed.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from resolver.config.bounded_yaml import read_yaml
-from resolver.security.shell.checks import is_test_command, read_checks
 
 _TEST_NAME = re.compile(
     r"(?:^|[^a-z])(?:unit|integration|run|py)?[-_]?tests?(?:$|[^a-z])", re.IGNORECASE
@@ -24,17 +22,19 @@ _TEST_NAME = re.compile(
 _RELEASE_NAME = re.compile(r"release|publish|deploy", re.IGNORECASE)
 """Names of workflows that run tests only before a release, unless they run on pull requests."""
 
-_NON_TEST_NAME = re.compile(
-    r"docs?|lint|style|fmt|format|typ(?:es?|ing)|mypy|pyright|pre-?commit|build|package|publish|release",
-    re.IGNORECASE,
+_TEST_COMMAND = re.compile(
+    r"""^[^#\n]*?(?<![\w.-])(?:
+        pytest | unittest | jest | vitest | mocha | ctest | rspec | phpunit | bats
+        | (?:tox|nox)(?!.*(?:-e|-s)[ =]?(?:docs|lint|mypy|typ)) | manage\.py[ ]test | run_?tests?
+        | (?:npm|pnpm|yarn|bun)(?:[ ]run)?[ ]test | node[ ]--test | (?:go|dotnet|rake)[ ]test
+        | (?:cargo|\}\})[ ](?:nex)?test | make[ ](?:test|check)
+        | (?:mvnw?|gradlew?)[ ].*(?:test|check|verify|build)
+    )\b""",
+    re.MULTILINE | re.VERBOSE,
 )
-_ENVIRONMENT = re.compile(r"^(?:tox|nox)\b.*?\s(?:-e|-s|--env|--session)[ =](\S+)")
-EXPRESSION = re.compile(r"\$\{\{\s*(.{0,300}?)\s*\}\}", re.DOTALL)
-"""Matches an expression of a workflow; group 1 is its text."""
+"""Matches scripts with a line that starts a test runner."""
 
 _CHANGE_TYPES = frozenset({"opened", "synchronize", "reopened"})
-_MAX_VALUES = 20
-"""Maximum number of values per key of a matrix that are inserted into a command."""
 
 
 def starts_on_changes(on: Any) -> bool:
@@ -68,7 +68,7 @@ def runs_tests(path: str, data: Mapping[Any, Any], events: Collection[str]) -> b
         for job_name, job in _table(data.get("jobs")).items()
         if isinstance(job, dict)
     )
-    return any(_runs_tests_in_job(name, job, _table(data.get("env"))) for name, job in jobs)
+    return any(_runs_tests_in_job(name, job) for name, job in jobs)
 
 
 def list_called_workflows(data: Mapping[Any, Any]) -> tuple[str, ...]:
@@ -81,57 +81,13 @@ def list_called_workflows(data: Mapping[Any, Any]) -> tuple[str, ...]:
     )
 
 
-def _runs_tests_in_job(name: str, job: Mapping[Any, Any], env: Mapping[Any, Any]) -> bool:
+def _runs_tests_in_job(name: str, job: Mapping[Any, Any]) -> bool:
     if _TEST_NAME.search(name) or _TEST_NAME.search(str(job.get("name") or "")):
         return True
     steps = job.get("steps")
-    job_env = {**env, **_table(job.get("env"))}
-    return any(
-        is_test_command(check) and not _is_non_test_environment(check)
-        for step in (steps if isinstance(steps, list) else ())
-        for command in _commands(_table(step), job_env, job)
-        for check in read_checks(command).checks
-    )
-
-
-def _is_non_test_environment(check: str) -> bool:
-    """Return True if tox or nox is called only for environments that run no tests."""
-    match = _ENVIRONMENT.match(check[:500])
-    return match is not None and all(
-        _NON_TEST_NAME.search(environment) for environment in match[1].split(",")
-    )
-
-
-def _commands(
-    step: Mapping[Any, Any], env: Mapping[Any, Any], job: Mapping[Any, Any]
-) -> Iterator[str]:
-    """Yield the commands of a step, once for each value that the matrix may insert into them."""
-    run = step.get("run")
-    if not isinstance(run, str):
-        return
-    variables = {
-        f"env.{name}": str(value) for name, value in {**env, **_table(step.get("env"))}.items()
-    }
-    text = EXPRESSION.sub(lambda found: variables.get(found[1], found[0]), run)
-    matrix = read_matrix(job)
-    for name in {found[1] for found in EXPRESSION.finditer(text)} & set(matrix):
-        for value in matrix[name]:
-            yield EXPRESSION.sub(lambda e, n=name, v=value: v if e[1] == n else "x", text)  # type: ignore[misc]
-    yield EXPRESSION.sub("x", text)
-
-
-def read_matrix(job: Mapping[Any, Any]) -> dict[str, list[str]]:
-    """Return the values of the matrix by `matrix.NAME`."""
-    values_by_name: dict[str, list[str]] = {}
-    matrix = _table(_table(job.get("strategy")).get("matrix"))
-    rows = matrix.get("include")
-    tables = [matrix, *(row for row in (rows if isinstance(rows, list) else ()))]
-    for table in tables:
-        for name, value in _table(table).items():
-            values = value if isinstance(value, list) else [value]
-            collected = values_by_name.setdefault(f"matrix.{name}", [])
-            collected += [str(item) for item in values if isinstance(item, str | int | float)]
-    return {name: values[:_MAX_VALUES] for name, values in values_by_name.items()}
+    scripts = [_table(step).get("run") for step in (steps if isinstance(steps, list) else ())]
+    scripts += [str(_table(job.get("strategy")))]
+    return any(isinstance(text, str) and _TEST_COMMAND.search(text[:20_000]) for text in scripts)
 
 
 def _table(value: Any) -> Mapping[Any, Any]:

@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from resolver.config.allowed_hosts import AllowList
 from resolver.git.workspace import Workspace
 from resolver.models.verification import CheckExecution, ProjectCheck, TreeName, Verification
 from resolver.verification.base_results import BaseResults
 from resolver.verification.execute import VerificationRequest, verify_change
-from resolver.verification.instrumentation import instrument
 from resolver.verification.runner import CheckExecutor, RunnerOptions
 from resolver.verification.sandbox_checks import execute_check
 from resolver.verification.selection import select_checks
@@ -31,7 +29,7 @@ class _LocalExecutor:
     sandbox: LocalSandbox
 
     def execute(self, check: ProjectCheck, seconds: float) -> CheckExecution:
-        return execute_check(self.sandbox, check, seconds, instrument)
+        return execute_check(self.sandbox, check, seconds)
 
     def interrupt(self) -> None:
         self.sandbox.interrupt()
@@ -53,7 +51,7 @@ def verify_files(
         yield _LocalExecutor(LocalSandbox(folder / name, files, {}))
 
     request = VerificationRequest(
-        selection=select_checks([check], workspace, AllowList.parse(()), trees.changed_files, tree),
+        selection=select_checks([check], workspace, trees.changed_files, tree),
         options=RunnerOptions(
             trees=trees.trees,
             environment="this machine",

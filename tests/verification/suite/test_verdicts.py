@@ -28,6 +28,19 @@ def test_a_change_gets_the_verdict_that_it_deserves(
     assert bool(verified.reproduction) or verified.verdict != "verified"
 
 
+def test_an_environment_that_lacks_something_is_named_whatever_else_the_change_does(
+    tmp_path: Path, shared: Path
+) -> None:
+    project = PROJECTS["pytest"]
+    conftest = {"conftest.py": "import nowhere\n"}
+    head = {**project.base, **conftest, **project.code_with(project.fix), "pytest.ini": ""}
+    found = verify_files(project.check, {**project.base, **conftest}, head, tmp_path, shared)
+    assert found.verdict == "not_verified"
+    assert found.lacks is not None
+    assert found.lacks.line == "ModuleNotFoundError: No module named 'nowhere'"
+    assert found.lacks.remedy == "setup"
+
+
 def test_the_suite_has_every_kind_of_change_for_many_runners() -> None:
     assert len({str(change) for change in CHANGES}) == len(CHANGES)
     assert len({change.runner for change in CHANGES}) >= 7
