@@ -241,6 +241,13 @@ class UnstorableEvent(LogError):
     """An event is too large, or contains something that JSON or UTF-8 can't represent."""
 
 
+class StepInterrupted(BaseException):
+    """What the agent was waiting for was ended. The next step finds out why: a stop, or a limit.
+
+    It is not an Exception for the same reason as RunStopped.
+    """
+
+
 class RunStopped(BaseException):
     """A person or a signal ended the run.
 

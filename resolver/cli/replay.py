@@ -12,6 +12,7 @@ from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
+from resolver.controller.control import Control
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied, ReplayDiverged, RunStarted, roots_of
 from resolver.events.log import Event
@@ -172,7 +173,9 @@ def replay_log(
             stream = replay_run_log.stream
             if progress is not None:
                 stream.subscribe("progress", progress)
-            with open_sandbox(run, settings, host, kind, workspace, replay_run_log) as sandbox:
+            with open_sandbox(
+                run, settings, host, kind, workspace, replay_run_log, Control()
+            ) as sandbox:
                 roots, runtime = roots_of(log.events), sandbox.runtime
 
                 def report(_: RecordedAction, difference: ReplayDiverged) -> None:

@@ -6,13 +6,14 @@ work it takes the request, and the logs of its parents record the same as its ow
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from resolver.config.templates import render
 from resolver.controller.limits import extension_between, extension_events
-from resolver.errors import ResolverError, RunStopped, SandboxLost
+from resolver.errors import ResolverError, RunStopped
 from resolver.events.actions import Message
 from resolver.events.base import Source
 from resolver.events.lifecycle import Warned
@@ -28,10 +29,19 @@ class Stop:
     """Stop the run now.
 
     by: login of the person who asks, "" for the operator of the machine.
+    error: what the run ends with; None if `by` and `reason` say everything.
     """
 
     by: str = ""
     reason: str = ""
+    error: RunStopped | None = None
+
+    def as_error(self) -> RunStopped:
+        """Return what is raised where the run is."""
+        if self.error is not None:
+            return self.error
+        what = _describe_request("stopped", self.by)
+        return RunStopped(what + (f": {self.reason}" if self.reason else ""))
 
 
 @dataclass(frozen=True)
@@ -87,31 +97,99 @@ class Deny:
     number: str = ""
 
 
-STOP_RETRY_SECONDS = 0.2
-"""Seconds between two attempts to end the running command after a Stop."""
+INTERRUPT_PAUSE_SECONDS = 0.2
+"""Seconds between two attempts to end what the run is doing after a Stop."""
 
 Request = Stop | Pause | Resume | Extend | MessageToAgent | Approve | Deny
 
 
 class Control:
-    """A queue of requests, filled from any thread and emptied by the run's thread between steps."""
+    """A queue of requests, filled from any thread and emptied by the run's thread between steps.
+
+    A Stop is more than a request: it also ends what the run is doing at that moment, and the run
+    finds it wherever it asks (`raise_if_stopped`), also after it was taken from the queue.
+    """
 
     def __init__(self) -> None:
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
-        self._interrupt: Callable[[], None] | None = None
-        self._stop_taken = threading.Event()
-
-    def interrupt_with(self, interrupt: Callable[[], None]) -> None:
-        """Set the function that ends the running command on a Stop, called in another thread."""
-        self._interrupt = interrupt
+        # Reentrant, because a signal handler may send while its thread holds the lock.
+        self._lock = threading.RLock()
+        self._interrupts: list[Callable[[], None]] = []
+        self._ends: list[Callable[[], None]] = []
+        self._stop: Stop | None = None
+        self._has_stop_ended = threading.Event()
 
     def send(self, request: Request) -> None:
         """Add a request and return immediately."""
-        self._requests.put(request)
         if isinstance(request, Stop):
-            # In a thread, because the sender must not wait and the run's thread may be blocked in
-            # the very command that has to end.
-            threading.Thread(target=self._end_commands, name="stop", daemon=True).start()
+            with self._lock:
+                is_first = self._stop is None
+                self._stop = self._stop or request
+            if is_first:
+                # In a thread, because the sender must not wait and the run's thread may be blocked
+                # in the very command that has to end.
+                threading.Thread(target=self._end_commands, name="stop", daemon=True).start()
+        self._requests.put(request)
+
+    @property
+    def is_stopped(self) -> bool:
+        """True once a Stop has arrived."""
+        return self._stop is not None
+
+    def raise_if_stopped(self) -> None:
+        """Raise RunStopped if a Stop has arrived. Other requests stay in the queue."""
+        if self._stop is not None:
+            raise self._stop.as_error()
+
+    @contextmanager
+    def interruptible(
+        self, interrupt: Callable[[], None], end: Callable[[], None] | None = None
+    ) -> Iterator[None]:
+        """Have a Stop, or a time limit, end what runs in the block.
+
+        interrupt: ends it soon and in order. Called in another thread, and again while the run
+            does not react: what it ends may be followed by the next of its kind.
+        end: ends it at once, whatever is lost. Called in another thread if that did not help.
+            Raises RunStopped at the start of the block if it is too late for one.
+        """
+        ends = [] if end is None else [end]
+        with self._lock:
+            if ends:
+                self.raise_if_stopped()
+            self._interrupts.append(interrupt)
+            self._ends += ends
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._interrupts.remove(interrupt)
+                for ended in ends:
+                    self._ends.remove(ended)
+
+    def interrupt(self) -> None:
+        """End what the run is doing now. Waits until that was tried."""
+        self._call_all(self._interrupts)
+
+    def end(self) -> None:
+        """End what the run uses, at once. Waits until that was tried."""
+        self._has_stop_ended.set()
+        self._call_all(self._ends)
+
+    def close(self) -> None:
+        """Stop ending things, because the run has ended."""
+        self._has_stop_ended.set()
+
+    def _call_all(self, functions: list[Callable[[], None]]) -> None:
+        """Call the functions side by side: several sandboxes may each take a second to end."""
+        with self._lock:
+            threads = [
+                threading.Thread(target=_attempt, args=(function,), name="interrupt", daemon=True)
+                for function in functions
+            ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def _end_commands(self) -> None:
         """End the running command, and any that follows, until the controller takes the Stop.
@@ -119,15 +197,8 @@ class Control:
         One attempt is not enough: the Stop may arrive while the model is queried, and the command
         that the model then asks for could take an hour.
         """
-        while not self._stop_taken.wait(STOP_RETRY_SECONDS):
-            if self._interrupt is None:
-                continue
-            try:
-                self._interrupt()
-            except SandboxLost:  # the run continues in another sandbox
-                continue
-            except ResolverError:  # the sandbox is closed, so the run has ended
-                return
+        while not self._has_stop_ended.wait(INTERRUPT_PAUSE_SECONDS):
+            self.interrupt()
 
     @property
     def is_empty(self) -> bool:
@@ -150,8 +221,14 @@ class Control:
 
     def _mark_taken(self, request: Request) -> Request:
         if isinstance(request, Stop):
-            self._stop_taken.set()
+            self._has_stop_ended.set()
         return request
+
+
+def _attempt(function: Callable[[], None]) -> None:
+    """Call the function. It fails if the sandbox is closed or lost, so that nothing runs there."""
+    with suppress(ResolverError):
+        function()
 
 
 MAX_PAUSE_SECONDS = 3600.0
@@ -210,10 +287,8 @@ class ControlRequestHandler:
 
     def _handle(self, request: Request) -> None:
         match request:
-            case Stop(by=by, reason=reason):
-                raise RunStopped(
-                    _describe_request("stopped", by) + (f": {reason}" if reason else "")
-                )
+            case Stop():
+                raise request.as_error()
             case Pause(by=by):
                 self._pause(by)
             case Extend():

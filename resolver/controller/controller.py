@@ -19,7 +19,14 @@ from resolver.controller.control import MAX_PAUSE_SECONDS, Control, ControlReque
 from resolver.controller.limits import check_limits, delegate_limits, derive_outcome, limit_warning
 from resolver.controller.recovery import SANDBOX_LOST, lost_sandboxes, unanswered_actions
 from resolver.controller.stuck import StuckDetector
-from resolver.errors import LimitReached, ResolverError, RunStopped, SandboxLost, UsageError
+from resolver.errors import (
+    LimitReached,
+    ResolverError,
+    RunStopped,
+    SandboxLost,
+    StepInterrupted,
+    UsageError,
+)
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.actions import SandboxAction
@@ -360,6 +367,8 @@ def _run_until_error(part: Callable[[], None], enter: _EnterState) -> RunStopped
     except RunStopped as stopped:
         enter(RunState.STOPPED, stopped.what)
         return stopped
+    except StepInterrupted:
+        pass  # the next step raises what the reason is
     except SandboxLost:
         raise
     except ResolverError as error:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
+from resolver.controller.control import Control
 from resolver.errors import SandboxError, UsageError
 from resolver.evaluation.history import FixFiles, PastFix
 from resolver.evaluation.task_folder import HistoryTask, write_task
@@ -159,7 +160,8 @@ class TaskMaker:
             "base_with_tests": trees.commits["base_with_tests"],
             "head": fix.commit,
         }
-        sandboxes = CheckSandboxes(settings, self.host, f"eval-{fix.commit[:12]}", base, commits)
+        run = f"eval-{fix.commit[:12]}"
+        sandboxes = CheckSandboxes(settings, self.host, run, base, commits, Control())
         if sandboxes.unprepared is not None:
             return Rejection("changed_environment")
         return find_telling_check(sandboxes.open, [(c, self._time_limit(c)) for c in checks])

@@ -442,6 +442,8 @@ def _collect(
         timed_out.set()
         _kill(process)
 
+    caller = threading.get_ident()
+    _RUNNING[caller] = process
     timer = threading.Timer(timeout, on_timeout)
     # Stderr is read in a thread: git would block if one pipe filled up while the other is read.
     reader = threading.Thread(target=_keep_tail, args=(stderr, error_output), daemon=True)
@@ -455,6 +457,7 @@ def _collect(
         status = process.wait()
         reader.join()
     finally:
+        del _RUNNING[caller]
         timer.cancel()
         _kill(process)
         stdout.close()
@@ -464,6 +467,18 @@ def _collect(
             f"git {args[0]} did not end within {timeout:.0f} seconds", "run it again"
         )
     return GitResult(status, output, error_output.decode("utf-8", "replace"), truncated)
+
+
+_RUNNING: dict[int, "subprocess.Popen[bytes]"] = {}
+"""The git process that each thread waits for. A run that is stopped has no other way to it: the
+functions between them know nothing of processes."""
+
+
+def kill_git_of(thread: int | None) -> None:
+    """Kill the git process that the thread with this id waits for, if there is one."""
+    process = _RUNNING.get(thread or 0)
+    if process is not None:
+        _kill(process)
 
 
 def _keep_tail(stream: IO[bytes], tail: bytearray, max_bytes: int = 64_000) -> None:

@@ -113,6 +113,7 @@ def push_to_branch(
     else by now. Raises PushRefused if the server rejects the push.
     """
     request, workspace = builder.request, builder.workspace
+    request.before_push()
     # In a fork, only the owner can create commits through the API.
     is_own_repository = url == request.task.source
     try:

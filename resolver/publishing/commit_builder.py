@@ -52,6 +52,7 @@ class PublishRequest:
     committed_at: date of the commits. It is the same in each attempt of a run, so that each attempt
         makes the same commits.
     credential: called for each use, because a token may expire.
+    before_push: called immediately before a branch is written. What it raises keeps it as it is.
     report: the report as it is before anything is published, without notices about publishing.
     continuation: the earlier run that this one continues, None if there is none.
     log: records the branch name before the push; None if no agent has worked.
@@ -67,6 +68,7 @@ class PublishRequest:
     report: Report
     continuation: Continuation | None = None
     log: RunLog | None = None
+    before_push: Callable[[], None] = lambda: None
 
     def report_with(self, change: "PushedChange") -> Report:
         """Return the report of the run with what has been published so far."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from resolver.config.settings import Settings
+from resolver.controller.control import Control
 from resolver.errors import SandboxError, ServiceUnavailable, SetupFailed, SetupFailureReason
 from resolver.events.lifecycle import Egress
 from resolver.events.state import State
@@ -89,6 +90,7 @@ class CheckSandboxes:
     run: id from which those of the sandboxes are made.
     workspace: the clone. Its base is what the environment is chosen for.
     commits: the commits to check out, by the name of their tree.
+    control: its stop ends the sandboxes.
     service_names: names of the services that checks need. They resolve to the loopback address.
     """
 
@@ -99,6 +101,7 @@ class CheckSandboxes:
         run: str,
         workspace: Workspace,
         commits: Mapping[TreeName, str],
+        control: Control,
         service_names: tuple[str, ...] = (),
     ) -> None:
         self._settings = settings
@@ -107,6 +110,7 @@ class CheckSandboxes:
         self._workspace = workspace
         self._service_names = service_names
         self._commits = commits
+        self._control = control
         self._connections: list[Egress] = []
         self._kind = runtime_kind(settings, host)
         environment = open_environment(settings, self._kind, workspace, host)
@@ -171,7 +175,9 @@ class CheckSandboxes:
                         )
                         raise SetupFailed(altered, made.output, why)
 
-                yield SandboxExecutor(runtime, prepare)
+                executor = SandboxExecutor(runtime, prepare)
+                with self._control.interruptible(executor.interrupt, runtime.close):
+                    yield executor
         finally:
             self._connections += runtime.take_connections()
 

@@ -17,6 +17,7 @@ from resolver.agents.registry import find_agent_model, has_fixed_task, is_answer
 from resolver.agents.task_prompt import render_task
 from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
+from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.limits import derive_outcome, find_reached_limit
 from resolver.controller.recovery import MAX_REPORTED, ReplayCheck
@@ -154,6 +155,7 @@ def execute(request: ExecutionRequest, log: RunLog) -> ExecutionResult:
         )
     kind = runtime_kind(prepared.settings, run_request.host)
     for rebuilds in range(MAX_REBUILDS):
+        run_request.control.raise_if_stopped()
         try:
             return _execute_in_sandbox(request, kind, log)
         except SandboxLost as error:
@@ -164,13 +166,7 @@ def execute(request: ExecutionRequest, log: RunLog) -> ExecutionResult:
                 rebuilds + 1,
                 MAX_REBUILDS,
             )
-            # A stop that arrives before the next sandbox is there must not reach for the last one.
-            run_request.control.interrupt_with(_interrupt_nothing)
     return _execute_in_sandbox(request, kind, log)
-
-
-def _interrupt_nothing() -> None:
-    """Do nothing, because no sandbox exists at the moment."""
 
 
 def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> ExecutionResult:
@@ -183,10 +179,16 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> Ex
     agent_model = find_agent_model(opening.agent, prepared.agents.agents)
     check_run_model(settings, opening.agent, agent_model, host.environment, log)
     with open_sandbox(
-        run_request.run, settings, host, kind, workspace, log, request.on_output
+        run_request.run,
+        settings,
+        host,
+        kind,
+        workspace,
+        log,
+        run_request.control,
+        request.on_output,
     ) as sandbox:
         runtime = sandbox.runtime
-        run_request.control.interrupt_with(runtime.interrupt)
         # Replay by re-execution: the sandbox of a killed run is gone, and there is no snapshot of
         # it. Its state is a function of the base commit and of the logged actions, so executing
         # them again in order in a fresh checkout restores it. The controller then continues at the
@@ -220,8 +222,8 @@ def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     """Run the agent until it ends, and take its change out."""
     request, log, runtime = parts.request, parts.log, parts.runtime
     prepared = request.prepared
-    prepared.request.control.interrupt_with(partial(_interrupt, parts.mcp, parts.index, runtime))
-    outcome = _run_agent(parts)
+    with prepared.request.control.interruptible(partial(_interrupt, parts.mcp, parts.index)):
+        outcome = _run_agent(parts)
     # A stop may leave a command running, which would change files while they are exported.
     if outcome.state is RunState.STOPPED:
         runtime.interrupt()
@@ -282,18 +284,24 @@ def open_sandbox(
     kind: str,
     workspace: Workspace,
     log: RunLog,
+    control: Control,
     on_output: OnOutput | None = None,
 ) -> Iterator[OpenedSandbox]:
     """Yield a sandbox with the workspace's base checked out and the project's environment set up.
 
     It is removed when the context is left.
 
-    kind: see `runtime_kind`. log: gets the events of the set-up. on_output: see `Runtime`.
+    kind: see `runtime_kind`. log: gets the events of the set-up. control: its stop ends what runs
+    in the sandbox. on_output: see `Runtime`.
     """
     started = time.monotonic()
     environment = open_environment(settings, kind, workspace, host)
     sandbox = open_runtime(settings, kind, run, host, environment.image, on_output=on_output)
-    with record_connections(log.stream, sandbox.take_connections), sandbox as runtime:
+    with (
+        record_connections(log.stream, sandbox.take_connections),
+        sandbox as runtime,
+        control.interruptible(runtime.interrupt, runtime.close),
+    ):
         log.stage("sandbox", runtime.isolation, time.monotonic() - started)
         started = time.monotonic()
         runtime.checkout(workspace.git_dir_tar, workspace.base, workspace.branch)
@@ -361,7 +369,14 @@ def _open_controller(
     request, log, runtime = parts.request, parts.log, parts.runtime
     prepared, run_request = request.prepared, request.prepared.request
     redact = prepared.redactor.redact_text
-    open_model = open_models(settings, recording, log.state, run_request.run, redact)
+    open_model = open_models(
+        settings,
+        recording,
+        log.state,
+        run_request.run,
+        redact,
+        run_request.control.interruptible,
+    )
     available_tools = AvailableTools(
         delegates=True,
         browser=runtime.browser,
@@ -457,11 +472,10 @@ def _restore_start(
     return settings.model_copy(update=started_with), remaining
 
 
-def _interrupt(mcp: McpSession, index: CodeIndex, runtime: Runtime) -> None:
-    """Interrupt whatever is running: an MCP call, the indexer or a command in the sandbox."""
+def _interrupt(mcp: McpSession, index: CodeIndex) -> None:
+    """Interrupt what is running outside of the sandbox: an MCP call, or the indexer."""
     mcp.interrupt()
     index.interrupt()
-    runtime.interrupt()
 
 
 def take_change(

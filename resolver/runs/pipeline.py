@@ -16,9 +16,9 @@ over.
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Unpack
 
@@ -71,6 +71,7 @@ from resolver.runs.reporting import (
     max_extended_limits,
 )
 from resolver.runs.resuming.resume import apply_approvals, change_limits, continue_run
+from resolver.runs.stage_thread import StageThread
 from resolver.runs.stages import (
     AnnouncedRun,
     ExecutedRun,
@@ -100,16 +101,16 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
     """
     settings = request.load_settings({})
     values, conclusion = StageValues(request, settings), Conclusion()
+    # `_stages` is a generator, so that the newest values are known when a stage raises: it yields a
+    # new immutable snapshot after each stage, and the snapshot before the failing stage is what the
+    # final comment is written from. A plain function would lose its local values with the
+    # exception.
+    work = StageThread(values, partial(_stages, forge=forge, preload=preload))
     try:
         values = replace(values, request=with_spans(request, settings))
-        # `_stages` is a generator, so that this function keeps the newest values when a stage
-        # raises: it yields a new immutable snapshot after each stage, and the snapshot before the
-        # failing stage is what the final comment is written from. A plain function would lose its
-        # local values with the exception.
-        for newest in _stages(values, forge, preload):
-            newest.request.observe(newest)
-            values = newest
-        conclusion = Conclusion(exit_code=_exit_code(values))
+        work = StageThread(values, partial(_stages, forge=forge, preload=preload))
+        work.run()
+        conclusion = Conclusion(exit_code=_exit_code(work.values))
     except (ResolverError, RunStopped) as error:
         is_silent = isinstance(error, ResolverError) and error.is_silent
         conclusion = Conclusion(
@@ -122,13 +123,16 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
         logger.exception("run %s failed", request.run)
         what = f"an internal error of Resolver: {error!r}"
         conclusion = Conclusion(values.redact(RunFailure(kind="error", what=what)), 1)
+    values = work.values
     # The execute stage did not return, so the log is the only record of how far the agent got.
     if values.executed is None and values.log is not None:
         values = replace(values, interrupted=derive_outcome(values.log.state))
     return end_spans(conclude(values, conclusion, forge))
 
 
-def _stages(values: StageValues, forge: Forge, preload: Preload) -> Iterator[StageValues]:
+def _stages(
+    values: StageValues, forge: Forge, preload: Preload
+) -> Generator[StageValues, None, None]:
     """Run the stages in order and yield all values that are known after each one.
 
     The caller keeps the last yielded snapshot if the next stage raises.
@@ -213,6 +217,7 @@ def _update_branch(
     if publishes:
         update_branch.require_publishable_update(builder)
         require_standing_request(values.request, values.settings, forge)
+        values.request.control.raise_if_stopped()
     yield (values := values.with_value(executed))
     if not publishes:
         return
@@ -344,6 +349,7 @@ def _publish(
     is_done = _exit_code(values) == 0
     if is_done:
         require_standing_request(values.request, values.settings, forge)
+        values.request.control.raise_if_stopped()
     if is_done and is_review_run(log):
         yield (values := values.with_value(_publish_review(values, prepared, log, forge)))
     if is_done and not is_answer_run(values) and values.publication.pull_request is None:
@@ -421,6 +427,7 @@ def _commit_builder(
             settings=prepared.settings,
             committed_at=log.ended_at if log else request.trigger.at,
             credential=prepared.credential,
+            before_push=request.control.raise_if_stopped,
             report=build_report(values.with_value(executed)),
             continuation=request.continuation,
             log=log,

@@ -11,7 +11,7 @@ from functools import partial
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.controller.control import Control, Request, Stop
+from resolver.controller.control import Control
 from resolver.errors import RunStopped
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.events.run_log import RunLog
@@ -22,7 +22,7 @@ from resolver.runs.stages import PreparedRun
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 from resolver.verification.execute import VerificationRequest, verify_change
 from resolver.verification.feedback import can_be_corrected, failing_checks
-from resolver.verification.runner import CheckRunner, RunnerOptions
+from resolver.verification.runner import RunnerOptions
 from resolver.verification.selection import select_checks
 from resolver.verification.services import ServicePolicy
 from resolver.verification.trees import build_trees, read_expectations
@@ -48,17 +48,17 @@ class ChangeVerifier:
         self._log = log
         self._run_checks = run_checks
         self._verified: dict[str, Verification] = {}
-        self._stopped: RunStopped | None = None
 
     def verify(self, patch: Patch) -> Verification:
-        """Return the verification of the change. Raises RunStopped if a person stopped the run."""
+        """Return the verification of the change. Raises RunStopped if the run was stopped."""
         if not self._settings.verify.enabled:
             return DISABLED
         if patch.is_empty:
             return Verification(verdict="not_verified", reason="no_change")
-        if self._stopped is None and patch.tree not in self._verified:
+        self._raise_if_stopped()
+        if patch.tree not in self._verified:
             self._verified[patch.tree] = self._run_checks(patch)
-        self.raise_if_stopped()
+            self._raise_if_stopped()
         return self._verified[patch.tree]
 
     def feedback(self, patch: Patch) -> str:
@@ -84,20 +84,12 @@ class ChangeVerifier:
             self._record(patch, verification, sent=False)
         return verification
 
-    def raise_if_stopped(self) -> None:
-        """Raise RunStopped if a stop arrived. Other requests stay in the queue for the agent."""
-        others: list[Request] = []
-        while (request := self._control.take()) is not None:
-            if isinstance(request, Stop):
-                by = f" by {request.by}" if request.by else ""
-                what = f"the run was stopped{by} while its change was verified"
-                self._stopped = RunStopped(what, "look at the change, which is kept")
-            else:
-                others.append(request)
-        for request in others:
-            self._control.send(request)
-        if self._stopped is not None:
-            raise self._stopped
+    def _raise_if_stopped(self) -> None:
+        try:
+            self._control.raise_if_stopped()
+        except RunStopped as stopped:
+            what = f"{stopped.what} while its change was verified"
+            raise RunStopped(what, "look at the change, which is kept") from stopped
 
     def _rounds_used(self) -> int:
         since = self._log.state.events[self._log.start_index(self._run) :]
@@ -140,11 +132,11 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
     )
     names = {service.name for check in selection.checks for service in check.services}
     host, run = prepared.request.host, prepared.request.run
-    sandboxes = CheckSandboxes(settings, host, run, workspace, trees.commits, tuple(sorted(names)))
+    control = prepared.request.control
+    sandboxes = CheckSandboxes(
+        settings, host, run, workspace, trees.commits, control, tuple(sorted(names))
+    )
     recorded = (e for e in log.state.events if isinstance(e, CheckExecuted))
-
-    def started(runner: CheckRunner) -> None:
-        prepared.request.control.interrupt_with(runner.interrupt)
 
     request = VerificationRequest(
         selection=selection,
@@ -163,7 +155,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         review=trees.review,
         unprepared=sandboxes.unprepared,
         suggested_setup=sandboxes.suggested_setup,
-        started=started,
+        interruptible=control.interruptible,
     )
     verified = verify_change(request, sandboxes.open)
     for connection in sandboxes.take_connections():

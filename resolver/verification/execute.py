@@ -9,6 +9,7 @@ before is repeated before it counts, and so is one that shows what the change so
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from resolver.errors import SandboxError, SetupFailed
@@ -67,7 +68,8 @@ class VerificationRequest:
     unprepared: given if the checks can't be executed in an environment that fits the change; then
         they are not executed.
     suggested_setup: the usual set-up of the project, if it was not executed.
-    started: called with the runner before it executes anything, so that it can be interrupted.
+    interruptible: returns a context in which the function is called, from another thread, to end
+        the checks.
     """
 
     selection: CheckSelection
@@ -78,7 +80,7 @@ class VerificationRequest:
     review: tuple[ReviewPoint, ...] = ()
     unprepared: UnpreparedEnvironment | None = None
     suggested_setup: str = ""
-    started: Callable[[CheckRunner], None] = lambda _: None
+    interruptible: Callable[[Callable[[], None]], AbstractContextManager[object]] = nullcontext
 
 
 def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> Verification:
@@ -92,8 +94,10 @@ def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> 
     obstacle: VerificationReason = ""
     unprepared = request.unprepared
     if unprepared is None:
-        with CheckRunner(request.options, open_executor) as runner:
-            request.started(runner)
+        with (
+            CheckRunner(request.options, open_executor) as runner,
+            request.interruptible(runner.interrupt),
+        ):
             try:
                 comparisons, obstacle = _compare_all(request, runner)
             except SetupFailed as error:

@@ -7,13 +7,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Protocol
 
-from resolver.errors import ResolverError, SandboxLost
+from resolver.errors import SandboxLost
 from resolver.events.lifecycle import CheckExecuted
 from resolver.models.verification import CheckExecution, ProjectCheck, TreeName
 from resolver.verification.base_results import BaseResults, execution_key
@@ -116,8 +116,9 @@ class CheckRunner:
         self._cancelled.set()
         with self._lock:
             executors = list(self._executors.values())
-        for executor in executors:
-            executor.interrupt()
+        # Side by side: each may need a second to kill what ignores Ctrl-C.
+        with ThreadPoolExecutor(max(1, len(executors))) as pool:
+            list(pool.map(lambda executor: executor.interrupt(), executors))
 
     def execute(self, requests: Sequence[CheckRequest]) -> list[CheckExecution | None]:
         """Return the results in the same order; None for a check that there was no time for.
@@ -148,20 +149,8 @@ class CheckRunner:
     ) -> None:
         with ThreadPoolExecutor(2, thread_name_prefix="checks") as pool:
             futures = [pool.submit(work, group) for group in groups]
-            try:
-                wait(futures)
-            except BaseException:
-                # A signal stops the run: the threads end as soon as their checks do.
-                self._end_all()
-                raise
         for future in futures:
             future.result()
-
-    def _end_all(self) -> None:
-        try:
-            self.interrupt()
-        except ResolverError:  # a sandbox that is gone has ended its checks
-            return
 
     def _execute(self, request: CheckRequest) -> CheckExecution | None:
         """Return the known result of an execution, or execute the check."""

@@ -29,6 +29,7 @@ BROAD_HANDLERS = {
     "resolver/controller/controller.py": 1,  # one step
     "resolver/controller/confirmation.py": 1,  # a security analyzer, which must not end the run
     "resolver/runs/pipeline.py": 1,  # one delivery
+    "resolver/config/background.py": 1,  # raised in the thread that asks for the result
     "resolver/cli/live_view.py": 1,  # one drawing, which must not end the run
     "resolver/events/stream.py": 1,  # one subscriber, which must not end the run
 }

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import Settings, load_settings
+from resolver.controller.control import Control
 from resolver.errors import (
     ContextWindowExceeded,
     ModelAuthError,
@@ -52,7 +53,7 @@ class Scenario:
         self.stream.subscribe("state", self.state.apply, essential=True)
         redact = Redactor(given.secrets).redact_text
         self.open_model: ModelOpener = open_models(
-            given, recording or [], self.state, "run", redact
+            given, recording or [], self.state, "run", redact, Control().interruptible
         )
 
     def events_of(self, kind: type) -> list[Any]:

@@ -8,6 +8,7 @@ import docker
 import pytest
 
 from resolver.config.settings import load_settings
+from resolver.controller.control import Control
 from resolver.errors import SetupFailed
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
@@ -89,7 +90,9 @@ def test_a_changed_dependency_is_installed_from_the_change_by_its_set_up(
     def execute(name: str) -> str:
         head = project.commit("requirements.txt", name)
         commits = {"base": project.workspace.base, "head": head}
-        sandboxes = CheckSandboxes(settings, host, "dependency", project.workspace, commits)
+        sandboxes = CheckSandboxes(
+            settings, host, "dependency", project.workspace, commits, Control()
+        )
         assert sandboxes.unprepared is None
         with sandboxes.open("head") as executor:
             return executor.execute(check, 60).output.strip()

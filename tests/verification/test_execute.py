@@ -1,7 +1,8 @@
 """The verification of a change, with executions from a script."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,6 @@ from resolver.verification.execute import (
     verify_change,
 )
 from resolver.verification.feedback import FAILED_BY_CHANGE, FailingTest, failing_checks
-from resolver.verification.runner import CheckRunner
 from resolver.verification.selection import CheckSelection, NarrowedCheck
 from tests.verification.scripted import (
     CHECK,
@@ -80,9 +80,10 @@ def verify(
     if not tests:
         del trees["base_with_tests"]
 
-    def started(runner: CheckRunner) -> None:
+    def interruptible(interrupt: Callable[[], None]) -> AbstractContextManager[None]:
         if interrupts:
-            sandboxes.on_execute = lambda *_: runner.interrupt()
+            sandboxes.on_execute = lambda *_: interrupt()
+        return nullcontext()
 
     request = VerificationRequest(
         selection=selection or CheckSelection((CHECK,), (), affected, in_files, only),
@@ -91,7 +92,7 @@ def verify(
         changed_tests=tests,
         unprepared=unprepared,
         renamed_tests=renamed or {},
-        started=started,
+        interruptible=interruptible,
     )
     return verify_change(request, sandboxes.open)
 

@@ -28,6 +28,7 @@ from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model, ModelConfig, RecordedModel
 from resolver.llm.completion_files import FiledModel, Redact
+from resolver.llm.interruptible import Interruptible, InterruptibleModel, ModelCalls
 from resolver.llm.library import preload_litellm
 from resolver.llm.preflight import check_model
 from resolver.llm.registry import OtherModels, for_service, make_model, make_models, service_models
@@ -137,13 +138,18 @@ def _rule(text: str) -> RoutingRule:
 
 
 def open_models(
-    settings: Settings, recording: Sequence[Event], state: State, run: str, redact: Redact
+    settings: Settings,
+    recording: Sequence[Event],
+    state: State,
+    run: str,
+    redact: Redact,
+    interruptible: Interruptible,
 ) -> ModelOpener:
     """Return the factory of models for the streams of the run and of its delegates.
 
     The replies of a recording or a script are returned in their order for each service, whichever
     stream they are requested on. state: that of the run, for the remaining budget. run, redact: for
-    the files that store the calls.
+    the files that store the calls. interruptible: for calls of a live model.
     """
     recorded_or_scripted = _recorded_or_scripted(settings, recording)
     calls_dir = settings.telemetry.completions_dir
@@ -156,6 +162,7 @@ def open_models(
         stream: EventStream, service: str = AGENT, *, agent: str = "", model: str = ""
     ) -> Model:
         config, others = service_config(settings, service, agent, model)
+        calls = ModelCalls(interruptible)
 
         def on_reply(completion: Completion) -> None:
             if service == AGENT:
@@ -164,23 +171,28 @@ def open_models(
                 stream.add(ServiceReplied(service=service, completion=completion))
 
         def on_retry(attempt: int, wait: float, reason: str) -> None:
+            calls.require_wanted()
             stream.add(ModelRetried(attempt=attempt, wait=wait, reason=reason, service=service))
 
         def on_switch(from_model: str, to_model: str, reason: str) -> None:
+            calls.require_wanted()
             switched = ModelSwitched(
                 from_model=from_model, to_model=to_model, reason=reason, service=service
             )
             stream.add(switched)
 
-        inner = recorded_or_scripted(config, service, agent) or make_models(
-            config,
-            others,
-            on_retry=on_retry,
-            on_switch=on_switch,
-            sleep=time.sleep,
-            money_left=remaining_budget,
-            share_left=lambda: remaining_budget() / state.limits.max_budget,
-        )
+        inner = recorded_or_scripted(config, service, agent)
+        if inner is None:
+            live = make_models(
+                config,
+                others,
+                on_retry=on_retry,
+                on_switch=on_switch,
+                sleep=calls.sleep,
+                money_left=remaining_budget,
+                share_left=lambda: remaining_budget() / state.limits.max_budget,
+            )
+            inner = InterruptibleModel(live, calls)
         return RecordedModel(FiledModel(inner, folder, redact) if folder else inner, on_reply)
 
     return open_model

@@ -1,0 +1,214 @@
+"""A stop ends a run at any stage, at once: nothing is published, and what there is is kept.
+
+Whole runs, because a stop has to reach whatever the run is doing, wherever that is. What runs would
+go on for most of an hour, so that a run which ends was stopped. A signal and a comment that stops a
+run take the same way, from where the signal was received.
+"""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import docker
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.controller.control import Control, Stop
+from resolver.events.stream import utc_now
+from resolver.github.local_forge import LocalForge, local_trigger
+from resolver.runs.output import Output
+from resolver.runs.pipeline import run_pipeline
+from resolver.runs.stages import RunRequest
+from resolver.runs.wiring.sandbox import RunHost
+from tests.parts.engine import wait_until_removed
+from tests.parts.model_endpoint import ModelEndpoint, slow
+from tests.parts.processes import act_on_start, count_running
+from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
+from tests.parts.waiting import until
+from tests.runs.test_github import SELDOM, Scenario, scenario
+
+__all__ = ["scenario"]
+
+FILES = {"calc.sh": "add() { echo $(($1 - $2)); }\n"}
+FIX = {"command": "sed -i 's/- /+ /' calc.sh"}
+SETUP = {".agents/setup.sh": "sleep 3001\n"}
+CHECKS = {".github/resolver.yml": 'checks: [{name: slow, command: "sleep 3003"}]\n'}
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def when(condition: Callable[[], object]) -> None:
+    """Send this process a signal as soon as the condition is true."""
+
+    def wait_and_act() -> None:
+        until(condition)
+        interrupt()
+
+    threading.Thread(target=wait_and_act, daemon=True).start()
+
+
+def require_stopped(done: Ended, checkout: Path, kept: bool, how: str) -> None:
+    """Require that nothing was published, the work is kept, and the way to go on is said."""
+    assert done.exit_code == 1, done.stdout + done.stderr
+    assert done.outcome["state"] == "stopped"
+    assert "SIGTERM" in done.stdout + done.stderr
+    assert git(checkout, "branch", "--format=%(refname:short)") == "main"
+    assert done.outcome["branch"] is None and done.outcome["pull_request"] is None
+    assert [event.id for event in done.events] == list(range(len(done.events)))
+    assert ("+ $2" in (done.output / "patch.diff").read_text()) == kept
+    assert f"resolver {how} {done.output}" in done.stdout + done.stderr
+
+
+def script(folder: Path, *commands: dict[str, object]) -> dict[str, str]:
+    """Write the replies of a model that calls these commands and finishes; return the setting."""
+    replies = [{"text": "I try", "calls": [{"execute_bash": command}]} for command in commands]
+    last = {"finish": {"title": "Fix add", "message": "Fix add", "task_completed": "true"}}
+    file = folder / "script.json"
+    file.write_text(json.dumps([*replies, {"text": "Done", "calls": [last]}]))
+    return {"LLM_MODEL": f"scripted:{file}"}
+
+
+STAGES = pytest.mark.parametrize(
+    ("command", "files", "kept", "how"),
+    [
+        pytest.param("sleep 3001", SETUP, False, "resolve --resume", id="set-up"),
+        pytest.param("sleep 3002", {}, True, "resolve --resume", id="agent"),
+        pytest.param("sleep 3003", CHECKS, True, "publish", id="checks"),
+    ],
+)
+
+
+def stop_while_it_runs(
+    line: CommandLine, checkout: Path, command: str, is_of_agent: bool, *options: str
+) -> Ended:
+    """Run, and send a signal as soon as a process with this command line is running."""
+    commands = [FIX, {"command": command, "timeout": 3600}] if is_of_agent else [FIX]
+    act_on_start(command, interrupt)
+    model = script(line.folder, *commands)
+    return line.call_resolve(checkout, *options, RESOLVER_VERIFY="true", **model)
+
+
+@STAGES
+def test_a_signal_ends_what_runs_in_a_sandbox(
+    command: str,
+    files: dict[str, str],
+    kept: bool,
+    how: str,
+    command_line: CommandLine,
+    tmp_path: Path,
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", {**FILES, **files})
+    done = stop_while_it_runs(command_line, checkout, command, not files)
+    require_stopped(done, checkout, kept, how)
+    assert count_running(command) == 0
+
+
+@pytest.mark.engine
+@STAGES
+def test_a_signal_ends_what_runs_in_a_container(
+    command: str,
+    files: dict[str, str],
+    kept: bool,
+    how: str,
+    command_line: CommandLine,
+    engine: docker.DockerClient,
+    python_image: str,
+    tmp_path: Path,
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", {**FILES, **files})
+    options = ("--runtime", "docker", "--image", python_image)
+    done = stop_while_it_runs(command_line, checkout, command, not files, *options)
+    require_stopped(done, checkout, kept, how)
+    assert count_running(command) == 0
+    for name in ("", "-base", "-head"):
+        wait_until_removed(engine, f"{done.outcome['run']}{name}")
+
+
+def test_a_signal_ends_a_run_that_waits_for_its_model(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    model_endpoint.script(bash(FIX["command"]), slow(3000, finish()))
+    when(lambda: len(model_endpoint.requests) == 2)
+    done = command_line.call_resolve(checkout)
+    require_stopped(done, checkout, True, "resolve --resume")
+
+
+def test_a_run_that_was_stopped_in_its_checks_can_be_published(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", {**FILES, **CHECKS})
+    stopped = stop_while_it_runs(command_line, checkout, "sleep 3003", False)
+    published = command_line.call("publish", stopped.output)
+    assert published.exit_code == 0, published.stdout + published.stderr
+    assert "+ $2" in git(checkout, "show", f"{stopped.outcome['branch']}:calc.sh")
+
+
+@pytest.mark.parametrize("stage", ["clone", "push"])
+def test_a_signal_ends_a_run_that_waits_for_git(stage: str, scenario: Scenario) -> None:
+    """The server of the repository does not answer: to the clone, or before the push."""
+
+    def hold() -> None:
+        held = scenario.github.hold_next("GET", "/info/refs", lost=True)
+        when(held.reached.is_set)
+
+    if stage == "clone":
+        hold()
+    else:
+        act_on_start("sleep 0.53", hold)
+    model = script(scenario.line.folder, {"command": "echo >> calc.py; sleep 0.53"})
+    event = scenario.github.event_issue_comment(scenario.mention())
+    done = scenario.action(event, **SELDOM, **model)
+    assert done.exit_code == 1, done.stdout + done.stderr
+    assert done.outcome["state"] == "stopped"
+    assert not scenario.branches() and not scenario.pulls()
+    assert scenario.outputs()["state"] == "stopped"
+    assert (done.output / "patch.diff").exists() == (stage == "push")
+    result = scenario.bot_comments()[-1]
+    assert "SIGTERM" in result and ("@agent publish" in result) == (stage == "push"), result
+
+
+@pytest.mark.parametrize("command", ["sleep 3002", "sleep 3003"], ids=["agent", "checks"])
+def test_a_comment_ends_a_run_of_a_server(command: str, tmp_path: Path) -> None:
+    """A server executes runs in threads, which no signal reaches."""
+    checkout = make_checkout(tmp_path / "calc", {**FILES, **CHECKS})
+    more = [{"command": command, "timeout": 3600}] if command == "sleep 3002" else []
+    options = {"model": script(tmp_path, FIX, *more)["LLM_MODEL"], "runtime": "local"}
+    issue, control, now = tmp_path / "issue.md", Control(), utc_now()
+    issue.write_text("# Fix it\n\nIt is broken.\n")
+    request = RunRequest(
+        trigger=local_trigger(checkout, run="1", login="mona", at=now),
+        run="run-1",
+        output=Output(tmp_path / "output"),
+        load_settings=lambda repository: load_settings(options, {}, repository),
+        host=RunHost(os.environ, tmp_path / "cache"),
+        issue=str(issue),
+        source=str(checkout),
+        control=control,
+    )
+    act_on_start(command, lambda: control.send(Stop(by="mona", reason="wrong file")))
+    with ThreadPoolExecutor() as pool:
+        result = pool.submit(run_pipeline, request, LocalForge(issue, "main")).result()
+    assert (result.exit_code, result.outcome_file.state.value) == (1, "stopped")
+    assert result.publication.branch is None
+    said = result.failure.what if result.failure else result.outcome_file.reason
+    assert "stopped by mona: wrong file" in said
+    assert "+ $2" in (tmp_path / "output/patch.diff").read_text()
+    assert git(checkout, "branch", "--format=%(refname:short)") == "main"
+    assert count_running(command) == 0
+
+
+def test_the_time_limit_ends_a_command(command_line: CommandLine, tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    model = script(command_line.folder, FIX, {"command": "sleep 3004", "timeout": 3600})
+    done = command_line.call_resolve(checkout, "--max-time", "5", **model)
+    assert done.exit_code == 4, done.stdout + done.stderr
+    assert done.outcome["state"] == "limit"
+    assert "+ $2" in (done.output / "patch.diff").read_text()
+    assert count_running("sleep 3004") == 0
