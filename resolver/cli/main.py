@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from resolver.errors import ResolverError, RunStopped
+from resolver.errors import ResolverError, RunStopped, UsageError
 from resolver.trace.plain import for_terminal
 
 COMMANDS = {
@@ -95,16 +95,39 @@ def run(args: Sequence[str], environment: Mapping[str, str]) -> int:
     `environment` holds the environment variables, which commands get as `ctx.obj`.
     """
     try:
+        _require_utf8(args)
         code = cli.main(list(args), prog_name="resolver", standalone_mode=False, obj=environment)
     except (ResolverError, RunStopped) as error:
         print_error(error)
         return error.exit_code
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a folder or a file that the person has named
+        where = f"{error.filename}: " if error.filename else ""
+        what = where + (error.strerror or repr(error))
+        print_error(ResolverError(what, "check the path, and whether you may write there"))
+        return 1
     except click.ClickException as error:
         error.show()
         return 2
     except click.Abort:
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _require_utf8(args: Sequence[str]) -> None:
+    """Raise UsageError for an argument that no file or message could repeat.
+
+    Python has replaced its undecodable bytes by lone surrogates (PEP 383).
+    """
+    for arg in args:
+        try:
+            arg.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"{arg!r} is not UTF-8",
+                "rename the file or folder, or write the text in UTF-8",
+            ) from error
 
 
 def print_setting_warnings(environment: Mapping[str, str], as_annotation: bool) -> None:
