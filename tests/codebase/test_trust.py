@@ -15,20 +15,10 @@ FORGED_MARKERS = {
     "answer": "tests/github/test_github_publishing.py::test_a_marker_of_somebody_else_is_ignored",
     "check": "tests/conversation/test_placing.py::"
     "test_somebody_elses_issue_with_our_marker_is_not_ours",
-    "end": "tests/github/test_github_opening.py::"
-    "test_a_pull_request_of_somebody_else_is_not_changed",
-    "newest": "tests/github/test_github_opening.py::"
-    "test_a_pull_request_of_somebody_else_is_not_changed",
     "refused": "tests/github/test_github_publishing.py::test_a_marker_of_somebody_else_is_ignored",
     "review": "tests/github/test_github_pulls.py::test_a_forged_marker_hides_no_review",
     "run": "tests/github/test_github_comments.py::test_a_forged_marker_has_no_effect",
-    "standing": "tests/github/test_github_opening.py::"
-    "test_a_pull_request_of_somebody_else_is_not_changed",
-    "stands": "tests/github/test_github_opening.py::"
-    "test_a_pull_request_of_somebody_else_is_not_changed",
     "thread": "tests/github/test_github_rounds.py::test_a_forged_marker_suppresses_no_reply",
-    "text": "tests/github/test_github_opening.py::"
-    "test_a_pull_request_of_somebody_else_is_not_changed",
 }
 """The test in which somebody else writes a marker of this kind."""
 
