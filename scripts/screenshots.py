@@ -46,7 +46,7 @@ HOME = "/home/ada"
 
 COLUMNS = 110
 COMMAND = "$ make demo"
-OPENED_FOLD = "<details open>\n<summary>How it was made"
+OPENED_FOLD = "<details open><summary>How it was made"
 CONTENT_STYLE = (
     "body { padding: 24px; }"
     " html { height: 100vh; overflow: hidden; outline: 1px solid #8888; outline-offset: -1px; }"
@@ -105,13 +105,15 @@ def run_demo(folder: Path) -> DemoRun:
         command, cwd=folder, capture_output=True, text=True, check=True, env=environment
     )
     [output] = (folder / "resolver-demo").glob("*/output")
-    return DemoRun(done.stdout.replace(str(folder), HOME), output)
+    shown = done.stdout.replace(str(folder), HOME)
+    sandbox = rf"{re.escape(tempfile.gettempdir())}/resolver-\w+/"
+    return DemoRun(re.sub(sandbox, "/tmp/resolver/", shown), output)
 
 
 def make_pages(demo: DemoRun) -> Mapping[str, str]:
     """Return the pages that are pictured, by the name of their picture."""
     comment = comment_with_trace(demo.events).replace(
-        "<details>\n<summary>How it was made", OPENED_FOLD, 1
+        "<details><summary>How it was made", OPENED_FOLD, 1
     )
     return {
         "pull-request": github_page(

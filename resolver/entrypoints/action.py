@@ -388,8 +388,6 @@ MAX_TRACE_LENGTH = 120_000
 """Maximum length of the trace and of the change, in UTF-16 units. A summary has at most 1 MiB, and
 a unit takes three bytes at most."""
 
-_TRACE_SLOT = "<!-- the trace -->"
-
 
 def render_job_summary(
     report: Report,
@@ -416,18 +414,16 @@ def render_job_summary(
         trace = report.render_trace(MAX_TRACE_LENGTH)
     changes = markdown.render_changed_files(diff, MAX_TRACE_LENGTH) if publication.branch else ""
     # The summary is shown on the job's page, so it needs no link to it.
-    slot = {"log_url": "", "trace_markdown": _TRACE_SLOT, "render_trace": None}
-    comment = comment_text.comment_body(report.model_copy(update=slot))
-    text, _, end = comment.partition(_TRACE_SLOT)
+    without = {"log_url": "", "trace_markdown": "", "render_trace": None}
+    comment = comment_text.comment_body(report.model_copy(update=without))
     return render(
         "run/summary.md.j2",
         trigger=report.trigger,
         server=server,
         state=state,
         publication=publication,
-        report=text.strip(),
+        report=comment.strip(),
         changes=changes,
         trace=trace.strip(),
-        end=end.strip(),
         quota_use=quota_use,
     )

@@ -228,8 +228,8 @@ class ChangedExpectation(FrozenModel):
 
 
 VerificationVerdict = Literal["verified", "checked", "not_verified", "no_checks"]
-"""verified: a test fails without the change and passes with it, and nothing that ran got worse.
-checked: nothing that ran got worse, and no test shows the problem, or a person must look at a part
+"""verified: a test fails without the change and passes with it, and no check found a regression.
+checked: no check found a regression, and no test shows the problem, or a person must look at a part
 of the change. not_verified: neither, for the reason given. no_checks: the project has no checks."""
 
 VerificationReason = Literal[
@@ -319,6 +319,13 @@ class Verification(FrozenModel):
     def is_ready(self) -> bool:
         """True if the change is ready for review."""
         return self.verdict in {"verified", "checked"}
+
+    @property
+    def breaks_checks(self) -> bool:
+        """True if checks that ran without the change fail or don't run with it."""
+        return self.reason in {
+            "regression", "missing_tests", "failing_tests", "head_failed_to_run"
+        }  # fmt: skip
 
     @property
     def reproduction(self) -> tuple[str, ...]:

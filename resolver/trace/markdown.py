@@ -84,28 +84,19 @@ def render_changed_files(diff: str, limit: int) -> str:
 
 
 def render_comment_trace(events: Iterable[Event], limit: int) -> str:
-    """Return a folded block for a comment; see `CommentTrace.render`."""
+    """Return the steps of a log for a comment; see `CommentTrace.render`."""
     return CommentTrace(events).render(limit)
 
 
 class CommentTrace:
-    """The trace of a log for a comment: a headline, the plan, and a line for each step.
+    """The trace of a log for a fold of a comment: the plan, and a line for each step.
 
     The lines of steps unfold to the texts of the step.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
         view = build_view(events)
-        header = view.header
-        headline = (
-            plural(header.iterations, "iteration"), header.price, duration(header.seconds)
-        )  # fmt: skip
-        frame = render(
-            "trace/comment.md.j2",
-            headline=", ".join(headline),
-            plan=_newest_plan(view.entries),
-            slot=_ENTRIES_SLOT,
-        )
+        frame = render("trace/comment.md.j2", plan=_newest_plan(view.entries), slot=_ENTRIES_SLOT)
         self._opening, _, self._closing = frame.rpartition(_ENTRIES_SLOT)
         self._entries = [
             _shorten_entry(entry)

@@ -293,9 +293,13 @@ class _CheckVerification:
         if control is None:
             self._repeat(ids, trees, [1, 1])
             return
-        files = dict.fromkeys((*self._files_of(ids), control.path))
-        narrowed = self._selection.in_files(self._check, tuple(files)) or self._check
-        check = narrowed.model_copy(update={"files": {control.path: control.text}})
+        files = tuple(dict.fromkeys((*self._files_of(ids), control.path)))
+        head = self._results("head").result
+        cases = [case for case in head.cases if case_id(case) in set(ids)] if head else []
+        narrowed = None
+        if all(is_in_files(case, files) for case in cases):  # else a test would not be executed
+            narrowed = self._selection.in_files(self._check, files)
+        check = (narrowed or self._check).model_copy(update={"files": {control.path: control.text}})
         requests = [self._next_request(tree, check) for tree in trees]
         executions = self._runner.execute(requests)
         seen = [execution is not None and control.has_failed(execution) for execution in executions]

@@ -30,11 +30,11 @@ def summary(diff: str = DIFF, branch: str | None = "agent/12", **changes: object
 def test_the_summary_shows_result_change_and_steps_in_this_order() -> None:
     text = summary()
     parts = ["## Resolver: finished", "Resolver opened [#482]", "<code>tally/money.py</code> +1 −1",
-             "+        return shares", "### Steps", "<summary>How it was made"]  # fmt: skip
+             "+        return shares", "### Steps", "<summary>All steps"]  # fmt: skip
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
     assert LOG not in text, "a link from the page to itself"
-    assert text.count("How it was made") == 1
+    assert text.count("<summary>This run: ") == 1
 
 
 def test_the_trace_may_be_longer_than_in_a_comment() -> None:

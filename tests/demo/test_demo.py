@@ -58,7 +58,8 @@ def check(line: CommandLine, *options: str) -> None:
     trace = (run / "output/trace.html").read_text()
     assert outline(trace) == pictured_outline("trace"), stale
     assert "**Verified:** 3 tests fail without the change and pass with it" in text
-    row = "| `python -m unittest discover` | 5 passed, 1 failed | 8 passed (3 fixed, 2 new) |"
+    before = "5 passed, 1 failed (3 failed with the new tests) without the change"
+    row = f"- `python -m unittest discover`: {before}, 8 passed (2 new) with it; "
     assert row in text
     for label in ("What was wrong", "What changed", "What is left"):
         assert text.count(label) == 1 and f"### {label}\n" in text

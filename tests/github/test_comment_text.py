@@ -165,9 +165,8 @@ def test_only_a_refusal_by_settings_may_end_differently() -> None:
 def test_the_log_of_an_error_is_linked_if_it_has_a_page() -> None:
     failure = RunFailure(kind="error", what="a fault")
     comments = comment_body(reports.report(failure=failure, log_url="https://x/runs/7"))
-    assert (
-        "Ask again with `@agent`; if it fails again, see [the log](https://x/runs/7)." in comments
-    )
+    assert "Ask again with `@agent`; if it fails again, see the log of the run." in comments
+    assert "[Log of the run](https://x/runs/7)" in comments
     comments = comment_body(reports.report(failure=failure))
     assert (
         "Ask again with `@agent`.\n" in comments and "log" not in comments.partition("<details>")[0]
@@ -272,7 +271,7 @@ def test_a_comment_says_whose_version_of_a_conflict_was_kept(
             RunState.AWAITING_USER_INPUT,
             "waiting",
             "a question",
-            "with your answer",
+            "write your answer below it",
         ),
     ],
 )
@@ -425,7 +424,8 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
     )
     lines = comment_body(report).splitlines()
     quoted = [at for at, line in enumerate(lines) if line.startswith(">")]
-    assert quoted and all(lines[at + 1] == "" for at in quoted)
+    assert [lines[at][:12] for at in quoted] == ["> [!WARNING]", "> **Not veri"]
+    assert lines[quoted[-1] + 1] == ""
     assert any(line.startswith("The pull request is a **draft** and stays one") for line in lines)
 
 
@@ -436,7 +436,7 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
             True,
             "new",
             "not_verified",
-            "The pull request is a **draft**: verification is disabled in the settings",
+            "It is a **draft**, for the reason above.",
         ),
         (
             True,
@@ -444,7 +444,7 @@ def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) ->
             "",
             "The pull request is a **draft** and stays one until you mark it as ready for review.",
         ),
-        (True, "new", "", "The pull request is a **draft**, because the settings"),
+        (True, "new", "", "It is a **draft**, because the settings"),
         (False, "new", "", "Please review it."),
     ],
 )
@@ -476,13 +476,14 @@ def test_a_comment_on_the_pull_request_of_a_person_says_what_is_not_verified_and
             pull_request=PULL,
         )
     )
-    assert "is not verified" in body and "draft" not in body
+    assert "> **Not verified:**" in body and "draft" not in body
     assert "verification is disabled" in body
 
 
 def test_an_unknown_price_is_stated() -> None:
     report = reports.report(outcome=reports.outcome(cost=None))
-    assert "unknown price" in pull_request_body(report)
+    assert "<summary>This run: unknown cost, 14 iterations" in pull_request_body(report)
+    assert "| Cost | unknown |" in pull_request_body(report)
 
 
 def test_unfinished_work_does_not_close_the_issue() -> None:
@@ -496,7 +497,9 @@ def test_text_after_the_note_on_unfinished_work_is_a_separate_paragraph() -> Non
     opened = PullRequest(title="t", body="b", number=31, url="https://github.com/o/n/pull/31")
     ended = reports.outcome(task_completed=False, reason="two tests fail")
     body = comment_body(reports.report(pull_request=opened, outcome=ended))
-    assert "two tests fail.\n\n**Not verified:**" in body
+    [alert] = re.findall(r"(?:^>.*\n)+", body, re.M)
+    assert alert.startswith("> [!WARNING]\n> **Not verified:** ")
+    assert alert.endswith("\n>\n> **The work may not be complete**: two tests fail.\n")
 
 
 def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
@@ -726,4 +729,4 @@ def test_a_file_name_cannot_break_the_table() -> None:
     tokens = markdown_parser().parse(body)
     cells = [t.content for t in tokens if t.type == "inline" and ".py" in t.content]
     assert cells[:2] == ["``a|b`c.py``", "`x y.py`"]
-    assert cells[2:] == ["Start with ``a|b`c.py``, `x y.py`."]
+    assert cells[2:] == ["In the code, start with ``a|b`c.py``, `x y.py`"]

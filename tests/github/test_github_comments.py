@@ -52,7 +52,9 @@ def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue
         == comment_id
     )
     [body] = bodies(issue)
-    assert "Work: 3 of at most 9 iterations" in body and "- [ ] Fix" in body
+    assert (
+        "Change the code: 3 of at most 9 iterations" in body and "- [ ] Change the code: 3" in body
+    )
     assert ending_of(body, trigger_on(issue).key) is None
     assert forge.find_publication(trigger_on(issue)) is None
     forge.comment(report_on(issue, progress_comment_id=comment_id))
@@ -86,27 +88,27 @@ def test_on_a_pull_request_the_progress_announces_a_push(issue: Issue) -> None:
 
 def test_an_unticked_box_states_the_reason(issue: Issue) -> None:
     verified = progress(
-        issue, base="4fe1c2d09a77", verifies=True, verdict="not_verified", changed_files=1
+        issue,
+        base="4fe1c2d09a77",
+        verifies=True,
+        verdict="not_verified",
+        changed_files=1,
+        worked=True,
     )
     body = progress_body(verified)
-    assert "- [ ] Reproduce: no test was seen to fail without the change\n" in body
-    assert "- [x] Fix: 1 file changed\n- [ ] Verify: not verified\n" in body
+    assert "- [x] Change the code: 1 file changed\n- [ ] Verify: not verified\n" in body
     body = progress_body(progress(issue, worked=True))
-    assert "- [ ] Fix: nothing was changed\n- [ ] Verify: disabled in the settings\n" in body
-    assert "Reproduce" not in body
+    changed = "- [x] Change the code: nothing was changed\n"
+    assert f"{changed}- [ ] Verify: disabled in the settings\n" in body
 
 
 def test_answers_have_their_own_checklist(issue: Issue) -> None:
     question = trigger_on(issue).model_copy(update={"command": Command.QUESTION})
     body = progress_body(progress(issue, trigger=question, sandbox=True))
-    assert "- [x] Start the sandbox\n- [ ] Work\n- [ ] Post the answer here\n" in body
-    assert "Reproduce" not in body and "Verify" not in body
+    assert "- [x] Start the sandbox\n- [ ] Read the code\n- [ ] Post the answer here\n" in body
+    assert "Verify" not in body
     waiting = progress_body(progress(issue, trigger=question, waits="another run is ahead of it"))
-    assert (
-        "**waiting**" in waiting
-        and "Post the answer here" in waiting
-        and "Reproduce" not in waiting
-    )
+    assert "**waiting**" in waiting and "Post the answer here" in waiting
 
 
 def test_a_restarted_run_continues_its_comment(github: GitHubServer, issue: Issue) -> None:
@@ -173,7 +175,7 @@ def test_without_a_job_a_run_has_died_when_its_time_is_over(
         == 0
     )
     [result] = bodies(issue)
-    assert "**ended unexpectedly**" in result and "Job of the run" not in result
+    assert "**ended unexpectedly**" in result and "Log of the run" not in result
 
 
 def test_a_run_does_not_close_its_own_comment(github: GitHubServer, issue: Issue) -> None:

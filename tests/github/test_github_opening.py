@@ -275,7 +275,7 @@ def test_deleted_and_odd_files_are_named_for_a_second_look(
     )
     report = report_on(issue, patch=reports.patch().model_copy(update={"files": files}))
     pull, _ = opened(github, report)
-    assert "Start with `src/large.py`, `run.sh`, `src/small.py`." in pull.body
+    assert "- In the code, start with `src/large.py`, `run.sh`, `src/small.py`\n" in pull.body
     for words in ("`gone.py` (deleted)", "`run.sh` (its mode changes)", "`to` (a symlink)"):
         assert words in pull.body
     assert "`pyproject.toml` (how the project is built)" in pull.body

@@ -66,7 +66,7 @@ def test_a_pull_request_lists_scratch_files_separately() -> None:
     body = pull_request_body(report)
     assert "<details open><summary>10 files, +30 −0</summary>" in body
     assert [len(rows) for rows in rows_after_notice(body)] == [8, 2]
-    [start] = [line for line in body.splitlines() if line.startswith("Start with")]
+    [start] = [line for line in body.splitlines() if line.startswith("- In the code, start")]
     assert "debug_sel" not in start and "reproduce" not in start
 
 

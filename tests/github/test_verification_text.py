@@ -10,6 +10,7 @@ from resolver.github.comments.pull_request_text import pull_request_body
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.models.run import Publication, PullRequest
 from resolver.models.verification import (
+    CaseResult,
     ChangedExpectation,
     CheckExecution,
     FlakyCase,
@@ -42,7 +43,7 @@ def body(verification: Verification | None) -> str:
 def test_a_verified_change_begins_with_its_verdict_and_has_the_evidence_below() -> None:
     text = body(reports.verification())
     verdict = "**Verified:** 1 test fails without the change and passes with it"
-    row = "| `pytest` | 1 passed | 2 passed (1 new) | 1.5 s |"
+    row = "- `pytest`: 1 passed without the change, 2 passed (1 new) with it; 1.5 s\n"
     places = [
         text.index(part) for part in (verdict, "### What changed", row, "What the agent checked")
     ]
@@ -55,7 +56,7 @@ def test_a_verified_change_begins_with_its_verdict_and_has_the_evidence_below() 
 
 def test_a_checked_change_states_what_is_missing() -> None:
     text = body(reports.verification(verdict="checked", reproduction=()))
-    assert "**Checked:** nothing that ran got worse. No test was seen to fail without" in text
+    assert "**Checked:** no check found a regression. No test was seen to fail without" in text
 
 
 @pytest.mark.parametrize("reason", [r for r in REASONS if r != "no_change"])
@@ -69,7 +70,7 @@ def test_each_reason_has_its_own_text(reason: str) -> None:
         texts[candidate] = next(
             (x for x in body(found).splitlines() if "**Not verified:**" in x), ""
         )
-    assert texts[reason].endswith(".") and texts[reason].count("**") == 2
+    assert texts[reason].endswith(".") and texts[reason].startswith("> **Not verified:** ")
     assert list(texts.values()).count(texts[reason]) == 1
 
 
@@ -118,6 +119,49 @@ def test_what_prevents_an_environment_that_fits_the_change_is_said() -> None:
     assert sum("`` `two` ``" in verdict for verdict in texts) == 2
 
 
+def test_failures_without_the_change_count_the_tests_of_the_change() -> None:
+    """The verdict says how many tests fail without the change: the check says the same."""
+    check = reports.verification().checks[0]
+    failed = tuple(CaseResult(id=f"test_a.py::n{n}", status="failed") for n in range(3))
+    check = check.model_copy(
+        update={
+            "base_with_tests": CheckExecution(exit_code=1, seconds=1.0, cases=failed),
+            "reproduction": tuple(case.id for case in failed),
+        }
+    )
+    text = body(reports.verification(checks=(check,)))
+    assert "**Verified:** 3 tests fail without the change" in text
+    assert "- `pytest`: 1 passed (3 failed with the new tests) without the change, " in text
+
+
+def test_findings_come_with_their_places_the_reproduction_first() -> None:
+    base, head = (CaseResult(id="t.py::a", status="passed", file="t.py", line=n) for n in (3, 4))
+    gone = CaseResult(id="t.py::gone", status="passed", file="a b.py")
+    check = (
+        reports.verification()
+        .checks[0]
+        .model_copy(
+            update={
+                "base": CheckExecution(exit_code=0, seconds=1.0, cases=(base, gone)),
+                "head": CheckExecution(exit_code=1, seconds=1.0, cases=(head,)),
+                "broken": ("t.py::a",),
+                "missing": ("t.py::gone",),
+                "reproduction": ("t.py::new",),
+            }
+        )
+    )
+    text = body(reports.verification(verdict="not_verified", reason="regression", checks=(check,)))
+    page = "https://github.com/o/r/blob"
+    broken = f"[`t.py::a`]({page}/{'c' * 40}/t.py#L4)"
+    assert f"> **Not verified:** {broken} passes without the change and fails with it." in text
+    _, _, look = text.partition("### What to look at\n\n")
+    assert look.splitlines()[:3] == [
+        "- Read first: `t.py::new`, which fails without the change",
+        f"- Broken: {broken}",
+        f"- Did not run with the change: [`t.py::gone`]({page}/{'a' * 40}/a%20b.py)",
+    ]
+
+
 def test_without_verification_the_agents_commands_are_shown() -> None:
     for without in (None, Verification(verdict="not_verified", reason="disabled")):
         text = body(without)
@@ -146,10 +190,14 @@ def test_what_old_tests_expect_is_shown_beside_what_the_change_makes_of_it() -> 
             expectations=(part, gone),
         )
     )
-    assert "2 old tests expect the former behavior" in text and "A person decides." in text
+    assert (
+        "2 old tests expect the former behavior" in text
+        and "A person decides which is right." in text
+    )
     assert "- Expect the former behavior: `test_a.py::one`, `test_a.py::two`" in text
-    assert "| `tests/a.py` | `assert x == 1 \\| 2` | `assert x == 3` |" in text
-    assert "| `tests/b.py` | `assert y` | *deleted* |" in text
+    diff = "@@ tests/a.py @@\n- assert x == 1 | 2\n+ assert x == 3\n@@ tests/b.py @@\n- assert y"
+    assert f"\n```diff\n{diff}\n```\n" in text
+    assert text.startswith("<!-- ") and "\n\n> [!WARNING]\n> **Not verified:** 2 old" in text
     assert "Broken:" not in text
 
 
@@ -174,11 +222,12 @@ def test_flaky_unproductive_and_omitted_tests_are_named() -> None:
     assert "- Not executed: `npm run e2e`. It needs a secret." in text
 
 
-def test_one_broken_test_is_named_once() -> None:
+def test_a_broken_test_is_named_in_the_alert_and_in_what_to_look_at() -> None:
     check = reports.verification().checks[0].model_copy(update={"broken": ("test_a.py::test_old",)})
     broken = {"verdict": "not_verified", "reason": "regression", "reproduction": ()}
     text = body(reports.verification(**broken, checks=(check,)))
-    assert text.count("`test_a.py::test_old`") == 1
+    assert "> [!CAUTION]\n> **Not verified:** `test_a.py::test_old` passes without" in text
+    assert "\n- Broken: `test_a.py::test_old`\n" in text
     several = check.model_copy(update={"broken": ("test_a.py::test_old", "test_a.py::test_two")})
     assert "- Broken: `test_a.py::test_old`," in body(
         reports.verification(**broken, checks=(several,))
@@ -224,7 +273,7 @@ def test_names_and_outputs_from_a_sandbox_are_escaped() -> None:
 
 def test_the_final_comment_has_the_verdict_in_one_line() -> None:
     comments = comment_body(reports.report(verification=reports.verification(), pull_request=PULL))
-    assert comments.count("**Verified:**") == 1 and "| Check |" not in comments
+    assert comments.count("**Verified:**") == 1 and "- `pytest`: " not in comments
 
 
 def test_a_draft_gives_the_reason_once() -> None:
@@ -240,7 +289,7 @@ def test_a_draft_gives_the_reason_once() -> None:
         )
     )
     assert (
-        "The pull request is a **draft**: 2 tests run without the change and do not run with it."
+        "> [!CAUTION]\n> **Not verified:** 2 tests run without the change and do not run with it.\n"
         in comments
     )
     assert comments.count("2 tests run without") == 1
@@ -253,24 +302,20 @@ def progress(**known: object) -> str:
     return progress_body(shown.model_copy(update=known))
 
 
-def test_the_checklist_ticks_reproduce_by_the_reproduction() -> None:
-    assert "- [ ] Reproduce\n" in progress()
-    assert "- [x] Reproduce: 1 test fails without the change\n" in progress(reproduced=1)
-    assert "- [x] Reproduce: 2 tests fail without the change\n" in progress(reproduced=2)
-
-
 def test_the_checklist_ticks_verify_by_the_verdict() -> None:
     assert "- [ ] Verify\n" in progress()
     assert "- [ ] Verify: the project's checks are executed" in progress(verifying=True)
-    assert "- [x] Verify: a test fails without the change" in progress(verdict="verified")
-    assert "- [x] Verify: nothing that ran got worse" in progress(verdict="checked")
+    one, two = (progress(verdict="verified", reproduced=count) for count in (1, 2))
+    assert "- [x] Verify: 1 test fails without the change and passes with it\n" in one
+    assert "- [x] Verify: 2 tests fail without the change and pass with it\n" in two
+    assert "- [x] Verify: no check found a regression" in progress(verdict="checked")
     assert "- [ ] Verify: not verified" in progress(verdict="not_verified")
 
 
 def test_the_progress_says_what_is_spent_if_the_prices_are_known() -> None:
     known = progress(sandbox=True, iterations=3, max_iterations=50, cost=0.25)
-    assert "Work: 3 of at most 50 iterations, $0.25 so far" in known
-    assert "Work: 3 of at most 50 iterations so far" in progress(
+    assert "- [ ] Change the code: 3 of at most 50 iterations, $0.25\n" in known
+    assert "Change the code: 3 of at most 50 iterations, cost unknown\n" in progress(
         sandbox=True, iterations=3, max_iterations=50, cost=None
     )
 
@@ -285,4 +330,4 @@ def test_the_progress_says_what_is_spent_if_the_prices_are_known() -> None:
     ],
 )
 def test_the_progress_links_only_to_pages(url: str, is_shown: bool) -> None:
-    assert (f"[Follow the run live]({url})" in progress(log_url=url)) is is_shown
+    assert (f"[Log of the run]({url})" in progress(log_url=url)) is is_shown

@@ -20,6 +20,12 @@ article { max-width: 830px; margin: 0 auto; padding-bottom: 16px; }
 """
 
 
+_ALERT = re.compile(
+    r"<blockquote>\n<p>\[!(NOTE|WARNING|CAUTION)\](?:<br />)?\n(.*?)</blockquote>", re.S
+)
+"""An alert: https://docs.github.com/en/get-started/writing-on-github#alerts"""
+
+
 @cache
 def _stylesheet() -> str:
     return published(STYLESHEET).read_text()
@@ -33,8 +39,15 @@ def render_github_markdown(markdown: str, *, is_comment: bool = True) -> str:
     parser = MarkdownIt("gfm-like", {"linkify": False, "html": True, "breaks": is_comment})
     html = parser.render(markdown)
     box = '<li class="task-list-item"><input type="checkbox" disabled{}> '
+    html = _ALERT.sub(_alert, html)
     html = re.sub(r"<li>(<p>)?\[x\] ", box.format(" checked") + r"\1", html)
     return re.sub(r"<li>(<p>)?\[ \] ", box.format("") + r"\1", html)
+
+
+def _alert(found: re.Match[str]) -> str:
+    kind, text = found[1].lower(), found[2]
+    title = f'<p class="markdown-alert-title">{kind.capitalize()}</p>'
+    return f'<div class="markdown-alert markdown-alert-{kind}">{title}\n<p>{text}</div>'
 
 
 def github_page(*texts: str, is_comment: bool = True, own_style: str = "") -> str:

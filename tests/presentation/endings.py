@@ -60,6 +60,14 @@ FILES = (
     ("tests/test_money.py", "added", 11, 0),
 )
 NEW_TEST = "tests.test_money.MoneyTest.test_shares_add_up_to_the_amount"
+FAILS_WITHOUT = (  # as in the demo
+    "tests.test_ledger.LedgerTest.test_balances_add_up_to_zero",
+    "tests.test_money.MoneyTest.test_odd_cents_go_to_the_first_shares",
+    NEW_TEST,
+)
+REFUND = CaseResult(
+    id="tests/test_money.py::test_refund", status="failed", file="tests/test_money.py", line=31
+)
 
 
 def _change() -> Patch:
@@ -79,9 +87,10 @@ def _change() -> Patch:
     return Patch(base="9cbd10e" * 5, tree="b" * 40, commit="e9c9859" * 5, files=files)
 
 
-def _execution(passed: int, failed: int) -> CheckExecution:
+def _execution(passed: int, failed: int, *more: CaseResult) -> CheckExecution:
     cases = [CaseResult(id=f"tests.test_{i}", status="passed") for i in range(passed)]
     cases += [CaseResult(id=f"{NEW_TEST}_{i}", status="failed") for i in range(failed)]
+    cases += more
     return CheckExecution(exit_code=int(bool(failed)), seconds=0.6, cases=tuple(cases))
 
 
@@ -91,9 +100,10 @@ def _verification(**changes: Any) -> Verification:
         command="python -m unittest discover",
         scope="full",
         base=_execution(5, 1),
+        base_with_tests=_execution(5, 3),
         head=_execution(8, 0),
-        reproduction=(NEW_TEST,),
-        added=(NEW_TEST,),
+        reproduction=FAILS_WITHOUT,
+        added=FAILS_WITHOUT[1:],
     )
     known = Verification(verdict="verified", checks=(check,))
     return known.model_copy(update=changes)
@@ -102,6 +112,7 @@ def _verification(**changes: Any) -> Verification:
 def _outcome(**changes: Any) -> Outcome:
     values: dict[str, Any] = {
         "state": RunState.FINISHED,
+        "title": TITLE,
         "message": TITLE,
         "cause": "`Money.split` truncated each share (`int(self.cents / ways)`) and gave everybody "
         "the same amount, so up to `ways - 1` cents of a bill were lost.",
@@ -150,6 +161,7 @@ def report(**changes: Any) -> Report:
         "outcome": _outcome(),
         "patch": _change(),
         "base": "9cbd10e" * 5,
+        "repository_url": "https://github.com/octo/tally",
         "commands": tuple(
             CheckedCommand(command=command, exit_code=code, event_id=i, output_tail=output)
             for i, (command, code, output) in enumerate(_COMMANDS)
@@ -219,8 +231,9 @@ _NOT_VERIFIED = _verification(
             scope="full",
             base=_execution(6, 0),
             head=_execution(6, 0),
-            broken=("tests.test_money.MoneyTest.test_refund",),
-            former=("tests.test_money.MoneyTest.test_refund",),
+            head_with_base_tests=_execution(5, 0, REFUND),
+            broken=(REFUND.id,),
+            former=(REFUND.id,),
         ),
     ),
     expectations=(
@@ -240,10 +253,10 @@ _REGRESSION = _verification(
             command="python -m unittest discover",
             scope="full",
             base=_execution(6, 0),
-            head=_execution(7, 1).model_copy(
+            head=_execution(7, 0, REFUND).model_copy(
                 update={"output": "FAIL: test_refund\nAssertionError: 1 != 2"}
             ),
-            broken=("tests.test_money.MoneyTest.test_refund",),
+            broken=(REFUND.id,),
         ),
     ),
 )
@@ -446,16 +459,10 @@ def comments() -> Mapping[str, str]:
 def comment_with_trace(events: Sequence[Event]) -> str:
     """Return the final comment of a run that opened a pull request, with the trace of a log."""
     trace = render_comment_trace(events, 60_000)
-    # The demo's, as its pull request names them.
-    fails_without = (
-        "tests.test_ledger.LedgerTest.test_balances_add_up_to_zero",
-        "tests.test_money.MoneyTest.test_odd_cents_go_to_the_first_shares",
-        NEW_TEST,
-    )
     return comment_body(
         report(
             pull_request=PULL,
-            verification=_verification(reproduction=fails_without),
+            verification=_verification(),
             trace_markdown=trace,
             render_trace=lambda limit: render_comment_trace(events, limit),
         )

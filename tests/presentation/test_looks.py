@@ -131,8 +131,8 @@ def test_every_page_fits_and_can_be_read_and_an_ordinary_pull_request_is_one_scr
     # An article is as wide as a comment on GitHub; a laptop shows about 900 pixels of it.
     assert page.locator("article").bounding_box()["height"] < 900
     assert page.evaluate(BLOCKS) == [
-        "Verified:", "What was wrong", "What changed", "3 files, +16 −2", "table", "table",
-        "What the agent checked in its own sandbox", "What to look at", "What is left",
+        "Verified:", "What was wrong", "What changed", "3 files, +16 −2", "table",
+        "What to look at", "Checks", "What the agent checked in its own sandbox", "What is left",
         "This run: $0.21, 9 iterations, 1 min 15 s", "table",
     ]  # fmt: skip
     page.set_content(trace)

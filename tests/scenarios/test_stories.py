@@ -29,7 +29,7 @@ def test_an_issue_becomes_a_pull_request(town: Town) -> None:
         ("mona", "@agent please fix this"),
         ("resolver-bot", f"Resolver opened [#{pull.number}]: Make add add"),
     ]
-    assert "How it was made: 2 iterations, $0.0002" in comment
+    assert "How it was made: $0.0002, 2 iterations" in comment
     assert f"Fixes #{issue.number}" in (pull.body or "")
     assert "a + b" in town.content(pull, "calc.py")
     assert town.commits(pull) == ["Make add add"]

@@ -154,7 +154,8 @@ def seen(body: str) -> str:
 
 
 def headline(body: str) -> str:
-    """The first line that a person sees, with what differs from run to run left out."""
-    line = seen(body).splitlines()[0] if seen(body) else ""
+    """The first line below an alert, with what differs from run to run left out."""
+    lines = [line for line in seen(body).splitlines() if line and not line.startswith(">")]
+    line = lines[0] if lines else ""
     line = re.sub(r"\]\(http[^)]*\)", "]", line)
     return re.sub(r"\b[0-9a-f]{12,40}\b", "COMMIT", line)

@@ -81,8 +81,7 @@ def test_hostile_text_anywhere_breaks_nothing(words: str) -> None:
     for limit in (GITHUB, 4_000, 1_500):
         comment = render_comment_trace(hostile(words), limit)
         assert utf16_length(comment) <= limit
-        page = read(comment)
-        assert page.tags[0] == "details"
+        assert read(comment).tags
 
 
 @given(any_events())
@@ -147,11 +146,8 @@ def test_the_full_trace_truncates_nothing() -> None:
     assert output in render_markdown(events)
 
 
-def test_a_comment_states_iterations_time_and_cost() -> None:
+def test_a_comment_shows_how_commands_ended_and_what_was_edited() -> None:
     comment = render_comment_trace(realistic(), GITHUB)
-    summary = "<summary>How it was made: 8 iterations, at least $0.0287, 1 min 4 s</summary>"
-    assert comment.startswith(f"<details>\n{summary}\n\n")
-    assert comment.endswith("\n</details>\n")
     assert "❌ exit code 1" in comment
     assert "```diff\n--- a/calendar/parse.py" in comment
 

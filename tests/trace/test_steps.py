@@ -14,7 +14,7 @@ from resolver.events.state import State
 from resolver.models.approval import SecurityRisk
 from resolver.models.run import RunState
 from resolver.trace.html import render_html
-from resolver.trace.markdown import render_comment_trace, render_markdown
+from resolver.trace.markdown import render_markdown
 from resolver.trace.steps import build_view
 from resolver.trace.text import render_text
 from resolver.trace.view import TraceNote, TraceStep
@@ -82,7 +82,6 @@ def test_a_run_is_counted_in_iterations_in_every_form_of_its_trace() -> None:
     assert len([e for e in build_view(log).entries if isinstance(e, TraceStep)]) == 3
     assert State.fold(log).iterations == 10
     assert "- **Work:** 10 iterations in " in render_markdown(log)
-    assert "How it was made: 10 iterations" in render_comment_trace(log, 10_000)
     assert "Work:     10 iterations in " in render_text(log)
     assert "<dt>Iterations</dt><dd>10</dd>" in render_html(log)
 

@@ -402,7 +402,7 @@ def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
     try:
         server.start()
         scenario.ask()
-        path = until(lambda: scenario.link("Follow the run live", base))
+        path = until(lambda: scenario.link("Log of the run", base))
         page = until(lambda: "<h2" in (body := get(server.port, path).body) and body)
         page = until(lambda: "sleep 4" in (body := get(server.port, path).body) and body)
         assert "The run is in progress" in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page
@@ -410,7 +410,7 @@ def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
         wrong = path[:-1] + ("0" if path[-1] != "0" else "1")
         assert get(server.port, wrong).status == get(server.port, path[:-70]).status == 404
         until(lambda: scenario.forge.done_once(scenario.issue))
-        assert scenario.link("Full trace", base) == path
+        assert scenario.link("Log of the run", base) == path
         page = until(lambda: "in progress" not in (body := get(server.port, path).body) and body)
         assert "sed -i" in page and 'http-equiv="refresh"' not in page
         key = path.rpartition("=")[2]
@@ -436,9 +436,9 @@ def test_without_a_public_address_there_is_no_page_and_no_link(
                 or scenario.forge.final_comments(scenario.issue)
             )
         )
-        assert "Follow the run live" not in scenario.comment
+        assert "Log of the run" not in scenario.comment
         until(lambda: scenario.forge.done_once(scenario.issue))
-        assert "/runs/" not in scenario.comment and "Full trace" not in scenario.comment
+        assert "/runs/" not in scenario.comment and "Log of the run" not in scenario.comment
         [run] = [p.name for p in server.runs.iterdir() if p.name[:2] == "20"]
         secret = server.environment["GITHUB_WEBHOOK_SECRET"]
         path = page_url("http://x", secret, run).removeprefix("http://x")

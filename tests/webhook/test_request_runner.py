@@ -554,4 +554,4 @@ def test_a_run_has_a_page_only_if_the_server_has_a_public_address(scenario: Scen
     without, page = [request.page for request in scenario.stage.requests]
     assert without == ""
     assert page == page_url("https://r.example.org", "hook", run_of(trigger))
-    assert f"[Full trace]({page})" in scenario.comment(issue)
+    assert f"[Log of the run]({page})" in scenario.comment(issue)

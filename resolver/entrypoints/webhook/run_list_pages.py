@@ -213,7 +213,9 @@ class RunLists:
 
 
 def _price(cost: float, unpriced: int) -> str:
-    return f"at least {money(cost)}" if unpriced else money(cost)
+    if unpriced:
+        return f"at least {money(cost)}" if cost else money(None)
+    return money(cost)
 
 
 def _mood(run: IndexedRun) -> str:

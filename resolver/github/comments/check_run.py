@@ -17,17 +17,13 @@ from resolver.github.comments.report import Report
 from resolver.github.comments.verification_text import tabulate_verification
 from resolver.github.text.comment_markdown import MAX_BODY
 from resolver.github.text.markdown import shorten_text, visible
-from resolver.models.verification import CaseResult, Verification, VerificationReason
+from resolver.models.verification import CaseResult, Verification
 
 NAME = "Resolver"
 """Name of the check run."""
 
 MAX_ANNOTATIONS = 50
 """Maximum number of annotations; GitHub accepts no more in one request."""
-
-_FAILED: frozenset[VerificationReason] = frozenset(
-    {"regression", "missing_tests", "failing_tests", "head_failed_to_run"}
-)
 
 
 def publish_check_run(
@@ -66,7 +62,7 @@ def _conclusion(verification: Verification) -> str:
     """Return a conclusion that blocks nothing unless the change breaks a check."""
     if verification.is_ready:
         return "success"
-    return "failure" if verification.reason in _FAILED else "neutral"
+    return "failure" if verification.breaks_checks else "neutral"
 
 
 def _annotations(verification: Verification) -> Iterator[dict[str, Any]]:

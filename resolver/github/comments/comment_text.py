@@ -41,7 +41,7 @@ from resolver.github.text.markdown import (
     visible,
     without_bot_commands,
 )
-from resolver.models.run import CheckedCommand, FileChange, RunState, TriggerKind
+from resolver.models.run import CheckedCommand, FileChange, Outcome, RunState, TriggerKind
 from resolver.models.test_files import is_test_file
 from resolver.models.truncate import keep_last_lines
 from resolver.security.invisible_text import with_invisible_shown
@@ -148,8 +148,19 @@ def comment_body(report: Report) -> str:
         marker = refusal_marker(report.trigger.actor.login)
     else:
         marker = run_marker(report.trigger.key, ending)
-    message = report.outcome.message if report.outcome else ""
+    outcome, pull = report.outcome, report.pull_request
+    message = outcome.message if outcome else ""
+    if outcome and pull and ending is Ending.PULL_REQUEST:
+        message = message_below_title(outcome, outcome.title, pull.title)
     return _render_to_fit(f"comments/{ending.value}.md.j2", report, marker, message)
+
+
+def message_below_title(outcome: Outcome, *titles: str) -> str:
+    """Return the agent's message, without its first line if that is in a title already."""
+    first, _, rest = visible(outcome.message).strip().partition("\n")
+    line = first.strip(" .#*").casefold()
+    is_title = any(title.strip(" .").casefold().endswith(line) for title in titles if line)
+    return rest.strip() if is_title else outcome.message
 
 
 def _render_to_fit(template: str, report: Report, marker: str, message: str) -> str:
@@ -413,7 +424,7 @@ def _cost_rows(report: Report) -> tuple[tuple[str, str], ...]:
     tokens = outcome.tokens
     cached = f", {tokens.cached:,} of them cached" if tokens.cached else ""
     rows = [
-        ("Cost", "unknown price" if outcome.cost is None else money(outcome.cost)),
+        ("Cost", money(outcome.cost)),
         ("Iterations", f"{outcome.iterations:,}"),
         ("Time", duration(outcome.seconds)),
         ("Tokens", f"{tokens.input:,} in{cached}, {tokens.output:,} out"),

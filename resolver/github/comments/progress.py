@@ -123,7 +123,7 @@ class ProgressSummary:
     subject: what the request is about.
     base: the first digits of the cloned commit as inline code.
     max_iterations: maximum number of iterations; 0 if unknown.
-    spent: cost so far; empty if it is unknown.
+    spent: cost so far, or "unknown".
     max_plan_steps: maximum number of steps of the plan that are shown.
     The other fields are as in `RunProgress`.
     """
@@ -178,7 +178,7 @@ def summarize_progress(progress: RunProgress) -> ProgressSummary:
         sandbox=progress.sandbox,
         iterations=progress.iterations,
         max_iterations=progress.max_iterations,
-        spent="" if progress.cost is None else money(progress.cost),
+        spent=money(progress.cost),
         plan=tuple(PlanRow(single_line(item.title, 200), item.status) for item in progress.plan),
         max_plan_steps=MAX_PLAN_ITEMS,
         changed_files=progress.changed_files,

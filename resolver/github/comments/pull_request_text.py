@@ -16,6 +16,7 @@ from resolver.github.comments.comment_text import (
     comment_context,
     find_files_to_review,
     is_task_completed,
+    message_below_title,
 )
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.pull_request_template import fill_template
@@ -31,7 +32,7 @@ from resolver.github.text.markdown import (
     without_bot_commands,
     without_notifications,
 )
-from resolver.models.run import FileChange, Outcome, TriggerKind
+from resolver.models.run import FileChange, TriggerKind
 from resolver.models.titles import MAX_TITLE_CHARACTERS
 from resolver.trace.plain import plural
 from resolver.trace.untrusted_text import utf16_length
@@ -40,15 +41,15 @@ from resolver.trace.untrusted_text import utf16_length
 class BodySection(StrEnum):
     """Resolver's own sections of a pull request's body, in display order."""
 
-    WARNING = "warning"
     VERDICT = "verdict"
+    WARNING = "warning"
     ISSUE = "issue"
     WHAT = "what"
     WHY = "why"
     CHANGE = "change"
+    LOOK = "look"
     VERIFICATION = "verification"
     TESTED = "tested"
-    LOOK = "look"
     LEFT = "left"
     RUN = "run"
 
@@ -76,7 +77,7 @@ def commit_message(report: Report) -> str:
     if outcome is not None:
         explanation = "\n\n".join(
             filter(None, (outcome.cause.strip(), outcome.change.strip()))
-        ) or _summary(outcome)
+        ) or message_below_title(outcome, outcome.title)
     return render(
         "run/commit.j2",
         subject=_subject(report, MAX_TITLE_CHARACTERS),
@@ -108,12 +109,6 @@ def _describe_files(report: Report) -> str:
         return ""
     others = f" and {plural(len(files) - 1, 'other file')}" if len(files) > 1 else ""
     return f"Change {files[0].path}{others}"
-
-
-def _summary(outcome: Outcome) -> str:
-    """Return the agent's message, without its first line if that repeats the title."""
-    first, _, rest = visible(outcome.message).strip().partition("\n")
-    return rest.strip() if first.strip(" .#*") == outcome.title.strip(" .") else outcome.message
 
 
 def _prepare_commit_text(text: str) -> str:
@@ -232,12 +227,9 @@ def render_parts(
     `level` is an index into LEVELS, from most to least detail. `omitted_statement` is the heading
     of a section of the agent's message that is left out.
     """
-    message = report.outcome.message if report.outcome else ""
-    rest = _summary(report.outcome) if report.outcome else ""
-    has_sections = report.outcome is not None and any(
-        getattr(report.outcome, name) for name in ("cause", "change", "verification", "remaining")
-    )
-    context = comment_context(report, rest if has_sections else rest or message, LEVELS[level])
+    outcome = report.outcome
+    message = message_below_title(outcome, outcome.title, _subject(report)) if outcome else ""
+    context = comment_context(report, message, LEVELS[level])
     start, careful = find_files_to_review(report.patch.files if report.patch else ())
     statements = {
         name: text for name, text in context.message.sections if name != omitted_statement

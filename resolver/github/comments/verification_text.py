@@ -7,8 +7,10 @@ so all of them are escaped here.
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from urllib.parse import quote
 
 from resolver.github.comments.report import Report
 from resolver.github.text.markdown import code_span, fence, shorten_text, single_line, visible
@@ -39,7 +41,10 @@ MAX_LINES = 5
 """Maximum number of lines that are shown of one part of a test."""
 
 MAX_CHECKS = 10
-"""Maximum number of rows in the table of checks."""
+"""Maximum number of checks that are shown."""
+
+MAX_PATH = 300
+"""Maximum length of a path that is linked, in characters."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +72,14 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class CheckRow:
-    """One check without the change (`base`) and with it (`head`), and the numbers of tests."""
+    """One check without the change (`base`) and with it (`head`), and the numbers of tests.
+
+    failed_with_tests: number of tests that failed at the base with the tests of the change.
+    """
 
     command: str
     base: CheckResult | None
+    failed_with_tests: int
     head: CheckResult | None
     broken: int
     added: int
@@ -101,15 +110,6 @@ class ReviewRow:
 
     kind: ReviewKind
     path: str
-
-
-@dataclass(frozen=True)
-class ExpectationRow:
-    """A part of an old test without the change (`old`) and with it (`new`)."""
-
-    path: str
-    old: str
-    new: str
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,7 @@ class VerificationTable:
 
     verdict: VerificationVerdict
     reason: VerificationReason
+    breaks_checks: bool
     reproduction: NamedTests
     broken: NamedTests
     flaky: tuple[FlakyTests, ...]
@@ -171,7 +172,8 @@ class VerificationTable:
     useless: NamedTests
     not_run: NamedTests
     review: tuple[ReviewRow, ...]
-    expectations: tuple[ExpectationRow, ...]
+    expectations: str
+    expectations_shown: int
     expectations_left_out: int
     omitted: tuple[OmittedCheckRow, ...]
     unprepared: UnpreparedSummary | None
@@ -196,20 +198,26 @@ def tabulate_verification(report: Report, output_limit: int) -> VerificationTabl
     head = report.patch.commit or "" if report.patch else ""
     # The page of a commit in a fork is known by the publication only.
     head_url = "" if report.publication.repository else report.repository_url
+    pages = _test_pages(
+        checks, _tree_page(report.repository_url, report.base), _tree_page(head_url, head)
+    )
+    named = partial(_names, places=pages)
     return VerificationTable(
         verdict=verification.verdict,
         reason=verification.reason,
-        reproduction=_names(verification.reproduction),
-        broken=_names([n for check in checks for n in check.broken if n not in check.former]),
+        breaks_checks=verification.breaks_checks,
+        reproduction=named(verification.reproduction),
+        broken=named([n for check in checks for n in check.broken if n not in check.former]),
         flaky=tuple(_flaky(check) for check in checks if check.flaky),
-        missing=_names([n for check in checks for n in check.missing if n not in check.former]),
-        former=_names([name for check in checks for name in check.former]),
-        failing=_names([name for check in checks for name in check.failing]),
-        known=_names([name for check in checks for name in check.known]),
-        useless=_names([name for check in checks for name in check.useless]),
-        not_run=_names([name for check in checks for name in check.not_run]),
+        missing=named([n for check in checks for n in check.missing if n not in check.former]),
+        former=named([name for check in checks for name in check.former]),
+        failing=named([name for check in checks for name in check.failing]),
+        known=named([name for check in checks for name in check.known]),
+        useless=named([name for check in checks for name in check.useless]),
+        not_run=named([name for check in checks for name in check.not_run]),
         review=tuple(map(_review, verification.review[:MAX_NAMES])),
-        expectations=tuple(map(_expectation, verification.expectations[:MAX_NAMES])),
+        expectations=_expectations(verification.expectations[:MAX_NAMES]),
+        expectations_shown=min(MAX_NAMES, len(verification.expectations)),
         expectations_left_out=max(0, len(verification.expectations) - MAX_NAMES),
         omitted=tuple(
             _omitted(omission.command, omission.reason) for omission in verification.omitted[:10]
@@ -225,11 +233,36 @@ def tabulate_verification(report: Report, output_limit: int) -> VerificationTabl
     )
 
 
-def _names(names: Sequence[str]) -> NamedTests:
-    """Return the number of tests and the first of their names."""
-    unique = list(dict.fromkeys(names))
-    shown = tuple(code_span(shorten_text(_one_line(name), 200)) for name in unique[:MAX_NAMES])
-    return NamedTests(len(unique), shown, max(0, len(unique) - MAX_NAMES))
+def _names(names: Sequence[str], places: Mapping[str, str] | None = None) -> NamedTests:
+    """Return the number of names and the first of them, with links to the places of tests."""
+    unique, pages = list(dict.fromkeys(names)), places or {}
+    shown = [
+        f"[{label}]({pages[name]})" if name in pages else label
+        for name in unique[:MAX_NAMES]
+        for label in [code_span(shorten_text(_one_line(name), 200))]
+    ]
+    return NamedTests(len(unique), tuple(shown), max(0, len(unique) - MAX_NAMES))
+
+
+def _test_pages(
+    checks: Sequence[CheckComparison], base_page: str, head_page: str
+) -> dict[str, str]:
+    """Return the page of each test whose file is known: with the change, else without it.
+
+    A test of the base that was executed with the change is on a page of the base. base_page,
+    head_page: addresses of the two trees; "" if they have no page.
+    """
+    found: dict[str, str] = {}
+    for page, executions in (
+        (base_page, [check.base for check in checks]),
+        (base_page, [check.head_with_base_tests for check in checks]),
+        (head_page, [check.head for check in checks]),
+    ):
+        cases = [case for execution in executions if execution for case in execution.cases]
+        for case in cases if _PAGE.fullmatch(page) else []:
+            if case.file and len(case.file) <= MAX_PATH:
+                found[case.id] = f"{page}/{quote(case.file)}{f'#L{case.line}' if case.line else ''}"
+    return found
 
 
 def _one_line(name: str) -> str:
@@ -241,6 +274,7 @@ def _row(check: CheckComparison) -> CheckRow:
     return CheckRow(
         command=code_span(shorten_text(_one_line(check.command), 150), in_table=True),
         base=_result(check.base),
+        failed_with_tests=totals_of(check.base_with_tests).failed if check.base_with_tests else 0,
         head=_result(check.head),
         broken=len(check.broken),
         added=len(check.added),
@@ -275,16 +309,15 @@ def _review(point: ReviewPoint) -> ReviewRow:
     return ReviewRow(kind=point.kind, path=path)
 
 
-def _expectation(part: ChangedExpectation) -> ExpectationRow:
-    old, new = (
-        "<br>".join(
-            code_span(shorten_text(line.strip(), 100), in_table=True)
-            for line in [line for line in text.splitlines() if line.strip()][:MAX_LINES]
-        )
-        for text in (part.old, part.new)
-    )
-    path = code_span(shorten_text(_one_line(part.path), 200), in_table=True)
-    return ExpectationRow(path=path, old=old, new=new or "*deleted*")
+def _expectations(parts: Sequence[ChangedExpectation]) -> str:
+    """Return parts of tests as a diff in a code block; "" if there are none."""
+    lines: list[str] = []
+    for part in parts:
+        lines.append(f"@@ {shorten_text(_one_line(part.path), 200)} @@")
+        for sign, text in (("-", part.old), ("+", part.new)):
+            shown = [line for line in text.splitlines() if line.strip()][:MAX_LINES]
+            lines += [f"{sign} {shorten_text(line, 100)}" for line in shown]
+    return fence("\n".join(lines), "diff") if lines else ""
 
 
 def _unprepared(found: UnpreparedEnvironment | None) -> UnpreparedSummary | None:
@@ -317,6 +350,10 @@ def _omitted(command: str, reason: str) -> OmittedCheckRow:
 
 def _commit_page(repository_url: str, commit: str) -> str:
     return f"{repository_url}/commit/{commit}" if repository_url and commit else ""
+
+
+def _tree_page(repository_url: str, commit: str) -> str:
+    return f"{repository_url}/blob/{commit}" if repository_url and commit else ""
 
 
 def _commit(commit: str, url: str) -> str:
