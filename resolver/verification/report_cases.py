@@ -132,31 +132,6 @@ class CaseCollector:
         return ReportReading(cases=cases, complete=not self._faults, faults=tuple(self._faults))
 
 
-class BoundedOutput:
-    """The beginning and the end of an output that is read line by line."""
-
-    def __init__(self) -> None:
-        self._first = ""
-        self._last: list[str] = []
-        self._length = 0
-
-    def add(self, text: str) -> None:
-        """Append `text`, or drop earlier text from the middle."""
-        if len(self._first) < 5 * MAX_MESSAGE:
-            self._first += text[: 5 * MAX_MESSAGE]
-            return
-        self._last.append(text[-5 * MAX_MESSAGE :])
-        self._length += len(text)
-        if self._length > 20 * MAX_MESSAGE:
-            # Joined rarely, so that the work per line stays constant on average.
-            self._last = ["".join(self._last)[-5 * MAX_MESSAGE :]]
-            self._length = len(self._last[0])
-
-    def text(self) -> str:
-        """Return what was kept."""
-        return self._first + "".join(self._last)
-
-
 def _with_unique_ids(cases: list[CaseResult]) -> list[CaseResult]:
     """Return the cases with ` #2`, ` #3`... added to ids that occur again.
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from resolver.models.verification import CaseStatus
 from resolver.verification.report_cases import (
-    BoundedOutput,
     CaseCollector,
     bounded_name,
     parse_line_number,
@@ -35,7 +34,7 @@ class _GoReport:
     def __init__(self, cases: CaseCollector) -> None:
         self._cases = cases
         self._running: dict[str, dict[str, None]] = {}
-        self._outputs: dict[tuple[str, str], BoundedOutput] = {}
+        self._outputs: dict[tuple[str, str], list[str]] = {}
         self._started: dict[str, None] = {}
         self._with_failures: set[str] = set()
         self._failed: dict[str, None] = {}
@@ -50,7 +49,7 @@ class _GoReport:
             if found := _GO_FAILED_PACKAGE.match(output):
                 self._failed[found[1]] = None
             if not (test and _GO_FRAME.match(output)):
-                self._outputs.setdefault((package, test), BoundedOutput()).add(output)
+                self._outputs.setdefault((package, test), []).append(output)
         elif action == "build-fail":
             self._failed[package] = None
         elif action in ("start", "run"):
@@ -69,8 +68,7 @@ class _GoReport:
     def _add(self, package: str, test: str, status: CaseStatus, elapsed: object = None) -> None:
         if test and status in ("failed", "error"):
             self._with_failures.add(package)
-        output = self._outputs.pop((package, test), None)
-        message = output.text() if output else ""
+        message = "".join(self._outputs.pop((package, test), []))
         self._cases.add([package, test], status, seconds=parse_seconds(elapsed), message=message)
 
     def _add_unfinished(self, package: str, tests: Iterable[str]) -> None:
