@@ -7,7 +7,6 @@ secrets, services and tools that a sandbox lacks.
 """
 
 import re
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -90,15 +89,34 @@ class _Row:
     """A kind of project.
 
     markers: globs of names; a folder that has such a file may be such a project.
-    find: returns how the project in a folder is tested, None if it isn't.
+    test: how it is tested: a function of the tree and the folder that returns None if it isn't, or
+        the command and the runner, and the command for some test files.
+    text: pattern that the marker's text has to contain.
+    wrapper: script that takes the place of the command's program, where the folder has it.
     is_fallback: True if other rows take precedence in the same folder.
     needs_no_marker: True if the root may be such a project without a marker.
     """
 
     markers: tuple[str, ...]
-    find: Callable[[ProjectTree, str], _Test | None]
+    test: Callable[[ProjectTree, str], _Test | None] | tuple[str, ...]
+    text: str = ""
+    wrapper: str = ""
     is_fallback: bool = False
     needs_no_marker: bool = False
+
+    def find(self, tree: ProjectTree, folder: str) -> _Test | None:
+        """Return how the project in a folder is tested; None if it is no such project."""
+        if callable(self.test):
+            return self.test(tree, folder)
+        for name in sorted(tree.names[folder]):
+            path = join_path(folder, name)
+            is_marker = any(fnmatchcase(name, marker) for marker in self.markers)
+            if is_marker and re.search(self.text, tree.text(path), re.MULTILINE):
+                command, runner, narrowed = self.test if len(self.test) == 3 else (*self.test, "")
+                if self.wrapper in tree.names[folder]:
+                    command = f"./{self.wrapper} {command.partition(' ')[2]}"
+                return _Test(command, runner, path, narrowed)
+        return None
 
 
 def discover_checks(tree: ProjectTree) -> tuple[ProjectCheck, ...]:
@@ -127,10 +145,8 @@ def complete_check(check: ProjectCheck, tree: ProjectTree) -> ProjectCheck:
     script = table(tree.json(join_path(folder, "package.json")), "scripts").get(script_of(whole))
     started = script if isinstance(script, str) else whole
     runner = runner_of(started)
-    without_tests = _without_paths(whole, tree, folder) if runner == "pytest" else whole
-    text = started if isinstance(script, str) else without_tests
-    can_be_narrowed = bool(runner and RUNNERS[runner].endings) and takes_arguments(text)
-    narrowed = append(without_tests, FILES) if can_be_narrowed else ""
+    can_be_narrowed = bool(runner and RUNNERS[runner].endings) and takes_arguments(started)
+    narrowed = append(whole, FILES) if can_be_narrowed else ""
     return check.model_copy(
         update={
             "command": whole,
@@ -139,25 +155,6 @@ def complete_check(check: ProjectCheck, tree: ProjectTree) -> ProjectCheck:
             "folder": folder,
         }
     )
-
-
-def _without_paths(command: str, tree: ProjectTree, folder: str) -> str:
-    """Return a command of words without those after its program that are paths of the tree.
-
-    The tests of these paths would be executed beside the ones that a narrowed command names. A path
-    behind an option stays, because it may be the option's value.
-    """
-    *earlier, words = split_command(command) or [[]]
-    known = {join_path(folder, word.rstrip("/")) for word in words}
-    paths = {path for path in known if path in tree.paths or paths_below(path, tree.paths)}
-    kept = [
-        word
-        for number, word in enumerate(words)
-        if number == 0
-        or words[number - 1].startswith("--")
-        or join_path(folder, word.rstrip("/")) not in paths
-    ]
-    return " && ".join(shlex.join(part) for part in (*earlier, kept)) if paths else command
 
 
 def _check(test: _Test, folder: str) -> ProjectCheck:
@@ -248,12 +245,6 @@ def _names(tree: ProjectTree, folder: str, name: str) -> frozenset[str]:
     return tree.names.get(join_path(folder, name), frozenset())
 
 
-def _environments(tree: ProjectTree, folder: str) -> _Test | None:
-    """Return tox or nox, which install what the tests need in environments of their own."""
-    tool = "tox" if "tox.ini" in tree.names[folder] else "nox"
-    return _Test(tool, tool, join_path(folder, "tox.ini" if tool == "tox" else "noxfile.py"))
-
-
 def _script(tree: ProjectTree, folder: str) -> _Test | None:
     """Return the script `test` of a package, or the runner that it depends on."""
     path = join_path(folder, "package.json")
@@ -305,36 +296,15 @@ def _node_tests(tree: ProjectTree, folder: str) -> _Test | None:
     return _Test("node --test", "node", found, f"node --test {FILES}") if found else None
 
 
-def _cargo(tree: ProjectTree, folder: str) -> _Test | None:
+def _cargo(tree: ProjectTree, folder: str) -> _Test:
+    """Return nextest with the profile that writes a report, if there is one."""
     path = join_path(folder, ".config/nextest.toml")
     profiles = table(tree.toml(path), "profile")
-    with_report = next((name for name, value in profiles.items() if table(value, "junit")), "")
-    if with_report:
-        command = f"cargo nextest run --workspace --profile {quote(with_report)}"
+    name = next((name for name, value in profiles.items() if table(value, "junit")), "")
+    command = f"cargo nextest run --workspace --profile {quote(name)}"
+    if name:
         return _Test(command, "nextest", path)
     return _Test("cargo test --workspace", "cargo", join_path(folder, "Cargo.toml"))
-
-
-def _build(
-    runner: str, command: str, wrapper: str, wrapped: str
-) -> Callable[[ProjectTree, str], _Test]:
-    def find(tree: ProjectTree, folder: str) -> _Test:
-        is_wrapped = wrapper in tree.names[folder]
-        return _Test(wrapped if is_wrapped else command, runner, join_path(folder, wrapper))
-
-    return find
-
-
-def _if_text(pattern: str, test: _Test, *names: str) -> Callable[[ProjectTree, str], _Test | None]:
-    """Return a finder for projects one of whose files of these names matches the pattern."""
-
-    def find(tree: ProjectTree, folder: str) -> _Test | None:
-        paths = (join_path(folder, name) for name in names if name in tree.names[folder])
-        found = (p for p in paths if re.search(pattern, tree.text(p), re.MULTILINE))
-        path = next(found, "")
-        return test._replace(origin=path) if path else None
-
-    return find
 
 
 def _ruby(tree: ProjectTree, folder: str) -> _Test | None:
@@ -357,32 +327,25 @@ def _bats(tree: ProjectTree, folder: str) -> _Test | None:
     return _Test(f"bats {quote(where)}", "bats", found[0], f"bats {FILES}")
 
 
+_MAKE = ("Makefile", "makefile", "GNUmakefile")
+_CTEST = "cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure"
 _ROWS = (
     _Row(("pyproject.toml", "setup.py", "setup.cfg", "*requirements*.txt", "pytest.ini", "tox.ini",
           "noxfile.py", "conftest.py", "manage.py"), _python, needs_no_marker=True),
     _Row(("package.json",), _script),
     _Row(("package.json",), _node_tests, is_fallback=True),
-    _Row(("go.mod",), lambda _, folder: _Test(
-        "go test ./...", "go", join_path(folder, "go.mod"), f"go test {FILES}")),
+    _Row(("go.mod",), ("go test ./...", "go", f"go test {FILES}")),
     _Row(("Cargo.toml",), _cargo),
-    _Row(("pom.xml",), _build("maven", "mvn -B test", "mvnw", "./mvnw -B test")),
-    _Row(("build.gradle", "build.gradle.kts"),
-         _build("gradle", "gradle test", "gradlew", "./gradlew --no-daemon test")),
-    _Row(("*.sln", "*.slnx"), lambda _, folder: _Test("dotnet test", "dotnet", folder or ".")),
-    _Row(("CMakeLists.txt",), _if_text(
-        r"\benable_testing\b|\binclude\s*\(\s*CTest\b", _Test(
-            "cmake -S . -B build && cmake --build build && "
-            "ctest --test-dir build --output-on-failure", "ctest", ""), "CMakeLists.txt")),
-    _Row(("phpunit.xml", "phpunit.xml.dist"),
-         lambda _, folder: _Test("vendor/bin/phpunit", "phpunit", folder or ".")),
+    _Row(("pom.xml",), ("mvn -B test", "maven"), wrapper="mvnw"),
+    _Row(("build.gradle*",), ("gradle --no-daemon test", "gradle"), wrapper="gradlew"),
+    _Row(("*.sln", "*.slnx"), ("dotnet test", "dotnet")),
+    _Row(("CMakeLists.txt",), (_CTEST, "ctest"), r"\benable_testing\b|\binclude\s*\(\s*CTest\b"),
+    _Row(("phpunit.xml*",), ("vendor/bin/phpunit", "phpunit")),
     _Row(("Gemfile",), _ruby),
-    _Row(("tox.ini", "noxfile.py"), _environments, is_fallback=True),
+    _Row(("tox.ini",), ("tox", "tox"), is_fallback=True),
+    _Row(("noxfile.py",), ("nox", "nox"), is_fallback=True),
     _Row((), _bats, is_fallback=True, needs_no_marker=True),
-    _Row(("Makefile", "makefile", "GNUmakefile"), _if_text(
-        r"^test[ \t]*:(?!=)", _Test("make test", "", ""), "GNUmakefile", "makefile", "Makefile"),
-        is_fallback=True),
-    _Row(("Makefile", "makefile", "GNUmakefile"), _if_text(
-        r"^check[ \t]*:(?!=)", _Test("make check", "", ""), "GNUmakefile", "makefile", "Makefile"),
-        is_fallback=True),
+    _Row(_MAKE, ("make test", ""), r"^test[ \t]*:(?!=)", is_fallback=True),
+    _Row(_MAKE, ("make check", ""), r"^check[ \t]*:(?!=)", is_fallback=True),
 )  # fmt: skip
 """The kinds of projects, those with results by test first."""

@@ -24,7 +24,8 @@ MANAGERS = frozenset({"npm", "pnpm", "yarn", "bun"})
 
 _PYTHON = (".py",)
 _SCRIPT = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
-_PYTEST = "--junitxml={folder}/report{name}.xml -o junit_family=xunit1 --maxfail=0"
+_ADDOPTS = "--junitxml={folder}/report%s.xml -o junit_family=xunit1 --maxfail=0"
+_PYTEST = {"PYTEST_ADDOPTS": _ADDOPTS % ""}
 _REPORTS = re.compile(
     r"--(?:junit-?xml|json|outputFile|log-junit|output-junit|report-formatter|reporter-outfile)\b"
 )
@@ -60,98 +61,57 @@ class TestRunner:
 RUNNERS: Mapping[str, TestRunner] = {
     # pytest reads the project's `addopts` first, then this variable. The family xunit1 is the only
     # one with the file of a test: https://docs.pytest.org/en/stable/reference/customize.html
-    "pytest": TestRunner(
-        (r"pytest|py\.test",),
-        variables={"PYTEST_ADDOPTS": _PYTEST.format(folder="{folder}", name="")},
-        endings=_PYTHON,
-    ),
+    "pytest": TestRunner((r"pytest|py\.test",), variables=_PYTEST, endings=_PYTHON),
     # tox 4 reads TOX_OVERRIDE. pytest replaces the variable in the path of the report.
     "tox": TestRunner(
-        ("tox",),
-        report="{folder}/report-*.xml",
-        variables={
-            "PYTEST_ADDOPTS": _PYTEST.format(folder="{folder}", name="-${{TOX_ENV_NAME}}"),
-            "TOX_OVERRIDE": "testenv.pass_env+=PYTEST_ADDOPTS",
-        },
-    ),
-    "nox": TestRunner(
-        ("nox",), variables={"PYTEST_ADDOPTS": _PYTEST.format(folder="{folder}", name="")}
-    ),
+        ("tox",), report="{folder}/report-*.xml",
+        variables={"PYTEST_ADDOPTS": _ADDOPTS % "-${{TOX_ENV_NAME}}",
+                   "TOX_OVERRIDE": "testenv.pass_env+=PYTEST_ADDOPTS"}),
+    "nox": TestRunner(("nox",), variables=_PYTEST),
     "unittest": TestRunner(
-        ("unittest",), replace=("-m unittest", "{folder}.py -m unittest"), endings=_PYTHON
-    ),
+        ("unittest",), replace=("-m unittest", "{folder}.py -m unittest"), endings=_PYTHON),
     "django": TestRunner(
-        (r"manage\.py", "test"), replace=("manage.py test", "{folder}.py manage.py test")
-    ),
-    # The processes of the single files ignore it: https://nodejs.org/api/cli.html#node_optionsoptions
+        (r"manage\.py", "test"), replace=("manage.py test", "{folder}.py manage.py test")),
+    # The processes of single files ignore it: https://nodejs.org/api/cli.html#node_optionsoptions
     "node": TestRunner(("node", "--test"), variables={"NODE_OPTIONS": _NODE}, endings=_SCRIPT),
     "jest": TestRunner(
-        ("jest",),
-        "jest-json",
-        "{folder}/report.json",
+        ("jest",), "jest-json", "{folder}/report.json",
         "--json --outputFile={folder}/report.json --testLocationInResults --bail=0",
-        endings=_SCRIPT,
-    ),
+        endings=_SCRIPT),
     "vitest": TestRunner(
-        ("vitest",),
-        options="--reporter=default --reporter=junit --outputFile.junit={folder}/report.xml "
-        "--bail=0",
-        endings=_SCRIPT,
-    ),
+        ("vitest",), options="--reporter=default --reporter=junit "
+        "--outputFile.junit={folder}/report.xml --bail=0", endings=_SCRIPT),
     # Of several reporters, mocha takes the last.
     "mocha": TestRunner(
-        ("_?mocha",),
-        options="--reporter=xunit --reporter-option=output={folder}/report.xml --no-bail",
-        endings=_SCRIPT,
-    ),
+        ("_?mocha",), options="--reporter=xunit --reporter-option=output={folder}/report.xml "
+        "--no-bail", endings=_SCRIPT),
     "bun": TestRunner(
-        ("bun", "test"),
-        options="--reporter=junit --reporter-outfile={folder}/report.xml",
-        endings=_SCRIPT,
-    ),
+        ("bun", "test"), options="--reporter=junit --reporter-outfile={folder}/report.xml",
+        endings=_SCRIPT),
     # The results go to a file: they are longer than an output may be.
     "go": TestRunner(
-        ("go", "test"),
-        "go-json",
-        "{folder}/report.json",
-        "> {folder}/report.json",
-        ("go test", "go test -json"),
-        endings=("_test.go",),
-    ),
+        ("go", "test"), "go-json", "{folder}/report.json", "> {folder}/report.json",
+        ("go test", "go test -json"), endings=("_test.go",)),
     "nextest": TestRunner(
-        ("cargo", "nextest"),
-        report="target/nextest/*/**/*.xml",
-        replace=("nextest run", "nextest run --no-fail-fast"),
-    ),
+        ("cargo", "nextest"), report="target/nextest/*/**/*.xml",
+        replace=("nextest run", "nextest run --no-fail-fast")),
     "cargo": TestRunner(
-        ("cargo", "test"),
-        "cargo",
-        "",
-        replace=("cargo test", "cargo test --no-fail-fast"),
-        variables={"CARGO_TERM_COLOR": "never"},
-    ),
+        ("cargo", "test"), "cargo", "", replace=("cargo test", "cargo test --no-fail-fast"),
+        variables={"CARGO_TERM_COLOR": "never"}),
     "maven": TestRunner(
-        ("mvnw?", "test|verify|install"),
-        report="**/target/*-reports/TEST-*.xml",
-        options="--fail-at-end",
-    ),
+        ("mvnw?", "test|verify|install"), report="**/target/*-reports/TEST-*.xml",
+        options="--fail-at-end"),
     "gradle": TestRunner(
-        ("gradlew?", "(?:.*:)?(?:test|check|build)"),
-        report="**/build/test-results/**/*.xml",
-        options="--continue",
-    ),
+        ("gradlew?", "(?:.*:)?(?:test|check|build)"), report="**/build/test-results/**/*.xml",
+        options="--continue"),
     "dotnet": TestRunner(
-        ("dotnet", "test"),
-        "trx",
-        "{folder}/*.trx",
-        "--logger trx --results-directory {folder}",
-    ),
+        ("dotnet", "test"), "trx", "{folder}/*.trx",
+        "--logger trx --results-directory {folder}"),
     "ctest": TestRunner(("ctest",), options="--output-junit {folder}/report.xml"),
     "phpunit": TestRunner(("phpunit",), options="--log-junit {folder}/report.xml"),
     "bats": TestRunner(
-        ("bats",), options="--report-formatter junit --output {folder}", endings=(".bats",)
-    ),
-}
+        ("bats",), options="--report-formatter junit --output {folder}", endings=(".bats",)),
+}  # fmt: skip
 
 
 def split_command(command: str) -> list[list[str]]:
