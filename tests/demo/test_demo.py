@@ -1,5 +1,8 @@
 """`resolver demo`: real commands on a real repository, with recorded replies."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import docker
@@ -133,3 +136,19 @@ def test_live_without_a_key_says_which_variable_to_set(command_line: CommandLine
     done = command_line.call("demo", "--live")
     assert done.exit_code == UsageError.exit_code
     assert "LLM_API_KEY" in done.stderr
+
+
+def test_it_imports_no_library_of_models(tmp_path: Path, programs: None) -> None:
+    """Importing litellm takes longer than the rest of the demo."""
+    lines = (
+        "import sys",
+        "from resolver.cli.main import run",
+        "code = run(['demo', '--quiet', '--runtime', 'local'], {'PATH': sys.argv[1]})",
+        "sys.exit(code or 'litellm' in sys.modules)",
+    )
+    command = [sys.executable, "-c", "\n".join(lines), os.environ["PATH"]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RESOLVER_VERIFY": "false"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
