@@ -114,7 +114,7 @@ def test_files_of_a_run_are_its_users_alone_unless_the_next_steps_of_a_job_read_
     finally:
         os.umask(before)
     paths = [output.folder, *output.folder.rglob("*")]
-    assert len(paths) == 9
+    assert len(paths) == 8
     assert {stat.S_IMODE(path.stat().st_mode) for path in paths} == modes
 
 

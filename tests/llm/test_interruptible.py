@@ -50,11 +50,12 @@ def test_a_call_that_was_interrupted_is_not_repeated_and_logs_nothing() -> None:
 def test_a_wait_before_a_repetition_is_interrupted() -> None:
     control, waited = Control(), list[BaseException]()
     calls = ModelCalls(control.interruptible)
+    wait = calls.sleep
 
     def call() -> Completion:
         control.send(Stop())
         try:
-            calls.sleep(3000)
+            wait(3000)
         except StepInterrupted as interrupted:
             waited.append(interrupted)
             raise

@@ -204,9 +204,9 @@ def test_a_run_may_spend_what_the_runs_before_it_have_left(tmp_path: Path) -> No
     made.rows.append(SweepRow(9, "Earlier", SweepFate.DONE, cost=18.75))
     made.run()
     [result] = results
-    assert result.request.budget(made.settings) == 1.25
+    assert result.request.budget == 1.25
     made.rows.append(SweepRow(8, "Later", SweepFate.DONE, cost=1.0))
-    assert result.request.budget(made.settings) == 1.25, "it is known when the run starts"
+    assert result.request.budget == 1.25, "it is known when the run starts"
 
 
 def test_what_was_answered_before_is_not_started_again(tmp_path: Path) -> None:

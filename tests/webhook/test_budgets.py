@@ -126,7 +126,7 @@ def test_the_costs_are_shown_and_narrowed(
     run_command(["costs", "Octo/Calc"], environment)
     now, then, *use = capsys.readouterr().out.splitlines()
     assert f"{utc_now():%Y-%m}  octo/calc" in now and "1 run        $1.25" in now
-    assert "$0.50, and 1 reply of unknown price" in then
+    assert "$0.50, and 1 reply of unknown cost" in then
     text = " ".join("\n".join(use).split())
     assert text == (
         "Used today (UTC) #12 1 of 20 runs $1.25 of $50.00 ada 1 of 7 runs $1.25 of $100.00 "
@@ -163,7 +163,7 @@ def test_without_a_server_the_costs_are_those_of_the_ledger_in_the_repository(
         "max_cost": 250.0,
     }
     run_command(["costs", "octo/calc", "--month", f"{old.at:%Y-%m}"], environment)
-    assert "$0.50, and 2 replies of unknown price" in capsys.readouterr().out
+    assert "$0.50, and 2 replies of unknown cost" in capsys.readouterr().out
 
 
 def test_costs_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
