@@ -4,6 +4,7 @@ Whole runs, because a comment has to reach a run in another process.
 """
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,15 @@ def test_a_stop_without_an_active_run_is_answered_once(
     assert len(thread.final_comments()) == 1
 
 
+def is_at_work(word: str) -> bool:
+    """Return True if a process of this machine has the word among its arguments."""
+    found = False
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found = found or f"\0{word}\0".encode() in path.read_bytes()
+    return found
+
+
 def test_a_run_that_was_killed_with_the_server_is_continued(
     tmp_path: Path, github: GitHubServer, forge: Forge, plans: Plans
 ) -> None:
@@ -238,8 +248,10 @@ def test_a_run_that_was_killed_with_the_server_is_continued(
         thread.begun("301.5")
         server.process.kill()
         server.process.wait(120)
+        until(lambda: not is_at_work("301.5"))
         server.start()
         until(lambda: "attempt 2" in server.log)
+        until(lambda: is_at_work("301.5"))
         stop = thread.say("@agent stop")
         until(thread.final_comments)
         until(lambda: reactions(stop) == ["+1"])
