@@ -74,7 +74,7 @@ class Begun:
 
 def at_work(scenario: Scenario) -> bool:
     """Return True if the comment says that the model's command is running."""
-    return any("Work: 1 of at most" in body for body in scenario.bot_comments())
+    return any("Change the code: 1 of at most" in body for body in scenario.bot_comments())
 
 
 Plan = tuple[Callable[[], object] | None, Answer]
@@ -122,15 +122,15 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
     plan = tool_call("plan", {"items": [{"title": "Find @mona's bug", "status": "doing"}]})
     scenario.endpoint.answer_with(
         answered(
-            (seen.shows("- [ ] Fix\n"), plan),
+            (seen.shows("- [ ] Change the code"), plan),
             (None, bash("echo 1")),
             (None, FIX),
-            (seen.shows("- [x] Fix: 1 file changed\n"), finish(SUMMARY)),
+            (seen.shows("; 1 file changed\n"), finish(SUMMARY)),
         )
     )
     done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
     assert done.exit_code == 0, done.stderr
-    fixed = "- [x] Fix: 1 file changed\n- [ ] Verify: disabled in the settings\n"
+    fixed = "; 1 file changed\n- [ ] Verify: disabled in the settings\n"
     assert f"{fixed}- [ ] Open a pull request\n" in checklist(seen.bodies[-1])
     last = seen.bodies[-1]
     assert "working on this" in last and " job=77.1 -->" in last

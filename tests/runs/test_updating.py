@@ -77,7 +77,7 @@ def test_conflicts_are_resolved_and_become_a_merge_commit(scenario: UpdateScenar
         "RESOLVER_KEEP_LOG": "false",
         "RESOLVER_RETRY_SECONDS": "{github_writes: 0, first_wait: 0.05}",
     }
-    failed = scenario.ask("@agent resolve the merge conflicts", **settings)
+    failed = scenario.ask("@agent update", **settings)
     assert failed.exit_code == 1 and scenario.tip() == head
     for words in ("lines.py", "CONFLICT (content)", main, "Bring pull request"):
         assert words in scenario.prompt, words
@@ -93,7 +93,7 @@ def test_conflicts_are_resolved_and_become_a_merge_commit(scenario: UpdateScenar
     assert scenario.git("show", f"half:{WORKFLOW}") == "on: push"
     assert "half.py" in scenario.git("ls-tree", "--name-only", "half")
     comment = scenario.own_comments()[-1]
-    assert "- `lines.py`: merged by the agent\n" in comment and "Keep both words" in comment
+    assert "- `lines.py`: merged by the agent\n" in comment and "Both lines stay." in comment
     assert "left as git merged it" not in comment
     assert f"- `{WORKFLOW}`: the version of `main`\n" in comment
     assert "Resolving the conflicts also changed files that had none: half.py" in comment

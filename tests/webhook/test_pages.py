@@ -432,7 +432,7 @@ def test_without_a_public_address_there_is_no_page_and_no_link(
         scenario.ask()
         until(
             lambda: (
-                "Work: 1 of at most" in scenario.comment
+                "Change the code: 1 of at most" in scenario.comment
                 or scenario.forge.final_comments(scenario.issue)
             )
         )

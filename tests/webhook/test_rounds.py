@@ -42,7 +42,7 @@ def review(github: GitHubServer, pull: Issue) -> Review:
 def server(
     github: GitHubServer, pull: Issue, tmp_path: Path, model_endpoint: ModelEndpoint
 ) -> Iterator[Server]:
-    done = tool_call("finish", {"title": "Change it", "message": "Change it", "threads": ANSWERS})
+    done = tool_call("finish", {"title": "Change it", "message": "All is changed", "threads": ANSWERS})
     Plans(model_endpoint).add("round", bash("sed -i 's/x = 1/x = 3/' half.py"), done)
     made = Server(tmp_path, Forge(github), model_endpoint)
     made.start()
@@ -61,7 +61,7 @@ def own_comments(pull: Issue) -> list[str]:
 
 def is_over(pull: Issue) -> bool:
     """Return True if all threads are answered, and the comment says that the run has ended."""
-    return len(ours(pull)) == 3 and any("Change it" in body for body in own_comments(pull))
+    return len(ours(pull)) == 3 and any("All is changed" in body for body in own_comments(pull))
 
 
 def test_a_server_that_is_killed_between_two_replies_writes_each_once(

@@ -34,7 +34,7 @@ class Scenario:
         self.server.start()
         self.plans.add("long", bash("sleep 4713.5", timeout=6), *plan_of_a_fix())
         self.ask(self.sleeper)
-        until(lambda: "Work: 1 of at most" in self.first(self.sleeper))
+        until(lambda: "Change the code: 1 of at most" in self.first(self.sleeper))
 
     def ask(self, issue: Issue, text: str = "@agent please fix this") -> None:
         comment = self.forge.github.add_comment(issue, text, "mona")
