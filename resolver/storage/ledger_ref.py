@@ -45,7 +45,7 @@ GIT_TIMEOUT_SECONDS = 30.0
 """Timeout of one git command in seconds."""
 
 RETRIES = RetryPolicy(seconds=120.0, first_wait_seconds=0.2, max_wait_seconds=1.5)
-"""How long a change is tried again while other runs push first, or the server fails."""
+"""How long a change is tried again while other runs push first, or the server fails, by default."""
 
 _REF_MISSING = re.compile(r"(?:couldn't|could not) find remote ref", re.IGNORECASE)
 # Messages of git and of servers for a push that lost the race.
@@ -71,14 +71,18 @@ class AccompanyingPush:
 class LedgerRef:
     """The quota ledger of one repository.
 
-    credential: called for each git command, because a token may expire. Methods raise
-    WorkspaceError if the ledger can't be reached or written, and ForgeError if there is no token.
+    credential: called for each git command, because a token may expire.
+    retries, outages: while other runs push first, and while the server fails.
+
+    Methods raise WorkspaceError if the ledger can't be reached or written, and ForgeError if there
+    is no token.
     """
 
     url: str
     credential: Callable[[], Credential | None]
     now: Clock = utc_now
     retries: RetryPolicy = RETRIES
+    outages: RetryPolicy = RETRIES
 
     def read(self) -> QuotaLedger:
         """Return the current ledger."""
@@ -108,7 +112,10 @@ class LedgerRef:
             with temporary_directory() as folder:
                 return self._change_once(create_bare_repository(folder / "git"), change, attempts)
 
-        return self.retries.call(attempt, _wait_after, _log_wait)
+        def attempt_until_first() -> tuple[Answer, LedgerVersion]:
+            return self.retries.call(attempt, _wait_after_lost_race, _log_wait)
+
+        return self.outages.call(attempt_until_first, _wait_after_outage, _log_wait)
 
     def _change_once(
         self, git: HostGit, change: Change[Answer], attempts: "_Attempts"
@@ -202,11 +209,14 @@ class _Attempts:
         return accompanying
 
 
-def _wait_after(error: ResolverError) -> float | None:
+def _wait_after_lost_race(error: ResolverError) -> float | None:
     """Return the seconds to wait before the next attempt, None if it can't help."""
-    may_pass = error.cause in OUTAGES or _LOST_RACE.search(error.what) is not None
     # Jitter, so that runs that collided do not collide again.
-    return random() if may_pass else None  # noqa: S311 - not a secret
+    return random() if _LOST_RACE.search(error.what) else None  # noqa: S311 - not a secret
+
+
+def _wait_after_outage(error: ResolverError) -> float | None:
+    return 0.0 if error.cause in OUTAGES else None
 
 
 def _log_wait(error: ResolverError, wait: float) -> None:

@@ -120,7 +120,7 @@ def test_trouble_of_the_server_is_tried_again_and_booked_once(
     place: Place, github: GitHubServer, after: bool
 ) -> None:
     github.fail_next("POST", "git-receive-pack", 502, after=after)
-    keep = replace(place.ledger(), retries=replace(RETRIES, sleep=lambda _: None))
+    keep = replace(place.ledger(), outages=replace(RETRIES, sleep=lambda _: None))
     add(keep, entry(1))
     assert keep.read().runs == (entry(1),)
 

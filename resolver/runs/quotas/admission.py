@@ -83,7 +83,8 @@ def quota_limits_of(settings: Settings) -> QuotaLimits:
 def ledger_for_run(request: RunRequest, settings: Settings) -> LedgerRef:
     """Return the ledger of the repository that a run works on."""
     url = settings.clone_url(request.trigger.repository)
-    return LedgerRef(url, lambda: request.credential(settings), request.now)
+    outages = settings.retry_seconds.policy
+    return LedgerRef(url, lambda: request.credential(settings), request.now, outages=outages)
 
 
 def ledger_key(key: str) -> str:
