@@ -42,7 +42,9 @@ def review(github: GitHubServer, pull: Issue) -> Review:
 def server(
     github: GitHubServer, pull: Issue, tmp_path: Path, model_endpoint: ModelEndpoint
 ) -> Iterator[Server]:
-    done = tool_call("finish", {"title": "Change it", "message": "All is changed", "threads": ANSWERS})
+    done = tool_call(
+        "finish", {"title": "Change it", "message": "All is changed", "threads": ANSWERS}
+    )
     Plans(model_endpoint).add("round", bash("sed -i 's/x = 1/x = 3/' half.py"), done)
     made = Server(tmp_path, Forge(github), model_endpoint)
     made.start()
