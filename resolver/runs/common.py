@@ -17,9 +17,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from resolver.config.settings import Settings
-from resolver.errors import ResolverError, RunStopped, UsageError
+from resolver.errors import ForgeError, ResolverError, RunStopped, UsageError
 from resolver.github import github_forge as github_forge_module
-from resolver.github.client import failures
+from resolver.github.client import accounts, failures
+from resolver.github.client.access import FixedToken
 from resolver.github.context import issue_context
 from resolver.github.events import parse
 from resolver.github.events.permission import IgnoredEvent
@@ -134,22 +135,48 @@ def github_forge(
     return github_forge_module.GitHubForge(access_of(settings, source), repository, context_limits)
 
 
-def app_login(settings: Settings, host: RunHost, *, is_brief: bool = False) -> dict[str, Any]:
+def app_login(settings: Settings, host: RunHost) -> dict[str, Any]:
     """Return the login that the settings' App writes as, in the form of a settings dictionary; {}
     without an App.
 
-    is_brief: during an outage of GitHub, ask only twice. A server has to be ready soon, and its
-        runs ask again.
     Raises ForgeError if GitHub does not accept the App's key, and UsageError if only one of its id
     and key is set.
     """
     if settings.bot_login or not settings.has_app:
         return {}
     try:
-        return {"bot_login": host.tokens.app(settings, is_brief=is_brief).page().login}
+        return {"bot_login": host.tokens.app(settings).page().login}
     except failures.ServerFailure as error:
         logger.warning("%s", error.what)  # an outage: each run asks again
         return {}
+
+
+def server_login(settings: Settings, host: RunHost) -> str:
+    """Return the login that a server writes as: that of the settings, of their App, or of the
+    account that their token belongs to.
+
+    Without it, a server could not tell if an assignment is meant for it. Raises UsageError if
+    GitHub does not say it.
+    """
+    if settings.bot_login:
+        return settings.bot_login
+    try:
+        if settings.has_app:
+            return host.tokens.app(settings, is_brief=True).page().login
+        token = settings.github_token.get_secret_value() if settings.github_token else ""
+        access = access_of(settings, FixedToken(token), harmless=True).with_short_timeouts()
+        account = accounts.own_account(access, access.client())
+    except ForgeError as error:
+        raise UsageError(
+            f"Resolver's own login is not known: {error.what}",
+            "set RESOLVER_BOT_LOGIN, or start again when GitHub answers",
+        ) from error
+    if account is None:
+        raise UsageError(
+            "Resolver's own login is not known: the token belongs to no account",
+            "set RESOLVER_BOT_LOGIN to the login that Resolver writes as",
+        )
+    return account.login
 
 
 def listening_policy(settings: Settings) -> ListeningPolicy:

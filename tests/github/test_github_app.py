@@ -16,7 +16,7 @@ from resolver.config.settings import Settings, load_settings
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.app import PERMISSIONS, InstallationTokens
 from resolver.github.github_forge import GitHubForge
-from resolver.runs.common import app_login
+from resolver.runs.common import app_login, server_login
 from resolver.runs.wiring.sandbox import ForgeTokens, RunHost, access_of
 from resolver.security.redaction import Redactor
 from tests.parts.github import GitHubServer
@@ -313,15 +313,27 @@ def test_tokens_that_expired_long_ago_are_forgotten(
     assert datetime.now(UTC) < github.world.now()
 
 
-@pytest.mark.parametrize(("is_brief", "requests"), [(True, 2), (False, 5)])
 def test_the_login_is_unknown_during_an_outage_after_a_few_requests(
-    github: GitHubServer, app: App, tmp_path: Path, is_brief: bool, requests: int
+    github: GitHubServer, app: App, tmp_path: Path
 ) -> None:
-    """A server asks less often than a run, because it has to be ready for deliveries."""
     settings = settings_for(github, app, RESOLVER_RETRY_SECONDS="{first_wait: 0.01}")
     host = RunHost({}, tmp_path)
     github.fail_next("GET", "^/app$", 502, times=99)
-    assert app_login(settings, host, is_brief=is_brief) == {}
-    assert len(github.requests) == requests
+    assert app_login(settings, host) == {}
+    assert len(github.requests) == 5
     github.forget_failures()
-    assert app_login(settings, host, is_brief=is_brief) == {"bot_login": "our-agent[bot]"}
+    assert app_login(settings, host) == {"bot_login": "our-agent[bot]"}
+
+
+def test_a_server_does_not_start_without_its_own_login(
+    github: GitHubServer, app: App, tmp_path: Path
+) -> None:
+    """Whether the outage ends soon is for whoever starts the server again."""
+    settings = settings_for(github, app, RESOLVER_RETRY_SECONDS="{first_wait: 0.01}")
+    host = RunHost({}, tmp_path)
+    github.fail_next("GET", "^/app$", 502, times=99)
+    with pytest.raises(UsageError, match="own login is not known"):
+        server_login(settings, host)
+    assert len(github.requests) == 2, "it has to be ready soon"
+    github.forget_failures()
+    assert server_login(settings, host) == "our-agent[bot]"

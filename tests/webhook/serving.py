@@ -346,7 +346,7 @@ def started(
     trigger: Trigger, attempt: int = 1, crashes: int = 0, outage_began: datetime | None = None
 ) -> StartedRequest:
     """The request of a run, as its work begins."""
-    request = QueuedRequest("delivery", RequestKind.RUN, trigger, "", 1, attempt)
+    request = QueuedRequest("delivery", RequestKind.RUN, trigger, 1, attempt)
     return StartedRequest(request, attempt, crashes, attempt - 1, outage_began)
 
 

@@ -9,7 +9,6 @@ from resolver.config.settings import load_settings
 from resolver.entrypoints.webhook.server import _delivery_handler
 from resolver.entrypoints.webhook.webhook import HandleDelivery
 from resolver.models.run import Command, Trigger
-from resolver.runs.common import open_host
 from tests.parts.events import Events
 from tests.parts.github import GitHubServer
 from tests.webhook.serving import BOT, Forge
@@ -18,17 +17,13 @@ REPOSITORY = "octo/calc"
 
 
 class Stored:
-    """A worker that only stores requests, also those of which it is decided later whom they ask."""
+    """A worker that only stores requests."""
 
     def __init__(self) -> None:
         self.requests: list[Trigger] = []
-        self.undecided: list[tuple[Trigger, str]] = []
 
     def enqueue(self, delivery: str, trigger: Trigger) -> None:
         self.requests.append(trigger)
-
-    def enqueue_undecided(self, delivery: str, trigger: Trigger, login: str) -> None:
-        self.undecided.append((trigger, login))
 
 
 @pytest.fixture
@@ -42,10 +37,11 @@ def handler(forge: Forge, folder: Path, stored: Any, **more: str) -> HandleDeliv
     environment = {
         "HOME": str(folder),
         "GITHUB_TOKEN": forge.token,
+        "RESOLVER_BOT_LOGIN": BOT,
         **forge.github.addresses,
         **more,
     }
-    return _delivery_handler(load_settings({}, environment), open_host(environment), stored)
+    return _delivery_handler(load_settings({}, environment), stored)
 
 
 def test_each_event_that_asks_for_work_is_stored(forge: Forge, tmp_path: Path) -> None:
@@ -73,7 +69,6 @@ def test_each_event_that_asks_for_work_is_stored(forge: Forge, tmp_path: Path) -
     assert numbers == [1, 1, opened.number, 1, pull.number, 1]
     commands = [trigger.command for trigger in stored.requests]
     assert commands == [Command.FIX] * 4 + [Command.REVIEW, Command.FIX]
-    assert not stored.undecided
 
 
 def test_an_assignment_to_somebody_else_starts_nothing(forge: Forge, tmp_path: Path) -> None:
@@ -82,21 +77,6 @@ def test_an_assignment_to_somebody_else_starts_nothing(forge: Forge, tmp_path: P
     events = Events(forge.github, REPOSITORY)
     assigned = events.subject(issue, "assigned", "zoe", assignee=events.account("mona"))
     assert handle("1", "issues", assigned).startswith("ignored: ")
-    assert not stored.requests and not stored.undecided
-
-
-def test_who_is_asked_is_decided_later_while_github_does_not_say_who_we_are(
-    forge: Forge, tmp_path: Path
-) -> None:
-    stored, github = Stored(), forge.github
-    issue, events = forge.issue(REPOSITORY, "none"), Events(github, REPOSITORY)
-    github.fail_next("GET", r"/user$", 401, times=9)
-    handle = handler(forge, tmp_path, stored)
-    for login in (BOT, "mona"):
-        payload = events.subject(issue, "assigned", "zoe", assignee=events.account(login))
-        assert handle(login, "issues", payload) == "stored"
-    assert [login for _, login in stored.undecided] == [BOT, "mona"]
-    assert {trigger.number for trigger, _ in stored.undecided} == {issue.number}
     assert not stored.requests
 
 

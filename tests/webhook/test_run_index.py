@@ -140,7 +140,7 @@ def test_a_failure_has_its_cause(tmp_path: Path, index: RunIndex) -> None:
 
 
 def started(trigger: Trigger) -> StartedRequest:
-    return StartedRequest(QueuedRequest("d-1", RequestKind.RUN, trigger, "", 1, 1), attempt=1)
+    return StartedRequest(QueuedRequest("d-1", RequestKind.RUN, trigger, 1, 1), attempt=1)
 
 
 def test_a_run_that_is_not_executed_ends_and_a_deferred_one_waits(index: RunIndex) -> None:

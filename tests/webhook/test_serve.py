@@ -23,6 +23,7 @@ class ServeCommand(CommandLine):
         super().__init__(folder, endpoint)
         self.environment |= {
             "GITHUB_WEBHOOK_SECRET": SECRET,
+            "RESOLVER_BOT_LOGIN": "resolver-bot",  # there is no GitHub to ask
             "RESOLVER_DATA_DIR": str(folder / "runs"),
             "RESOLVER_DATABASE_URL": f"sqlite:///{folder}/resolver.db",
         }

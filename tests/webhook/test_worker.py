@@ -48,11 +48,9 @@ class Requests:
     """A worker that is not started: the test claims what waits, and lets the worker execute it.
 
     follow_ups: what a run leaves to be executed after it. outage: ends every run.
-    own_login: Resolver's.
     """
 
     folder: Path
-    own_login: str = "our-bot"
     follow_ups: tuple[Trigger, ...] = ()
     outage: ForgeError | None = None
     executed: list[tuple[Trigger, int]] = field(default_factory=list)
@@ -66,7 +64,6 @@ class Requests:
             execute_run=self.execute_run,
             execute_command=self.execute_command,
             acknowledge=self.acknowledge,
-            is_own_login=lambda _, login: login == self.own_login,
             measure_progress=lambda _: 0,
             outage_retry=timedelta(hours=1),
         )
@@ -109,7 +106,7 @@ def requests(tmp_path: Path) -> Iterator[Requests]:
     made.close()
 
 
-RUN, COMMAND, UNDECIDED = RequestKind.RUN, RequestKind.COMMAND, RequestKind.UNDECIDED
+RUN, COMMAND = RequestKind.RUN, RequestKind.COMMAND
 ASKED = reports.trigger()
 
 
@@ -143,19 +140,6 @@ def test_new_work_waits_for_its_turn_and_is_not_sent_to_an_active_run(
     requests.worker.enqueue("delivery", reports.trigger(command=command))
     assert requests.execute(COMMAND) == 0
     assert requests.execute(RUN) == 1
-
-
-@pytest.mark.parametrize(("login", "count"), [("our-bot", 1), ("zoe", 0)])
-def test_a_request_starts_when_it_is_known_to_be_for_us(
-    requests: Requests, login: str, count: int
-) -> None:
-    for _ in range(2):
-        requests.worker.enqueue_undecided("delivery", ASKED, login)
-    assert requests.execute(RUN) == 0
-    assert requests.execute(UNDECIDED) == 1
-    requests.worker.enqueue_undecided("delivery", ASKED, login)
-    assert requests.execute(UNDECIDED) == 0, "it was decided"
-    assert requests.execute(RUN) == count
 
 
 @pytest.mark.parametrize(("command", "count"), [(Command.CONTINUE, 1), (Command.STOP, 0)])

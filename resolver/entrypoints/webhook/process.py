@@ -47,7 +47,7 @@ from resolver.entrypoints.webhook.worker_supervisor import LEASE_LOST_EXIT, Work
 from resolver.errors import UsageError
 from resolver.events.stream import utc_now
 from resolver.models.run import Trigger
-from resolver.runs.common import app_login, open_host, require_model, run_id
+from resolver.runs.common import open_host, require_model, run_id, server_login
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.sandbox import ForgeTokens, RunHost
 from resolver.security.redaction import Redactor
@@ -80,10 +80,9 @@ processes of a database need the same."""
 class ExecutorProcess:
     """A process that is registered as an executor.
 
-    settings: with Resolver's own login, as far as it is known, and the options that they were made
-    of. machine: its tokens are refused when the lease has ended. retention: removes old runs.
-    child: executes the runs of `resolver serve`, so that this process starts no worker. is_child:
-    True in that process.
+    settings: with Resolver's own login, and the options that they were made of. machine: its tokens
+    are refused when the lease has ended. retention: removes old runs. child: executes the runs of
+    `resolver serve`, so that this process starts no worker. is_child: True in that process.
     """
 
     settings: Settings
@@ -151,7 +150,8 @@ def open_process(
     machine = open_host(environment)
     _start_log(settings, machine, url)
     blobs = _open_blobs(settings, url, environment)
-    options = {**options, **app_login(settings, machine, is_brief=True)}
+    database = ServerDatabase(url)
+    options = {**options, "bot_login": server_login(settings, machine)}
     settings = load_settings(options, environment)
     termination = _TerminationHandler(folder, is_child)
     # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
@@ -159,7 +159,6 @@ def open_process(
     executor = RegisteredExecutor(url, kind, concurrency, _lease_times(environment))
     queue = SqlRequestQueue(url, executor.id, settings.run_quotas.user_active)
     metrics = _open_metrics(queue, metrics_address, child, forward)
-    database = ServerDatabase(url)
     stores = _RunStores(database, folder, _open_archive(database, folder.path, blobs))
     indexer = RunIndexer(RunIndex(database), executor.id)
     runs = _open_runs(environment, options, stores, machine, executor, metrics, indexer)
@@ -359,7 +358,6 @@ def _handlers(runs: RequestRunner, indexer: RunIndexer, retry: timedelta) -> Req
         indexer.wrap_execute_run(execute_run),
         commands.execute,
         runs.acknowledge,
-        runs.is_own_login,
         partial(measure_progress, runs.folders),
         retry,
     )

@@ -31,13 +31,11 @@ PROGRAM_DISPATCH = "repository_dispatch:"
 class RequestKind(StrEnum):
     """The kind of a request.
 
-    RUN starts work. COMMAND is a comment for an active run and does not wait behind it. UNDECIDED
-    starts work if it turns out to be addressed to this server's own account.
+    RUN starts work. COMMAND is a comment for an active run and does not wait behind it.
     """
 
     RUN = "run"
     COMMAND = "command"
-    UNDECIDED = "undecided"
 
 
 class RequestState(StrEnum):
@@ -81,14 +79,12 @@ OPEN_STATES = tuple(state for state in RequestState if state is not RequestState
 class NewRequest:
     """A request to be stored.
 
-    id: the same for every delivery of one request. login: for UNDECIDED, the account that was
-    asked.
+    id: the same for every delivery of one request.
     """
 
     id: str
     kind: RequestKind
     trigger: Trigger
-    login: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,7 +97,6 @@ class QueuedRequest:
     id: str
     kind: RequestKind
     trigger: Trigger
-    login: str
     position: int
     claim: int
 

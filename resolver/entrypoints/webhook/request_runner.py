@@ -18,7 +18,6 @@ from resolver.controller.control import Control
 from resolver.controller.limits import derive_outcome
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.metrics import Pipeline
-from resolver.entrypoints.webhook.own_login import is_own_login
 from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.request_queue import (
     MAX_CRASHES,
@@ -153,16 +152,6 @@ class RequestRunner:
             pass  # the run will be refused and report it
         except ResolverError as error:
             logger.warning("a waiting request got no reaction: %s", error.what)
-
-    def is_own_login(self, trigger: Trigger, login: str) -> bool:
-        """Return True if `login` is Resolver's own account. May block for hours while GitHub does
-        not answer."""
-
-        def ask() -> str:
-            repository = trigger.repository
-            return github_forge(self.settings(), repository, self.host()).whoami()
-
-        return is_own_login(login, ask)
 
     def settings(self, file: Mapping[str, Any] | None = None) -> Settings:
         """Return the settings. file: those that the repository has itself."""

@@ -25,7 +25,6 @@ from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.entrypoints.webhook.executors import ExecutorKind
 from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
-from resolver.entrypoints.webhook.own_login import OwnLogin, login_from_github
 from resolver.entrypoints.webhook.process import ExecutorProcess, open_process
 from resolver.entrypoints.webhook.site import Site, open_users
 from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
@@ -37,11 +36,9 @@ from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.client.access import FixedToken
 from resolver.github.client.hook_deliveries import HookDeliveries, repository_hooks
-from resolver.github.events.parse import DispatchSource, needs_own_login
+from resolver.github.events.parse import DispatchSource
 from resolver.github.events.permission import IgnoredEvent
-from resolver.models.run import Trigger
 from resolver.runs.common import (
-    own_login,
     require_model,
     trigger_for_target,
 )
@@ -84,7 +81,7 @@ def serve_webhook(
         listening.close()
         raise
     settings, machine, database = process.settings, process.machine, process.database
-    handle_delivery = _delivery_handler(settings, machine, process.worker)
+    handle_delivery = _delivery_handler(settings, process.worker)
     process.start()
     sources = partial(_delivery_sources, settings, machine, process.queue)
     is_responsible, interval = process.executor.is_first, delivery_poll_seconds(settings, machine)
@@ -172,28 +169,15 @@ def _delivery_sources(
                 logger.debug("%s", error.what)  # the token may not read the webhooks there
 
 
-def _delivery_handler(settings: Settings, machine: RunHost, worker: Worker) -> HandleDelivery:
+def _delivery_handler(settings: Settings, worker: Worker) -> HandleDelivery:
     """Return the function that is called for a delivery before it is answered."""
-    login = OwnLogin()
 
     def handle_delivery(delivery: str, event: str, payload: dict[str, Any]) -> str:
         if event == "ping":
             return "pong"
         # `workflow_dispatch` events are delivered too, but belong to the workflow's own job.
         arrival = DispatchSource(delivery, utc_now()) if event == "repository_dispatch" else None
-        known_login, presumed = settings.bot_login, ""
-        if not known_login and needs_own_login(event, payload):
-            known_login = login.get(lambda: own_login(settings, event, payload, machine))
-            presumed = "" if known_login else login_from_github(payload)
-        trigger = trigger_for_target(settings, event, payload, known_login, arrival)
-        if isinstance(trigger, IgnoredEvent) and presumed:
-            # GitHub delivers once: while the own login is unknown, presume that the delivery is
-            # meant for it, store it, and decide later.
-            trigger = trigger_for_target(settings, event, payload, presumed, arrival)
-            if isinstance(trigger, Trigger):
-                worker.enqueue_undecided(delivery, trigger, presumed)
-                logger.info("delivery %s asks something of %s", delivery, presumed)
-                return "stored"
+        trigger = trigger_for_target(settings, event, payload, arrival=arrival)
         if isinstance(trigger, IgnoredEvent):
             return f"ignored: {trigger.reason}"
         worker.enqueue(delivery, trigger)

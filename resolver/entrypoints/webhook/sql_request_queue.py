@@ -298,7 +298,7 @@ def _trigger_of(row: Any) -> Trigger:
 
 def _request_of_row(row: Any, claim: int) -> QueuedRequest:
     kind = RequestKind(row.kind)
-    return QueuedRequest(row.id, kind, _trigger_of(row), row.login, row.position, claim)
+    return QueuedRequest(row.id, kind, _trigger_of(row), row.position, claim)
 
 
 def _lock_waiting(connection: Connection, positions: list[int]) -> list[Any]:

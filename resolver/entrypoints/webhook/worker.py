@@ -40,9 +40,9 @@ from resolver.storage.database import DatabaseError
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-MAX_PARALLEL: Mapping[RequestKind, int] = {RequestKind.COMMAND: 4, RequestKind.UNDECIDED: 8}
+MAX_PARALLEL: Mapping[RequestKind, int] = {RequestKind.COMMAND: 4}
 """Maximum number of requests of a kind that are processed at the same time. For runs it is a
-setting. Undecided requests only wait for GitHub."""
+setting."""
 
 DISPATCH_SECONDS = 1.0
 """Interval between two polls for deferred requests that are due. New requests end the wait."""
@@ -88,10 +88,6 @@ ExecuteCommand = Callable[[Trigger, FindUnfinishedRuns], Trigger | None]
 """Executes a command and returns the trigger of the run that it asks for, if any. Errors have the
 same meaning as those of `ExecuteRun`."""
 
-IsOwnLogin = Callable[[Trigger, str], bool]
-"""Takes a request and a login, and returns True if the login is Resolver's own. May block until
-that is known."""
-
 
 _Stored = TypeVar("_Stored")
 
@@ -107,7 +103,6 @@ class RequestHandlers:
     execute_run: ExecuteRun
     execute_command: ExecuteCommand
     acknowledge: Acknowledge
-    is_own_login: IsOwnLogin
     measure_progress: MeasureProgress
     outage_retry: timedelta = timedelta(0)
 
@@ -161,11 +156,6 @@ class Worker:
         DatabaseError."""
         kind = RequestKind.RUN if trigger.command in STARTING_COMMANDS else RequestKind.COMMAND
         self._add(NewRequest(_id_of_request(trigger) or delivery, kind, trigger))
-
-    def enqueue_undecided(self, delivery: str, trigger: Trigger, login: str) -> None:
-        """Store a request that starts work only if `login` turns out to be Resolver's own. See
-        `enqueue`."""
-        self._add(NewRequest(f"{delivery}.ours", RequestKind.UNDECIDED, trigger, login))
 
     def wake(self) -> None:
         """Look for requests that can start now."""
@@ -291,13 +281,10 @@ class Worker:
             for number, follow_up in enumerate(handlers.execute_run(started).follow_ups):
                 new_request = NewRequest(f"{request.id}.{number}", RequestKind.RUN, follow_up)
                 _persist(partial(self._add, new_request))
-        elif request.kind is RequestKind.COMMAND:
+        else:
             run = handlers.execute_command(request.trigger, partial(_unfinished, self._queue))
             if run is not None:
                 self._queue.add(NewRequest(f"{request.id}.run", RequestKind.RUN, run))
-        elif handlers.is_own_login(request.trigger, request.login):
-            id = request.id.removesuffix(".ours")
-            self._queue.add(NewRequest(id, RequestKind.RUN, request.trigger))
 
     def _defer(self, request: QueuedRequest, wait: timedelta, outage: bool = False) -> None:
         """Return the request to the queue, to be claimed again after `wait`."""
