@@ -10,6 +10,7 @@ from rich.text import Text
 
 from resolver.cli.resolve import describe_result, open_forge, resumed_request
 from resolver.config.settings import load_settings
+from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import UsageError
 from resolver.events.log import read_log
 from resolver.events.run_log import DONE_STATES
@@ -31,11 +32,13 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
     """Publish the change of the run in the output folder FOLDER.
 
     This is for a run whose publishing failed, and for one with --no-publish whose change has been
-    inspected. The change is checked again, and nothing is published twice.
+    inspected. The settings are those of the run. The change is checked again, and nothing is
+    published twice. If publishing fails, FOLDER stays as it was.
     """
-    options = {"draft": None if draft is None else "always" if draft else "never"}
-    settings = load_settings(options, environment)
     output, request = resumed_request(folder)
+    draft_option = {"draft": None if draft is None else "always" if draft else "never"}
+    options = request.settings_options(draft_option)
+    settings = load_settings(options, environment)
     console = Console(stderr=True)
     if _is_published(output):
         console.print(Text(for_terminal(describe_result(output))), soft_wrap=True)
@@ -51,11 +54,16 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
         resume=True,
         continuation=request.continuation,
         issue=request.issue,
+        options=options,
         source=request.source,
         progress=TerminalProgress(console),
     )
-    with stop_on_signals(), filtered_log(settings, run_request.host):
-        result = run_pipeline(run_request, open_forge(request, settings, run_request.host))
+    with temporary_directory() as copies:
+        output.copy_files(copies)
+        with stop_on_signals(), filtered_log(settings, run_request.host):
+            result = run_pipeline(run_request, open_forge(request, settings, run_request.host))
+        if result.exit_code not in (0, 3):
+            output.restore_files(copies)
     print_result(result, console)
     return result.exit_code
 

@@ -102,21 +102,25 @@ def command(
     With --agent ReviewerAgent, TARGET may be a pull request, which is reviewed; with --agent
     ReadOnlyAgent the question in it is answered.
 
-    With --resume DIR, an interrupted run continues from its event log: no request is sent to the
-    model twice, and nothing is published twice. Limits apply to the run as a whole.
+    With --resume DIR, an interrupted run continues from its event log, with the options that it was
+    started with: no request is sent to the model twice, and nothing is published twice. Limits
+    apply to the run as a whole.
     """
     # Read before the folder of the run is opened, which a display does not need.
     display = take_display(options, environment, read_earlier=partial(_earlier_events, resume))
-    settings = load_settings(options, environment)
     if resume is not None:
         if target or issue or text or output:
             raise _conflicting_options(resume)
         folder, request = resumed_request(resume)
+        given_options = request.settings_options(options)
+        settings = load_settings(given_options, environment)
         if is_done(folder):
             display.console.print(Text(for_terminal(describe_result(folder))), soft_wrap=True)
             return 0
         require_model(settings)
     else:
+        given_options = {k: v for k, v in options.items() if v is not None}
+        settings = load_settings(given_options, environment)
         given = _given_text(issue, text)
         request = new_request(target, issue if given is None else given, settings)
         require_model(settings)
@@ -126,13 +130,14 @@ def command(
         trigger=request.trigger,
         run=request.run,
         output=folder,
-        load_settings=lambda repository: load_settings(options, environment, repository),
+        load_settings=lambda repository: load_settings(given_options, environment, repository),
         host=open_host(environment),
         publish=request.publish and not no_publish,
         resume=resume is not None,
         continuation=request.continuation,
         limit_overrides={k: options[k] for k in LIMIT_OPTIONS if options[k] is not None},
         issue=request.issue,
+        options=given_options,
         source=request.source,
         progress=display.progress,
     )
@@ -140,7 +145,7 @@ def command(
     watching = watch_comments(comment_watch_for(run_request, settings))
     with display.during(), stop_on_signals(), filtered_log(settings, run_request.host), watching:
         result = run_pipeline(run_request, forge)
-    print_result(result, display.console, resume_command(result, options))
+    print_result(result, display.console, resume_command(result))
     return result.exit_code
 
 
@@ -228,38 +233,27 @@ def resumed_request(folder: Path) -> tuple[Output, StoredRequest]:
     return output, request
 
 
-def resume_command(result: RunResult, options: Mapping[str, Any]) -> str:
+def resume_command(result: RunResult) -> str:
     """Return the command that continues an interrupted run, "" if the run cannot be continued.
 
-    `options` are those of this command line, which the next one needs again. A limit that was
-    reached is doubled, because it applies to the run as a whole.
+    A limit that was reached is doubled, because it applies to the run as a whole. A run that failed
+    before the model's first reply would only fail again.
     """
-    if result.outcome_file.state not in RESUMABLE or result.publishable:
-        return ""
-    resume_options = {name: value for name, value in options.items() if name not in LIMIT_OPTIONS}
     state, outcome = result.log and result.log.state, result.outcome
+    run_state = result.outcome_file.state
+    has_failed_start = run_state is RunState.ERROR and not (state and state.iterations)
+    if run_state not in RESUMABLE or result.publishable or has_failed_start:
+        return ""
+    words = ["resolver", "resolve", "--resume", str(result.request.output.folder)]
     if state and outcome and outcome.limit:
         name = f"max_{outcome.limit}"
         amount_used = {
             "iterations": state.iterations, "budget": state.priced, "time": outcome.seconds
         }[outcome.limit]  # fmt: skip
         raised_limit = 2 * max(getattr(state.limits, name), amount_used)
-        resume_options[name] = (
-            f"{raised_limit:g}" if outcome.limit == "budget" else str(ceil(raised_limit))
-        )
-    words = ["resolver", "resolve", "--resume", str(result.request.output.folder)]
-    for name, value in resume_options.items():
-        words += _as_option(name.replace("_", "-"), value)
+        value = f"{raised_limit:g}" if outcome.limit == "budget" else str(ceil(raised_limit))
+        words += [f"--{name.replace('_', '-')}", value]
     return shlex.join(words)
-
-
-def _as_option(name: str, value: Any) -> list[str]:
-    if value is None:
-        return []
-    if isinstance(value, bool):
-        return [f"--{name}" if value else f"--no-{name}"]
-    values = value if isinstance(value, tuple) else (value,)
-    return [word for item in values for word in (f"--{name}", str(item))]
 
 
 def is_done(output: Output) -> bool:

@@ -257,6 +257,14 @@ class StoredRequest(FrozenModel):
     """Path of the issue's file, for a local checkout."""
     continuation: Continuation | None = None
     source: str = ""
+    options: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Settings given as options on the command line, by name, without secrets.",
+    )
+
+    def settings_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the stored options, replaced with those given now. None means not given."""
+        return {**self.options, **{k: v for k, v in given.items() if v is not None}}
 
 
 class Output:
@@ -407,9 +415,24 @@ class Output:
         """Remove outcome.json, because the run is resumed."""
         (self.folder / OUTCOME).unlink(missing_ok=True)
 
+    def copy_files(self, copies: Path) -> None:
+        """Copy the files of the run to another folder, for `restore_files`."""
+        for name in self._existing_files():
+            shutil.copy2(self.folder / name, copies / name)
+
+    def restore_files(self, copies: Path) -> None:
+        """Put the files of the run back as they were at `copy_files`."""
+        for name in self._existing_files():
+            (self.folder / name).unlink()
+        for path in copies.iterdir():
+            shutil.copy2(path, self.folder / path.name)
+
+    def _existing_files(self) -> list[str]:
+        return [name for name in _FILES if (self.folder / name).exists()]
+
     def move_earlier_files(self) -> None:
         """Move the files of an earlier run to `earlier-N/`."""
-        earlier = [self.folder / n for n in _FILES if (self.folder / n).exists()]
+        earlier = self._existing_files()
         if not earlier:
             return
         number = 1
@@ -417,8 +440,8 @@ class Output:
             number += 1
         target = self.folder / f"earlier-{number}"
         target.mkdir(mode=self._folder_mode)
-        for path in earlier:
-            path.rename(target / path.name)
+        for name in earlier:
+            (self.folder / name).rename(target / name)
 
     def _write_text(self, name: str, text: str) -> None:
         self._write(name, f"{text}\n".encode())

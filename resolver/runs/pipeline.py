@@ -177,7 +177,8 @@ def _update_progress(values: StageValues, **changes: Unpack[ProgressChanges]) ->
 
 def _write_request(request: RunRequest, settings: Settings) -> None:
     """Write request.json, redacted, so that the run can be resumed even if it is killed before its
-    first event."""
+    first event. An option that contains a secret is not stored."""
+    redactor = request.redactor(settings)
     stored = StoredRequest(
         run=request.run,
         trigger=request.trigger,
@@ -185,8 +186,13 @@ def _write_request(request: RunRequest, settings: Settings) -> None:
         issue=request.issue,
         continuation=request.continuation,
         source=request.source,
+        options={
+            name: value
+            for name, value in request.options.items()
+            if redactor.redact_text(str(value)) == str(value)
+        },
     )
-    request.output.write_request(request.redactor(settings)(stored))
+    request.output.write_request(redactor(stored))
 
 
 def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:

@@ -70,6 +70,7 @@ class RunRequest:
         an event in the log the run starts from the beginning.
     limit_overrides: fields of `RunLimits` that a person has changed for a resumed run.
     issue: path of the issue's file, for a local checkout.
+    options: settings given on the command line, stored for the process that resumes the run.
     source: clone URL or path that replaces the one in the log.
     continuation: the earlier run that this one continues. The output folder begins with its log.
     control: queue of people's requests to the running run.
@@ -99,6 +100,7 @@ class RunRequest:
     resume: bool = False
     limit_overrides: Mapping[str, float] = field(default_factory=dict)
     issue: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     continuation: Continuation | None = None
     control: Control = field(default_factory=Control)

@@ -11,6 +11,7 @@ from resolver.cli.resolve import new_request, open_forge, resume_command
 from resolver.config.settings import load_settings
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied
+from resolver.github.comments.report import RunFailure
 from resolver.github.local_forge import LocalForge
 from resolver.models.run import Completion, RunLimits, RunState
 from resolver.runs.conversation.comments import Conclusion, conclude
@@ -64,15 +65,6 @@ def ended(folder: Path, state: RunState, **outcome: Any) -> RunResult:
     return conclude(values, Conclusion(exit_code=4), LocalForge(folder / "issue.md", "main"))
 
 
-OPTIONS = {
-    "model": "openai/scripted", "egress": ("a.example", "b.example"), "verify": False,
-    "image": None, "max_iterations": 3, "max_budget": None, "max_time": 60.0,
-}  # fmt: skip
-REPEATED = [
-    "--model", "openai/scripted", "--egress", "a.example", "--egress", "b.example", "--no-verify",
-]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("limit", "raised"),
     [
@@ -81,22 +73,31 @@ REPEATED = [
         ("time", ["--max-time", "7200"]),
     ],
 )
-def test_the_command_to_resume_repeats_the_options_and_raises_the_limit_that_was_reached(
+def test_the_command_to_resume_raises_the_limit_that_was_reached(
     tmp_path: Path, limit: str, raised: list[str]
 ) -> None:
     folder = tmp_path / "with blanks"
     result = ended(folder, RunState.LIMIT, limit=limit)
-    words = shlex.split(resume_command(result, OPTIONS))
+    words = shlex.split(resume_command(result))
     begin = ["resolver", "resolve", "--resume", str(folder / "output")]
-    assert words == [*begin, *REPEATED, *raised]
+    assert words == [*begin, *raised]
 
 
 def test_a_run_that_was_stopped_is_resumed_within_the_limits_of_its_log(tmp_path: Path) -> None:
-    words = shlex.split(resume_command(ended(tmp_path, RunState.STOPPED), OPTIONS))
-    assert words == ["resolver", "resolve", "--resume", str(tmp_path / "output"), *REPEATED]
+    words = shlex.split(resume_command(ended(tmp_path, RunState.STOPPED)))
+    assert words == ["resolver", "resolve", "--resume", str(tmp_path / "output")]
 
 
 def test_work_that_is_done_or_can_be_published_is_not_resumed(tmp_path: Path) -> None:
-    assert resume_command(ended(tmp_path / "1", RunState.FINISHED), OPTIONS) == ""
+    assert resume_command(ended(tmp_path / "1", RunState.FINISHED)) == ""
     publishable = replace(ended(tmp_path / "2", RunState.ERROR), publishable=True)
-    assert resume_command(publishable, OPTIONS) == ""
+    assert resume_command(publishable) == ""
+
+
+def test_a_run_that_failed_before_the_first_reply_is_not_resumed(tmp_path: Path) -> None:
+    request = run_request(tmp_path)
+    forge = LocalForge(tmp_path / "issue.md", "main")
+    failure = RunFailure(kind="error", what="the image could not be pulled")
+    failed = conclude(executed_values(request), Conclusion(failure, 1), forge)
+    assert failed.outcome_file.state is RunState.ERROR
+    assert resume_command(failed) == ""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from resolver.cli.resolve import resumed_request
+from resolver.config.settings import load_settings
 from resolver.errors import LogError, UsageError
 from resolver.events.log import dump_line
 from resolver.events.observations import AgentStateChanged
@@ -50,6 +51,22 @@ def test_a_run_that_was_not_to_publish_is_stored_as_one(tmp_path: Path) -> None:
     request.output.close()
     _, found = resumed_request(request.output.folder)
     assert (found.run, found.publish, found.trigger) == (request.run, False, request.trigger)
+
+
+def test_the_options_of_a_run_are_stored_without_secrets_and_replaced_by_those_given_now(
+    tmp_path: Path,
+) -> None:
+    options = {"image": "a:1", "egress": ("a.example",), "base_url": "https://x?key=mk-canary-17"}
+    settings = {**options, "api_key": "mk-canary-17"}
+    request = replace(
+        run_request(tmp_path), options=options, load_settings=lambda _: load_settings(settings, {})
+    )
+    _write_request(request, request.load_settings({}))
+    request.output.close()
+    assert "mk-canary" not in (request.output.folder / "request.json").read_text()
+    _, found = resumed_request(request.output.folder)
+    assert found.settings_options({"image": None}) == {"image": "a:1", "egress": ["a.example"]}
+    assert found.settings_options({"image": "b:2"})["image"] == "b:2"
 
 
 def test_a_log_without_a_stored_request_is_enough(folder: Path) -> None:

@@ -34,7 +34,7 @@ def resume_run(log: RunLog, run: str, continuation: Continuation | None, *, ende
     by = continuation.by if continuation else ""
     has_begun = log.start_index(run) < len(log.state.events)
     if ended and log.is_done:
-        reason = "the run had ended, and its change is published"
+        reason = "the run had ended, and its change is to be published"
     elif ended:
         reason = "the run had ended, and continues"
     elif has_begun or continuation is None:
