@@ -15,8 +15,6 @@ LOCKS := requirements
 UPGRADE ?=
 LOCK = $(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-annotate --no-emit-index-url
-# What `make fuzz` spends on each parser.
-FUZZ_SECONDS ?= 120
 # What `make chaos` takes; see `python -m scripts.chaos --help`.
 CHAOS ?= --minutes 3 --kills 20
 # Benchmarks of `make bench`, all if empty.
@@ -27,7 +25,7 @@ QUICK ?=
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep fuzz chaos lint format docs docs-site screenshots bench \
+.PHONY: help demo check test test-deep chaos lint format docs docs-site screenshots bench \
 	lock audit sbom clean
 
 help:
@@ -35,7 +33,6 @@ help:
 	@echo "make check   linters, types, import rules, and the tests without real parts"
 	@echo "make test    run the whole test suite"
 	@echo "make test-deep  the tests that measure time, more whole runs, and property tests with many new examples"
-	@echo "make fuzz    new inputs for each parser of outside data, FUZZ_SECONDS=120 for each"
 	@echo "make chaos   kill a server's processes for minutes, and check that nothing is lost or doubled"
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
@@ -70,9 +67,6 @@ test-deep: $(VENV)/.installed-test
 	$(BIN)/pytest -m deep
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m nightly
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m hypothesis --hypothesis-profile deep
-
-fuzz: $(VENV)/.installed-test
-	$(BIN)/python scripts/fuzz.py --seconds $(FUZZ_SECONDS) --workers $(CORES) $(FUZZ_TARGETS)
 
 chaos: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.chaos $(CHAOS)

@@ -9,8 +9,6 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from tests.fuzz.targets import TARGETS
-
 ROOT = Path(__file__).parents[1]
 
 HEAD = """# Attacks that the tests try
@@ -128,21 +126,10 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/runs/test_quotas.py",
         "tests/storage/test_ledger_ref.py",
         "tests/cli/test_outcomes.py",
-        "tests/fuzz/test_repetitions.py",
     ),
     "Evaluations": ("tests/evaluation/test_eval_command.py",),
 }
 """Modules with tests of attacks, by chapter."""
-
-FUZZING = """## Any input
-
-These parsers of outside data are fuzzed: each gets mutations of valid input, and either parses them
-or refuses them with an error of its own. `make test` tries a few inputs for each, and `make fuzz`
-new ones for `FUZZ_SECONDS` seconds each (120 by default). The targets are in `tests/fuzz`.
-
-| Target | Input, and what holds for it |
-|---|---|
-"""
 
 
 @cache
@@ -168,8 +155,7 @@ def attacks_page() -> str:
         ]
         heading = [f"## {chapter}", "", "| What is tried, and what holds | Test |", "|---|---|"]
         parts.append("\n".join([*heading, *rows, ""]))
-    targets = [f"| `{name}` | {_cell(target.description)} |" for name, target in TARGETS.items()]
-    return "\n".join([*parts, FUZZING + "\n".join(targets)]) + "\n"
+    return "\n".join(parts)
 
 
 def _cell(text: str) -> str:

@@ -5,9 +5,7 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import uuid
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ import docker
 import pytest
 import yaml
 
-from resolver.config.version import COMMIT_FILE
 from tests.parts.github import GitHubServer
 from tests.parts.plain_http import plain_http_port
 from tests.parts.runs import git
@@ -205,37 +202,6 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
         assert "v9.8.7 exists already" in again.stderr
 
 
-def test_the_package_of_a_release_names_its_repository(
-    checkout: Path, github: GitHubServer
-) -> None:
-    for name in ("pyproject.toml", "README.md", "hatch_build.py", "resolver/config/version.py"):
-        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, checkout / name)
-    for name in ("prompts", "suite"):
-        (checkout / name).mkdir()
-        (checkout / name / "file.md").write_text("Text.\n")
-    git(checkout, "add", "-A")
-    git(checkout, "commit", "-q", "-m", "Add what a package needs")
-    done = release(checkout, github, "127.0.0.1:9", "package", "9.8.7", PYTHON=sys.executable)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert git(checkout, "status", "--porcelain", "--untracked-files=no") == ""
-    [wheel] = (checkout / "dist").glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        metadata = archive.read("resolver_agent-9.8.7.dist-info/METADATA").decode()
-        commit = archive.read(f"resolver/{COMMIT_FILE}").decode().strip()
-    assert f"Project-URL: Repository, {github.server_url}/octo/Resolver\n" in metadata
-    assert "uses: octo/Resolver@v" in metadata
-    assert "OWNER/resolver" not in metadata, "the page on the package index has the placeholder"
-    assert "`OWNER` is the account" not in metadata
-    assert commit == git(checkout, "rev-parse", "HEAD")
-
-
-def test_a_commit_is_only_tagged_for_a_digest(checkout: Path, github: GitHubServer) -> None:
-    done = release(checkout, github, "127.0.0.1:9", "tag", "9.8.7", "latest")
-    assert done.returncode == 1 and "not like sha256:" in done.stderr
-    assert github.repository("octo/Resolver").git.text("tag") == ""
-
-
 @pytest.mark.parametrize(
     ("version", "message"), [("9.8", "is not like"), ("1.0.0", "does not say 1.0.0")]
 )
@@ -246,20 +212,3 @@ def test_a_version_that_does_not_fit_is_refused(
     assert done.returncode == 2
     assert message in done.stderr
     assert github.repository("octo/Resolver").git.text("tag") == ""
-
-
-def test_the_notes_of_a_release_are_its_section_of_the_changelog(
-    checkout: Path, github: GitHubServer
-) -> None:
-    changelog = (
-        "# Changelog\n\n## 9.8.70\n\nLater.\n\n## 9.8.7 (unreleased)\n\n### Added\n\n- A.\n\n"
-    )
-    (checkout / "CHANGELOG.md").write_text(f"{changelog}## 9.8.6\n\n- B.\n")
-    done = release(checkout, github, "127.0.0.1:9", "notes", "9.8.7")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "### Added\n\n- A."
-
-    (checkout / "CHANGELOG.md").write_text("# Changelog\n\n## 9.8.70\n\n- B.\n")
-    done = release(checkout, github, "127.0.0.1:9", "notes", "9.8.7")
-    assert done.returncode == 1
-    assert "no section for 9.8.7" in done.stderr

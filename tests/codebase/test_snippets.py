@@ -2,18 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
-from resolver.errors import UsageError
 from tests.codebase.snippets import (
-    FAULTS,
     PAGES,
     ROOT,
-    Example,
     check_example,
     check_resolver_command,
-    check_shell_line,
-    check_yaml,
     examples,
     inline_commands,
 )
@@ -33,36 +26,6 @@ def test_the_commands_in_the_sentences_of_the_pages_exist() -> None:
         check_resolver_command([word.strip("[]") for word in words], complete=False)
 
     check_each(((page, line) for page in PAGES for line in inline_commands(page)), check)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "resolver resole PATH",
-        "resolver resolve PATH --isue FILE",
-        "export RESOLVER_MAX_BUGDET=3",
-        "RESOLVER_MAX_BUDGET=three resolver demo",
-        "resolver trace DIR --format htm",
-        "make demos",
-        "frobnicate --all",
-        "jq 'select(.kind == \"cmd_runs\")' events.jsonl",
-    ],
-)
-def test_a_wrong_command_is_found(line: str) -> None:
-    with pytest.raises(FAULTS):
-        check_shell_line(line)
-
-
-def test_wrong_settings_are_found() -> None:
-    with pytest.raises(UsageError):
-        check_yaml("max_budget: lots\n")
-    with pytest.raises(AssertionError, match="mcp_servers"):
-        check_yaml("mcp_servers: {}\n")
-
-
-def test_a_block_in_an_unknown_language_needs_a_mark() -> None:
-    with pytest.raises(AssertionError, match="mark it"):
-        check_example(Example(ROOT / "README.md", 1, "text", "anything"))
 
 
 def test_the_numbers_of_the_readme_are_those_of_the_tests() -> None:

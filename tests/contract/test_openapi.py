@@ -1,6 +1,5 @@
 """Compares all endpoints of the test GitHub with GitHub's own description."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from tests.parts.github import GitHubServer, github_server
 from tests.parts.github_server import description
 from tests.parts.github_server.bare import FileContent
 from tests.parts.github_server.description import Description
-from tests.parts.github_server.exchange import Answer, Exchange, Site
 
 
 @pytest.fixture(scope="session")
@@ -37,19 +35,6 @@ def client(server: GitHubServer, token: str) -> Github:
         retry=None,
         seconds_between_requests=None,
         seconds_between_writes=None,
-    )
-
-
-def exchange(method: str, path: str, answer: Answer, body: Any = None, **query: str) -> Exchange:
-    return Exchange(
-        kind="rest",
-        method=method,
-        path=path,
-        query=query,
-        headers={},
-        body=b"" if body is None else json.dumps(body).encode(),
-        site=Site("http://127.0.0.1"),
-        answer=answer,
     )
 
 
@@ -189,48 +174,3 @@ def test_a_wrong_request_fails_the_test_that_made_it(
     requests.request(method, url, json=body, timeout=10)
     with pytest.raises(AssertionError, match=problem):
         unchecked.validate_everything()
-
-
-def test_a_missing_field_of_an_answer_is_found(described: Description) -> None:
-    wrong = exchange("GET", "/repos/o/r/issues/1", Answer(200, {"id": 1, "number": 1}))
-    assert any("is a required property" in problem for problem in described.problems(wrong))
-
-
-def test_an_undescribed_status_is_found(described: Description) -> None:
-    wrong = exchange("POST", "/repos/o/r/issues/1/comments", Answer(202, {}), {"body": "x"})
-    assert any("202 is not described" in problem for problem in described.problems(wrong))
-
-
-def test_a_null_is_accepted_where_the_description_says_nullable(
-    github: GitHubServer, described: Description
-) -> None:
-    github.create_repository("octo/demo")
-    github.create_issue("octo/demo", "t", None)
-    url = f"{github.api_url}/repos/octo/demo/issues/1"
-    assert requests.get(url, timeout=10).json()["milestone"] is None
-    # a null elsewhere is not
-    document = dict(requests.get(url, timeout=10).json(), title=None)
-    wrong = exchange("GET", "/repos/octo/demo/issues/1", Answer(200, document))
-    assert any("title" in problem for problem in described.problems(wrong))
-
-
-def test_an_invalid_date_is_found(github: GitHubServer, described: Description) -> None:
-    github.create_repository("octo/demo")
-    github.create_issue("octo/demo", "t")
-    url = f"{github.api_url}/repos/octo/demo/issues/1"
-    document = dict(requests.get(url, timeout=10).json(), created_at="yesterday")
-    wrong = exchange("GET", "/repos/octo/demo/issues/1", Answer(200, document))
-    assert any("created_at" in problem for problem in described.problems(wrong))
-
-
-def test_responses_of_ordered_faults_are_not_checked(unchecked: GitHubServer) -> None:
-    unchecked.fail_next("GET", "/repos/octo/demo$", 502, body="<html>unicorn</html>")
-    url = f"{unchecked.api_url}/repos/octo/demo"
-    assert requests.get(url, timeout=10).status_code == 502
-    unchecked.validate_everything()
-
-
-def test_a_fault_of_the_test_server_fails_the_test(described: Description) -> None:
-    broken = exchange("GET", "/repos/o/r/issues/1", Answer(200))
-    broken.crashed = True
-    assert "broke" in described.problems(broken)[0]
