@@ -280,6 +280,7 @@ class MissingEnvironment(LoggedModel):
     suggestion: str = Field(
         default="", description="The usual set-up of such a project, which was not executed."
     )
+    text: str = Field(default="", description="What to do about it, as comments say it.")
 
 
 class UnpreparedEnvironment(LoggedModel):
@@ -340,6 +341,7 @@ class Verification(FrozenModel):
             reproduction=self.reproduction,
             checks=tuple(_evidence_of(check) for check in self.checks),
             review=self.review,
+            lacks=self.lacks,
         )
 
 
@@ -398,6 +400,9 @@ class VerificationEvidence(LoggedModel):
     checks: tuple[CheckEvidence, ...] = Field(description="The checks that were executed.")
     review: tuple[ReviewPoint, ...] = Field(
         description="Parts of the change that a person must look at."
+    )
+    lacks: MissingEnvironment | None = Field(
+        default=None, description="Why no test ran without the change, if the output says it."
     )
 
 

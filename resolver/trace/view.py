@@ -307,7 +307,8 @@ def _evidence_lines(event: life.VerificationCompleted) -> str:
 def evidence_of(event: life.VerificationCompleted) -> list[str]:
     """Return what the checks show, one finding each."""
     evidence = event.evidence
-    lines = [f"Fails without the change and passes with it: {t}" for t in evidence.reproduction]
+    lines = [f"Not verified: {evidence.lacks.text}"] if evidence.lacks else []
+    lines += [f"Fails without the change and passes with it: {t}" for t in evidence.reproduction]
     for check in evidence.checks:
         lines += [f"Broken: {test}" for test in check.broken]
         lines += [f"Did not run with the change: {test}" for test in check.missing]

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from resolver.models.verification import CheckExecution, ProjectCheck
 
-FORMAT = 2
+FORMAT = 3
 """Version of the stored form and of the way in which checks are executed; a part of the key."""
 
 MAX_FILES = 500

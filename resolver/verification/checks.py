@@ -141,7 +141,7 @@ def complete_check(check: ProjectCheck, tree: ProjectTree) -> ProjectCheck:
     commands = split_command(check.command.replace(FILES, ""))
     is_inside = len(commands) > 1 and commands[0][:1] == ["cd"] and len(commands[0]) == 2
     folder = commands[0][1].strip("/") if is_inside else ""
-    whole = re.sub(rf"\s*{re.escape(FILES)}", "", check.command)
+    whole = check.command.replace(f" {FILES}", "").replace(FILES, "")
     script = table(tree.json(join_path(folder, "package.json")), "scripts").get(script_of(whole))
     started = script if isinstance(script, str) else whole
     runner = runner_of(started)

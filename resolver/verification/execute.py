@@ -233,7 +233,9 @@ class _CheckVerification:
         ids = self._tests_to_reproduce(base, head)
         if head.cases and not ids:
             return
-        self._execute_at([("base_with_tests", self._of_tests(ids))])
+        # By file: a test that is named, and whose file can't be loaded, ends all of pytest's.
+        check = self._in_changed_files(ids) or self._of_tests(ids)
+        self._execute_at([("base_with_tests", check)])
 
     def _tests_to_reproduce(
         self, base: CheckExecution | None, head: CheckExecution
@@ -247,13 +249,19 @@ class _CheckVerification:
         """Return the smallest check of the change that has these tests."""
         # A parameter may be made from code that is not there at the base commit.
         narrowed = self._selection.only(self._check, function_names(ids)) if ids else None
+        return narrowed or self._in_changed_files(ids) or self._largest()
+
+    def _in_changed_files(self, ids: Sequence[str], *added: str) -> ProjectCheck | None:
+        """Return the check of the test files that the change touches; None if a test is elsewhere.
+
+        added: further files.
+        """
         head = self._results("head").result
         files = self._request.changed_tests
-        if narrowed is None and head is not None:
-            cases = [case for case in head.cases if case_id(case) in set(ids)]
-            if all(is_in_files(case, files) for case in cases):
-                narrowed = self._selection.in_files(self._check, files)
-        return narrowed or self._largest()
+        cases = [case for case in head.cases if case_id(case) in set(ids)] if head else []
+        if not all(is_in_files(case, files) for case in cases):
+            return None
+        return self._selection.in_files(self._check, (*files, *added))
 
     def _largest(self) -> ProjectCheck:
         """Return the check for all affected tests; the whole check if it can't be narrowed."""

@@ -5,6 +5,7 @@ The text of an output only explains an execution in which no test ran. It decide
 
 import re
 
+from resolver.config.templates import render
 from resolver.models.verification import CheckExecution, MissingEnvironment, Remedy
 from resolver.trace.plain import one_line
 
@@ -45,6 +46,12 @@ def find_missing_environment(
     for remedy, pattern in _SIGNS:
         for line in lines:
             if re.search(pattern, line[:1_000], re.IGNORECASE):
-                text = one_line(line.removeprefix("E "), 200)
-                return MissingEnvironment(line=text, remedy=remedy, suggestion=suggestion)
+                return _missing(one_line(line.removeprefix("E "), 200), remedy, suggestion)
     return None
+
+
+def _missing(line: str, remedy: Remedy, suggestion: str) -> MissingEnvironment:
+    found = MissingEnvironment(line=line, remedy=remedy, suggestion=suggestion)
+    marked = {"suggestion": f"`setup: {suggestion}`"} if suggestion else {}
+    text = render("verification/no_test_ran.txt.j2", missing=found.model_copy(update=marked))
+    return found.model_copy(update={"text": text.strip()})

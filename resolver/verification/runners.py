@@ -16,6 +16,10 @@ from resolver.models.verification import ProjectCheck, ReportFormat
 MAX_TESTS = 100
 """Maximum number of files or tests that are named in a command."""
 
+MAX_COMMAND = 4_000
+"""Maximum number of characters of a command in which a runner is looked for. A longer one is a
+script, which takes seconds to be split."""
+
 FILES = "{files}"
 """Stands for the test files in the command of a check that can be narrowed."""
 
@@ -24,7 +28,11 @@ MANAGERS = frozenset({"npm", "pnpm", "yarn", "bun"})
 
 _PYTHON = (".py",)
 _SCRIPT = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
-_ADDOPTS = "--junitxml={folder}/report%s.xml -o junit_family=xunit1 --maxfail=0"
+# A file that can't be loaded, for a module that is not installed, ends no other file's tests.
+_ADDOPTS = (
+    "--junitxml={folder}/report%s.xml -o junit_family=xunit1 --maxfail=0 "
+    "--continue-on-collection-errors"
+)
 _PYTEST = {"PYTEST_ADDOPTS": _ADDOPTS % ""}
 _REPORTS = re.compile(
     r"--(?:junit-?xml|json|outputFile|log-junit|output-junit|report-formatter|reporter-outfile)\b"
@@ -117,7 +125,7 @@ RUNNERS: Mapping[str, TestRunner] = {
 def split_command(command: str) -> list[list[str]]:
     """Return the words of the commands that `&&` joins; [] if the shell would see more in it."""
     text = command.strip()
-    if any(char in text for char in "\n`") or "$(" in text:
+    if len(text) > MAX_COMMAND or any(char in text for char in "\n`") or "$(" in text:
         return []
     lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""

@@ -70,7 +70,7 @@ def test_checks_are_tried_and_what_the_environment_lacks_is_said(
     root = make_checkout(tmp_path / "lacks", {**files, "test_a.py": test.format("import nowhere")})
     assert check(root) == 1
     shown = capsys.readouterr().out
-    assert "No test of `python -m unittest discover` ran: " in shown
+    assert "The check `python -m unittest discover`: no test ran: " in shown
     assert "No module named 'nowhere'" in shown
     assert "Install what the tests need: `setup: pip install -e .`" in shown
 

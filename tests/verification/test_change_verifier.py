@@ -182,4 +182,5 @@ def test_the_evidence_has_its_stable_names() -> None:
             }
         ],
         "review": [{"kind": "manifest", "path": "package.json"}],
+        "lacks": None,
     }

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.verification.checks import MAX_PROJECTS, discover_checks
+from resolver.models.verification import ProjectCheck
+from resolver.verification.checks import MAX_PROJECTS, complete_check, discover_checks
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.runners import runner_of, script_of
 
@@ -242,3 +243,4 @@ def test_long_lines_are_parsed_in_linear_time(number: int) -> None:
     for name in ("tox.ini", "Makefile", "noxfile.py", "setup.cfg", "requirements.txt"):
         discovered({name: line, "tests/test_a.py": line, "CMakeLists.txt": line})
     discovered(package(test=line))
+    complete_check(ProjectCheck(name="long", command=line), ProjectTree.from_files({}))

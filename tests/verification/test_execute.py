@@ -40,7 +40,6 @@ from tests.verification.scripted import (
 
 WHOLE, PART, AGAIN = "run-tests", "run-tests test_a.py", "run-tests test_a.py::old"
 NEW = "run-tests test_a.py::new"
-BOTH = "run-tests test_a.py::new test_a.py::old"
 Answers = Mapping[tuple[TreeName, str], Sequence[HardCodedResult]]
 
 
@@ -99,7 +98,7 @@ def verify(
 
 HONEST: Answers = {
     ("base", WHOLE): [result(old="passed")],
-    ("base_with_tests", BOTH): [result(old="passed", new="failed")],
+    ("base_with_tests", PART): [result(old="passed", new="failed")],
     ("base_with_tests", NEW): [result(new="failed")],
     ("head", PART): [result(old="passed", new="passed")],
     ("head", WHOLE): [result(old="passed", new="passed")],
@@ -138,7 +137,7 @@ def test_affected_tests_that_are_most_of_the_check_are_not_executed_apart_from_i
     assert verify(sandboxes, selection=selection).verdict == "verified"
     assert sandboxes.executed == [
         ("head", WHOLE), ("base", WHOLE),
-        ("base_with_tests", BOTH),
+        ("base_with_tests", PART),
         ("head", NEW), ("base_with_tests", NEW), ("head", CONTROL), ("base_with_tests", CONTROL),
     ]  # fmt: skip
 
@@ -156,12 +155,8 @@ def test_they_count_alone_where_the_time_does_not_suffice_for_the_whole_check() 
 
 
 def test_where_a_runner_takes_no_names_of_tests_it_gets_the_changed_files() -> None:
-    answers = {
-        **HONEST,
-        ("base_with_tests", PART): [result(old="passed", new="failed")],
-    }
     selection = CheckSelection((CHECK,), (), affected, in_files)
-    sandboxes = ScriptedSandboxes(answers)
+    sandboxes = ScriptedSandboxes(HONEST)
     assert verify(sandboxes, selection=selection).reproduction == ("test_a.py::new",)
     without_code = [command for tree, command in sandboxes.executed if tree == "base_with_tests"]
     assert without_code == [PART] * (CONFIRMATIONS - 1) + [CONTROL]
@@ -177,6 +172,7 @@ def test_a_test_that_failed_before_is_executed_with_the_changed_tests_alone(
         ("base", WHOLE): [result(old="failed")],
         ("head", WHOLE): [result(old="passed")],
         ("head", PART): [result(old="passed")],
+        ("base_with_tests", PART): [result(old=without_code)],
         ("base_with_tests", AGAIN): [result(old=without_code)],
         ("base_with_tests", CONTROL): [result(old=without_code)],
         ("head", AGAIN): [result(old="passed")],
@@ -226,7 +222,6 @@ def test_the_tests_of_a_renamed_file_are_the_same_tests(head: CheckExecution, re
             **broken(head),
             ("base", WHOLE): [at_base],
             ("base", old): [as_in("test_z.py", result(old="passed"))],
-            ("base_with_tests", f"{BOTH} test_a.py::other"): [result(old="passed", new="failed")],
             ("base_with_tests", f"{NEW} test_a.py::other"): [result(new="failed")],
             ("head", WHOLE): [head],
         }

@@ -9,7 +9,6 @@ import pytest
 from resolver.models.verification import (
     CaseResult,
     CheckExecution,
-    MissingEnvironment,
     Remedy,
 )
 from resolver.verification.missing_environment import find_missing_environment
@@ -44,7 +43,10 @@ def ended(output: str, exit_code: int | None = 1, *cases: CaseResult) -> CheckEx
 def test_the_line_that_says_it_and_the_remedy_are_found(
     output: str, line: str, remedy: Remedy
 ) -> None:
-    assert find_missing_environment(ended(output)) == MissingEnvironment(line=line, remedy=remedy)
+    found = find_missing_environment(ended(output))
+    assert found is not None
+    assert (found.line, found.remedy) == (line, remedy)
+    assert found.text.startswith(f"no test ran: {line}. ")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,14 @@ def test_where_tests_ran_or_the_cause_is_another_nothing_is_missing(
 def test_errors_of_loading_say_what_is_missing() -> None:
     case = CaseResult(id="tests/test_a.py", status="error", message="No module named 'pytz'")
     found = find_missing_environment(ended("1 error in 0.1s", 2, case))
-    assert found == MissingEnvironment(line="No module named 'pytz'", remedy="setup")
+    assert found is not None
+    assert (found.line, found.remedy) == ("No module named 'pytz'", "setup")
+
+
+def test_the_usual_set_up_is_named_if_it_was_not_executed() -> None:
+    found = find_missing_environment(ended("No module named x"), "pip install -e .")
+    assert found is not None
+    assert "Install what the tests need: `setup: pip install -e .` in" in found.text
 
 
 def test_the_output_of_pytest_itself_is_understood(tmp_path: Path) -> None:

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from resolver.models.verification import ProjectCheck
 from resolver.verification.checks import complete_check
 from resolver.verification.project_tree import ProjectTree
-from resolver.verification.runners import instrument, runner_of
+from resolver.verification.runners import MAX_COMMAND, instrument, runner_of
 
 OUT = "/out"
-ADDOPTS = "--junitxml=/out/report.xml -o junit_family=xunit1 --maxfail=0"
+ADDOPTS = (
+    "--junitxml=/out/report.xml -o junit_family=xunit1 --maxfail=0 --continue-on-collection-errors"
+)
 NODE = (
     "--test-reporter=/out.mjs --test-reporter-destination=/out/report.xml "
     "--test-reporter=spec --test-reporter-destination=stdout"
@@ -136,6 +138,11 @@ def test_the_runner_of_a_declared_check_is_looked_up(
     scripts = '{"scripts": {"test": "jest", "all": "jest && mocha"}}'
     result = complete_check(check(command), ProjectTree.from_files({"web/package.json": scripts}))
     assert (result.runner, result.folder) == (expected, folder)
+
+
+def test_no_runner_is_looked_for_in_a_long_command() -> None:
+    long = check(f"pytest {'x' * MAX_COMMAND}")
+    assert complete_check(long, ProjectTree.from_files({})) == long
 
 
 def test_pytest_writes_the_report_and_keeps_the_projects_options(tmp_path: Path) -> None:

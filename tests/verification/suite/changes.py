@@ -192,6 +192,13 @@ def _with_pytest() -> Iterator[SuiteChange]:
     yield change("fix alone beside a known failure", {code: fixed}, CHECKED, base=network)
     yield change("regression beside a known failure", {**fix, **inverted}, NOT, "regression", network)
     yield change("syntax error beside a known failure", {code: PLUGINS_PY + "("}, NOT, base=network)
+    unloaded: Texts = {"tests/test_unloaded.py": "import nowhere\n\n\ndef test_it():\n    assert nowhere\n"}
+    plain_name = "def test_plain():\n    import plugins\n\n    assert plugins.NAME\n"
+    new_name = {code: fixed + '\n\nNAME = "plugins"\n', "tests/test_name.py": f"from plugins import NAME\n\n\n{plain_name}"}
+    yield change("fix beside a test file that can't be loaded", fix, VERIFIED, base=unloaded)
+    yield change("fix alone beside a test file that can't be loaded", {code: fixed}, CHECKED, base=unloaded)
+    yield change("fix whose tests can't all be loaded without it", {**fix, **new_name}, VERIFIED)
+    yield change("a test that can't be loaded without the code", {**plain, **new_name}, CHECKED)
     yield change("fix beside a flaky test", fix, VERIFIED, base={"tests/test_clock.py": TEST_FLAKY})
     yield change("fix beside a name with a time", fix, VERIFIED, base={"tests/test_time.py": TEST_TIMED})
     yield change("new dependency", {**fix, "pyproject.toml": _replaced(PYPROJECT, ('"click"', '"click", "attrs"'))}, VERIFIED)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from resolver.events.lifecycle import VerificationCompleted
+from resolver.trace.view import evidence_of
 from tests.verification.suite.changes import CHANGES, SuiteChange
 from tests.verification.suite.local_trees import verify_files
 from tests.verification.suite.projects import PROJECTS
@@ -39,6 +41,8 @@ def test_an_environment_that_lacks_something_is_named_whatever_else_the_change_d
     assert found.lacks is not None
     assert found.lacks.line == "ModuleNotFoundError: No module named 'nowhere'"
     assert found.lacks.remedy == "setup"
+    shown = evidence_of(VerificationCompleted(tree="f" * 40, evidence=found.evidence()))
+    assert shown[0] == f"Not verified: {found.lacks.text}"
 
 
 def test_the_suite_has_every_kind_of_change_for_many_runners() -> None:
