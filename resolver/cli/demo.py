@@ -25,6 +25,7 @@ from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.reporting import print_result
 from resolver.runs.stages import RunRequest, RunResult
+from resolver.runs.wiring.sandbox import engine_environment
 from resolver.runtime.engine import has_image
 from resolver.trace.plain import clean_diff, for_terminal, one_line
 from resolver.trace.steps import step_of
@@ -66,7 +67,8 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
     if live and settings.api_key is None and settings.base_url is None:
         raise UsageError("--live needs a model's key", "set LLM_API_KEY (and LLM_MODEL)")
     now, host = utc_now(), open_host(environment)
-    if settings.runtime == "auto" and not has_image(host.environment, settings.image):
+    engine = engine_environment(settings, host.environment)
+    if settings.runtime == "auto" and not has_image(engine, settings.image):
         options = {**options, "runtime": "local"}
     folder = folder.resolve() / f"{now:%Y%m%d-%H%M%S}"
     repository, issue = make_repository(folder)

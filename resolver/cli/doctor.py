@@ -34,7 +34,7 @@ from resolver.runs.wiring.models import (
     model_config,
     service_config,
 )
-from resolver.runs.wiring.sandbox import RunHost, remote_access
+from resolver.runs.wiring.sandbox import RunHost, engine_environment, runtime_kind
 from resolver.runtime.engine import connect_engine, has_image
 from resolver.trace.plain import for_terminal
 
@@ -125,14 +125,12 @@ def _examine(settings: Settings, host: RunHost, repository: str | None) -> Itera
 
 
 def _check_sandbox(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
-    if settings.runtime == "remote":
-        yield check_finding("remote runtime", lambda: _check_remote(settings))
-        return
-    engine = check_finding("Docker engine", lambda: _engine_version(host.environment))
-    is_local = settings.runtime == "local"
-    yield DoctorFinding(engine.good, engine.what, engine.next_step, settings.runtime == "docker")
-    if engine.good and not is_local:
-        is_present = has_image(host.environment, settings.image)
+    environment = engine_environment(settings, host.environment)
+    engine = check_finding("Docker engine", lambda: _engine_version(settings, host))
+    is_required = settings.runtime in ("docker", "remote") or bool(settings.docker_host)
+    yield DoctorFinding(engine.good, engine.what, engine.next_step, is_required)
+    if engine.good and settings.runtime != "local":
+        is_present = has_image(environment, settings.image)
         yield DoctorFinding(
             is_present, f"image {settings.image}", "it is pulled at the first run", required=False
         )
@@ -178,12 +176,8 @@ def _probe_model(config: ModelConfig) -> str:
     )
 
 
-def _check_remote(settings: Settings) -> str:
-    with closing(remote_access(settings)) as access:
-        limits = access.limits()
-    return f"{limits.runtime}, {limits.running} of {limits.sandboxes} sandboxes are in use"
-
-
-def _engine_version(environment: Any) -> str:
-    with closing(connect_engine(environment)) as client:
+def _engine_version(settings: Settings, host: RunHost) -> str:
+    if settings.runtime == "remote":
+        runtime_kind(settings, host)  # raises UsageError without an address
+    with closing(connect_engine(engine_environment(settings, host.environment))) as client:
         return str(client.version()["Version"])

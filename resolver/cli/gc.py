@@ -8,10 +8,12 @@ from pathlib import Path
 
 import click
 
+from resolver.config.settings import load_settings
 from resolver.config.temporary_directory import abandoned_directories, remove_locked_directory
 from resolver.errors import ResolverError
 from resolver.git.clone_cache import CLONES_FOLDER, remove_cached_clones
 from resolver.runs.common import open_host
+from resolver.runs.wiring.sandbox import engine_environment
 from resolver.runtime.disk import remove_tree
 from resolver.runtime.docker import idle_containers, remove_toolboxes
 from resolver.runtime.engine import connect_engine, engine_answers, remove_container
@@ -53,6 +55,7 @@ def _clean(environment: Mapping[str, str], age: timedelta) -> Iterator[str]:
     clones = open_host(environment).cache / CLONES_FOLDER
     for name in remove_cached_clones(clones, datetime.now(UTC), age / timedelta(days=1)):
         yield f"clone {name}"
+    environment = engine_environment(load_settings({}, environment), environment)
     if not engine_answers(environment):
         click.echo("no Docker engine is available: only this machine was cleaned", err=True)
         return

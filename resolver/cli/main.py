@@ -22,7 +22,6 @@ COMMANDS = {
     "outcomes": "Show what became of the pull requests that Resolver opened.",
     "costs": "Show what runs have cost by month, and what is used of today's quotas.",
     "admin": "Show and change what a server has stored: queue, runs, quotas.",
-    "sandbox": "Serve sandboxes to runs on other machines.",
     "publish": "Publish a run's finished change, without a model or a sandbox.",
     "replay": "Execute an event log again, or continue from one of its events.",
     "trace": "Show an event log as markdown, HTML, text or JSON.",

@@ -9,6 +9,7 @@ import click
 from resolver.cli.options import settings_options
 from resolver.config.settings import load_settings
 from resolver.runs.common import open_host
+from resolver.runs.wiring.sandbox import engine_environment
 from resolver.runtime.engine import connect_engine, image_settings
 from resolver.runtime.toolbox import Toolbox
 from resolver.runtime.volume import fill_volume, volume_name
@@ -35,9 +36,9 @@ def build(environment: Mapping[str, str], /, engine: bool, **options: object) ->
     click.echo(f"{archive} ({size:.0f} MB, {time.monotonic() - start_time:.1f} s)")
     if engine:
         start_time = time.monotonic()
-        with closing(connect_engine(environment)) as client:
-            image = load_settings(options, environment).image
-            image_settings(client, image)
-            fill_volume(client, toolbox, image)
+        settings = load_settings(options, environment)
+        with closing(connect_engine(engine_environment(settings, environment))) as client:
+            image_settings(client, settings.image)
+            fill_volume(client, toolbox, settings.image)
         click.echo(f"volume {volume_name(toolbox)} ({time.monotonic() - start_time:.1f} s)")
     return 0

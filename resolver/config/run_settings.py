@@ -100,23 +100,6 @@ class SandboxLimits(StructuredSetting):
     )
 
 
-class RemoteSettings(StructuredSetting):
-    """The server of the remote runtime and how it is verified."""
-
-    plain: ClassVar[str] = "url"
-
-    url: str | None = part(None, "Address of the server (`resolver sandbox serve`).")
-    ca_file: str | None = part(
-        None, "File of CA certificates to verify the server with, instead of the system's."
-    )
-    allow_plain_http: bool = part(
-        False, "Allow sending the token to another machine without TLS (`http:`)."
-    )
-    token: SecretStr | None = part(
-        None, "Token of the server: its RESOLVER_SANDBOX_TOKEN.", "RESOLVER_REMOTE_TOKEN"
-    )
-
-
 class WebhookServer(StructuredSetting):
     """The webhook server: its secret, its storage and its deliveries."""
 
@@ -333,8 +316,8 @@ class SandboxSettings(SettingGroup):
     runtime: Literal["auto", "docker", "local", "remote"] = setting(
         "auto",
         "Where the agent works: a Docker container, this machine without a container (`local`), or "
-        "a sandbox of the server in `remote`. `auto` uses Docker if an engine answers, otherwise "
-        "this machine.",
+        "a container of the engine in `docker_host` (`remote`). `auto` uses Docker if an engine "
+        "answers, otherwise this machine.",
     )
     image: str = setting(
         "python:3.12-slim-bookworm",
@@ -368,9 +351,11 @@ class SandboxSettings(SettingGroup):
         "the agent has to install dependencies. See docs/how-to/egress.md.",
         action_input=True,
     )
-    remote: RemoteSettings = setting(
-        RemoteSettings(),
-        "Server of the remote runtime, for `runtime: remote`. Needs `url` and `token`.",
+    docker_host: str = setting(
+        "",
+        "Address of a Docker engine on another machine: `tcp://HOST:2376` with TLS, whose "
+        "certificates are in DOCKER_CERT_PATH or `~/.docker`, `ssh://USER@HOST` (needs paramiko), "
+        "or `unix://PATH`. When empty, the engine that the docker command uses.",
         option=False,
     )
 

@@ -11,9 +11,6 @@ from resolver.config.declaration import setting_arguments, setting_parts
 
 PREFIX = "RESOLVER_"
 
-_COMMAND_VARIABLES = frozenset({"RESOLVER_SANDBOX_TOKEN"})
-"""Variables that single commands read, in addition to the settings."""
-
 # Kubernetes and Docker links define variables for each service: one named `resolver` causes these.
 # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
 _SERVICE_LINK = re.compile(
@@ -68,7 +65,7 @@ def environment_warnings(
         f"{variable} is not a setting and is ignored{_suggestion(variable, names)}"
         for variable in sorted(environment)
         if variable.startswith(PREFIX)
-        and variable not in names | _COMMAND_VARIABLES
+        and variable not in names
         and not _SERVICE_LINK.search(variable)
     ]
 

@@ -116,7 +116,6 @@ class Settings(
             self.app_private_key,
             self.server.webhook_secret,
             self.server.client_secret,
-            self.remote.token,
         )
         services = (service.api_key for service in self.services.values())
         own_secrets = (secret.get_secret_value() for secret in (*values, *services) if secret)

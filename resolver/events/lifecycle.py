@@ -40,7 +40,7 @@ class RunStarted(EventBase):
     base: str = Field(description="Commit that the work starts from.")
     agent: str = Field(description="Name of the agent.")
     model: str = Field(description="Name of the model.")
-    runtime: str = Field(description="Kind of sandbox: docker, local or remote.")
+    runtime: str = Field(description="Kind of sandbox: docker or local.")
     limits: RunLimits = Field(description="Limits of the run.")
     condenser: str = Field(default="", description="Value of the setting `condenser`.")
     condenser_max_tokens: int = Field(

@@ -27,7 +27,13 @@ from resolver.models.verification import (
     TreeName,
     UnpreparedEnvironment,
 )
-from resolver.runs.wiring.sandbox import RunHost, open_environment, open_runtime, runtime_kind
+from resolver.runs.wiring.sandbox import (
+    RunHost,
+    engine_environment,
+    open_environment,
+    open_runtime,
+    runtime_kind,
+)
 from resolver.runtime.base import can_change_host_files
 from resolver.runtime.engine import connect_engine
 from resolver.runtime.environment.changed_environment import (
@@ -126,7 +132,7 @@ class CheckSandboxes:
     def base_results(self) -> BaseResults | None:
         """Results of earlier runs; None unless an image determines the environment.
 
-        Programs of this machine, or of a remote one, may change between two runs.
+        Programs of this machine may change between two runs.
         """
         if self._kind != "docker":
             return None
@@ -221,7 +227,7 @@ class CheckSandboxes:
             return (environment.image, *set_up_by)
         if environment.key:
             return (environment.key,)
-        client = connect_engine(self._host.environment)
+        client = connect_engine(engine_environment(self._settings, self._host.environment))
         try:
             return (image_id(client, environment.image), *set_up_by)
         finally:

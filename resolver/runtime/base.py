@@ -1,7 +1,7 @@
 """The protocols `Machine` and `Channel` between `Runtime` and the places a sandbox runs in.
 
 A `Machine` starts and stops a sandbox, a `Channel` carries the wire. `Runtime` (runtime.py) works
-with any machine; docker.py, local.py and remote/machine.py implement it.
+with any machine; docker.py and local.py implement it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,7 +5,7 @@ context.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
 import docker
@@ -21,6 +21,9 @@ RUN_LABEL: Final = "resolver.run"
 """Label on every container; its value is the id of the run."""
 
 _PROBE_SECONDS: Final = 5
+_ANY_VERSION: Final = "1.41"
+"""Version of the API for a client that asks for the engine's, in a call without a version."""
+
 _CALL_SECONDS: Final = 120
 _CPU_PERIOD: Final = 100_000
 
@@ -50,12 +53,17 @@ def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS)
         f"no Docker engine answers at {address}",
         "start Docker, set DOCKER_HOST, or work on this machine with `--runtime local`",
     ):
-        client = docker.from_env(environment=dict(environment), timeout=seconds)
-        try:
-            client.ping()
-        except BaseException:
-            client.close()
-            raise
+        with closing(_new_client(environment, seconds, _ANY_VERSION)) as probe:
+            version = probe.api.version(api_version=False)["ApiVersion"]
+        return _new_client(environment, seconds, version)
+
+
+def _new_client(environment: Mapping[str, str], seconds: int, version: str) -> DockerClient:
+    """Return a client that has not called the engine yet."""
+    client = docker.from_env(environment=dict(environment), timeout=seconds, version=version)
+    # Otherwise REQUESTS_CA_BUNDLE, which companies set for their proxies, would replace the
+    # certificate authority of the engine: https://github.com/psf/requests/issues/3829
+    client.api.trust_env = False
     return client
 
 

@@ -41,6 +41,9 @@ IMPATIENT = {"RESOLVER_RETRY_SECONDS": "{first_wait: 0.05}"}
 """A start tries to reach GitHub several times."""
 
 UNITS = {"Mi": 1 << 20, "Gi": 1 << 30}
+SECRET = {"sizeLimit": "1Mi"}
+"""A Secret as a volume: a small folder in memory."""
+
 GET = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=5).status)"
 
 
@@ -112,7 +115,7 @@ def start_pod(cluster: Cluster, name: str, pod: dict[str, Any]) -> Container:
     settings, secret = documents("config.yaml")
     account, limits = pod["securityContext"], spec["securityContext"]
     assert account["runAsNonRoot"] and not limits["allowPrivilegeEscalation"]
-    folders = {each["name"]: each["emptyDir"]["sizeLimit"] for each in pod["volumes"]}
+    folders = {each["name"]: each.get("emptyDir", SECRET)["sizeLimit"] for each in pod["volumes"]}
     return cluster.start(
         cluster.image,
         spec["args"],

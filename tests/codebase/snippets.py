@@ -267,7 +267,7 @@ def check_variables(variables: dict[str, str]) -> None:
     load_settings({}, {name: value for name, value in real.items() if "KEY" not in name})
 
 
-OTHER_VARIABLES = {"RESOLVER_SANDBOX_TOKEN", "RESOLVER_TEST_CACHE"}
+OTHER_VARIABLES = {"RESOLVER_TEST_CACHE"}
 """Variables of Resolver that are no settings."""
 
 

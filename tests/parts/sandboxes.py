@@ -1,4 +1,4 @@
-"""A running sandbox of each kind: on this machine, in containers of different images, and remote.
+"""A running sandbox of each kind: on this machine, and in containers of different images.
 
 A kind `docker-NAME` is a container of the fixture `NAME_image`.
 """
@@ -19,25 +19,14 @@ from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import GitDirTar, Runtime
-from tests.parts.sandbox_server import SandboxServer
 
 LOCAL = "local"
 DOCKER_PYTHON = "docker-python"
 DOCKER_BUSYBOX = "docker-busybox"
 DOCKER_NONROOT = "docker-nonroot"
 DOCKER_MUSL = "docker-musl"
-REMOTE_LOCAL = "remote-local"
-REMOTE_DOCKER = "remote-docker"
 
-EVERY_KIND = (
-    LOCAL,
-    DOCKER_PYTHON,
-    DOCKER_BUSYBOX,
-    DOCKER_MUSL,
-    DOCKER_NONROOT,
-    REMOTE_LOCAL,
-    REMOTE_DOCKER,
-)
+EVERY_KIND = (LOCAL, DOCKER_PYTHON, DOCKER_BUSYBOX, DOCKER_MUSL, DOCKER_NONROOT)
 
 
 def kinds(*names: str) -> list[Any]:
@@ -66,13 +55,6 @@ def new_machine(request: pytest.FixtureRequest) -> Callable[..., Machine]:
         if kind == LOCAL:
             spec = SandboxSpec(**{"image": "", "run": "test", **fields})
             return LocalMachine(spec, os.environ)
-        if kind == REMOTE_LOCAL:
-            server: SandboxServer = request.getfixturevalue("local_sandbox_server")
-            return server.machine(**fields)
-        if kind == REMOTE_DOCKER:
-            server = request.getfixturevalue("docker_sandbox_server")
-            image = request.getfixturevalue("python_image")
-            return server.machine(**{"image": image, "memory": "512m", **fields})
         image = request.getfixturevalue(f"{kind.removeprefix('docker-')}_image")
         spec = SandboxSpec(**{"image": image, "run": "test", "memory": "512m", **fields})
         client, toolbox = (request.getfixturevalue(name) for name in ("engine", "toolbox"))

@@ -1,52 +1,110 @@
-"""The main job with its sandbox on a server of sandboxes.
+"""Runs whose sandbox is a container of an engine on another machine.
 
-A whole run, because every stage that uses the sandbox has to work over the network.
+Whole runs, because every stage that uses the sandbox has to work over the network.
 """
 
 import json
 from pathlib import Path
+from typing import Any
 
-from tests.parts.model_endpoint import ModelEndpoint, tool_call
-from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
-from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
+import pytest
+
+from resolver.config.settings import load_settings
+from resolver.errors import UsageError
+from resolver.runs.common import open_host
+from resolver.runs.wiring.sandbox import engine_environment, open_runtime, runtime_kind
+from tests.parts.engine import wait_until_removed
+from tests.parts.forwarding import forwarding
+from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
+from tests.parts.remote_engine import RemoteEngine
+from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
 
 FILES = {"calc.sh": "add() { echo $(($1 - $2)); }\n", "docs/a.md": "a\n"}
+EDIT = {"command": "str_replace", "path": "calc.sh", "old_str": "$1 - $2", "new_str": "$1 + $2"}
 
 
-def fix(command_line: CommandLine, endpoint: ModelEndpoint, folder: Path, *options: str) -> Ended:
-    """Run the main job, and check the branch that comes of it."""
-    checkout = make_checkout(folder / "calc", FILES)
-    edit = {"command": "str_replace", "path": "calc.sh", "old_str": "$1 - $2", "new_str": "$1 + $2"}
-    endpoint.script(
+@pytest.mark.engine
+def test_an_issue_is_resolved_on_a_remote_engine(
+    command_line: CommandLine,
+    model_endpoint: ModelEndpoint,
+    remote_engine: RemoteEngine,
+    tmp_path: Path,
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    model_endpoint.script(
         bash("pwd; git log --oneline; env; . ./calc.sh; add 2 2"),
-        tool_call("str_replace_editor", edit),
+        tool_call("str_replace_editor", EDIT),
         tool_call("execute_ipython_cell", {"code": "open('docs/a.md').read()"}),
         bash(". ./calc.sh; [ $(add 2 2) = 4 ] && echo right"),
         finish("Make add add"),
     )
-    done = command_line.call_resolve(checkout, *options)
+    command_line.environment |= remote_engine.settings()
+    done = command_line.call_resolve(checkout)
     assert done.exit_code == 0, done.stderr
     assert git(checkout, "rev-parse", f"{done.outcome['branch']}^{{tree}}") == done.outcome["tree"]
     assert "$1 + $2" in git(checkout, "show", f"{done.outcome['branch']}:calc.sh")
-    assert "right" in json.dumps(endpoint.requests[-1].body)
-    return done
+    assert "right" in json.dumps(model_endpoint.requests[-1].body)
 
 
-def remote(server: SandboxServer) -> dict[str, str]:
-    return {"RESOLVER_REMOTE": server.url, "RESOLVER_REMOTE_TOKEN": SANDBOX_TOKEN}
-
-
-def test_an_issue_is_resolved_on_a_server_of_sandboxes(
+@pytest.mark.engine
+def test_a_cut_connection_to_the_engine_is_one_error_and_the_run_continues_later(
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
-    local_sandbox_server: SandboxServer,
+    remote_engine: RemoteEngine,
     tmp_path: Path,
 ) -> None:
-    command_line.environment |= remote(local_sandbox_server)
-    done = fix(command_line, model_endpoint, tmp_path, "--runtime", "remote")
-    assert SANDBOX_TOKEN.encode() not in done.everything
-    text = b"".join(json.dumps(r.body).encode() for r in model_endpoint.requests)
-    assert SANDBOX_TOKEN.encode() not in text
-    sandbox = next(e for e in done.events if e.kind == "stage_completed" and e.stage == "sandbox")
-    assert sandbox.detail.startswith("on another machine: ")
-    assert not list(local_sandbox_server.folder.glob("sandboxes-*/tmp/resolver-*"))
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    with forwarding(("127.0.0.1", remote_engine.port)) as network:
+
+        def cut(body: dict[str, Any]) -> Answer:
+            network.refuse()
+            return bash("echo after >> docs/a.md")
+
+        model_endpoint.script(tool_call("str_replace_editor", EDIT))
+        model_endpoint.answer_with(cut)
+        command_line.environment |= remote_engine.settings(network.port)
+        failed = command_line.call_resolve(checkout)
+        assert failed.exit_code == 1
+        assert failed.outcome["state"] == "error"
+        address = command_line.environment["RESOLVER_DOCKER_HOST"]
+        assert failed.outcome["reason"].startswith(f"no Docker engine answers at {address}")
+        assert "Traceback" not in failed.stderr
+        client = remote_engine.connect()
+        wait_until_removed(client, failed.outcome["run"])
+        client.close()
+
+        network.listen()
+        model_endpoint.script(finish("Make add add"))
+        resumed = command_line.call("resolve", "--resume", failed.output)
+        assert resumed.exit_code == 0, resumed.stderr
+        branch = json.loads((failed.output / "outcome.json").read_text())["branch"]
+        assert "$1 + $2" in git(checkout, "show", f"{branch}:calc.sh")
+        assert git(checkout, "show", f"{branch}:docs/a.md") == "a\nafter"
+
+
+def test_without_an_address_there_is_no_remote_runtime() -> None:
+    with pytest.raises(UsageError, match="Docker engine on another machine"):
+        runtime_kind(load_settings({}, {"RESOLVER_RUNTIME": "remote"}), open_host({}))
+
+
+def test_a_named_engine_is_never_replaced_by_this_machine() -> None:
+    named = load_settings({}, {"RESOLVER_DOCKER_HOST": "tcp://127.0.0.1:1"})
+    assert runtime_kind(named, open_host({})) == "docker"
+
+
+@pytest.mark.parametrize(
+    ("address", "verifies"),
+    [("tcp://engine.example.org:2376", True), ("ssh://me@engine.example.org", False),
+     ("unix:///run/engine.sock", False)],
+)  # fmt: skip
+def test_an_engine_over_tcp_has_to_show_a_certificate(address: str, verifies: bool) -> None:
+    settings = load_settings({}, {"RESOLVER_DOCKER_HOST": address})
+    found = engine_environment(settings, {"PATH": "/bin"})
+    assert found["DOCKER_HOST"] == address and found["PATH"] == "/bin"
+    assert ("DOCKER_TLS_VERIFY" in found) is verifies
+
+
+def test_a_limit_that_the_local_runtime_lacks_is_a_usage_error() -> None:
+    settings = load_settings({}, {"RESOLVER_SANDBOX_LIMITS": "{oci_runtime: runsc}"})
+    with pytest.raises(UsageError, match=r"oci_runtime.*can't be applied in the local runtime"):
+        open_runtime(settings, "local", "run", open_host({}), "")

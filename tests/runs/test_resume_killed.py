@@ -15,7 +15,6 @@ from tests.parts.github_server.state import Issue
 from tests.parts.killer import Killer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_calls
 from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
-from tests.parts.sandbox_server import SANDBOX_TOKEN, SandboxServer
 
 REPOSITORY = "octo/calc"
 TEST = """\
@@ -290,16 +289,3 @@ def test_a_run_killed_during_its_verification_leaves_no_container(
     run = verify_in_two_runs(on_github, **options)
     for name in (run, f"{run}-base", f"{run}-head"):
         wait_until_removed(engine, name)
-
-
-@pytest.mark.nightly
-def test_a_run_killed_during_its_verification_continues_on_a_server_of_sandboxes(
-    on_github: OnGitHub, local_sandbox_server: SandboxServer
-) -> None:
-    """Whole runs, because the sandboxes of the killed ones are on another machine."""
-    verify_in_two_runs(
-        on_github,
-        RESOLVER_RUNTIME="remote",
-        RESOLVER_REMOTE=local_sandbox_server.url,
-        RESOLVER_REMOTE_TOKEN=SANDBOX_TOKEN,
-    )

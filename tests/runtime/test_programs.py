@@ -10,10 +10,10 @@ from resolver.events.actions import CmdRun
 from resolver.events.observations import CmdOutput
 from resolver.runtime.runtime import Runtime
 from resolver.sandbox.wire import PROGRAM_CHUNK
-from tests.parts.sandboxes import DOCKER_BUSYBOX, LOCAL, REMOTE_LOCAL, kinds
+from tests.parts.sandboxes import DOCKER_BUSYBOX, LOCAL, kinds
 from tests.parts.waiting import is_inside, until
 
-pytestmark = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_BUSYBOX, REMOTE_LOCAL))
+pytestmark = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_BUSYBOX))
 
 ECHO = ("sh", ["-c", 'while read -r line; do echo "$line"; done; echo over >&2'])
 

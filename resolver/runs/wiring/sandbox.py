@@ -35,8 +35,6 @@ from resolver.runtime.environment.images import BUILD_SECONDS, BuildSource
 from resolver.runtime.environment.plan import find_setup
 from resolver.runtime.environment.standard import find_standard_setup
 from resolver.runtime.local import LocalMachine
-from resolver.runtime.remote.access import RemoteAccess
-from resolver.runtime.remote.machine import RemoteMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
 from resolver.security.redaction import IssuedTokens, Redactor
@@ -180,11 +178,26 @@ def _shared_redactor(secrets: tuple[str, ...], issued_tokens: IssuedTokens) -> R
 
 
 def runtime_kind(settings: Settings, host: RunHost) -> str:
-    """Return "docker", "local" or "remote". The setting "auto" means docker if an engine answers,
+    """Return "docker" or "local". The setting "auto" means docker if an engine is named or answers,
     otherwise local."""
-    if settings.runtime != "auto":
-        return settings.runtime
-    return "docker" if engine_answers(host.environment) else "local"
+    if settings.runtime == "remote" and not settings.docker_host:
+        raise UsageError(
+            "the remote runtime needs a Docker engine on another machine",
+            "set RESOLVER_DOCKER_HOST to its address, such as tcp://HOST:2376",
+        )
+    if settings.runtime == "auto" and not settings.docker_host:
+        return "docker" if engine_answers(host.environment) else "local"
+    return "local" if settings.runtime == "local" else "docker"
+
+
+def engine_environment(settings: Settings, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables by which the engine is found: those of `docker_host` if it is set."""
+    address = settings.docker_host
+    if not address:
+        return environment
+    # Whoever reaches an engine is root on its machine: over TCP, only with verified certificates.
+    tls = {"DOCKER_TLS_VERIFY": "1"} if address.startswith("tcp:") else {}
+    return {**environment, "DOCKER_HOST": address, **tls}
 
 
 def open_environment(
@@ -212,7 +225,7 @@ def open_environment(
     )
 
     def engine() -> DockerClient:
-        return connect_engine(host.environment, BUILD_SECONDS)
+        return connect_engine(engine_environment(settings, host.environment), BUILD_SECONDS)
 
     connect = engine if kind == "docker" else None
     chosen = choose_environment(environment_options, repository, connect)
@@ -243,9 +256,10 @@ def open_runtime(
     """
     limits = settings.sandbox_limits
     if limits.oci_runtime and kind != "docker":
-        raise _inapplicable("oci_runtime", kind)
-    if limits.read_only_root and kind == "remote":  # the host's files are never writable locally
-        raise _inapplicable("read_only_root", kind)
+        raise UsageError(
+            f"`sandbox_limits: {{oci_runtime: ...}}` can't be applied in the {kind} runtime",
+            "use the docker runtime, or remove it from the settings",
+        )
     spec = SandboxSpec(
         image=image,
         run=run,
@@ -259,39 +273,14 @@ def open_runtime(
     )
     machine: Machine
     if kind == "docker":
-        engine = connect_engine(host.environment)
+        engine = connect_engine(engine_environment(settings, host.environment))
         remove_leftovers(engine, run)
         machine = DockerMachine(spec, Toolbox(host.cache), engine, local_names)
-    elif kind == "remote":
-        machine = RemoteMachine(spec, remote_access(settings))
     else:
         machine = LocalMachine(spec, host.environment)
     policy = EgressPolicy(settings.allow_list, limits.egress_bytes, system_resolve)
     seconds = settings.timeout_seconds
     return Runtime(machine, seconds.command, policy, on_output, seconds.answer)
-
-
-def _inapplicable(limit: str, kind: str) -> UsageError:
-    return UsageError(
-        f"`sandbox_limits: {{{limit}: ...}}` can't be applied in the {kind} runtime",
-        "use the docker runtime, or remove it from the settings",
-    )
-
-
-def remote_access(settings: Settings) -> RemoteAccess:
-    """Return the address and token of the remote runtime's server. Raises UsageError if one is
-    missing."""
-    if not settings.remote.url or settings.remote.token is None:
-        raise UsageError(
-            "the remote runtime needs a server and its token",
-            "set RESOLVER_REMOTE to the server's address, and RESOLVER_REMOTE_TOKEN",
-        )
-    return RemoteAccess(
-        settings.remote.url,
-        settings.remote.token.get_secret_value(),
-        ca=settings.remote.ca_file,
-        plain_http=settings.remote.allow_plain_http,
-    )
 
 
 @runtime_checkable

@@ -1,1 +1,0 @@
-"""HTTP(S) server of the remote runtime: provides sandboxes to runs on other machines."""
