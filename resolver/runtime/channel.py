@@ -127,7 +127,8 @@ class DockerChannel(SocketChannel):
     def close(self) -> None:
         """Close the connection; a waiting `receive` returns b"" then."""
         super().close()
-        self._connection.close()
+        # With TLS, the response has a reader that keeps the socket open.
+        getattr(self._connection, "_response", self._connection).close()
 
     def _next_frame(self) -> bool:
         """Read headers up to a frame that isn't empty. Return False at the end of the stream."""

@@ -49,14 +49,20 @@ def remote_engine(
     # Its sockets are below its folder, and the path of a socket is at most 107 characters long.
     folder = tmp_path_factory.mktemp("e")
     _make_certificates(folder)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    command = ["dockerd", "--host", f"tcp://127.0.0.1:{port}", "--tlsverify"]
-    command += ["--tlscacert", "ca.pem", "--tlscert", "server.pem", "--tlskey", "server-key.pem"]
-    command += ["--bridge", "none", "--iptables=false", "--pidfile", str(folder / "pid")]
-    command += ["--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+    # In a network of its own, because an engine changes the bridge and the firewall of its network.
+    # The listening socket comes from this one: systemd's protocol, sd_listen_fds(3).
+    listening = socket.create_server(("127.0.0.1", 0))
+    options = ["--host", "fd://", "--tlsverify", "--tlscacert", "ca.pem", "--tlscert", "server.pem"]
+    options += ["--tlskey", "server-key.pem", "--bridge", "none", "--iptables=false"]
+    options += ["--pidfile", str(folder / "pid"), "--data-root", str(folder / "data")]
+    options += ["--exec-root", str(folder / "exec")]
+    start = f'exec 3<&{listening.fileno()}; export LISTEN_PID=$$ LISTEN_FDS=1; exec dockerd "$@"'
+    command = ["unshare", "--net", "bash", "-c", start, "dockerd", *options]
+    with (folder / "log").open("wb") as log, listening:
+        port = listening.getsockname()[1]
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=log, stderr=log, pass_fds=[listening.fileno()]
+        )
     try:
         until(lambda: process.poll() is not None or b"API listen on" in _read(folder / "log"))
         remote = RemoteEngine(port, folder, busybox_image)
