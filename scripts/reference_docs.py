@@ -16,6 +16,7 @@ from resolver.entrypoints.webhook.request_queue import Backlog
 from resolver.entrypoints.webhook.worker_supervisor import WorkerSupervisor
 from resolver.runs.output import OutcomeFile
 from scripts.events_docs import describe_type, format_table
+from scripts.settings_docs import link_pages
 
 ROOT = Path(__file__).parents[1]
 
@@ -132,7 +133,7 @@ def _option_table(command: click.Command) -> str:
             continue
         names = "<br>".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
         value = "" if parameter.is_flag else f" {parameter.make_metavar(click.Context(command))}"
-        text = " ".join((parameter.help or "").split()).replace("|", "\\|")
+        text = link_pages(" ".join((parameter.help or "").split()).replace("|", "\\|"))
         default = parameter.default
         shown = parameter.show_default and isinstance(default, (int, float, str)) and default != ""
         if shown and not parameter.is_flag:

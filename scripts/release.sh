@@ -66,7 +66,7 @@ report() {
   echo "$1" | tee -a "${GITHUB_STEP_SUMMARY:-/dev/null}"
 }
 
-with_placeholder=(README.md docs compose.yaml deploy pyproject.toml)
+with_placeholder=(README.md docs compose.yaml deploy pyproject.toml action.yml resolver/config/documentation.py)
 
 # Writes the repository and its image into the pages, examples and package data of a folder.
 name_repository() {

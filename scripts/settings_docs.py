@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from resolver.config.declaration import setting_arguments, setting_parts
+from resolver.config.documentation import DOCS
 from resolver.config.settings import GROUPS, Settings
 
 ESSENTIALS = (
@@ -120,8 +121,12 @@ def part_lines(field: FieldInfo) -> str:
 
 
 def escape_pipes(field: FieldInfo) -> str:
-    text = (field.description or "").replace("|", "\\|")
-    return re.sub(r"docs/([\w-]+/[\w-]+\.md)", r"[\g<0>](../\1)", text)
+    return link_pages((field.description or "").replace("|", "\\|"))
+
+
+def link_pages(text: str) -> str:
+    """Return a text of a page in docs/reference with relative links to other pages."""
+    return re.sub(rf"{DOCS}/([\w-]+/[\w-]+\.md)", r"[docs/\1](../\1)", text)
 
 
 def format_rows(names: Iterable[str]) -> str:

@@ -24,6 +24,7 @@ from resolver.agents.readonly import (
 )
 from resolver.agents.tools.calls import suggest_name
 from resolver.agents.tools.registry import DelegateAgent
+from resolver.config.documentation import DOCS
 from resolver.errors import UsageError
 from resolver.llm.base import Model
 from resolver.memory.conversation import Dialect
@@ -147,7 +148,7 @@ def choose_dialect(model: Model, requested: Literal["auto", "tools", "tags"]) ->
 _MISSING_PARTS = {
     "browser": (
         "the sandbox has no browser, so a browsing agent could do nothing",
-        "use an image with chromium (see docs/how-to/browser.md), or another agent",
+        f"use an image with chromium (see {DOCS}/how-to/browser.md), or another agent",
     ),
     "index": ("this run has no index of the code", "use another agent"),
 }

@@ -18,6 +18,7 @@ from resolver.cli.agent_workflow import (
     workflow_text,
 )
 from resolver.cli.setup_check import try_setup
+from resolver.config.documentation import DOCS
 from resolver.config.settings import REPOSITORY_FILE, load_settings, repository_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
@@ -68,7 +69,7 @@ class _Inspection:
 @click.option(
     "--fix-checks",
     type=click.Choice(["own", "default-branch", "all"]),
-    help="Whose failing checks start work; see docs/reference/triggers.md.",
+    help=f"Whose failing checks start work; see {DOCS}/reference/triggers.md.",
 )
 @click.option(
     "--check-workflow",

@@ -25,6 +25,7 @@ from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stream import Clock, utc_now
 from resolver.models.run import ACTIVE_STATES, RunState
+from resolver.runtime.base import NOT_SEPARATED
 from resolver.trace.plain import duration, for_terminal, one_line
 from resolver.trace.steps import inner_event, is_step, step_of
 from resolver.trace.text import (
@@ -245,7 +246,7 @@ class LiveView:
         elif isinstance(event, life.CheckExecuted):
             self._print_check(event)
         elif line := live_line(event, self._roots):
-            self._print_note(line, depth)
+            self._print_note(line, depth, whole=_names_missing_separation(event))
         self._refresh()
 
     def _begin_step(self, action: ActionBase, path: tuple[int, ...], depth: int) -> None:
@@ -293,7 +294,8 @@ class LiveView:
         line = _fitted_line(self._console.width, mood, f"    {title}", facts)
         self._console.print(line, no_wrap=True, crop=True)
 
-    def _print_note(self, line: str, depth: int) -> None:
+    def _print_note(self, line: str, depth: int, *, whole: bool) -> None:
+        """Print a line about the run. whole: use more lines if it is too long for one."""
         text = line.strip().removeprefix("- ")
         for label in ("stage: ", "state: ", "check: "):
             if text.startswith(label):
@@ -301,7 +303,7 @@ class LiveView:
                 text = text[:1].upper() + text[1:]
         is_problem = text.startswith(("error", "warning", "failed"))
         note = Text("  " * depth + f"  {text}", style="red" if is_problem else "dim")
-        if not (is_problem or self._verbose):
+        if not (is_problem or whole or self._verbose):
             note.truncate(self._console.width, overflow="ellipsis")
         self._console.print(note, soft_wrap=True)
 
@@ -349,6 +351,11 @@ class LiveView:
             one_line(_title(step), max(10, self._console.width - len(elapsed) - 6)) if step else ""
         )
         return render("run/live_activity.txt.j2", title=title, elapsed=elapsed).strip()
+
+
+def _names_missing_separation(event: Event) -> bool:
+    """Return True if the event says what the sandbox shares with this machine."""
+    return isinstance(event, life.StageCompleted) and NOT_SEPARATED in event.detail
 
 
 def _title(step: TraceStep) -> str:

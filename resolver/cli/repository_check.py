@@ -7,6 +7,7 @@ what the agent pushes.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
+from resolver.config.documentation import DOCS
 from resolver.config.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
 from resolver.errors import ResolverError
 from resolver.github.client.app import EVENTS, PERMISSIONS, AppAccess
@@ -153,7 +154,7 @@ def _check_webhook(app: AppAccess) -> Iterator[DoctorFinding]:
     yield DoctorFinding(
         not problems,
         f"webhook of the App: {'; '.join(problems) if problems else hook.url}",
-        "for `resolver serve`, correct it on the App's page; see docs/how-to/server.md",
+        f"for `resolver serve`, correct it on the App's page; see {DOCS}/how-to/server.md",
         required=False,
     )
 
@@ -168,7 +169,7 @@ def _check_permissions(
             if (name in REQUIRED_PERMISSIONS) is required
             and _LEVELS.index(permissions.get(name, "none")) < _LEVELS.index(level)
         ]
-        some = "what some features need (docs/how-to/action.md)"
+        some = f"what some features need ({DOCS}/how-to/action.md)"
         kind = "what every run needs" if required else some
         yield DoctorFinding(
             not missing,

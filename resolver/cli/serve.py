@@ -6,10 +6,13 @@ from typing import Any
 import click
 
 from resolver.cli.options import GroupedCommand, metrics_options, settings_options
+from resolver.config.documentation import DOCS
 from resolver.entrypoints.webhook.server import serve_webhook
 
 
-@click.command(cls=GroupedCommand)
+@click.command(
+    cls=GroupedCommand, epilog=f"\b\nEvents that the webhook needs:\n{DOCS}/reference/triggers.md"
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -52,8 +55,8 @@ def command(
       RESOLVER_DATABASE_URL  deliveries; default sqlite:///resolver.db, in the current folder
       RESOLVER_DATA_DIR      a folder for each run; default ./resolver-runs
 
-    The webhook needs the events `issue_comment` and `issues`; docs/reference/triggers.md lists the
-    others. A delivery is stored before it is answered, and a redelivery has no effect. SIGTERM
+    The webhook needs the events `issue_comment` and `issues`, and others for further
+    triggers. A delivery is stored before it is answered, and a redelivery has no effect. SIGTERM
     stops the server within seconds. Work that is unfinished then, or after a crash, continues at
     the next start. A SQLite database can be used by one server at a time, PostgreSQL by any number
     of servers and workers.

@@ -6,10 +6,11 @@ from typing import Any
 import click
 
 from resolver.cli.options import GroupedCommand, metrics_options, settings_options
+from resolver.config.documentation import DOCS
 from resolver.entrypoints.webhook.worker_process import run_worker_process
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=GroupedCommand, epilog=f"\b\nRunning workers:\n{DOCS}/how-to/server.md")
 @click.option(
     "--concurrency",
     default=2,
@@ -37,8 +38,7 @@ def command(
       the credentials for GitHub and the model, as `resolver serve`
 
     Any number of workers can run, on any number of machines. If one dies, the others notice it
-    within 30 seconds and continue its runs. SIGTERM hands its runs over at once
-    (docs/how-to/server.md).
+    within 30 seconds and continue its runs. SIGTERM hands its runs over at once.
     """
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
     run_worker_process(environment, options, concurrency, metrics)

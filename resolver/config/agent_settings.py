@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import field_validator
 
 from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
+from resolver.config.documentation import DOCS
 from resolver.config.mcp_servers import McpServers, RepositoryServers, secrets_of
 from resolver.models.approval import parse_action_rule, parse_tool_risk
 
@@ -93,7 +94,7 @@ class AgentSettings(SettingGroup):
     agent: str = setting(
         "CodeActAgent",
         "Agent that does the work: `CodeActAgent`, `ReadOnlyAgent`, which answers a question, or "
-        "an agent that the repository defines. See docs/how-to/agents.md.",
+        f"an agent that the repository defines. See {DOCS}/how-to/agents.md.",
     )
     enable_agent_model_choice: bool = setting(
         False,
@@ -103,7 +104,8 @@ class AgentSettings(SettingGroup):
     )
     condenser: CondenserSettings = setting(
         CondenserSettings(),
-        "How a conversation is shortened when it grows too long. See docs/explanation/memory.md.",
+        "How a conversation is shortened when it grows too long. "
+        f"See {DOCS}/explanation/memory.md.",
         repository=True,
         option=False,
     )
@@ -111,7 +113,7 @@ class AgentSettings(SettingGroup):
         {},
         "MCP servers whose tools the agent can call, as YAML: `{NAME: {command: ..., env: ...}}` "
         "or `{NAME: {url: ..., headers: ...}}`. They run on the host, or are reached from it. See "
-        "docs/how-to/mcp.md.",
+        f"{DOCS}/how-to/mcp.md.",
         option=False,
     )
     mcp: RepositoryServers = setting(
@@ -139,7 +141,7 @@ class ConfirmationSettings(SettingGroup):
         ConfirmationRules(),
         "Which actions of the agent need the approval of a person before they are executed: none, "
         "because the sandbox is the boundary (`never`); those of high or unknown risk (`risky`); "
-        "or all of them (`always`). See docs/how-to/confirmation.md.",
+        f"or all of them (`always`). See {DOCS}/how-to/confirmation.md.",
     )
 
 

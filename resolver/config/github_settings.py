@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import SecretStr, field_validator
 
 from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
+from resolver.config.documentation import DOCS
 from resolver.config.retries import RetryPolicy
 
 Level = Literal["triage", "write", "maintain", "admin"]
@@ -304,7 +305,7 @@ class TriggerSettings(SettingGroup):
         "none",
         "Whose failing checks start work: those of Resolver's own open pull requests (`own`), "
         "those of the default branch (`default-branch`), or both (`all`). "
-        "See docs/reference/triggers.md.",
+        f"See {DOCS}/reference/triggers.md.",
         option=False,
         decides_start=True,
         action_input=True,

@@ -34,7 +34,7 @@ _HEX: Final = re.compile(r"[0-9a-fA-F]+")
 
 _NEXT_STEP: Final = (
     "name it as its registry does, like python:3.12-slim-bookworm or ghcr.io/OWNER/IMAGE:TAG; an "
-    "image that only the engine has is named by the operator, with --image or RESOLVER_IMAGE"
+    "image that only the engine has is named by the operator, with RESOLVER_IMAGE"
 )
 
 

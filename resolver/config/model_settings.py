@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
+from resolver.config.documentation import DOCS
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
@@ -139,6 +140,6 @@ class ModelSettings(SettingGroup):
         "Models of individual services (`agent`, `condenser`, `embedding`) or "
         "agents (`ReadOnlyAgent`, ...), as YAML: `{condenser: {model: anthropic/NAME}}`. "
         "`embedding` selects skills by similarity to the issue; without it there is no such "
-        "selection. See docs/how-to/models.md.",
+        f"selection. See {DOCS}/how-to/models.md.",
         option=False,
     )

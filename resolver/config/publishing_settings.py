@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import field_validator
 
 from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
+from resolver.config.documentation import DOCS
 from resolver.models.pull_request import ReviewVerdict
 from resolver.models.repository import PullRequestPreferences
 
@@ -43,7 +44,7 @@ class PublishingSettings(SettingGroup):
         "auto",
         "Whether pull requests are opened as drafts: `always` (or true), `never` (or false), or "
         "unless the work is complete and verified or checked (`auto`). "
-        "See docs/explanation/verification.md.",
+        f"See {DOCS}/explanation/verification.md.",
         repository=True,
         action_input=True,
     )

@@ -8,6 +8,7 @@ from pydantic import SecretStr, field_validator
 
 from resolver.config.allowed_hosts import AllowList
 from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
+from resolver.config.documentation import DOCS
 from resolver.config.image_reference import ImagePattern
 
 MIN_RETENTION_DAYS = 4
@@ -66,7 +67,7 @@ class ImageOptions(StructuredSetting):
         "List of images of services that may run alongside the sandbox while checks are executed, "
         "such as `postgres`, `redis:7` or `ghcr.io/OWNER/*`. A declared check says "
         "which of them it needs. None when empty; they need the docker runtime. See "
-        "docs/how-to/checks.md.",
+        f"{DOCS}/how-to/checks.md.",
     )
 
     @field_validator("services")
@@ -91,7 +92,7 @@ class SandboxLimits(StructuredSetting):
         False,
         "Make the image's files read-only in the container. The repository and temporary files are "
         "then in memory, and a setup can't install into the image. "
-        "See docs/how-to/environment.md.",
+        f"See {DOCS}/how-to/environment.md.",
     )
     oci_runtime: str = part(
         "",
@@ -348,7 +349,7 @@ class SandboxSettings(SettingGroup):
         (),
         "Hosts that programs in the sandbox may reach through its proxy: `packages`, `github`, "
         "`HOST`, `*.HOST`, `HOST:PORT`, `private:HOST:PORT`; none when empty. Set `packages` if "
-        "the agent has to install dependencies. See docs/how-to/egress.md.",
+        f"the agent has to install dependencies. See {DOCS}/how-to/egress.md.",
         action_input=True,
     )
     docker_host: str = setting(
@@ -399,7 +400,8 @@ class ServerSettings(SettingGroup):
 
     server: WebhookServer = setting(
         WebhookServer(),
-        "The webhook server: its secret, and where it stores its data. See docs/how-to/server.md.",
+        "The webhook server: its secret, and where it stores its data. "
+        f"See {DOCS}/how-to/server.md.",
         option=False,
     )
     keep_log: bool = setting(
@@ -412,6 +414,6 @@ class ServerSettings(SettingGroup):
     telemetry: TelemetrySettings = setting(
         TelemetrySettings(),
         "OpenTelemetry collector that gets spans of each run, and the folder for complete model "
-        "calls. See docs/how-to/telemetry.md.",
+        f"calls. See {DOCS}/how-to/telemetry.md.",
         option=False,
     )

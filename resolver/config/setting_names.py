@@ -104,7 +104,47 @@ def value_fault(
         suggestion = closest_name(str(error["loc"][1]), parts)
         hint = f" (did you mean {suggestion!r}?)" if suggestion else f", only {', '.join(parts)}"
         return f"{location}: is not a part of {setting}{hint}"
-    return f"{location}: {error['msg'].removeprefix('Value error, ')}"
+    return f"{location}: {value_message(error)}"
+
+
+_VALUE_MESSAGES = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known here",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    "finite_number": "must be a finite number",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    "string_type": "must be text",
+    **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),
+    **dict.fromkeys(
+        ("dict_type", "model_type", "model_attributes_type"), "must be a mapping (`key: value`)"
+    ),
+    **dict.fromkeys(("literal_error", "enum"), "must be {expected}"),
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
+    "string_pattern_mismatch": "must match the pattern {pattern}",
+}
+"""What is wrong with a value, by pydantic's type of the error.
+
+Source: https://docs.pydantic.dev/latest/errors/validation_errors/
+"""
+
+
+def value_message(error: ErrorDetails) -> str:
+    """Return what is wrong with a value, for a person who sets it and does not know pydantic.
+
+    The value itself is not repeated: it may be a secret.
+    """
+    message = _VALUE_MESSAGES.get(error["type"])
+    if message is None:
+        return error["msg"].removeprefix("Value error, ")
+    return message.format_map(error.get("ctx", {}))
 
 
 def closest_name(name: str, names: Iterable[str]) -> str | None:

@@ -27,6 +27,7 @@ from resolver.config.declaration import (
     setting_arguments,
     setting_parts,
 )
+from resolver.config.documentation import DOCS
 from resolver.config.github_settings import (
     AccessSettings,
     ContextSettings,
@@ -172,7 +173,7 @@ def load_settings(
     except ValidationError as error:
         fields = Settings.model_fields
         faults += [value_fault(detail, origin, fields) for detail in error.errors()]
-        advice.append("see docs/reference/settings.md for the values it takes")
+        advice.append(f"see {DOCS}/reference/settings.md for the values it takes")
     if faults:
         raise UsageError("; ".join(faults), advice[0])
     return settings
@@ -292,7 +293,7 @@ def _parse_variable(variable: str, annotation: Any, text: str) -> Any:
         location = f", line {mark.line + 1}" if mark else ""
         raise UsageError(
             f"{variable}{location}: not YAML: {getattr(error, 'problem', error)}",
-            "write it as in docs/reference/settings.md",
+            f"write it as in {DOCS}/reference/settings.md",
         ) from None
 
 
@@ -313,6 +314,7 @@ def repository_settings(content: bytes | None) -> dict[str, object]:
         return {}
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(
-            f"{REPOSITORY_FILE}: settings are `name: value` lines", "see docs/reference/settings.md"
+            f"{REPOSITORY_FILE}: settings are `name: value` lines",
+            f"see {DOCS}/reference/settings.md",
         )
     return data

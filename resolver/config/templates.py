@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from resolver.config.documentation import DOCS
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -26,7 +28,7 @@ def template_folder() -> Path:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(template_folder()),
         undefined=StrictUndefined,
         # Markdown and prompts are not HTML; pages are escaped.
@@ -35,6 +37,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.globals["docs"] = DOCS
+    return environment
 
 
 def render(name: str, *contexts: "DataclassInstance", **values: Any) -> str:

@@ -20,7 +20,8 @@ from pydantic_core import ErrorDetails
 
 from resolver.config.bounded_yaml import read_yaml
 from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
-from resolver.config.setting_names import closest_name
+from resolver.config.documentation import DOCS
+from resolver.config.setting_names import closest_name, value_message
 from resolver.models.verification import CheckService, ProjectCheck, ReportFormat
 
 MAX_DECLARED = 50
@@ -190,7 +191,7 @@ def _fault(error: ErrorDetails, number: int, entry: Any) -> str:
             return f"{location}: {field!r} can't be {str(error['input'])[:100]!r}{hint}"
         case "model_type" | "model_attributes_type" | "dict_type" if not field:
             return f"{location}: it has no `name` and `command`"
-    return f"{location}: {field!r}: {error['msg'].removeprefix('Value error, ')}"
+    return f"{location}: {field!r}: {value_message(error)}"
 
 
 def _formats() -> list[str]:
@@ -235,7 +236,7 @@ class VerificationSettings(SettingGroup):
         "Commands that show whether a change works, as a list of `{name: ..., command: ...}`, each "
         "with an optional `timeout` in seconds, `paths`, `services`, `report` and `report_format`. "
         "When empty, "
-        "they are found in the files of the repository. See docs/how-to/checks.md.",
+        f"they are found in the files of the repository. See {DOCS}/how-to/checks.md.",
         repository=True,
         option=False,
     )

@@ -287,7 +287,7 @@ class DockerMachine:
         except ValueError as error:
             raise SandboxError(
                 f"the image's user {user!r} can't run a program: {answer.output[:200]!r}",
-                "name another image with `--image`",
+                "name another image with RESOLVER_IMAGE or `image` in .github/resolver.yml",
             ) from error
         return uid, gid
 

@@ -51,7 +51,7 @@ def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS)
     address = environment.get("DOCKER_HOST") or "the default socket or the current docker context"
     with engine_errors(
         f"no Docker engine answers at {address}",
-        "start Docker, set DOCKER_HOST, or work on this machine with `--runtime local`",
+        "start Docker, set DOCKER_HOST, or work on this machine with RESOLVER_RUNTIME=local",
     ):
         with closing(_new_client(environment, seconds, _ANY_VERSION)) as probe:
             version = probe.api.version(api_version=False)["ApiVersion"]
@@ -98,8 +98,8 @@ def image_settings(client: DockerClient, image: str) -> dict[str, Any]:
     """
     with engine_errors(
         f"the image {image} is not on the engine and can't be pulled",
-        "name another with `--image`, pull or build it first, or work on this machine with "
-        "`--runtime local`",
+        "name another with RESOLVER_IMAGE or `image` in .github/resolver.yml, pull or build it "
+        "first, or work on this machine with RESOLVER_RUNTIME=local",
     ):
         try:
             image_info = client.images.get(image)

@@ -118,7 +118,7 @@ def _run(command: list[str]) -> str:
     except subprocess.CalledProcessError as error:
         raise SandboxError(
             f"patchelf failed on {command[-1]}: {error.stderr.strip()[-300:]}",
-            "use `--runtime local`, or report this with the output of `resolver doctor`",
+            "set RESOLVER_RUNTIME=local, or report this with the output of `resolver doctor`",
         ) from error
 
 

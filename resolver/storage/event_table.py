@@ -27,7 +27,8 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.types import UserDefinedType
 
-from resolver.errors import LogError
+from resolver.config.documentation import DOCS
+from resolver.errors import LogError, UsageError
 from resolver.events.log import Event, check_lines, read_log
 from resolver.storage.database import first_line
 from resolver.storage.schema import TABLES
@@ -94,7 +95,10 @@ def read_lines(
 
 
 def read_run(url: str, run: str) -> Iterator[Event]:
-    """Yield all events of a run in a database. Raises LogError, also if there is no such run."""
+    """Yield all events of a run in a database.
+
+    Raises UsageError if there is no such run, and LogError if the database can't be read.
+    """
     parsed = _parse_url(url)
     name, engine = parsed.render_as_string(hide_password=True), create_engine(parsed)
 
@@ -118,7 +122,7 @@ def read_run(url: str, run: str) -> Iterator[Event]:
             existing_runs = (
                 f"it has the runs {', '.join(runs)}" if runs else "it has no events at all"
             )
-            raise LogError(
+            raise UsageError(
                 f"{name} has no events of a run {run!r}", f"name another one: {existing_runs}"
             )
         yield first
@@ -138,18 +142,18 @@ def _parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise LogError(
-            "the database's address can't be read", "see docs/reference/events.md"
+        raise UsageError(
+            "the database's address can't be read", f"see {DOCS}/reference/events.md"
         ) from error
     driver = DRIVERS.get(parsed.drivername)
     if driver is None:
         kinds = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
-        raise LogError(f"events are not kept in {parsed.drivername}", f"give {kinds}")
+        raise UsageError(f"events are not kept in {parsed.drivername}", f"give {kinds}")
     if driver == "sqlite":
         if parsed.database in (None, "", ":memory:"):
-            raise LogError("a database in memory keeps nothing", "give sqlite:///FILE")
+            raise UsageError("a database in memory keeps nothing", "give sqlite:///FILE")
         if not Path(str(parsed.database)).is_file():
-            raise LogError(f"{parsed.database} is not a file", "check the path")
+            raise UsageError(f"{parsed.database} is not a file", "check the path")
     return parsed.set(drivername=driver)
 
 
@@ -162,13 +166,16 @@ def open_log(location: str) -> Iterator[Event]:
 
     location: FILE, the FOLDER of a run, "sqlite:///FILE#RUN", or
         "postgresql://USER:PASSWORD@HOST/DATABASE#RUN".
-    Raises LogError.
+    Raises UsageError if there is no such run, and LogError if its log can't be read.
     """
     if "://" not in location:
-        return read_log(log_file(location))
+        path = log_file(location)
+        if not path.exists():
+            raise UsageError(f"{location} contains no run", "give the output folder of a run")
+        return read_log(path)
     url, separator, run = location.rpartition("#")
     if not separator or not run:
-        raise LogError(
+        raise UsageError(
             "the location names a database but no run in it", "add #RUN, the key of the run"
         )
     return read_run(url, run)

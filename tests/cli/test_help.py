@@ -42,7 +42,7 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
         (["nonsense"], "No such command 'nonsense'"),
         (["resolve"], "no issue is given"),
         (["resolve", "x#1", "--runtime", "moon"], "'moon' is not one of"),
-        (["trace", "missing.jsonl"], "missing.jsonl can't be read"),
+        (["trace", "missing.jsonl"], "missing.jsonl contains no run"),
         (["trace", str(Path(__file__))], "line 1: not a line of JSON"),
         (["serve"], "no model is set"),
     ],

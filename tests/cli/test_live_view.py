@@ -16,6 +16,7 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.models.verification import CaseResult, CheckExecution
 from resolver.runs.wiring.sandbox import live_output
+from resolver.runtime.base import NOT_SEPARATED
 from resolver.runtime.image_pull import pull_logger
 from resolver.security.redaction import Redactor
 from resolver.trace.text import TerminalProgress
@@ -70,6 +71,12 @@ def test_each_step_stays_as_one_line_of_the_terminals_width(width: int) -> None:
     assert all(len(line) <= width for line in steps)
     [failed] = [line for line in steps if line.startswith("✗   2 Run python")]
     assert failed.endswith("exit code 1, 1.3 s")
+
+
+def test_what_a_sandbox_shares_with_the_machine_is_never_cut_off() -> None:
+    detail = f"this machine, as user 0; hidden from it: network; {NOT_SEPARATED}{'files, ' * 30}end"
+    _, lines = draw([life.StageCompleted(stage="sandbox", detail=detail)], width=40)
+    assert "files, end" in " ".join(lines)
 
 
 def test_the_status_has_phase_limits_and_times() -> None:

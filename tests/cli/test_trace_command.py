@@ -88,7 +88,7 @@ def test_a_run_in_a_database_is_as_good_as_a_file(
     assert run(["trace", f"{url}#trace/run 1", "--format", "json"], {}) == 0
     lines = RECORDING.read_text().splitlines()
     assert json.loads(capsys.readouterr().out) == [json.loads(line) for line in lines]
-    assert run(["trace", f"{url}#another"], {}) == 1
+    assert run(["trace", f"{url}#another"], {}) == 2
     stderr = capsys.readouterr().err
     assert "has no events of a run 'another'" in stderr
     if database == "sqlite":  # the other one has runs of other tests, and not all are named
@@ -110,7 +110,7 @@ def test_a_run_in_a_database_is_as_good_as_a_file(
 def test_a_database_that_can_not_be_read_is_reported_in_words(
     location: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["trace", location], {}) == 1
+    assert run(["trace", location], {}) == (1 if "refused" in says else 2)
     stderr = capsys.readouterr().err
     assert says in stderr
     assert "s3cret" not in stderr
@@ -177,6 +177,15 @@ def test_a_log_of_another_version_is_refused(
 def test_a_missing_log_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["trace"], {}) == 2
     assert "no log is given" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["trace"], ["replay"], ["publish"], ["resolve", "--resume"]])
+def test_a_missing_run_is_a_usage_error_of_every_command(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place in (tmp_path / "none", tmp_path):
+        assert run([*command, str(place)], {}) == 2
+        assert f"{place} contains no run" in capsys.readouterr().err
 
 
 DIFF = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+the new line\n"

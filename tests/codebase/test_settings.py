@@ -69,7 +69,7 @@ def test_an_empty_input_counts_as_unset() -> None:
 def test_a_wrong_setting_does_not_prevent_loading_those_that_decide_where_to_report_it() -> None:
     wrong = {"INPUT_MAX-BUDGET": "five", "RESOLVER_MENTION": "@bot"}
     assert load_settings({}, wrong, only=EVENT_SETTINGS).mention == "@bot"
-    with pytest.raises(UsageError, match="INPUT_MAX-BUDGET: Input should be a valid number"):
+    with pytest.raises(UsageError, match="INPUT_MAX-BUDGET: must be a number"):
         load_settings({}, wrong)
 
 
@@ -99,6 +99,31 @@ def test_a_wrong_value_names_its_source(
         load_settings({}, environment, repository)
     assert says in caught.value.what
     assert caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("environment", "repository", "says"),
+    [
+        ({"RESOLVER_MAX_BUDGET": "abc"}, {}, "RESOLVER_MAX_BUDGET: must be a number"),
+        ({"RESOLVER_MAX_BUDGET": "inf"}, {}, "must be a finite number"),
+        ({"RESOLVER_MAX_ITERATIONS": "1.5"}, {}, "must be a whole number"),
+        ({"RESOLVER_MAX_ITERATIONS": "0"}, {}, "must be at least 1"),
+        ({"RESOLVER_MAX_TIME": "0"}, {}, "must be more than 0"),
+        ({"RESOLVER_VERIFY": "maybe"}, {}, "must be true or false"),
+        ({"RESOLVER_RUNTIME": "podman"}, {}, "must be 'auto', 'docker', 'local' or 'remote'"),
+        ({"RESOLVER_MCP": "{a: 3}"}, {}, "must be a mapping"),
+        ({"RESOLVER_SERVICES": "{x: {modell: 3}}"}, {}, "x.modell: is not known here"),
+        ({}, {"pull_request_labels": "a"}, "pull_request_labels: must be a list"),
+        ({}, {"pull_request_labels": [1]}, "pull_request_labels, 0: must be text"),
+    ],
+)
+def test_a_wrong_value_is_described_without_the_words_of_the_library(
+    environment: dict[str, str], repository: dict[str, object], says: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_settings({}, environment, repository)
+    assert says in caught.value.what
+    assert "Input" not in caught.value.what
 
 
 def test_a_typo_gets_a_suggestion_and_all_faults_are_reported_at_once() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from resolver.config.documentation import DOCS
 from tests.attacks.canaries import files_below, leaks
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, tool_call
@@ -58,8 +59,8 @@ def test_a_request_that_only_asks_something_is_answered(scenario: Scenario) -> N
 def test_a_wrong_input_is_reported_in_the_conversation(scenario: Scenario) -> None:
     done, body = asked(scenario, **{"INPUT_MAX-BUDGET": "five"})
     assert done.exit_code == 2
-    assert "INPUT_MAX-BUDGET: Input should be a valid number" in body
-    assert "**What next:** See docs/reference/settings.md" in body
+    assert "INPUT_MAX-BUDGET: must be a number" in body
+    assert f"**What next:** See {DOCS}/reference/settings.md" in body
     assert scenario.outputs()["state"] == "error"
     assert done.outcome["exit_code"] == 2 and "INPUT_MAX-BUDGET" in done.outcome["reason"]
     assert "::error title=Resolver::INPUT_MAX-BUDGET" in done.stdout

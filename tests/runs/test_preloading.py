@@ -1,6 +1,7 @@
 """When the model's library is loaded in the background: for runs that may start and ask a live
 model."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,6 +37,16 @@ def job(tmp_path: Path) -> RunRequest:
     )
 
 
+def test_a_script_that_is_missing_is_named_before_anything_is_started(
+    job: RunRequest, tmp_path: Path
+) -> None:
+    settings = {"model": f"scripted:{tmp_path}/nosuch.yaml"}
+    job = replace(job, load_settings=lambda repository: load_settings(settings, {}, repository))
+    result = run_pipeline(job, LocalForge(tmp_path / "none.md", "main"))
+    assert result.exit_code == 2 and result.failure is not None
+    assert result.failure.what == f"{tmp_path}/nosuch.yaml can't be read: No such file or directory"
+
+
 def test_a_run_that_may_start_loads_its_model(job: RunRequest, tmp_path: Path) -> None:
     loaded: list[Settings] = []
     run_pipeline(job, LocalForge(tmp_path / "issue.md", "main"), loaded.append)
@@ -50,7 +61,11 @@ def test_a_refused_run_loads_nothing(job: RunRequest, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("model", ["replay:events.jsonl", "scripted:replies.yml"])
-def test_a_recording_or_a_script_needs_no_library(job: RunRequest, model: str) -> None:
+def test_a_recording_or_a_script_needs_no_library(
+    job: RunRequest, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "replies.yml").write_text("[Done]")
     begun: list[object] = []
     settings = job.load_settings({}).model_copy(update={"model": model})
     preload_models(settings, lambda: begun.append(model))

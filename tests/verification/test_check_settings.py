@@ -47,7 +47,7 @@ def test_all_faults_are_named_at_once_with_suggestions() -> None:
     for words in (
         ".github/resolver.yml, checks: check 1 (unit): 'command' is missing",
         "check 1 (unit): 'comand' is not a property of a check (did you mean 'command'?)",
-        "check 2 (types): 'timeout': Input should be greater than 0",
+        "check 2 (types): 'timeout': must be more than 0",
         "check 2 (types): 'report_format' can't be 'junitt' (did you mean 'junit'?)",
         "check 3: it has no `name` and `command`",
         "check 4 (x): 'report': it is a path in the repository",

@@ -53,13 +53,13 @@ def test_the_services_of_a_declared_check_are_read() -> None:
     ("services", "fault"),
     [
         ("{db: {}}", "'services.db.image' is missing"),
-        ("{db: 3}", "'services.db': Input should be"),
-        ("{'a b': postgres}", "String should match pattern"),
+        ("{db: 3}", "'services.db': must be a mapping"),
+        ("{'a b': postgres}", "must match the pattern"),
         ("{db: {image: postgres, volumes: [/etc]}}", "not a property of a check"),
         ("{db: {image: postgres, ports: [99999]}}", "less than 65536"),
         ("{a: {image: x, ports: [1]}, b: {image: y, ports: [1]}}", "two services listen on one"),
         (f"{{{', '.join(f's{n}: x' for n in range(MAX_SERVICES + 1))}}}", "at most 5"),
-        ("[db, cache]", "valid dictionary"),
+        ("[db, cache]", "must be a mapping"),
     ],
 )
 def test_a_service_that_is_declared_wrongly_is_a_fault(services: str, fault: str) -> None:

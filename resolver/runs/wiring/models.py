@@ -76,8 +76,10 @@ def recording_of(settings: Settings) -> list[Event]:
 
 def preload_models(settings: Settings, start: Callable[[], Thread] = preload_litellm) -> None:
     """Start to load litellm in the background for a live model. A recording and a script need
-    nothing."""
-    if not settings.model.startswith((REPLAY, SCRIPTED)):
+    nothing, but raise UsageError if the file can't be used."""
+    if settings.model.startswith(SCRIPTED):
+        scripted_models(Path(settings.model.removeprefix(SCRIPTED)), settings.model, AGENT)
+    elif not settings.model.startswith(REPLAY):
         start()
 
 

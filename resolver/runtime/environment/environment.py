@@ -273,7 +273,7 @@ def choose_environment(
         if isinstance(requested, Build):
             raise UsageError(
                 f"an image is built from {requested.dockerfile} only by a Docker engine",
-                "use --runtime docker, or name an image",
+                "set RESOLVER_RUNTIME=docker, or name an image",
             )
         return Environment(requested, plan)
     if isinstance(requested, Build):
