@@ -70,22 +70,21 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
     Raises SandboxError if no sandbox of the image can be started, and WorkspaceError if there is no
     commit.
     """
-    fresh_settings = settings.without_kept_environment()
     state, stream = State(), EventStream(MemoryStore())
     stream.subscribe("state", state.apply, essential=True)
-    kind = runtime_kind(fresh_settings, host)
+    kind = runtime_kind(settings, host)
     run = run_id(f"init:{root}", utc_now())
     started = time.monotonic()
     with temporary_directory() as folder:
         workspace = Workspace.clone(str(root), folder / "clone.git")
-        environment = open_environment(fresh_settings, kind, workspace, host)
-        with open_runtime(fresh_settings, kind, run, host, environment.image) as runtime:
+        environment = open_environment(settings, kind, workspace, host, keep=False)
+        with open_runtime(settings, kind, run, host, environment.image) as runtime:
             runtime.checkout(workspace.git_dir_tar, workspace.base, workspace.branch)
-            limit = fresh_settings.timeout_seconds.setup
+            limit = settings.timeout_seconds.setup
             result = set_up(environment, runtime, stream, state, workspace.base, limit)
             tree = ProjectTree.from_commit(workspace.git, workspace.base)
             found, _ = find_checks(settings.checks, tree)
-            seconds = fresh_settings.timeout_seconds.verification
+            seconds = settings.timeout_seconds.verification
             checks = [
                 _trial(check, execute_check(runtime, check, seconds), environment)
                 for check in (found if result.ok else ())
@@ -94,7 +93,7 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
     return SetupTrial(
         ok=result.ok,
         source=environment.plan.source if environment.plan else "",
-        image="" if kind == "local" else fresh_settings.image,
+        image="" if kind == "local" else settings.image,
         kind=kind,
         commit=workspace.base[:12],
         seconds=time.monotonic() - started,

@@ -17,35 +17,13 @@ MIN_RETENTION_DAYS = 4
 class TimeoutSettings(StructuredSetting):
     """Time limits of what is executed in the sandbox."""
 
-    command: float = part(
-        120.0, "Seconds a command may take unless the agent asks for more.", gt=0, le=3600
-    )
     setup: float = part(900.0, "Seconds the setup may take.", gt=0, le=3600)
-    answer: float = part(
-        30.0,
-        "Seconds after the time limit of a command in which the sandbox has to answer. A sandbox "
-        "that hangs for longer is replaced by a new one.",
-        ge=1,
-        le=3600,
-    )
     verification: float = part(
         1200.0,
         "Seconds one verification of a change may take. The tests that the change affects are "
         "executed first, then the whole checks.",
         gt=0,
         le=86_400,
-    )
-
-
-class PatchLimits(StructuredSetting):
-    """Limits of a published change."""
-
-    files: int = part(300, "Maximum number of files that the change touches.", gt=0)
-    bytes: int = part(10_000_000, "Maximum size of the change as a patch.", gt=0)
-    bidi_controls: bool = part(
-        False,
-        "Publish a change that adds bidirectional control characters to code, which can show code "
-        "in another order than it has.",
     )
 
 
@@ -56,11 +34,6 @@ class ImageOptions(StructuredSetting):
         False,
         "Build the sandbox image if `image` is `devcontainer` or `dockerfile:PATH`. A build runs "
         "the repository's commands with the network of the engine.",
-    )
-    keep_prepared: bool = part(
-        True,
-        "Keep the environment after the setup as an image on the engine, so that the next runs "
-        "start without the setup. Disable it to save disk space.",
     )
     services: tuple[str, ...] = part(
         (),
@@ -83,11 +56,7 @@ class SandboxLimits(StructuredSetting):
 
     memory: str = part("4g", "Memory, like `512m` or `8g`.")
     cpus: float = part(2.0, "Number of CPU cores.", gt=0)
-    pids: int = part(1024, "Maximum number of processes and threads.", ge=16)
     disk_gigabytes: float = part(10.0, "Gigabytes that may be written to disk.", gt=0)
-    egress_bytes: int = part(
-        1_000_000_000, "Maximum bytes of a run's connections, both ways.", gt=0
-    )
     read_only_root: bool = part(
         False,
         "Make the image's files read-only in the container. The repository and temporary files are "
@@ -252,10 +221,7 @@ class LimitSettings(SettingGroup):
     """Limits of one run."""
 
     title: ClassVar[str] = "Limits"
-    when: ClassVar[str] = (
-        "Change these to bound what one run may cost, how long it may take and how large its "
-        "change may be."
-    )
+    when: ClassVar[str] = "Change these to bound what one run may cost and how long it may take."
 
     max_iterations: int = setting(
         250,
@@ -282,25 +248,11 @@ class LimitSettings(SettingGroup):
         allow_inf_nan=False,
         action_input=True,
     )
-    max_extension: float = setting(
-        3.0,
-        "Factor by which comments can extend the limits of a run, in total; 1 means that they "
-        "can't be extended.",
-        option=False,
-        ge=1,
-        le=100,
-    )
     timeout_seconds: TimeoutSettings = setting(
         TimeoutSettings(),
         "Time limits of what is executed in the sandbox. Raise them for slow test suites and long "
         "installations.",
         repository=True,
-        option=False,
-    )
-    max_patch: PatchLimits = setting(
-        PatchLimits(),
-        "Limits of a change. A change beyond them is kept in the output of the run but not "
-        "published.",
         option=False,
     )
 
@@ -329,7 +281,7 @@ class SandboxSettings(SettingGroup):
     )
     image_options: ImageOptions = setting(
         ImageOptions(),
-        "Which images Resolver builds, keeps on the engine, and runs as services of checks.",
+        "Which images Resolver builds, and runs as services of checks.",
         option=False,
     )
     setup: str = setting(

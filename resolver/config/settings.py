@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from typing import Any, Self, get_origin
+from typing import Any, get_origin
 
 import yaml
 from pydantic import ConfigDict, ValidationError
@@ -55,6 +55,9 @@ from resolver.models.run import RunLimits
 
 REPOSITORY_FILE = ".github/resolver.yml"
 
+MAX_EXTENSION = 3
+"""Factor by which comments can extend the limits of a run, in total."""
+
 
 class Settings(
     ServerSettings,
@@ -89,9 +92,9 @@ class Settings(
     def max_extended_limits(self) -> RunLimits:
         """The limits that comments can extend a run to."""
         return RunLimits(
-            max_iterations=int(self.max_iterations * self.max_extension),
-            max_budget=self.max_budget * self.max_extension,
-            max_time=self.max_time * self.max_extension,
+            max_iterations=self.max_iterations * MAX_EXTENSION,
+            max_budget=self.max_budget * MAX_EXTENSION,
+            max_time=self.max_time * MAX_EXTENSION,
         )
 
     @property
@@ -102,11 +105,6 @@ class Settings(
         seconds = self.max_extended_limits.max_time + self.timeout_seconds.setup
         seconds += self.timeout_seconds.verification * verifications
         return timedelta(seconds=seconds, hours=1)
-
-    def without_kept_environment(self) -> Self:
-        """Return the settings without reuse of the environment that an earlier setup prepared."""
-        options = self.image_options.model_copy(update={"keep_prepared": False})
-        return self.model_copy(update={"image_options": options})
 
     @property
     def secrets(self) -> tuple[str, ...]:

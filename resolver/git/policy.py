@@ -46,6 +46,9 @@ _IGNORED_FORMATS = frozenset(
 # protects `.git` against the same trick (`core.protectHFS`, https://git-scm.com/docs/git-config).
 _IGNORED_CHARACTERS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
+MAX_PATCH_BYTES = 10_000_000
+MAX_PATCH_FILES = 300
+
 
 @dataclass(frozen=True)
 class PatchPolicy:
@@ -55,13 +58,11 @@ class PatchPolicy:
         `*` and `?` stay within a name.
     max_bytes: limit of the length of the diff, and of the growth of the files.
     max_files: limit of the number of changed files.
-    allows_bidi_controls: True if code may contain bidirectional control characters.
     """
 
     protected_paths: tuple[str, ...]
-    max_bytes: int
-    max_files: int
-    allows_bidi_controls: bool = False
+    max_bytes: int = MAX_PATCH_BYTES
+    max_files: int = MAX_PATCH_FILES
 
 
 def enforce_policy(
@@ -79,13 +80,11 @@ def enforce_policy(
     changes = read_changes(workspace.git, patch.base, patch.tree)
     too_large = [*_size_problems(workspace, patch, policy, changes)]
     own_changes = tuple(change for change in changes if change.path not in taken_from_base)
-    limit_problems = [
-        *too_large,
-        *_protection_problems(workspace, patch, policy, own_changes),
-        *(() if too_large else _bidi_problems(workspace, policy, own_changes)),
-    ]
+    protection_problems = [*_protection_problems(workspace, patch, policy, own_changes)]
     problems = [
-        *limit_problems,
+        *too_large,
+        *protection_problems,
+        *(() if too_large else _bidi_problems(workspace, own_changes)),
         *_submodule_problems(own_changes),
         *_symlink_problems(workspace, patch, changes),
         # The files of a change that is too large are not read.
@@ -95,7 +94,7 @@ def enforce_policy(
         raise PolicyViolation(
             "; ".join(problems),
             "the patch is kept with the run's output: review it, and apply manually what is right",
-            settings_decide=len(problems) == len(limit_problems),
+            settings_decide=len(problems) == len(protection_problems),
         )
 
 
@@ -172,12 +171,8 @@ def _changed_through_symlinks(
     }
 
 
-def _bidi_problems(
-    workspace: Workspace, policy: PatchPolicy, changes: tuple[TreeChange, ...]
-) -> Iterator[str]:
+def _bidi_problems(workspace: Workspace, changes: tuple[TreeChange, ...]) -> Iterator[str]:
     """Yield a problem if the change adds characters to code that show it in another order."""
-    if policy.allows_bidi_controls:
-        return
     found = find_deceptive_text(workspace.git, changes)
     places = [str(place) for place in found if place.is_bidi_control and place.is_code]
     if places:

@@ -60,6 +60,7 @@ class Workspace:
     source_is_dirty: True if the local checkout had uncommitted changes. They are not in `base`.
     pull: the pull request whose head is the base, None on an issue.
     default: the commit of the default branch if it is not the base, else "".
+    is_unmerged: True if the base is a commit of an open pull request.
     objects: what was read of the clone's objects already.
     """
 
@@ -70,6 +71,7 @@ class Workspace:
     source_is_dirty: bool = False
     pull: PullRequestContext | None = None
     default: str = ""
+    is_unmerged: bool = False
     objects: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
 
     @classmethod
@@ -127,7 +129,13 @@ class Workspace:
             source, folder, pull, depth, credential, cache, for_merge=for_merge
         )
         return cls(
-            folder, source, pull.head, f"pull/{pull.number}", pull=completed, default=default
+            folder,
+            source,
+            pull.head,
+            f"pull/{pull.number}",
+            pull=completed,
+            default=default,
+            is_unmerged=True,
         )
 
     @property
@@ -138,7 +146,7 @@ class Workspace:
         """
         if not self.default:
             return self
-        return replace(self, base=self.default, pull=None, default="")
+        return replace(self, base=self.default, pull=None, default="", is_unmerged=False)
 
     def pull_diff(self, show: Callable[[str], str] = str) -> str:
         """Return the diff of the pull request with line numbers and a length limit, "" on an issue.
@@ -333,7 +341,9 @@ def workspace_at_pull_request(
     base = git.text("rev-parse", f"{STARTS_AT_REF}^{{commit}}")
     if base != pull.head:
         raise WorkspaceError(f"pull request #{pull.number} was pushed to just now", "run it again")
-    return replace(workspace, base=base, branch=pull.branch, default=workspace.base)
+    return replace(
+        workspace, base=base, branch=pull.branch, default=workspace.base, is_unmerged=True
+    )
 
 
 def with_default_branch(

@@ -17,7 +17,7 @@ from resolver.events.run_log import RunLog
 from resolver.git.clone import check_commit
 from resolver.git.git import Credential
 from resolver.git.merge import MergeResult, is_ancestor, merge, replay_commits
-from resolver.git.policy import PatchPolicy, enforce_policy
+from resolver.git.policy import MAX_PATCH_BYTES, PatchPolicy, enforce_policy
 from resolver.git.push import Identity
 from resolver.git.tree import read_patch
 from resolver.git.workspace import Workspace
@@ -273,7 +273,7 @@ class CommitBuilder:
         file, or exceed a limit.
         """
         settings = self.request.settings
-        patch = read_patch(self.workspace.git, base, tree, settings.max_patch.bytes)
+        patch = read_patch(self.workspace.git, base, tree, MAX_PATCH_BYTES)
         try:
             enforce_policy(self.workspace, patch, patch_policy_of(settings))
         except PolicyViolation as violation:
@@ -286,12 +286,7 @@ class CommitBuilder:
 
 def patch_policy_of(settings: Settings) -> PatchPolicy:
     """Return the policy for the changes of a run with these settings."""
-    return PatchPolicy(
-        protected_paths=settings.protected_paths,
-        max_bytes=settings.max_patch.bytes,
-        max_files=settings.max_patch.files,
-        allows_bidi_controls=settings.max_patch.bidi_controls,
-    )
+    return PatchPolicy(protected_paths=settings.protected_paths)
 
 
 def commit_identity(login: str, id: int | None, server: str) -> Identity:

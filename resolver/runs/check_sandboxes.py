@@ -197,7 +197,7 @@ class CheckSandboxes:
         return {
             "repository": self._workspace.identity,
             "kind": self._kind,
-            **settings.sandbox_limits.model_dump(exclude={"egress_bytes"}),
+            **settings.sandbox_limits.model_dump(),
             "egress": settings.egress,
         }
 

@@ -36,6 +36,7 @@ from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog, reply_in
 from resolver.events.state import State
+from resolver.git.policy import MAX_PATCH_BYTES
 from resolver.git.workspace import Workspace
 from resolver.models.run import (
     CheckedCommand,
@@ -227,9 +228,7 @@ def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     # A stop may leave a command running, which would change files while they are exported.
     if outcome.state is RunState.STOPPED:
         runtime.interrupt()
-    take = partial(
-        take_change, prepared.settings, request.export_folder, prepared.workspace, runtime, log
-    )
+    take = partial(take_change, request.export_folder, prepared.workspace, runtime, log)
     return outcome, *take()
 
 
@@ -479,12 +478,12 @@ def _interrupt(mcp: McpSession, index: CodeIndex) -> None:
 
 
 def take_change(
-    settings: Settings, folder: Path, workspace: Workspace, runtime: Runtime, log: RunLog
+    folder: Path, workspace: Workspace, runtime: Runtime, log: RunLog
 ) -> tuple[Patch, ExportedChange]:
     """Export the change as git objects to the folder and check it. This is done for every outcome
     of the agent."""
     started = time.monotonic()
-    limit = BUNDLE_FACTOR * settings.max_patch.bytes
+    limit = BUNDLE_FACTOR * MAX_PATCH_BYTES
     change = runtime.export_change(workspace.base, limit)
     bundle = None
     if change["bundle"] is not None:

@@ -28,7 +28,7 @@ from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.limits import derive_outcome
 from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
 from resolver.events.run_log import RunLog
-from resolver.git.policy import enforce_policy, withhold_secrets
+from resolver.git.policy import MAX_PATCH_BYTES, enforce_policy, withhold_secrets
 from resolver.github.comments.progress import ProgressChanges
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
@@ -285,7 +285,7 @@ def _execute(
         outcome = _with_links(prepared, review.append_remarks(outcome, log))
         exported_patch = update_branch.unchanged_patch(workspace)
     patch, files_with_secrets = withhold_secrets(
-        workspace, exported_patch, prepared.redactor, prepared.settings.max_patch.bytes
+        workspace, exported_patch, prepared.redactor, MAX_PATCH_BYTES
     )
     # A change with secrets stays out of the output folder: a later command could publish it.
     if not (is_answer or files_with_secrets):

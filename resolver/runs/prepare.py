@@ -245,8 +245,8 @@ def configure(
     """
     request, workspace = run_task.request, cloned.workspace
     settings = request.load_settings(repository_settings(workspace.read_trusted(REPOSITORY_FILE)))
-    if workspace.pull is not None or cloned.task.follows:
-        settings = _without_kept_setup(settings)
+    if cloned.task.follows:
+        workspace = replace(workspace, is_unmerged=True)
     agents = read_agents(workspace, settings)
     opening = run_task.log.opening if run_task.log else None
     trigger = opening.task.trigger if opening else request.trigger
@@ -312,7 +312,6 @@ def _at_starting_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
             prepared,
             workspace=workspace_at_pull_request(workspace, follows, depth, credential),
             task=task.model_copy(update={**update, "left_out": left_out}),
-            settings=_without_kept_setup(settings),
             base_committed_at=None,
         )
     branch = settings.base_branch
@@ -342,14 +341,6 @@ def _find_open_pull_request(prepared: PreparedRun, forge: Forge) -> OpenPullRequ
     if pull is None or pull.branch in {prepared.workspace.branch, prepared.settings.base_branch}:
         return None
     return prepared.redactor(pull)
-
-
-def _without_kept_setup(settings: Settings) -> Settings:
-    """Return the settings without reuse of the set-up's result.
-
-    The set-up executes unmerged code here, and no later run may start with files that it left.
-    """
-    return settings.without_kept_environment()
 
 
 def _within_budget(prepared: PreparedRun, accepted: AcceptedRun, log: RunLog | None) -> PreparedRun:

@@ -19,6 +19,7 @@ from resolver.events.actions import Delegate
 from resolver.events.lifecycle import ModelReplied, ServiceReplied, roots_of
 from resolver.events.run_log import RunLog
 from resolver.git.deceptive_text import find_deceptive_text
+from resolver.git.policy import MAX_PATCH_BYTES
 from resolver.git.tree import read_changes
 from resolver.github.comments import comment_text, verification_text
 from resolver.github.comments.report import (
@@ -289,7 +290,7 @@ def execution_warnings(
 
 def _deceptive_text_warnings(prepared: PreparedRun, patch: Patch) -> Iterator[str]:
     """Yield a warning for each place where added lines look different from what they are."""
-    if len(patch.diff) > prepared.settings.max_patch.bytes:
+    if len(patch.diff) > MAX_PATCH_BYTES:
         return  # a change of that size can't be published
     git = prepared.workspace.git
     places = find_deceptive_text(git, read_changes(git, patch.base, patch.tree))

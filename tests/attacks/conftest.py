@@ -45,6 +45,6 @@ def stage(
     if runtime == "docker":
         command_line.environment |= {
             "RESOLVER_IMAGE": request.getfixturevalue("python_image"),
-            "RESOLVER_SANDBOX_LIMITS": "{memory: 512m, pids: 100}",
+            "RESOLVER_SANDBOX_LIMITS": "{memory: 512m}",
         }
     return made

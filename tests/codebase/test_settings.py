@@ -259,10 +259,11 @@ def test_a_name_that_no_setting_has_is_refused_in_a_file_and_reported_in_a_varia
 def test_a_part_comes_from_the_first_source_that_has_it() -> None:
     settings = load_settings(
         {},
-        {"INPUT_TIMEOUT_SECONDS": "{command: 60}", "RESOLVER_TIMEOUT_SECONDS": "{command: 70}"},
-        {"timeout_seconds": {"command": 80, "setup": 1000}},
+        {"INPUT_TIMEOUT_SECONDS": "{setup: 60}", "RESOLVER_TIMEOUT_SECONDS": "{setup: 70}"},
+        {"timeout_seconds": {"setup": 80, "verification": 1000}},
     )
-    assert (settings.timeout_seconds.command, settings.timeout_seconds.setup) == (60, 1000)
+    seconds = settings.timeout_seconds
+    assert (seconds.setup, seconds.verification) == (60, 1000)
     addresses = {"GITHUB_SERVER_URL": "https://a"}
     assert load_settings({}, addresses).github_server_url == "https://a"
     addresses |= {"RESOLVER_GITHUB_URLS": "{server: https://b}"}

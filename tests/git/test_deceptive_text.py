@@ -1,6 +1,5 @@
 """Added lines that look different from what they are are found, and bidi controls are refused."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,15 +70,11 @@ def test_the_number_of_places_is_bounded(scenario: Scenario) -> None:
 
 
 @pytest.mark.attack
-def test_bidi_controls_in_code_are_refused_unless_allowed(scenario: Scenario) -> None:
-    """Added code contains bidirectional controls: refused, unless a setting allows them."""
+def test_bidi_controls_in_code_are_refused(scenario: Scenario) -> None:
+    """Added code contains bidirectional controls: refused."""
     write(scenario.root, "a.py", "access = 'user\u202e \u2066# admin\u2069'\n")
-    with pytest.raises(PolicyViolation, match=r"a\.py line 1: U\+202E") as caught:
+    with pytest.raises(PolicyViolation, match=r"a\.py line 1: U\+202E"):
         enforce_policy(scenario.workspace, scenario.export(), POLICY)
-    assert caught.value.settings_decide
-    enforce_policy(
-        scenario.workspace, scenario.export(), replace(POLICY, allows_bidi_controls=True)
-    )
     write(scenario.root, "a.py", "fine = '\u200b'\n")
     write(scenario.root, "fa.md", "\u2067\n")
     enforce_policy(scenario.workspace, scenario.export(), POLICY)

@@ -66,9 +66,8 @@ def _judge(scenario: Scenario, policy: PatchPolicy = POLICY) -> str:
     try:
         enforce_policy(scenario.workspace, scenario.export(), policy)
     except PolicyViolation as violation:
-        named = ("bytes or more", "touches", "protected files", "bidirectional")
-        bounds = [any(phrase in what for phrase in named) for what in violation.what.split("; ")]
-        assert violation.settings_decide is all(bounds)
+        protected = ["protected files" in what for what in violation.what.split("; ")]
+        assert violation.settings_decide is all(protected)
         assert violation.exit_code == 5 and violation.next_step
         return violation.what
     return ""

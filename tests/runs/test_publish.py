@@ -28,7 +28,8 @@ def test_a_change_that_was_looked_at_is_published_as_it_was(
     assert (made.exit_code, git(checkout, "branch", "--list", "agent/*")) == (0, "")
     assert f"resolver publish {made.output}" in made.stderr
     kept = files_of(made.output)
-    failed = command_line.call("publish", made.output, **NOWHERE, RESOLVER_MAX_PATCH="{bytes: 1}")
+    protected = {"RESOLVER_PROTECTED_PATHS": "calc.py"}
+    failed = command_line.call("publish", made.output, **NOWHERE, **protected)
     assert failed.exit_code == 5, failed.stderr
     assert files_of(made.output) == kept
     done = command_line.call("publish", made.output, **NOWHERE)

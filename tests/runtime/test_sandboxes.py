@@ -7,17 +7,15 @@ import docker
 import pytest
 from docker.models.containers import Container
 
-from resolver.config.settings import load_settings
 from resolver.errors import SandboxError, SandboxLost
 from resolver.events.actions import CmdRun
 from resolver.events.observations import CmdOutput
-from resolver.runs.wiring.sandbox import RunHost, open_runtime
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.engine import RUN_LABEL
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import BASH
-from tests.parts.engine import TOOLBOX_CACHE, wait_until_removed
+from tests.parts.engine import wait_until_removed
 from tests.parts.sandboxes import DOCKER_PYTHON, kinds
 
 NewMachine = Callable[..., Machine]
@@ -56,13 +54,12 @@ def stop_processes(container: Container) -> None:
 def test_a_container_that_hangs_is_lost_and_removed(
     suspend: Callable[[Container], None],
     engine: docker.DockerClient,
-    python_image: str,
+    new_machine: NewMachine,
 ) -> None:
-    settings = load_settings({"timeout_seconds": {"answer": 2}}, {})
-    host = RunHost(os.environ, TOOLBOX_CACHE)
+    machine = new_machine(DOCKER_PYTHON, run="hangs")
     with (
         pytest.raises(SandboxLost, match="did not answer `run_command` in 3 seconds"),
-        open_runtime(settings, "docker", "hangs", host, python_image) as sandbox,
+        Runtime(machine, command_timeout=30, answer_seconds=2) as sandbox,
     ):
         [container] = engine.containers.list(filters={"label": f"{RUN_LABEL}=hangs"})
         suspend(container)

@@ -39,6 +39,12 @@ from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
 from resolver.security.redaction import IssuedTokens, Redactor
 
+COMMAND_SECONDS = 120.0
+"""Seconds that a command may take unless the agent asks for more."""
+
+MAX_EGRESS_BYTES = 1_000_000_000
+"""Maximum number of bytes of all connections of a run, both ways."""
+
 RequireLease = Callable[[], None]
 """Raises LeaseLost if this process may not write any more. Never blocks."""
 
@@ -201,10 +207,14 @@ def engine_environment(settings: Settings, environment: Mapping[str, str]) -> Ma
 
 
 def open_environment(
-    settings: Settings, kind: str, workspace: Workspace, host: RunHost
+    settings: Settings, kind: str, workspace: Workspace, host: RunHost, *, keep: bool = True
 ) -> Environment:
-    """Return the image that the sandbox is created from and the set-up that is run in it."""
-    options = settings.image_options
+    """Return the image that the sandbox is created from and the set-up that is run in it.
+
+    keep: True if the environment may be kept for later runs. It never is for the head of a pull
+        request: the set-up executes unmerged code there, and no later run may start with files
+        that it left.
+    """
     standard = find_standard_setup(workspace.read_trusted, partial(_is_reachable, settings))
     suggested = standard.plan if standard else None
     if kind == "local":  # the usual installation would change this machine's own programs
@@ -214,8 +224,8 @@ def open_environment(
         settings.image,
         settings.setup,
         standard.plan if standard and not standard.missing else None,
-        options.build,
-        options.keep_prepared,
+        settings.image_options.build,
+        keep and not workspace.is_unmerged,
     )
     trusted = workspace.trusted
     repository = SetupRepository(
@@ -265,7 +275,6 @@ def open_runtime(
         run=run,
         memory=limits.memory,
         cpus=limits.cpus,
-        pids=limits.pids,
         disk=int(limits.disk_gigabytes * 10**9),
         read_only_root=limits.read_only_root,
         oci_runtime=limits.oci_runtime,
@@ -278,9 +287,8 @@ def open_runtime(
         machine = DockerMachine(spec, Toolbox(host.cache), engine, local_names)
     else:
         machine = LocalMachine(spec, host.environment)
-    policy = EgressPolicy(settings.allow_list, limits.egress_bytes, system_resolve)
-    seconds = settings.timeout_seconds
-    return Runtime(machine, seconds.command, policy, on_output, seconds.answer)
+    policy = EgressPolicy(settings.allow_list, MAX_EGRESS_BYTES, system_resolve)
+    return Runtime(machine, COMMAND_SECONDS, policy, on_output)
 
 
 @runtime_checkable
