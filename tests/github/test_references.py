@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.github.text.links import IssueReference, references_in
-from resolver.github.text.raw_html import code_regions
+from resolver.github.text.located import code_regions
 
 HOST = "github.com"
 

@@ -278,7 +278,7 @@ class _ConversationCleaner:
         api_path = f"{self._pulls}/comments/{raw_text.id}"
         if kind is TriggerKind.REVIEW_SUBMITTED:
             api_path = f"{self._pulls}/{self._trigger.subject}/reviews/{raw_text.id}"
-        body = self._links.take(body, raw_text.body, f"in {description}", api_path, raw_text.author)
+        body = self._links.take(body, f"in {description}", api_path, raw_text.author)
         if len(body) > MAX_COMMENT_CHARACTERS:
             self._left_out.append(
                 f"{description} after its first {MAX_COMMENT_CHARACTERS:,} characters"

@@ -33,7 +33,7 @@ from resolver.github.context.visibility import (
     utc,
 )
 from resolver.github.events.payloads import IssueComment as CommentPayload
-from resolver.github.text.hidden_text import ALT, CleanedText, strip_hidden
+from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, without_pictures
 from resolver.github.text.markdown import shorten_text
 from resolver.models.run import Command, Comment, Snapshot, Task, Trigger, TriggerKind
@@ -89,7 +89,7 @@ def read_task(
         pull = None
         if issue.raw_data.get("pull_request") is not None:
             pull = read_pull(access, repository, trigger, own_login, links, left_out)
-        text = links.take(trigger.instruction, "", "in the request", issue.url, actor.login)
+        text = links.take(trigger.instruction, "in the request", issue.url, actor.login)
         reader = IssueContextReader(access, repository, trigger, number, own_login, context_limits)
         issue_context = reader.read(snapshot, comments, links, pull, left_out)
         is_pull = trigger.is_pull_request or pull is not None
@@ -162,14 +162,6 @@ def newest_comments(
     since: only comments that were changed since this moment, if given.
     """
     return comments_of(issue, since).newest(limit)
-
-
-def _reportable_removals(cleaned: CleanedText) -> list[str]:
-    """Return what was hidden in a text, except the alternative texts of pictures.
-
-    The task contains those with the pictures.
-    """
-    return [removal for removal in cleaned.removed if not removal.endswith((ALT, f"{ALT}s"))]
 
 
 @dataclass(frozen=True)
@@ -300,7 +292,7 @@ def _issue_text(
     title = " ".join(_clean(original.title, "title", left_out).split())
     author = original.author or current.author
     body = _clean(without_markers(original.body, author, own_login), "text", left_out)
-    body = links.take(body, original.body, "in the description", issue.url, author)
+    body = links.take(body, "in the description", issue.url, author)
     if len(body) > MAX_ISSUE_CHARACTERS:
         left_out.append(f"the issue's text after its first {MAX_ISSUE_CHARACTERS:,} characters")
     labeled = current if original.labels is None else original
@@ -320,8 +312,8 @@ def _lines(text: str) -> str:
 
 def _clean(text: str, field: str, left_out: list[str]) -> str:
     cleaned = strip_hidden(text)
-    if removed := _reportable_removals(cleaned):
-        left_out.append(f"hidden in the issue's {field}: {', '.join(removed)}")
+    if cleaned.removed:
+        left_out.append(f"hidden in the issue's {field}: {', '.join(cleaned.removed)}")
     return cleaned.text.strip()
 
 
@@ -441,11 +433,10 @@ def _make_own_comment(comment: IssueComment, author: str) -> Comment:
 def _make_comment(
     comment: IssueComment, author: str, links: PictureLinks, left_out: list[str]
 ) -> Comment:
-    raw = comment.body or ""
-    cleaned = strip_hidden(raw)
-    if removed := _reportable_removals(cleaned):
-        left_out.append(f"hidden in a comment of {author}: {', '.join(removed)}")
-    body = links.take(cleaned.text.strip(), raw, f"in a comment of {author}", comment.url, author)
+    cleaned = strip_hidden(comment.body or "")
+    if cleaned.removed:
+        left_out.append(f"hidden in a comment of {author}: {', '.join(cleaned.removed)}")
+    body = links.take(cleaned.text.strip(), f"in a comment of {author}", comment.url, author)
     if len(body) > MAX_COMMENT_CHARACTERS:
         left_out.append(
             f"a comment of {author} after its first {MAX_COMMENT_CHARACTERS:,} characters"

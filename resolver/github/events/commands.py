@@ -11,12 +11,10 @@ the same rules for users.
 """
 
 import re
-from collections import Counter
-
-from markdown_it.token import Token
 
 from resolver.github.text.hidden_text import end_of_readable, strip_hidden
 from resolver.github.text.markdown import markdown_parser
+from resolver.github.text.page import PageReader, sanitize
 from resolver.models.approval import split_decision_number
 from resolver.models.base import FrozenModel
 from resolver.models.run import Command, Extension
@@ -32,20 +30,15 @@ The references are those of https://spec.commonmark.org/0.31.2/#numeric-characte
 _NOT_PROSE_PLACEHOLDER = "\ufffc"
 """Placeholder for content that is not prose. No mention starts or ends next to it."""
 
-# Text inside these elements is not the writer's own, or is not visible at once.
 _NOT_PROSE_ELEMENTS = {
-    "a", "blockquote", "code", "del", "details", "kbd", "pre", "q", "s", "samp", "script", "strike",
-    "style", "summary", "svg", "template", "textarea", "title", "tt", "var",
+    "blockquote", "code", "del", "details", "kbd", "pre", "q", "s", "samp", "strike", "summary",
+    "tt", "var",
 }  # fmt: skip
-_HTML_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)([^<>]{0,2000})>")
-_HREF = re.compile(r"\bhref\b", re.I)
-"""An `<a>` element without this attribute is the target of a link, not a link."""
+"""Elements whose text is not the writer's own, or is not visible at once."""
 
-_HIDDEN = re.compile(r"\bhidden\b|display\s*:\s*none", re.I)
+_BLOCK_ELEMENTS = {"p", "li", "h1", "h2", "h3", "h4", "h5", "h6", "td", "th", "blockquote", "pre"}
 _FOOTNOTE = re.compile(r"\[\^[^\]]+\]:")
 _WHITESPACE = re.compile(r"\s")
-_VOID_ELEMENTS = {"br", "hr", "img", "input", "link", "meta", "source", "wbr"}
-"""Elements without content, which can't hide any text."""
 
 # A login consists of ASCII letters, digits and hyphens. As on GitHub, any other character ends it,
 # and most characters can stand before the "@". A slash is excluded because it belongs to a path.
@@ -102,72 +95,47 @@ def _number_mentions(body: str, mention: str) -> tuple[str, list[int]]:
 
 def _find_first_in_prose(numbered_body: str) -> int | None:
     """Return the number of the first mention in prose, or None."""
-    quotes = 0
-    open_elements = _OpenElements()
-    for token in markdown_parser().parse(numbered_body):
-        if token.type == "blockquote_open":
-            quotes += 1
-        elif token.type == "blockquote_close":
-            quotes -= 1
-        elif token.type == "html_block":
-            open_elements.read(token.content)
-        elif token.type == "inline":
-            prose = _prose(token.children or [], open_elements)
-            mention_number = None if quotes else _find_first_mention(prose)
-            if mention_number is not None:
-                return mention_number
-    return None
+    parser = markdown_parser()
+    tokens = parser.parse(numbered_body)
+    for token in tokens:
+        if token.type == "html_block":
+            token.content = _NUMBERED_PLACEHOLDER.sub(_NOT_PROSE_PLACEHOLDER, token.content)
+    prose = _Prose()
+    prose.feed(sanitize(parser.renderer.render(tokens, parser.options, {})))
+    prose.close()
+    numbers = (_find_first_mention(block) for block in prose.blocks)
+    return next((number for number in numbers if number is not None), None)
 
 
-class _OpenElements:
-    """Tracks the open HTML elements whose text is not prose.
-
-    An element that hides its text counts as open until the end of the comment, because its closing
-    tag can't be recognized from the tag alone.
-    """
+class _Prose(PageReader):
+    """Collects the text of each block, with placeholders for what is not the writer's own prose."""
 
     def __init__(self) -> None:
-        self._open: Counter[str] = Counter()
+        super().__init__()
+        self.blocks = [""]
 
-    def __bool__(self) -> bool:
-        return self._open.total() > 0
+    def hides(self, tag: str, attributes: dict[str, str]) -> bool:
+        is_link = tag == "a" and "href" in attributes
+        return is_link or tag in _NOT_PROSE_ELEMENTS or super().hides(tag, attributes)
 
-    def read(self, html: str) -> None:
-        """Update the open elements with the tags in `html`."""
-        for closing, tag, attributes in _HTML_TAG.findall(html):
-            name = tag.lower()
-            if closing:
-                self._open[name] -= self._open[name] > 0
-            elif _HIDDEN.search(attributes):
-                self._open["(hidden)"] += name not in _VOID_ELEMENTS
-            elif name in _NOT_PROSE_ELEMENTS and (name != "a" or _HREF.search(attributes)):
-                self._open[name] += 1
+    def start(self, tag: str, attributes: dict[str, str], *, is_hidden: bool) -> None:  # noqa: ARG002
+        if tag in _BLOCK_ELEMENTS:
+            self.blocks.append("")
+        elif tag not in {"em", "strong"} and not is_hidden:
+            self.blocks[-1] += " "  # a tag ends a word, as a line break does
 
+    def end(self, tag: str, *, is_hidden: bool) -> None:
+        if tag in _BLOCK_ELEMENTS:
+            self.blocks.append("")
+        elif tag == "code":
+            self.blocks[-1] += " "  # GitHub also accepts a mention next to code
+        elif is_hidden:
+            self.blocks[-1] += _NOT_PROSE_PLACEHOLDER
+        elif tag not in {"em", "strong"}:
+            self.blocks[-1] += " "
 
-def _prose(children: list[Token], open_elements: _OpenElements) -> str:
-    """Return the text of a block, with a placeholder for what is not the writer's own prose."""
-    parts: list[str] = []
-    links = 0
-    for child in children:
-        if child.type in {"link_open", "s_open"}:
-            links += 1
-        elif child.type in {"link_close", "s_close"}:
-            links -= 1
-            parts.append(_NOT_PROSE_PLACEHOLDER)
-        elif child.type == "html_inline":
-            open_elements.read(child.content)
-            parts.append(" ")  # a tag ends a word, as a line break does
-        elif child.type in {"code_inline", "image"}:
-            parts.append(" ")  # GitHub also accepts a mention next to one of these
-        elif child.type in {"softbreak", "hardbreak"}:
-            parts.append("\n")
-        elif child.type in {"em_open", "em_close", "strong_open", "strong_close"}:
-            continue
-        elif child.type == "text" and not links and not open_elements:
-            parts.append(child.content)
-        else:
-            parts.append(_NOT_PROSE_PLACEHOLDER)
-    return "".join(parts)
+    def add(self, text: str, *, is_hidden: bool) -> None:
+        self.blocks[-1] += _NOT_PROSE_PLACEHOLDER if is_hidden else text
 
 
 def _find_first_mention(prose: str) -> int | None:

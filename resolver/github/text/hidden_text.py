@@ -1,37 +1,30 @@
 """Removes from a GitHub text what people who read it there cannot see, before a model reads it.
 
-This covers invisible characters, HTML comments, hidden elements, hidden attributes, unfinished
-tags, link titles, info strings of code blocks, surplus table cells, and unused link and footnote
-definitions. Code is left alone: there all of this is visible. What is removed is counted and
-described for a person.
-
-The text is edited and not rendered, because people paste code without marking it as code, and a
-model has to see `__init__`, `<module>` and indentation as they were written.
+The text is rendered, sanitized and read as a browser shows it. Its lines are kept as they were
+written where they are seen: people paste code without marking it as code, and a model has to see
+`__init__`, `<module>` and indentation. Of blocks of HTML, the words, links and pictures stay that
+are seen. What was removed is counted and described for a person.
 
 Hidden text is a way to give a model instructions that no reviewer notices (prompt injection).
 """
 
+import hashlib
 import re
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from resolver.github.text.drawings import strip_hidden_drawings
-from resolver.github.text.markdown import (
-    block_parser,
-    link_parser,
-)
-from resolver.github.text.raw_html import (
-    RawHtml,
+from resolver.github.text.located import (
+    LocatedBlock,
     code_regions,
-    end_of_element,
-    has_hidden_html,
-    is_hiding_tag,
-    is_plain_image,
-    read_raw_html,
+    line_starts,
+    locate,
     region_at,
-    without_hidden_attributes,
 )
+from resolver.github.text.markdown import block_parser
+from resolver.github.text.page import HIDDEN_ELEMENTS, SHOWN_AS_TEXT, TAG, PageReader, sanitize
 from resolver.security.invisible_text import without_invisible
 
 _MAX_PASSES = 8
@@ -55,23 +48,36 @@ _DELIMITER_ROW_CHARACTERS = frozenset(" \t>*+-0123456789.):|")
 """Characters of the delimiter row of a table, also within lists and quotes."""
 
 _CAN_HIDE = re.compile(r"[<\[$|]|```|~~~")
-_LINK_TITLE = re.compile(
-    r"""(\]\([ \t\n]*+
-      (?:<[^<>\n]*>|(?>(?:[^()\s<>\\]+|\\\S|\((?>(?:[^()\s\\]+|\\\S)*)\))*))
-    )[ \t\n]++
-    (?:"(?>(?:[^"\\\n]+|\\.|\n(?![ \t]*\n))*)"
-      |'(?>(?:[^'\\\n]+|\\.|\n(?![ \t]*\n))*)'
-      |\((?>(?:[^()\\\n]+|\\.|\n(?![ \t]*\n))*)\)
-    )[ \t\n]*+\)""",
-    re.X,
-)
 _LANGUAGE = re.compile(r"[\w+#.:/-]{1,30}", re.A)
-_PIPE = re.compile(r"(?<!\\)\|")
 _FOOTNOTE = re.compile(r"^ {0,3}\[\^([^\]\n]+)\]:.*(?:\n(?:[ \t]+\S.*|[^\s\[].*))*", re.M)
-ALT = "alternative text"
-"""The label under which an `<img>` is counted that hides only its alternative text."""
-
 _UNREADABLE_REST = "text behind too many open brackets or cells"
+
+_ENDS_LINE = {"p", "div", "li", "td", "th", "tr", "summary", "h1", "h2", "h3", "h4", "br", "dt"}
+_NOT_IN_URL = re.compile(r"[\s<>\\]")
+_BARE_TAG = re.compile(r"</?(?!(?:a|img)\b)[A-Za-z][\w-]{0,60}\s*/?>", re.I)
+"""A tag that carries no text but its own name, as in `<module>`."""
+
+_PLAIN_TAG = re.compile(
+    r"""</?[a-z][\w-]*(?:\s+(?:href|src)\s*=\s*(?:"[^"]*"|'[^']*')
+    |\s+(?:open|align|width|height|colspan|rowspan)(?:\s*=\s*["']?[\w.%-]{0,20}["']?)?
+    |(?<=<img)\s+alt="[^"]*"|\s+alt="[^"]*"(?=[^<>]*\ssrc=))*\s*/?>""",
+    re.I | re.X,
+)
+"""A tag such as people write, and as GitHub writes for a picture. It is not reported."""
+
+# Formulas and diagrams are drawn. Comments in them, and what is as white as the page, are not seen.
+_FORMULA = re.compile(
+    r"\$\$(?:[^$\\\n]|\\(?s:.)|\n(?![ \t]*\n)|\$(?!\$)){1,5000}?\$\$"
+    r"|(?<![\w$\\])\$`[^`]{1,5000}`\$(?![\w$])"
+    r"|(?<![\w$\\])\$(?![\s$`])(?:[^$\\\n]|\\.){1,2000}(?<!\s)\$(?![\w$])"
+)
+_HIDES_IN_FORMULA = re.compile(
+    r"(?<!\\)(?:\\\\)*%|\\[hv]?phantom|\\(?:text)?color\s*(?:\[\s*\w{1,10}\s*\]\s*)?"
+    r"\{\s*(?:white|transparent|\#?f{3}(?:f{3})?|(?:255\s*,\s*){2}255|(?:1\s*,\s*){2}1)\s*\}",
+    re.I,
+)
+_DIAGRAM_COMMENT = re.compile(r"%%\{(?s:.*?)\}%%|(?<=^)[ \t]*%%.*$|(?<=^>)[ \t>]*%%.*$", re.M)
+_COMMENT_LIKE = re.compile(r"<!--(?:(?s:.*?)-->|.*)")
 
 
 @dataclass(frozen=True)
@@ -91,46 +97,286 @@ def strip_hidden(text: str) -> CleanedText:
     removals["invisible character"] += invisible_characters
     if invisible_characters and _CAN_HIDE.search(text):
         # `<!--` before an invisible character and `>` begins a comment, without it this is all.
-        visible_text = without_invisible(_strip_shown_as_nothing(text, removals))
+        visible_text = without_invisible(_strip_until_stable(text, removals))
     if _CAN_HIDE.search(visible_text):
-        visible_text = _strip_shown_as_nothing(visible_text, removals)
-    return CleanedText(visible_text, _describe_removals(removals))
+        visible_text = _strip_until_stable(visible_text, removals)
+    removed = tuple(_format_count(*item) for item in removals.items() if item[1])
+    return CleanedText(visible_text, removed)
 
 
-def _strip_shown_as_nothing(text: str, removals: Counter[str]) -> str:
-    """Return the text without markup that GitHub does not show."""
-    end = _end_of_tables(text)
-    removals[_UNREADABLE_REST] += end < len(text)
-    visible_text = text[:end]
-    # Repeat until nothing changes: removing one construct can join the text around it into another.
+def _format_count(kind: str, count: int) -> str:
+    return f"{count} {kind}" if count == 1 else f"{count:,} {kind}s"
+
+
+def _strip_until_stable(text: str, removals: Counter[str]) -> str:
     for _ in range(_MAX_PASSES):
-        previous = visible_text
-        visible_text = _strip_markup(read_raw_html(visible_text), removals)
-        visible_text = _strip_block_text(visible_text, removals)
-        visible_text = _strip_definitions(visible_text, removals)
-        if visible_text == previous:
-            visible_text = strip_hidden_drawings(visible_text, code_regions(visible_text), removals)
-        if visible_text == previous:
+        previous = text
+        end = end_of_readable(text)
+        removals[_UNREADABLE_REST] += end < len(text)
+        text = _strip_once(text[:end], removals)
+        text = _strip_outside_code(text, _COMMENT_LIKE, "HTML comment", "", removals)
+        if _HIDES_IN_FORMULA.search(text):
+            kind = "formula with hidden parts"
+            text = _strip_outside_code(text, _FORMULA, kind, "[formula]", removals)
+        if text == previous:
+            return text
+    removals["text that hides other text"] += 1
+    return text.replace("<", "&lt;")
+
+
+def _strip_once(text: str, removals: Counter[str]) -> str:
+    environment: dict[str, Any] = {}
+    blocks = locate(text, environment)
+    edits = sorted(
+        [
+            *_definition_edits(text, blocks, environment, removals),
+            *_title_edits(blocks, removals),
+            *_fence_edits(text, blocks, removals),
+            *_surplus_cell_edits(text, blocks, removals),
+        ]
+    )
+    return _strip_footnotes(_strip_html(text, blocks, edits, removals), removals)
+
+
+Edit = tuple[int, int, str]
+"""The offsets of a part of the text, and what takes its place."""
+
+
+def _definition_edits(
+    text: str, blocks: Sequence[LocatedBlock], environment: dict[str, Any], removals: Counter[str]
+) -> Iterator[Edit]:
+    """Yield the edits that take away link definitions that no link uses, and titles.
+
+    Such a definition is not shown; `[//]: # (note)` is a common way to write a comment.
+    """
+    used_labels = {part.token.meta.get("label") for block in blocks for part in block.parts}
+    definitions: list[tuple[str | None, dict[str, Any]]] = [
+        *environment.get("references", {}).items(),
+        *((None, definition) for definition in environment.get("duplicate_refs", ())),
+    ]
+    starts = line_starts(text)
+    for label, definition in definitions:
+        start, end = (starts[line] for line in definition["map"])
+        lines = "\n" * (definition["map"][1] - definition["map"][0] - 1)
+        if label not in used_labels:
+            removals["unused link definition"] += 1
+            yield start, end - 1, lines
+        elif definition["title"]:
+            removals["link title"] += 1
+            yield start, end - 1, f"[{label}]: <{definition['href']}>{lines}"
+
+
+def _title_edits(blocks: Sequence[LocatedBlock], removals: Counter[str]) -> Iterator[Edit]:
+    for part in (part for block in blocks for part in block.parts):
+        token = part.token
+        if token.attrs.get("title") and "label" not in token.meta:
+            removals["link title"] += 1
+            target = token.attrs.get("href", token.attrs.get("src", ""))
+            yield part.end_of_label, part.end, f"(<{target}>)"
+
+
+def _fence_edits(
+    text: str, blocks: Sequence[LocatedBlock], removals: Counter[str]
+) -> Iterator[Edit]:
+    """Yield the edits of code blocks: their info strings, and what is not seen of drawings."""
+    for block in blocks:
+        if block.token.type != "fence":
+            continue
+        info = block.token.info.strip()
+        language = (info.split() or [""])[0]
+        opening, *lines = text[block.start : block.end].split("\n")
+        body = "\n".join(lines[: block.token.content.count("\n")])
+        start = block.start + len(opening) + 1
+        if language != info or not _LANGUAGE.fullmatch(language or "text"):
+            removals["code block info string"] += 1
+            shown = language if _LANGUAGE.fullmatch(language) else ""
+            yield block.start, start - 1, opening.rstrip().removesuffix(info) + shown
+        if language.casefold() == "math" and _HIDES_IN_FORMULA.search(body):
+            removals["formula with hidden parts"] += 1
+            yield start, start + len(body), ""
+        for comment in _DIAGRAM_COMMENT.finditer(body) if language.casefold() == "mermaid" else ():
+            removals["diagram comment"] += 1
+            yield start + comment.start(), start + comment.end(), ""
+
+
+def _surplus_cell_edits(
+    text: str, blocks: Sequence[LocatedBlock], removals: Counter[str]
+) -> Iterator[Edit]:
+    """Yield the edits that take away the cells of a table beyond its last column."""
+    end = 0
+    for block in blocks:
+        if block.start >= 0:
+            end = block.end
+        elif block.token.type == "tr_close":
+            end_of_line = (text.find("\n", end) + len(text) + 1) % (len(text) + 1)
+            if text[end:end_of_line].strip(" \t|"):
+                removals["surplus table cell"] += 1
+                yield end, end_of_line, " |"
+
+
+def _strip_footnotes(text: str, removals: Counter[str]) -> str:
+    def remove_unused(match: re.Match[str]) -> str:
+        if text.count(f"[^{match[1]}]") > 1:
+            return match[0]
+        removals["unused footnote"] += 1
+        return ""
+
+    return _FOOTNOTE.sub(remove_unused, text)
+
+
+def _strip_outside_code(
+    text: str, pattern: re.Pattern[str], kind: str, replacement: str, removals: Counter[str]
+) -> str:
+    if not pattern.search(text):
+        return text
+    code = code_regions(text)
+
+    def remove(match: re.Match[str]) -> str:
+        is_shown = pattern is _FORMULA and not _HIDES_IN_FORMULA.search(match[0])
+        if is_shown or region_at(code, match.start()):
+            return match[0]
+        removals[kind] += 1
+        return replacement
+
+    return pattern.sub(remove, text)
+
+
+def _strip_html(
+    text: str, blocks: Sequence[LocatedBlock], edits: Sequence[Edit], removals: Counter[str]
+) -> str:
+    """Return the edited text without what a browser does not show of its HTML.
+
+    The text is rendered with a number in place of each piece between two tags. What the sanitizer
+    leaves is read in order: a number that is seen becomes its piece again.
+    """
+    lowered = text.lower()
+    page = [""]
+    raw: list[str] = []
+    pieces: list[str] = []
+    # The numbers can't be forged, because no text contains its own hash.
+    key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    position = 0
+
+    def keep(end: int) -> None:
+        nonlocal position
+        if end > position:
+            page.append(f"\ue000{key}:{len(pieces)}\ue001")
+            pieces.append(_apply_edits(text, position, end, edits))
+            position = end
+
+    def add_html(start: int, end: int, content: str) -> None:
+        nonlocal position
+        keep(start)
+        position = end
+        shown = TAG.sub(
+            lambda tag: f"&lt;{tag[0][1:]}" if _is_text(tag[2], lowered) else tag[0], content
+        )
+        raw.append(shown)
+        page.append(shown)
+
+    for block in blocks:
+        token = block.token
+        if token.type == "html_block":
+            add_html(block.start, block.end, token.content)
+        elif token.type == "inline":
+            for part in block.parts:
+                tag = TAG.match(part.token.content)
+                if part.token.type != "html_inline" or (tag and _is_text(tag[2], lowered)):
+                    continue
+                is_kept = _BARE_TAG.fullmatch(part.token.content) is not None
+                add_html(part.end if is_kept else part.start, part.end, part.token.content)
+            keep(block.end)
+        elif token.type in {"fence", "code_block"}:
+            keep(block.end)
+        elif not token.hidden:
+            page.append(f"<{'/' * (token.nesting < 0)}{token.tag}>")
+    keep(len(text))
+    if not raw:
+        return "".join(pieces)
+    _count_html(raw, removals)
+    return _ShownText(key, pieces, removals).read("".join(page))
+
+
+def _apply_edits(text: str, start: int, end: int, edits: Sequence[Edit]) -> str:
+    parts: list[str] = []
+    for index in range(bisect_left(edits, (start,)), len(edits)):
+        first, last, replacement = edits[index]
+        if first >= end:
             break
-    else:
-        visible_text = strip_hidden_drawings(visible_text, code_regions(visible_text), removals)
-    if has_hidden_html(visible_text):
-        # What looked like code to this module is not code to the parser: clean everything.
-        for _ in range(_MAX_PASSES):
-            previous = visible_text
-            everything = [(0, len(visible_text))]
-            visible_text = _strip_markup(RawHtml(visible_text, [], everything, []), removals)
-            visible_text = _strip_definitions(visible_text, removals)
-            if visible_text == previous:
-                break
-    if has_hidden_html(visible_text):
-        removals["text that hides other text"] += 1
-        visible_text = visible_text.replace("<", "&lt;")
-    return _strip_titled_lines(visible_text, removals)
+        parts += [text[start:first], replacement]
+        start = max(start, last)
+    return "".join([*parts, text[start:end]])
 
 
-def _describe_removals(removals: Counter[str]) -> tuple[str, ...]:
-    return tuple(_format_count(count, kind) for kind, count in removals.items() if count)
+def _is_text(name: str, lowered: str) -> bool:
+    """Return True for the name of an element whose tags GitHub shows as text."""
+    name = name.lower()
+    return name in SHOWN_AS_TEXT or (name in HIDDEN_ELEMENTS and f"</{name}" not in lowered)
+
+
+def _count_html(raw: Sequence[str], removals: Counter[str]) -> None:
+    """Count what the sanitizer will take away. This is for people, and need not be exact."""
+    for html in raw:
+        removals["HTML comment"] += html.count("<!") + html.count("<?")
+        names = [name.lower() for closing, name in TAG.findall(html) if not closing]
+        removals["hidden element"] += sum(name in HIDDEN_ELEMENTS for name in names)
+        tags = [f"<{tag.partition('>')[0]}>" for tag in html.split("<")[1:] if tag[:1].isalpha()]
+        removals["HTML tag with attributes that aren't shown"] += sum(
+            _PLAIN_TAG.fullmatch(tag) is None for tag in tags
+        )
+
+
+class _ShownText(PageReader):
+    """Collects what is seen of a page: the pieces of the text, and the words of blocks of HTML."""
+
+    def __init__(self, key: str, pieces: Sequence[str], removals: Counter[str]) -> None:
+        super().__init__()
+        self._numbers = re.compile(f"\ue000{key}:([0-9]+)\ue001")
+        self._pieces = pieces
+        self._removals = removals
+        self._parts: list[str] = []
+        self._links: list[str] = []
+        self._is_after_words = False
+
+    def read(self, page: str) -> str:
+        self.feed(sanitize(page))
+        self.close()
+        return "".join(self._parts)
+
+    def start(self, tag: str, attributes: dict[str, str], *, is_hidden: bool) -> None:
+        if is_hidden:
+            self._removals["hidden element"] += self._hiding == self.hides(tag, attributes)
+            return
+        if tag == "a":
+            self._links.append(attributes.get("href", ""))
+            self._parts.append("[" if self._links[-1] else "")
+        elif tag == "img" and "src" in attributes:
+            self._parts.append(f"![]{_link_target(attributes['src'])}")
+        elif tag in _ENDS_LINE:
+            self._end_line()
+
+    def end(self, tag: str, *, is_hidden: bool) -> None:
+        if is_hidden:
+            return
+        if tag == "a" and self._links and (url := self._links.pop()):
+            self._parts.append(f"]{_link_target(url)}")
+        elif tag in _ENDS_LINE:
+            self._end_line()
+
+    def add(self, text: str, *, is_hidden: bool) -> None:
+        for index, part in enumerate(self._numbers.split(text)):
+            if part and not is_hidden:
+                self._parts.append(self._pieces[int(part)] if index % 2 else part)
+                self._is_after_words = index % 2 == 0 and not part.isspace()
+
+    def _end_line(self) -> None:
+        if self._is_after_words:
+            self._parts.append("\n")
+            self._is_after_words = False
+
+
+def _link_target(url: str) -> str:
+    return f"({url})" if re.fullmatch(r"[^\s()<>\\]+", url) else f"(<{_NOT_IN_URL.sub('', url)}>)"
 
 
 def end_of_readable(text: str) -> int:
@@ -141,11 +387,16 @@ def end_of_readable(text: str) -> int:
     text = text[: _end_of_tables(text)]
     if text.count("[") + text.count("(") <= _MAX_DEEP_BRACKETS:
         return len(text)
-    regions = code_regions(text)
+    starts = line_starts(text)
+    code = [
+        (starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)])
+        for token in block_parser().parse(text)
+        if token.type in {"fence", "code_block"} and token.map
+    ]
     depth = {"[": 0, "(": 0}
     deep_brackets = 0
     for bracket in _BRACKET.finditer(text):
-        if region_at(regions, bracket.start()):
+        if region_at(code, bracket.start()):
             continue
         if bracket["open"]:
             depth[bracket["open"]] += 1
@@ -176,152 +427,3 @@ def _end_of_tables(text: str) -> int:
             return max(0, start)
         previous_line, position = line, position + len(line) + 1
     return len(text)
-
-
-def _format_count(count: int, kind: str) -> str:
-    return f"{count} {kind}" if count == 1 else f"{count:,} {kind}s"
-
-
-def _strip_markup(markup: RawHtml, removals: Counter[str]) -> str:
-    text = _strip_titles(markup, removals)
-    if text != markup.text:
-        return text  # offsets have changed; tags are left to the next pass
-    parts: list[str] = []
-    copied_end = 0
-    position = text.find("<")
-    while position != -1:
-        region = region_at(markup.code, position)
-        if region is not None:
-            position = text.find("<", region[1])
-            continue
-        end, replacement = _find_hidden_construct(markup, position, removals)
-        if end > position:
-            parts += [text[copied_end:position], replacement]
-            copied_end = end
-        position = text.find("<", max(end, position + 1))
-    return "".join([*parts, text[copied_end:]])
-
-
-def _strip_titles(markup: RawHtml, removals: Counter[str]) -> str:
-    def remove_title(match: re.Match[str]) -> str:
-        position = match.start()
-        is_raw = region_at(markup.code, position) or region_at(markup.html, position)
-        if is_raw or match.end() > markup.end_of_lines(position):
-            return match[0]
-        removals["link title"] += 1
-        return f"{match[1]})"
-
-    return _LINK_TITLE.sub(remove_title, markup.text)
-
-
-def _strip_titled_lines(text: str, removals: Counter[str]) -> str:
-    """Return the text without the lines of links whose titles only the parser finds."""
-    if "](" not in text:
-        return text
-    lines = text.split("\n")
-    for token in link_parser().parse(text):
-        if token.map and any(child.attrs.get("title") for child in token.children or ()):
-            removals["link title"] += 1
-            lines[token.map[0] : token.map[1]] = [""] * (token.map[1] - token.map[0])
-    return "\n".join(lines)
-
-
-def _strip_block_text(text: str, removals: Counter[str]) -> str:
-    """Return the text without info strings of code blocks, except the language, and without the
-    cells of a table that are beyond its last column."""
-    lines = text.split("\n")
-    columns = 0
-    is_body = False
-    for token in block_parser().parse(text):
-        if token.type in {"table_open", "tbody_open"}:
-            columns, is_body = (0, False) if token.type == "table_open" else (columns, True)
-        elif token.type == "th_open":
-            columns += 1
-        elif token.type == "tr_open" and is_body and token.map:
-            row = _without_surplus_cells(lines[token.map[0]], columns)
-            removals["surplus table cell"] += row != lines[token.map[0]]
-            lines[token.map[0]] = row
-        elif token.type == "fence" and token.map and token.info.strip():
-            info = token.info.strip()
-            language = info.split()[0] if _LANGUAGE.fullmatch(info.split()[0]) else ""
-            if language != info:
-                removals["code block info string"] += 1
-                opening = lines[token.map[0]].rstrip().removesuffix(info)
-                lines[token.map[0]] = f"{opening}{language}"
-    return "\n".join(lines)
-
-
-def _without_surplus_cells(row: str, columns: int) -> str:
-    ends = [pipe.start() for pipe in _PIPE.finditer(row)]
-    if ends and not row[: ends[0]].strip(" \t>"):
-        del ends[0]
-    if len(ends) < columns or not row[ends[columns - 1] + 1 :].strip():
-        return row
-    return row[: ends[columns - 1] + 1]
-
-
-def _find_hidden_construct(
-    markup: RawHtml, position: int, removals: Counter[str]
-) -> tuple[int, str]:
-    """Return where the hidden construct at `position` ends and its replacement.
-
-    Returns `position` itself if nothing is hidden there.
-    """
-    end_of_comment = markup.end_of_comment(position)
-    if end_of_comment > position:
-        removals["HTML comment"] += 1
-        return end_of_comment, ""
-    tag = markup.tag_at(position)
-    if tag is None:
-        end = markup.end_of_unfinished_tag(position)
-        removals["unfinished HTML tag"] += end > position
-        return end, ""
-    if is_hiding_tag(tag):
-        end = end_of_element(markup, tag)
-        removals["hidden element"] += 1
-        return end, ""
-    visible_tag = without_hidden_attributes(tag)
-    if visible_tag == tag[0]:
-        return position, ""
-    is_plain = is_plain_image(tag)
-    removals[ALT if is_plain else "HTML tag with attributes that aren't shown"] += 1
-    return tag.end(), visible_tag
-
-
-def _strip_definitions(text: str, removals: Counter[str]) -> str:
-    """Return the text without link definitions that no link uses and without unused footnotes.
-
-    Such a definition is not shown; `[//]: # (note)` is a common way to write a comment.
-    """
-    readable_end = end_of_readable(text)
-    removals[_UNREADABLE_REST] += readable_end < len(text)
-    text = text[:readable_end]
-    if "]:" not in text:
-        return text
-    environment: dict[str, Any] = {}
-    tokens = link_parser().parse(text, environment)
-    used_labels = {
-        child.meta.get("label")
-        for token in tokens
-        for child in token.children or []
-        if child.type in {"link_open", "image"}
-    }
-    lines = text.split("\n")
-    definitions = [(k, d) for k, d in environment.get("references", {}).items()]
-    definitions += [(None, d) for d in environment.get("duplicate_refs", [])]
-    for label, definition in definitions:
-        first, last = definition["map"]
-        if label not in used_labels:
-            removals["unused link definition"] += 1
-            lines[first:last] = [""] * (last - first)
-        elif definition["title"]:
-            removals["link title"] += 1
-            lines[first:last] = [f"[{label}]: <{definition['href']}>"] + [""] * (last - first - 1)
-
-    def remove_unused(match: re.Match[str]) -> str:
-        if text.count(f"[^{match[1]}]") > 1:
-            return match[0]
-        removals["unused footnote"] += 1
-        return ""
-
-    return _FOOTNOTE.sub(remove_unused, "\n".join(lines))

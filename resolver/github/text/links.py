@@ -8,41 +8,18 @@ https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-f
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any, NamedTuple
-
-from markdown_it.common.utils import normalizeReference
+from typing import NamedTuple
 
 from resolver.github.text.hidden_text import strip_hidden
-from resolver.github.text.markdown import markdown_parser
-from resolver.github.text.raw_html import Region, code_regions, line_starts, region_at
+from resolver.github.text.located import code_regions, locate, region_at
 
 MAX_NUMBERED_PICTURES = 20
 """Maximum number of pictures that get a number; further ones are only counted."""
 
 MAX_ALT_CHARACTERS = 150
 """Maximum length of an alternative text, in characters."""
-
-_MAX_UNLIKELY = 20
-"""Number of places that are hardly a picture after which no better one is looked for."""
-
-_IMG = re.compile(
-    r"""<img(?=[\s/])(?:[^<>"']|"[^"]{0,2000}"|'[^']{0,2000}'){0,2000}>""", re.IGNORECASE
-)
-_ATTRIBUTE = re.compile(
-    r"""(?<![\w-])(?P<name>src|alt)\s{0,20}=\s{0,20}
-    (?:"(?P<a>[^"]{0,2000})"|'(?P<b>[^']{0,2000})'|(?P<c>[^\s"'=<>`]{1,2000}))""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_TARGET = re.compile(
-    r"""\(\s{0,20}(?:<[^<>\n]{0,2000}>|[^\s()<>]{0,2000}(?:\([^\s()]{0,500}\)[^\s()]{0,500}){0,5})
-    (?:\s{1,20}(?:"[^"]{0,2000}"|'[^']{0,2000}'))?\s{0,20}\)""",
-    re.VERBOSE,
-)
-_LABEL = re.compile(r"\[[^\[\]]{0,999}\]")
-_QUOTE_PREFIX = re.compile(r"[ \t>]*")
 
 
 @dataclass(frozen=True)
@@ -79,18 +56,14 @@ class PictureLinks:
     links: list[PictureLink] = field(default_factory=list)
     unnumbered: int = 0
 
-    def take(self, cleaned: str, raw: str, text_name: str, api_path: str, author: str) -> str:
-        """Return the cleaned text with its pictures replaced, and add them to the list.
-
-        `raw` is the text before cleaning, which still has the alternative texts of HTML images.
-        """
-        alts = {src: alt for src, alt in map(_read_image_tag, _IMG.findall(raw)) if alt}
+    def take(self, cleaned: str, text_name: str, api_path: str, author: str) -> str:
+        """Return the cleaned text with its pictures replaced, and add them to the list."""
         parts: list[str] = []
         copied_end = 0
         for picture in _pictures(cleaned):
             if picture.start < copied_end:
                 continue
-            alt = strip_hidden(picture.alt or alts.get(picture.url, "")).text
+            alt = strip_hidden(picture.alt).text
             parts += [
                 cleaned[copied_end : picture.start],
                 self._mark(picture.url, alt, text_name, api_path, author),
@@ -123,103 +96,15 @@ def without_pictures(cleaned: str) -> str:
 
 
 def _pictures(text: str) -> list[_Picture]:
-    """Return the pictures in order. Code is skipped, because markdown is read with a parser."""
-    if "![" not in text and "<img" not in text.lower():
+    """Return the pictures in order, with those in the alternative text of another left out."""
+    if "![" not in text:
         return []  # skip the parser, which is slow
-    code = code_regions(text)
-    pictures = list(_markdown_pictures(text, code))
-    for tag in _IMG.finditer(text):
-        if not region_at(code, tag.start()):
-            url, alt = _read_image_tag(tag[0])
-            pictures.append(_Picture(tag.start(), tag.end(), url, alt))
-    return sorted(pictures, key=lambda picture: (picture.start, -picture.end))
-
-
-def _read_image_tag(tag: str) -> tuple[str, str]:
-    """Return the URL and the alternative text of an `<img>`."""
-    attributes = {
-        match["name"].lower(): match["a"] or match["b"] or match["c"] or ""
-        for match in _ATTRIBUTE.finditer(tag)
-    }
-    return attributes.get("src", ""), attributes.get("alt", "")
-
-
-def _markdown_pictures(text: str, code: list[Region]) -> Iterator[_Picture]:
-    starts = line_starts(text)
-    cursor = 0
-    environment: dict[str, Any] = {}
-    tokens = markdown_parser().parse(text, environment)
-    references = environment.get("references", {})
-    for token in tokens:
-        if token.map is None:
-            continue
-        first = starts[token.map[0]]
-        last = min(starts[min(token.map[1], len(starts) - 1)], len(text))
-        for child in token.children or []:
-            if child.type != "image":
-                continue
-            place = max(cursor, first)
-            span = _find_image_span(text, child.content, place, last, code, references)
-            if span is None:
-                continue
-            start, end = span
-            target = _target_of(text, end)
-            cursor = target.end() if target else end
-            yield _Picture(start, cursor, str(child.attrs.get("src", "")), child.content)
-
-
-def _target_of(text: str, position: int) -> re.Match[str] | None:
-    """Return the address or the label that begins at `position`."""
-    return _TARGET.match(text, position) or _LABEL.match(text, position)
-
-
-def _find_image_span(
-    text: str, alt: str, start: int, end: int, code: list[Region], references: Collection[str]
-) -> Region | None:
-    """Return the offsets of `![alt]` between two offsets, or None.
-
-    references: the labels that the text defines.
-
-    What has neither an address nor a label after it, and is no label itself, is hardly a picture:
-    it is only taken if there is no other.
-    """
-    is_label, unlikely = normalizeReference(alt) in references, list[Region]()
-    position = text.find("![", start, end)
-    while position != -1 and len(unlikely) < _MAX_UNLIKELY:
-        alt_end = None if region_at(code, position) else _end_of_alt(text, alt, position + 2)
-        if alt_end is not None and text[alt_end : alt_end + 1] == "]":
-            span = position, alt_end + 1
-            if is_label or _target_of(text, span[1]):
-                return span
-            unlikely.append(span)
-        position = text.find("![", position + 1, end)
-    return unlikely[0] if unlikely else None
-
-
-def _end_of_alt(text: str, alt: str, position: int) -> int | None:
-    """Return where the text `alt` that begins at `position` ends, or None if it does not match.
-
-    `alt` comes from the parser, which removes the `>` of quoted lines and the backslashes before
-    pipes in tables, so that it can differ from the source.
-    """
-    lines = alt.split("\n")
-    for line, next_line in pairwise([*lines, None]):
-        assert line is not None
-        for character in line:
-            if text[position : position + 2] == "\\|" and character == "|":
-                position += 1
-            if text[position : position + 1] != character:
-                return None
-            position += 1
-        if next_line is not None:
-            while text[position : position + 1] in {" ", "\t"}:
-                position += 1
-            if text[position : position + 1] != "\n":
-                return None
-            prefix = _QUOTE_PREFIX.match(text, position + 1)
-            position = prefix.end() if prefix else position + 1
-            position -= len(next_line) - len(next_line.lstrip(" \t>"))
-    return position
+    return [
+        _Picture(part.start, part.end, str(part.token.attrs.get("src", "")), part.token.content)
+        for block in locate(text)
+        for part in block.parts
+        if part.token.type == "image"
+    ]
 
 
 _OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})"

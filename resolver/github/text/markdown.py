@@ -55,16 +55,6 @@ def markdown_parser() -> MarkdownIt:
 
 
 @cache
-def link_parser() -> MarkdownIt:
-    """Return a parser for links and HTML only.
-
-    It skips emphasis, which halves the time for a text that is full of asterisks.
-    """
-    parser = MarkdownIt("commonmark", {"store_labels": True}).enable("table")
-    return parser.disable(["emphasis", "balance_pairs"])
-
-
-@cache
 def block_parser() -> MarkdownIt:
     """Return a parser for blocks only. It does not parse the content of lines."""
     parser = MarkdownIt("commonmark").enable("table")
