@@ -346,14 +346,6 @@ class ContextSettings(SettingGroup):
         repository=True,
         action_input=True,
     )
-    clone_depth: int = setting(
-        50,
-        "Number of first-parent commits of history that the agent sees, with the newest commits "
-        "of what they merged; 0 means all.",
-        repository=True,
-        option=False,
-        ge=0,
-    )
     issue_images: IssueImages = setting(
         IssueImages(),
         "Images in issues and comments, which are fetched for models with image input.",

@@ -40,7 +40,7 @@ def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str, name: str) -
     branch: the branch that HEAD points to, "" for a detached HEAD.
     name: the directory's name in the tar.
     """
-    config = repository_config(bare=False, sha256=len(base) == 64)
+    config = repository_config(bare=False)
     head = f"ref: refs/heads/{branch}\n" if branch else f"{base}\n"
     small_files = {"HEAD": head, "config": config}
     if branch:
@@ -168,11 +168,10 @@ def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> Non
 def read_header(file: FileIO) -> BundleHeader:
     """Read the header of a bundle, and leave `file` at the first byte of the pack.
 
-    Raises WorkspaceError if the header is malformed or has a capability other than `object-format`,
-    such as `filter`, with which objects may be missing.
+    Only version 2 is read: it has no capabilities, such as `filter`, with which objects may be
+    missing. Raises WorkspaceError if the header is malformed.
     """
-    version = _read_line(file)
-    if version not in (b"# v2 git bundle", b"# v3 git bundle"):
+    if _read_line(file) != b"# v2 git bundle":
         raise _bundle_error("it is not a git bundle")
     prerequisites: list[str] = []
     references: list[tuple[str, str]] = []
@@ -181,10 +180,7 @@ def read_header(file: FileIO) -> BundleHeader:
         if not line:
             return BundleHeader(tuple(prerequisites), tuple(references))
         text = line.decode("utf-8", "replace")
-        if text.startswith("@"):
-            if version.startswith(b"# v2") or not text.startswith("@object-format="):
-                raise _bundle_error(f"it asks for {text!r:.100}")
-        elif text.startswith("-"):
+        if text.startswith("-"):
             prerequisites.append(_check_object_id(text[1:].partition(" ")[0]))
         else:
             value, _, name = text.partition(" ")

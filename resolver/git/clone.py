@@ -14,16 +14,7 @@ from urllib.parse import urlsplit
 from resolver.errors import WorkspaceError
 from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit, create_bare_repository, git_failure
-from resolver.git.history import (
-    CommitGraph,
-    Remote,
-    Tip,
-    fetch_selected,
-    fetch_tips,
-    first_parents,
-    select_commits,
-    select_linear,
-)
+from resolver.git.history import Remote, Tip, fetch_tips
 from resolver.git.remote import OBJECT_ID, RefListing, check_url, list_refs
 
 BASE_REF = "refs/resolver/base"
@@ -103,14 +94,15 @@ def clone_url(
 
     branch: None for the default branch.
     commit: None for the tip of the branch.
-    depth: number of first-parent commits of history, 0 for all.
+    depth: number of levels of the commit graph, 0 for all.
     listing: refs that are known already. If the branch is not among them, the server is asked.
 
     Raises WorkspaceError if the branch or commit doesn't exist or can't be fetched.
     """
     check_url(url)
     ref = check_branch(HostGit(), branch) if branch is not None else None
-    if listing is None or (ref is not None and ref not in listing.refs):
+    is_known = listing is not None and (ref is None or ref in listing.refs)
+    if listing is None or not is_known:
         listing = list_refs(url, [ref] if ref else [], credential)
     if ref is None and listing.default is None:
         raise WorkspaceError(
@@ -120,17 +112,11 @@ def clone_url(
     if commit is None and ref not in listing.refs:
         raise WorkspaceError(f"{url} has no branch {branch!r}", "check the branch's name")
     object_id = commit or listing.refs[ref]
-    tip = Tip(BASE_REF, object_id, commit or ref, depth)
-    git = new_clone(folder, len(object_id))
-    remote = Remote(url, credential, listing.supports_filters, cache)
-    # The commit graph need not be fetched if it is known already.
-    history = listing.history if depth > 1 else None
-    is_known = history is not None and history.commits[0] == object_id
-    selection = select_linear(history, depth) if history and is_known else None
-    if selection is not None:
-        fetch_selected(git, remote, [tip], selection)
-    else:
-        fetch_tips(git, remote, [tip])
+    # A commit that is asked for by its id saves a listing of refs. GitHub, from which a known
+    # listing comes, serves it; not every server does.
+    tip = Tip(BASE_REF, object_id, object_id if commit or is_known else ref, depth)
+    git = new_clone(folder)
+    fetch_tips(git, Remote(url, credential, cache), [tip])
     return CloneBase(_read_base(git, tip.name, url), ref.removeprefix("refs/heads/"))
 
 
@@ -164,15 +150,11 @@ def clone_checkout(
         )
     head = git.attempt("symbolic-ref", "--quiet", "HEAD").stdout.decode("utf-8", "replace").strip()
     commit_id = result.stdout.decode().strip()
-    target, remote = new_clone(folder, len(commit_id)), Remote(str(path))
-    tip = Tip(BASE_REF, commit_id, commit_id, depth)
+    if len(commit_id) != 40:
+        raise WorkspaceError(f"{path} has SHA-256 object ids, which GitHub does not support")
+    target = new_clone(folder)
     try:
-        if depth > 1:
-            # The commit graph is on this machine already: commits can be selected without a fetch.
-            graph = CommitGraph(git, {BASE_REF: first_parents(git, commit_id, depth)})
-            fetch_selected(target, remote, [tip], select_commits(graph, [tip]))
-        else:
-            fetch_tips(target, remote, [tip])
+        fetch_tips(target, Remote(str(path)), [Tip(BASE_REF, commit_id, commit_id, depth)])
     except WorkspaceError as error:
         raise _partial_clone_error(git, path) or error from error
     return CloneBase(
@@ -217,13 +199,10 @@ def _read_base(git: HostGit, name: str, source: str) -> str:
     return peeled.stdout.decode().strip()
 
 
-def new_clone(folder: Path, id_length: int) -> HostGit:
-    """Create a bare repository in the new or empty `folder` and return git in it.
-
-    id_length: length of its object ids in hex digits, 64 for SHA-256.
-    """
+def new_clone(folder: Path) -> HostGit:
+    """Create a bare repository in the new or empty `folder` and return git in it."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise WorkspaceError(f"the clone's folder {folder} is not empty", "choose another folder")
     folder.chmod(0o700)
-    return create_bare_repository(folder, sha256=id_length == 64)
+    return create_bare_repository(folder)

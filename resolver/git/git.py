@@ -337,34 +337,30 @@ class HostGit:
         return variables
 
 
-def create_bare_repository(folder: Path, *, sha256: bool = False) -> HostGit:
+def create_bare_repository(folder: Path) -> HostGit:
     """Create a bare repository in `folder`, and return git in it.
 
     Its files are written here instead of by `git init`, which would be a process of its own.
     Layout: https://git-scm.com/docs/gitrepository-layout
-
-    sha256: use SHA-256 object ids instead of SHA-1.
     """
     for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / "config").write_text(repository_config(bare=True, sha256=sha256), "ascii")
+    (folder / "config").write_text(repository_config(bare=True), "ascii")
     (folder / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
     return HostGit(git_dir=folder)
 
 
-def repository_config(*, bare: bool, sha256: bool) -> str:
+def repository_config(*, bare: bool) -> str:
     """Return the text of the `config` file of a new repository.
 
-    bare: whether it has no working tree. sha256: use SHA-256 object ids instead of SHA-1.
+    bare: whether it has no working tree.
     """
-    # Extensions need version 1: https://git-scm.com/docs/repository-version
     lines = [
         "[core]",
-        f"\trepositoryformatversion = {int(sha256)}",
+        "\trepositoryformatversion = 0",
         "\tfilemode = true",
         f"\tbare = {str(bare).lower()}",
         *(() if bare else ("\tlogallrefupdates = true",)),
-        *(("[extensions]", "\tobjectformat = sha256") if sha256 else ()),
     ]
     return "".join(f"{line}\n" for line in lines)
 

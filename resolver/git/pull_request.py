@@ -102,11 +102,10 @@ def clone_pull_request(
     # Use the ref if it still points to the commit: not every server serves commits by id.
     head_name = head_ref if refs.get(head_ref) == pull.head else check_commit(pull.head)
     head_tip = Tip(BASE_REF, pull.head, head_name, depth)
-    # Only the files of the base are read, so its own commit is enough.
-    base_tip = Tip(TARGET_REF, base, base, min(depth, 1))
+    base_tip = Tip(TARGET_REF, base, base, depth)
     default_tip = Tip(TRUSTED_REF, refs[default], default, depth)
-    git = new_clone(folder, len(pull.head))
-    remote = Remote(url, credential, listing.supports_filters, cache)
+    git = new_clone(folder)
+    remote = Remote(url, credential, cache)
     merge_base = fetch_pull_request(
         git, remote, head_tip, base_tip, [default_tip], for_merge=for_merge
     )

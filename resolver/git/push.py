@@ -17,7 +17,7 @@ from resolver.config.retries import NO_RETRIES, RetryPolicy
 from resolver.errors import BranchTaken, Cause, PushRefused, ResolverError, WorkspaceError
 from resolver.git.clone import BASE_REF, STARTS_AT_REF, check_branch, check_commit, open_checkout
 from resolver.git.git import Credential, GitResult, HostGit, git_failure
-from resolver.git.history import LEVELS_PER_REQUEST, Remote, Tip, fetch_successor
+from resolver.git.history import NEWER_LEVELS, Remote, Tip, fetch_successor
 from resolver.git.merge import is_ancestor
 from resolver.git.remote import check_url, list_refs
 from resolver.models.known_failures import OUTAGES, git_failure_reason
@@ -94,8 +94,8 @@ def fetch_tip(git: HostGit, url: str, branch: str, credential: Credential | None
     if ref not in listing.refs:
         return None
     was_moved = git.attempt("rev-parse", "--verify", "--quiet", STARTS_AT_REF).status == 0
-    remote = Remote(url, credential, listing.supports_filters)
-    tip = Tip(TIP_REF, listing.refs[ref], ref, 2 * LEVELS_PER_REQUEST)
+    remote = Remote(url, credential)
+    tip = Tip(TIP_REF, listing.refs[ref], ref, NEWER_LEVELS)
     fetch_successor(git, remote, tip, STARTS_AT_REF if was_moved else BASE_REF)
     return git.text("rev-parse", f"{TIP_REF}^{{commit}}")
 

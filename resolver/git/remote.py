@@ -4,21 +4,15 @@ Writes the commits without parents that refs of Resolver's own point to, such as
 """
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from resolver.errors import WorkspaceError
 from resolver.git.git import Credential, HostGit, fetch_arguments, git_failure
 
-OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 _MISSING_COMMIT = re.compile(r"not our ref|unadvertised object|(?:no such|find) remote ref")
-
-# The server's capabilities for the fetch command, as they appear in git's packet trace:
-# https://git-scm.com/docs/gitprotocol-v2#_fetch
-_FETCH_FEATURES = re.compile(r"packet: +\S+< fetch=(.*)$", re.MULTILINE)
 
 # Errors that old tools left in the history of real repositories. They concern names, dates and the
 # format of modes, and are harmless to read. In a change from a sandbox, they are not tolerated.
@@ -54,48 +48,25 @@ def _without_userinfo(url: str) -> str:
 
 
 @dataclass(frozen=True)
-class LinearHistory:
-    """The newest commits of a branch, newest first. None of them is a merge.
-
-    has_root: True if the last one has no parent.
-    """
-
-    commits: tuple[str, ...]
-    has_root: bool
-
-
-@dataclass(frozen=True)
 class RefListing:
-    """The refs and capabilities of a repository.
+    """The refs of a repository.
 
     refs: ids of commits by the full names of refs.
     default: the full name of the default branch, None if it has no commit.
-    supports_filters: True if the server supports shallow fetches, and fetches without trees and
-        files.
-    history: the newest commits of the default branch, if they are known and linear.
     """
 
     refs: dict[str, str]
     default: str | None
-    supports_filters: bool
-    history: LinearHistory | None = None
 
 
 def list_refs(url: str, names: Sequence[str], credential: Credential | None) -> RefListing:
     """Return HEAD and those refs of `names` that exist. Raises WorkspaceError if that fails."""
     args = ("ls-remote", "--symref", "--", url, "HEAD", *names)
-    # If a server doesn't support filters, git fetches everything and at most prints a warning. So
-    # the capabilities must be known before a fetch, and git shows them only in its packet trace:
-    # https://git-scm.com/docs/git (GIT_TRACE_PACKET)
-    with tempfile.NamedTemporaryFile(prefix="resolver-trace-") as trace:
-        environment = {"GIT_TRACE_PACKET": trace.name}
-        result = HostGit().attempt(*args, environment=environment, credential=credential)
-        features = _FETCH_FEATURES.search(Path(trace.name).read_text("utf-8", "replace"))
+    result = HostGit().attempt(*args, credential=credential)
     if result.status != 0:
         raise git_failure(args, result, f"reading {url}")
     refs, default = _parse_listing(result.stdout.decode("utf-8", "surrogateescape"))
-    capabilities = features[1].split() if features else []
-    return RefListing(refs, default, {"shallow", "filter"} <= set(capabilities))
+    return RefListing(refs, default)
 
 
 def _parse_listing(listing: str) -> tuple[dict[str, str], str | None]:

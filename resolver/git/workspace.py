@@ -91,7 +91,7 @@ class Workspace:
 
         branch: None for the default branch, or for the HEAD of a local checkout.
         commit: used instead of the tip of the branch, which may have moved since.
-        depth: number of first-parent commits of history, 0 for all.
+        depth: number of levels of history, 0 for all.
         cache: clones of earlier runs.
         listing: refs of a URL that are known already.
 
@@ -306,7 +306,7 @@ def workspace_at_branch(
 ) -> Workspace:
     """Return the same clone with the tip of `branch` as its base.
 
-    depth: number of first-parent commits of history, 0 for all. Raises WorkspaceError if there is
+    depth: number of levels of history, 0 for all. Raises WorkspaceError if there is
     no such branch.
     """
     git = workspace.git
@@ -317,7 +317,7 @@ def workspace_at_branch(
             f"there is no branch {branch} to start from, which the setting base_branch names",
             "correct base_branch, or create the branch",
         )
-    remote = Remote(workspace.source, credential, listing.supports_filters)
+    remote = Remote(workspace.source, credential)
     fetch_tips(git, remote, [Tip(STARTS_AT_REF, listing.refs[ref], ref, depth)])
     base = git.text("rev-parse", f"{STARTS_AT_REF}^{{commit}}")
     return replace(workspace, base=base, branch=branch, default=workspace.base)
@@ -328,7 +328,7 @@ def workspace_at_pull_request(
 ) -> Workspace:
     """Return the same clone with the head of a pull request of this repository as its base.
 
-    depth: number of first-parent commits of history, 0 for all. Raises WorkspaceError if the commit
+    depth: number of levels of history, 0 for all. Raises WorkspaceError if the commit
     doesn't exist any more.
     """
     git = workspace.git
@@ -336,7 +336,7 @@ def workspace_at_pull_request(
     listing = list_refs(workspace.source, [head_ref], credential)
     # Use the ref if it still points to the commit: not every server serves commits by id.
     name = head_ref if listing.refs.get(head_ref) == pull.head else check_commit(pull.head)
-    remote = Remote(workspace.source, credential, listing.supports_filters)
+    remote = Remote(workspace.source, credential)
     fetch_tips(git, remote, [Tip(STARTS_AT_REF, pull.head, name, depth)])
     base = git.text("rev-parse", f"{STARTS_AT_REF}^{{commit}}")
     if base != pull.head:
@@ -351,7 +351,7 @@ def with_default_branch(
 ) -> Workspace:
     """Return a clone at some branch with the tip of the default branch as its trusted commit.
 
-    Does nothing if the clone is at the default branch. depth: number of first-parent commits of
+    Does nothing if the clone is at the default branch. depth: number of levels of
     history, 0 for all. Raises WorkspaceError if the fetch fails.
     """
     git = workspace.git
@@ -359,6 +359,6 @@ def with_default_branch(
     default = listing.default
     if default is None or default == f"refs/heads/{workspace.branch}":
         return workspace
-    remote = Remote(workspace.source, credential, listing.supports_filters)
+    remote = Remote(workspace.source, credential)
     fetch_tips(git, remote, [Tip(TRUSTED_REF, listing.refs[default], default, depth)])
     return replace(workspace, default=git.text("rev-parse", f"{TRUSTED_REF}^{{commit}}"))

@@ -19,9 +19,10 @@ from resolver.events.run_log import RunLog
 from resolver.git.clone import is_url, read_commit_date
 from resolver.git.clone_cache import CloneCache
 from resolver.git.conventions import read_conventions
+from resolver.git.history import HISTORY_LEVELS
 from resolver.git.pull_request import with_code
 from resolver.git.push import issue_branch_prefix
-from resolver.git.remote import LinearHistory, RefListing
+from resolver.git.remote import RefListing
 from resolver.git.workspace import (
     Workspace,
     with_default_branch,
@@ -193,7 +194,7 @@ def _clone_workspace(
 ) -> Workspace:
     """Return the workspace of a pull request, or of the branch and commit that the task starts
     from."""
-    task, depth = run_task.task, settings.clone_depth
+    task, depth = run_task.task, HISTORY_LEVELS
     credential = run_task.request.credential(settings)
     clones = run_task.request.host.clones
     cache = CloneCache(clones) if clones is not None else None
@@ -229,10 +230,7 @@ def _known_refs(
     if snapshot is None or not snapshot.tip or run_task.task.source != repository_url:
         return None
     branch = f"refs/heads/{snapshot.branch}"
-    # GitHub's servers can leave out trees and files.
-    commits = snapshot.linear_history
-    history = LinearHistory(commits, snapshot.has_root) if commits else None
-    return RefListing({branch: snapshot.tip}, branch, supports_filters=True, history=history)
+    return RefListing({branch: snapshot.tip}, branch)
 
 
 def configure(
@@ -300,7 +298,7 @@ def _at_starting_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
     default branch. A resumed log keeps its own base and does not get here.
     """
     workspace, settings, task = prepared.workspace, prepared.settings, prepared.task
-    depth, credential = settings.clone_depth, prepared.credential()
+    depth, credential = HISTORY_LEVELS, prepared.credential()
     follows = _find_open_pull_request(prepared, forge) if _is_change_for_issue(prepared) else None
     if follows is not None:
         left_out_commits = (

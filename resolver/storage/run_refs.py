@@ -22,7 +22,7 @@ from resolver.git.git import (
     fetch_arguments,
     git_failure,
 )
-from resolver.git.remote import OBJECT_ID, OrphanCommit, check_url, write_orphans
+from resolver.git.remote import OrphanCommit, check_url, write_orphans
 from resolver.github.events.quota_ledger import RUN_ID
 from resolver.storage.run_store import (
     BUNDLE,
@@ -65,9 +65,9 @@ def archive_log(
     first. Raises WorkspaceError or LogError.
     """
     commit = log_commit(folder, issue, run)
-    archived_runs, uses_sha256 = _list_archived_runs(url, credential, issue)
+    archived_runs = _list_archived_runs(url, credential, issue)
     with temporary_directory() as temporary:
-        git = create_bare_repository(temporary / "log.git", sha256=uses_sha256)
+        git = create_bare_repository(temporary / "log.git")
         [log_commit_id] = write_orphans(git, [commit])
         _push(git, url, credential, f"+{log_commit_id}:{commit.ref}")
         if obsolete_refs := obsolete_logs(issue, run, archived_runs):
@@ -114,19 +114,19 @@ class RunRefs:
         Raises WorkspaceError if a log can't be fetched, and LogError if it is too large or is not
         a log.
         """
-        archived_runs, uses_sha256 = _list_archived_runs(self.url, self.credential, issue)
+        archived_runs = _list_archived_runs(self.url, self.credential, issue)
         # Ids of runs begin with their time, so their order is the order of the runs.
         for earlier in sorted(archived_runs, reverse=True):
             if earlier < run:
                 folder = self.folder / str(issue) / earlier
-                yield _fetch_run(self.url, self.credential, issue, earlier, folder, uses_sha256)
+                yield _fetch_run(self.url, self.credential, issue, earlier, folder)
 
 
 def _fetch_run(
-    url: str, credential: Credential | None, issue: int, run: str, folder: Path, uses_sha256: bool
+    url: str, credential: Credential | None, issue: int, run: str, folder: Path
 ) -> EarlierRun:
     with temporary_directory() as temporary:
-        git = create_bare_repository(temporary / "log.git", sha256=uses_sha256)
+        git = create_bare_repository(temporary / "log.git")
         refspec = f"{RUNS}/{issue}/{run}:refs/resolver/log"
         arguments = fetch_arguments(check_url(url), [refspec], "--depth=1")
         result = git.attempt(*arguments, credential=credential, timeout=GIT_TIMEOUT_SECONDS)
@@ -150,21 +150,18 @@ def _check_run_id(run: str) -> str:
     return run
 
 
-def _list_archived_runs(
-    url: str, credential: Credential | None, issue: int
-) -> tuple[list[str], bool]:
-    """Return the ids of the archived runs, and whether the repository's object ids are SHA-256."""
+def _list_archived_runs(url: str, credential: Credential | None, issue: int) -> list[str]:
+    """Return the ids of the archived runs."""
     prefix = runs_of_issue(issue)
-    arguments = ("ls-remote", "--", check_url(url), "HEAD", f"{prefix}*")
+    arguments = ("ls-remote", "--", check_url(url), f"{prefix}*")
     result = HostGit().attempt(
         *arguments, credential=credential, limit=10_000_000, timeout=GIT_TIMEOUT_SECONDS
     )
     if result.status != 0:
         raise git_failure(arguments, result, "looking for the logs of earlier runs")
     lines = [line.partition("\t") for line in result.stdout.decode("utf-8", "replace").splitlines()]
-    refs = {name: id for id, _, name in lines if OBJECT_ID.fullmatch(id)}
-    runs = [name.removeprefix(prefix) for name in refs if name.startswith(prefix)]
-    return [run for run in runs if _RUN.fullmatch(run)], any(len(id) == 64 for id in refs.values())
+    runs = [name.removeprefix(prefix) for _, _, name in lines if name.startswith(prefix)]
+    return [run for run in runs if _RUN.fullmatch(run)]
 
 
 def _archive_files(folder: Path) -> dict[str, bytes]:

@@ -198,7 +198,7 @@ def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:
     allowed = {n for n, f in Settings.model_fields.items() if setting_arguments(f)["repository"]}
     assert allowed == {
         "max_iterations", "max_budget", "max_time", "timeout_seconds", "image", "draft",
-        "clone_depth", "setup", "mcp", "enable_organization_skills",
+        "setup", "mcp", "enable_organization_skills",
         "condenser", "resolve_threads",
         "base_branch", "request_review", "pull_request_labels", "assign_requester",
         "signed_commits", "base_moved", "checks", "verify",

@@ -355,16 +355,3 @@ def test_a_shallow_clone_gives_the_same_tree(tmp_path: Path) -> None:
     write(scenario.root, "file-0", "changed\n")
     expected = scenario.expected_tree()
     assert scenario.publish() == expected
-
-
-def test_a_sha256_repository_gives_the_same_tree(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    plain_git(source, "init", "-q", "--object-format=sha256")
-    write(source, "a", "a\n")
-    commit_all(source)
-    scenario = open_scenario(source, tmp_path)
-    write(scenario.root, "a", "b\n")
-    expected = scenario.expected_tree()
-    assert len(expected) == 64
-    assert scenario.publish() == expected

@@ -16,7 +16,6 @@ from tests.git.scenario import (
     link,
     make_repository,
     open_scenario,
-    plain_git,
     write,
 )
 from tests.parts.templates import Templates
@@ -122,19 +121,6 @@ def test_a_change_can_be_exported_twice(scenario: Scenario) -> None:
     write(scenario.root, "more.bin", b"1" + BIG)
     assert scenario.export().tree != first.tree
     check(scenario)
-
-
-def test_large_files_work_in_a_sha256_repository(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    plain_git(source, "init", "-q", "--object-format=sha256")
-    write(source, "x.bin", BIG)
-    commit_all(source)
-    scenario = open_scenario(source, tmp_path)
-    write(scenario.root, "x.bin", BIG[1:])
-    change = scenario.export()
-    assert len(change.tree) == 64
-    assert scenario.publish(change) == change.tree
 
 
 def test_above_the_limit_a_small_change_of_a_large_file_is_small(scenario: Scenario) -> None:

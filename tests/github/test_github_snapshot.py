@@ -6,12 +6,10 @@ from resolver.git.git import HostGit, create_bare_repository
 from resolver.git.remote import OrphanCommit, write_orphans
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.snapshot import (
-    MAX_HISTORY,
     RepositorySnapshot,
     SnapshotQuery,
     read_snapshot,
 )
-from tests.git.scenario import plain_git
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.graphql_refs import MOST_TEXT
 
@@ -43,29 +41,7 @@ def test_a_new_repository_has_only_a_default_branch(github: GitHubServer) -> Non
     github.create_repository("octo/.b", {"a": "1"})
     found = read_snapshot(make_access(github), "octo/calc", WANTED)
     tip = made.git.tip("main") or ""
-    assert found == RepositorySnapshot("main", tip, (tip,), True, siblings=frozenset({".b"}))
-
-
-def test_a_history_is_known_unless_one_of_its_commits_is_a_merge(github: GitHubServer) -> None:
-    git = github.create_repository("octo/calc", {"a": "1"}).git
-    tree, commits = git.text("rev-parse", "main^{tree}"), [git.text("rev-parse", "main")]
-
-    def add(*parents: str) -> RepositorySnapshot:
-        options = [option for parent in parents for option in ("-p", parent)]
-        message = f"{len(commits)}"
-        commits.insert(0, plain_git(git.path, "commit-tree", tree, *options, "-m", message))
-        git.text("update-ref", "refs/heads/main", commits[0])
-        found = read_snapshot(make_access(github), "octo/calc", WANTED)
-        assert found is not None
-        return found
-
-    for _ in range(MAX_HISTORY - 1):
-        found = add(commits[0])
-    assert (found.linear_history, found.has_root) == (tuple(commits), True)
-    found = add(commits[0])
-    assert (found.linear_history, found.has_root) == (tuple(commits[:MAX_HISTORY]), False)
-    found = add(commits[0], commits[5])
-    assert (found.linear_history, found.has_root) == ((), False)
+    assert found == RepositorySnapshot("main", tip, siblings=frozenset({".b"}))
 
 
 def test_a_ref_is_read_with_its_file(github: GitHubServer, tmp_path: Path) -> None:

@@ -76,11 +76,8 @@ def token_gate(write: Iterable[str], read: Iterable[str] | None = None) -> Gate:
     return gate
 
 
-def git_http_app(root: Path, gate: Gate, *, filters: bool = True) -> WsgiApp:
-    """Serves ROOT/OWNER/NAME.git as /OWNER/NAME.git (and, as GitHub does, as /OWNER/NAME).
-
-    filters: whether a client may ask for a partial clone, as it may on GitHub.
-    """
+def git_http_app(root: Path, gate: Gate) -> WsgiApp:
+    """Serves ROOT/OWNER/NAME.git as /OWNER/NAME.git (and, as GitHub does, as /OWNER/NAME)."""
 
     def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         match = REQUEST_PATH.fullmatch(environ["PATH_INFO"])
@@ -95,7 +92,7 @@ def git_http_app(root: Path, gate: Gate, *, filters: bool = True) -> WsgiApp:
         decision = gate(access)
         if isinstance(decision, Refusal):
             return _refuse(start_response, decision)
-        extra = {"GIT_CONFIG_VALUE_1": str(filters).lower(), **decision.environment}
+        extra = decision.environment
         folder = root / f"{match['repository']}.git"
         return _serve_git(folder, match["rest"], environ, extra, start_response)
 
@@ -157,10 +154,9 @@ def _git_environment(environ: Mapping[str, Any], extra: Mapping[str, str]) -> di
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",
         "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "safe.directory",
         "GIT_CONFIG_VALUE_0": "*",
-        "GIT_CONFIG_KEY_1": "uploadpack.allowFilter",
         "GIT_COMMITTER_NAME": "pusher",
         "GIT_COMMITTER_EMAIL": "pusher@example.org",
         "GIT_PROTOCOL": environ.get("HTTP_GIT_PROTOCOL", ""),

@@ -6,17 +6,11 @@ import pytest
 
 from resolver.config.settings import load_settings
 from resolver.git.git import Credential
-from resolver.git.remote import LinearHistory
 from resolver.git.workspace import Workspace
-from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.models.run import Trigger
-from resolver.runs.prepare import _known_refs
-from resolver.runs.stages import RunTask
 from resolver.runs.wiring.knowledge import read_knowledge
 from resolver.runs.wiring.sandbox import RunHost
-from tests.github import reports
 from tests.parts.github import GitHubServer
-from tests.runs.plain_values import run_request
 from tests.runs.test_slash_commands import trigger
 
 SKILL = {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nHOUSE-WORD"}
@@ -96,19 +90,6 @@ def test_skills_of_the_owners_two_repositories_are_named_by_them_and_the_nearest
         "adding": ("OWN-WORD", ".agents/skills/adding.md"),
     }
     assert library.always == ()
-
-
-@pytest.mark.parametrize("commits", [(), ("c" * 40, "b" * 40)])
-def test_a_history_with_merges_is_left_for_git_to_ask(
-    tmp_path: Path, commits: tuple[str, ...]
-) -> None:
-    request = run_request(tmp_path)
-    settings = request.load_settings({})
-    task = reports.task(request.trigger, source=settings.clone_url(request.trigger.repository))
-    snapshot = RepositorySnapshot("main", "c" * 40, commits, has_root=True)
-    known = _known_refs(RunTask(request, task), settings, snapshot)
-    assert known is not None
-    assert known.history == (LinearHistory(commits, has_root=True) if commits else None)
 
 
 def on(repository: str) -> Trigger:

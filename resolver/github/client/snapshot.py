@@ -18,19 +18,13 @@ from resolver.github.client.answers import ApiAnswer, CommitOid, Nodes
 
 logger = logging.getLogger("resolver.github")
 
-MAX_HISTORY = 50
-"""Maximum number of commits of the default branch whose parents are read."""
-
 MAX_LISTED_REFS = 100
 """Maximum number of refs below the prefix that are listed."""
 
 _QUERY = """
 query($owner: String!, $name: String!, $ref: String!, $path: String!, $below: String!) {
   repository(owner: $owner, name: $name) {
-    defaultBranchRef { name target {
-      oid
-      ... on Commit { history(first: %d) { nodes { oid parents(first: 2) { nodes { oid } } } } }
-    } }
+    defaultBranchRef { name target { oid } }
     ref(qualifiedName: $ref) { target {
       oid
       ... on Commit { file(path: $path) { object { ... on Blob { text isTruncated } } } }
@@ -51,12 +45,7 @@ class _File(ApiAnswer):
     blob: _Blob | None = Field(alias="object", default=None)
 
 
-class _Commit(CommitOid):
-    parents: Nodes[CommitOid]
-
-
 class _Target(CommitOid):
-    history: Nodes[_Commit] = ()
     file: _File | None = None
 
 
@@ -95,9 +84,6 @@ class RepositorySnapshot:
     """The state of a repository at one moment.
 
     branch, tip: name and commit of the default branch, "" if it has no commit.
-    linear_history: the newest commits of the default branch, newest first, if none of them is a
-        merge.
-    has_root: True if the last of these commits has no parent.
     ref_tip: the commit of the ref, "" if there is no such ref.
     content: the text of the ref's file, None if it can't be shown as a whole.
     ref_names: the names of the refs below the prefix, without it.
@@ -106,8 +92,6 @@ class RepositorySnapshot:
 
     branch: str = ""
     tip: str = ""
-    linear_history: tuple[str, ...] = ()
-    has_root: bool = False
     ref_tip: str = ""
     content: str | None = None
     ref_names: tuple[str, ...] = ()
@@ -137,7 +121,7 @@ def read_snapshot(
     hasty_access = access.with_short_timeouts()
     try:
         with hasty_access.wrap_errors(f"read the refs of {repository}", "contents: read"):
-            graphql = _QUERY % (MAX_HISTORY, MAX_LISTED_REFS, siblings)
+            graphql = _QUERY % (MAX_LISTED_REFS, siblings)
             answer = resources.query_graphql(
                 hasty_access, graphql, variables, nullable_fields=tuple(aliases)
             )
@@ -153,11 +137,7 @@ def _snapshot_of(data: _Repository, siblings: frozenset[str]) -> RepositorySnaps
     """Return the snapshot that an answer describes. Whatever the repository lacks stays empty."""
     default, ref = data.default, data.ref
     blob = ref.target.file.blob if ref and ref.target.file else None
-    history = default.target.history if default else ()
-    is_linear = _is_linear(history)
     return RepositorySnapshot(
-        linear_history=tuple(commit.oid for commit in history) if is_linear else (),
-        has_root=is_linear and not history[-1].parents,
         branch=default.name if default else "",
         tip=default.target.oid if default else "",
         ref_tip=ref.target.oid if ref else "",
@@ -165,10 +145,3 @@ def _snapshot_of(data: _Repository, siblings: frozenset[str]) -> RepositorySnaps
         ref_names=tuple(listed.name for listed in data.refs),
         siblings=siblings,
     )
-
-
-def _is_linear(history: Sequence[_Commit]) -> bool:
-    """Return True if each commit is the only parent of the commit before it."""
-    parents = [[parent.oid for parent in commit.parents] for commit in history]
-    expected = [[commit.oid] for commit in history[1:]]
-    return bool(history) and parents[:-1] == expected and len(parents[-1]) <= 1
