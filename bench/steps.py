@@ -29,8 +29,7 @@ from resolver.events.stores import JsonlStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.memory.condensers.registry import LogCondenser
-from resolver.memory.condensers.rules import Importance
-from resolver.memory.condensers.view import SizeBound
+from resolver.memory.condensers.rules import ConversationWindow, ObservationMasking, Pipeline
 from resolver.models.run import Completion, RequestedToolCall, RunLimits
 from resolver.security.redaction import Redactor
 
@@ -92,7 +91,7 @@ def run(steps: int, folder: Path) -> tuple[list[Pair], int, int]:
     model = RecordedModel(ScriptedModel(steps), record)
     agent = CodeActAgent(model, "tools")
     sandbox = FreeSandbox()
-    condensing = LogCondenser(Importance(SizeBound()))
+    condensing = LogCondenser(Pipeline(ObservationMasking(), ConversationWindow()))
     controller = AgentController(agent, stream, state, sandbox, lambda _: condensing, utc_now)
     stream.add(agent.system_prompt())
     stream.add(Message(content="Go on until you are done.", source=Source.USER))

@@ -19,9 +19,9 @@ class CondenserSettings(StructuredSetting):
     plain: ClassVar[str] = "stages"
 
     stages: str = part(
-        "importance",
-        "Condensers in the order in which they are applied, like "
-        "`browser(keep_last=1),importance`; `none` for none.",
+        "masking,summarizing",
+        "Condensers in the order in which they are applied, like `browser(keep_last=1),window`; "
+        "`none` for none.",
     )
     max_tokens: int = part(
         0,
@@ -151,14 +151,13 @@ _KEEP_PARAMETERS = ("keep_first", "keep_last")
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     NO_CONDENSER: (),
     "recent": _KEEP_PARAMETERS,
-    "masking": ("keep_last", "at_once"),
+    "masking": ("keep_last",),
     "browser": ("keep_last", "at_once"),
     "amortized": ("max_turns", "keep_first"),
     "window": _KEEP_PARAMETERS,
     "summarizing": _KEEP_PARAMETERS,
-    "attention": _KEEP_PARAMETERS,
     "structured": _KEEP_PARAMETERS,
-    "importance": _KEEP_PARAMETERS,
+    "attention": _KEEP_PARAMETERS,
 }
 """The condensers and the parameters that each accepts."""
 

@@ -16,9 +16,8 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event
 from resolver.events.state import LogFollower, State
-from resolver.memory.facts import command_outcome
 from resolver.models.issue_context import Picture
-from resolver.models.truncate import marker_for, truncate_middle
+from resolver.models.truncate import keep_last_lines, marker_for, truncate_middle
 
 Note = a.Message | life.Warned | ObservationBase
 """A message between two turns: the user's message, a warning, recalled knowledge, or an observation
@@ -164,6 +163,9 @@ INTERRUPTED_RESULT = (
 )
 NOT_RUN_RESULT = "[not run: the run was interrupted before this call]"
 AFTER_FINISH_RESULT = "[not run: it came after the call that finished the work]"
+MASKED_LENGTH = 600
+"""Maximum characters of its last lines that a masked output of a failed command still shows."""
+
 _EVENT_FIELDS = {"id", "timestamp", "source", "cause", "tool_call", "thought", "reply", "kind"}
 
 
@@ -238,11 +240,11 @@ def masked_text(observation: ObservationBase) -> str:
     match observation:
         case o.CmdOutput(output_file=where, exit_code=code):
             hint = f"all of it is in {where}" if where else "run the command again to see it"
-            outcome = command_outcome(observation.content, 200 if code == 0 else 600)
+            outcome = keep_last_lines(observation.content.strip(), MASKED_LENGTH if code else 150)
             note = f"[output of {size} left out to save space; {hint}]"
             parts = [outcome, note, _status(observation)]
         case o.IPythonOutput(error=error):
-            outcome = command_outcome(observation.content) if error else ""
+            outcome = keep_last_lines(observation.content.strip(), MASKED_LENGTH) if error else ""
             note = f"[output of {size} left out to save space; run the cell again to see it]"
             parts = [outcome, note]
             parts += ["[the cell raised an error]"] if error else []

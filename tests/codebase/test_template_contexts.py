@@ -21,7 +21,7 @@ from resolver.github.comments.comment_contexts import (
 )
 from resolver.github.comments.progress import ProgressSummary
 from resolver.github.comments.report import Ending
-from resolver.memory.facts import WorkRecord
+from resolver.memory.condensers.rules import WorkRecord
 from resolver.runtime.environment.environment import SetupFailure
 from resolver.runtime.environment.plan import SetupPlan
 from resolver.storage.run_index import RunFilter

@@ -84,7 +84,7 @@ def done_in(events: Sequence[Event]) -> int:
 @pytest.mark.parametrize("small", [False, True], ids=["whole conversation", "condensed"])
 def test_a_run_cut_off_after_any_event_has_the_same_result(small: bool) -> None:
     def condensers(_: EventStream) -> LogCondenser:
-        return LogCondenser(ConversationWindow(SizeBound(150), keep_first=1, keep_last=2))
+        return LogCondenser(ConversationWindow(keep_first=1, keep_last=2), SizeBound(150))
 
     uncut = whole(condensers if small else None)
     events = list(uncut.store)

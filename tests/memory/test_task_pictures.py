@@ -10,7 +10,7 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation, RunStarted, SystemPrompt
 from resolver.events.log import parse_line
-from resolver.memory.condensers.view import PICTURE_LENGTH
+from resolver.memory.condensers.view import PICTURE_LENGTH, SizeBound
 from resolver.memory.condensers.view import AgentLog as CondenserLog
 from resolver.memory.conversation import MAX_IMAGES, ConversationMemory, Dialect
 from resolver.models.issue_context import Picture
@@ -117,5 +117,5 @@ def test_a_log_that_is_read_again_gives_the_same_conversation() -> None:
 
 
 def test_pictures_count_towards_the_size_of_the_conversation() -> None:
-    size = CondenserLog().view(started(picture(1, url(1))).state).size
-    assert size - CondenserLog().view(started().state).size == PICTURE_LENGTH
+    size = CondenserLog(SizeBound()).view(started(picture(1, url(1))).state).size
+    assert size - CondenserLog(SizeBound()).view(started().state).size == PICTURE_LENGTH

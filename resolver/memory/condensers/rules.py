@@ -1,7 +1,7 @@
-"""Condensers that work by rules, without a model, and the functions that condensers share.
+"""Condensers that need no model of their own: each chooses turns to forget or results to mask.
 
-They forget turns, the oldest or the least important first, or replace older results by their
-outcome and keep all actions and messages. What was forgotten is summarized from the log.
+What was forgotten is replaced by a short record of the work, taken from typed events of the log,
+and by the notes of a model if the condenser has one that writes them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -9,36 +9,130 @@ from dataclasses import dataclass
 
 from resolver.config.templates import render
 from resolver.events import actions as a
+from resolver.events import lifecycle as life
 from resolver.events import observations as o
-from resolver.events.base import ActionBase, ObservationBase
+from resolver.events.base import ObservationBase, Source
 from resolver.events.lifecycle import Condensation
-from resolver.events.observations import BrowserOutput
-from resolver.memory.condensers.summaries import NoteWriter
-from resolver.memory.condensers.view import Condenser, CondenserView, SizeBound, forgotten_ids
-from resolver.memory.facts import DEFAULT_MAX_LENGTH, WorkRecord
+from resolver.memory.condensers.view import AgentLog, Condenser, CondenserView, forgotten_ids
 from resolver.memory.turns import Turn
+from resolver.models.run import PlanItem
+from resolver.models.truncate import truncate_middle
 
-MIN_SAVING_DIVISOR = 10
-"""Unless the model asked for it, a condensation has to save a tenth of the bound: each one
-invalidates the provider's prompt cache."""
+MIN_SAVING_SHARE = 0.2
+"""Unless the model asked for it, a condensation has to save this share of what is to be left: each
+one invalidates the provider's prompt cache."""
 
 LAST_TURNS_SHARE = 0.7
 """Share of the target size that the last turns may take."""
 
-SUMMARY_DIVISOR = 6
-"""A summary may take a sixth of the target size of the conversation."""
+MAX_CHANGED_PATHS = 200
+MAX_RECORD_ENTRIES = 40
+"""Maximum entries of each other list of the record."""
 
-MIN_SUMMARY_LENGTH = 4_000
-"""Characters that a summary may always take."""
+MAX_EXCERPT_LENGTH = 240
+"""Maximum characters of one quoted text of the record."""
+
+NoteWriter = Callable[[CondenserView, Sequence[Turn]], str | None]
+"""Returns notes on turns that are about to be forgotten and on everything that was forgotten before
+them; None if the model gave no usable answer, of which a warning has been logged."""
 
 
-def turns_before_last(view: CondenserView, keep_last: int, target: int) -> tuple[Turn, ...]:
+@dataclass(frozen=True)
+class WorkRecord:
+    """What the log says about an agent's work when turns are left out.
+
+    turns: number of turns that are left out.
+    changed: paths of the files that the agent and its delegates changed, the latest last.
+    decisions: the last answer of a person about each action that waited for approval, by its text.
+    answers: questions of the agent with their answers.
+    """
+
+    turns: int
+    plan: tuple[PlanItem, ...]
+    changed: tuple[str, ...]
+    decisions: dict[str, life.ConfirmationAnswered]
+    answers: tuple[tuple[str, str], ...]
+
+
+def record_work(log: AgentLog, turns: int) -> WorkRecord:
+    """Return the record of the log. turns: number of turns that are left out."""
+    plan: tuple[PlanItem, ...] = ()
+    changed: dict[str, None] = {}
+    waiting: dict[int, str] = {}
+    decisions: dict[str, life.ConfirmationAnswered] = {}
+    answers: list[tuple[str, str]] = []
+    question: str | None = None
+    for event in log.events:
+        match event:
+            case a.PlanUpdate(items=items):
+                plan = items
+            case o.SandboxObservation(changed=o.ChangedPaths(paths=paths)):
+                for path in paths:
+                    changed.pop(path, None)
+                    changed[path] = None
+            case life.ConfirmationAsked(action=action, wanted=wanted):
+                waiting[action] = truncate_middle(wanted.text.strip(), MAX_EXCERPT_LENGTH)
+            case life.ConfirmationAnswered(action=action):
+                text = waiting.pop(action, "")
+                decisions.pop(text, None)
+                decisions[text] = event
+            case a.Message(content=content, wait_for_response=True):
+                question = content
+            case a.Message(source=Source.USER, content=content, cause=None):
+                if question is not None:
+                    answers.append((_excerpt(question), _excerpt(content)))
+                question = None
+            case _:
+                pass
+    return WorkRecord(
+        turns,
+        plan[:MAX_RECORD_ENTRIES],
+        tuple(changed)[-MAX_CHANGED_PATHS:],
+        dict(list(decisions.items())[-MAX_RECORD_ENTRIES:]),
+        tuple(answers[-MAX_RECORD_ENTRIES:]),
+    )
+
+
+def _excerpt(text: str) -> str:
+    return truncate_middle(text, MAX_EXCERPT_LENGTH)
+
+
+def forget(
+    view: CondenserView, turns: Sequence[Turn], notes: str | None = None
+) -> Condensation | None:
+    """Return the Condensation that forgets these turns; None if there are none.
+
+    notes: notes that a model wrote about the turns; None keeps the notes so far.
+    """
+    if not turns:
+        return None
+    ids: set[int] = set().union(*(forgotten_ids(turn) for turn in turns))
+    record = record_work(view.log, view.log.count_forgotten(ids))
+    summary = render("agent/summary.md.j2", record).strip()
+    return Condensation(forgotten=tuple(sorted(ids)), summary=summary, notes=notes or view.notes)
+
+
+def maskable(
+    view: CondenserView, turns: Iterable[Turn], kind: type[ObservationBase] = ObservationBase
+) -> list[ObservationBase]:
+    """Return the turns' results of that kind that are shown in full and are long enough to be
+    masked, in order."""
+    results = (result for turn in turns for result in turn.results.values())
+    return [result for result in results if isinstance(result, kind) and view.may_mask(result)]
+
+
+def mask(observations: Sequence[ObservationBase]) -> Condensation | None:
+    """Return the Condensation that masks the observations; None if there are none."""
+    ids = tuple(sorted(observation.id for observation in observations))
+    return Condensation(forgotten=(), masked=ids) if ids else None
+
+
+def turns_before_last(view: CondenserView, keep_last: int) -> tuple[Turn, ...]:
     """Return all turns except the last `keep_last`.
 
-    Fewer are kept, but at least one, if they would take more than `LAST_TURNS_SHARE` of the
-    `target`.
+    Fewer are kept, but at least one, if they would take more than `LAST_TURNS_SHARE` of the target.
     """
-    remaining = target * LAST_TURNS_SHARE
+    remaining = (view.target or 0) * LAST_TURNS_SHARE
     kept = 0
     for turn in reversed(view.turns[-max(1, keep_last) :]):
         remaining -= view.freed_by_forgetting(turn)
@@ -48,61 +142,32 @@ def turns_before_last(view: CondenserView, keep_last: int, target: int) -> tuple
     return view.turns[: len(view.turns) - kept]
 
 
-def middle_turns(view: CondenserView, keep_first: int, keep_last: int, target: int) -> list[Turn]:
+def middle_turns(view: CondenserView, keep_first: int, keep_last: int) -> list[Turn]:
     """Return the turns that may be forgotten, oldest first: those between both ends.
 
     If the model reported that the conversation does not fit, those of both ends follow, except the
     last turn.
     """
     turns = view.turns
-    end = max(keep_first, len(turns_before_last(view, keep_last, target)))
-    candidates = list(turns[keep_first:end])
-    if view.is_requested:
-        candidates += [*turns[:keep_first], *turns[end:]]
-        candidates = [turn for turn in candidates if turn is not turns[-1]]
-    return candidates
+    end = max(keep_first, len(turns_before_last(view, keep_last)))
+    ends = [*turns[:keep_first], *turns[end:]] if view.is_requested else []
+    return [*turns[keep_first:end], *(turn for turn in ends if turn is not turns[-1])]
 
 
-def select_turns(view: CondenserView, candidates: Iterable[Turn], target: int) -> list[Turn]:
-    """Return the first candidates that together bring the view down to `target` characters.
+def select_turns(view: CondenserView, candidates: Iterable[Turn]) -> list[Turn]:
+    """Return the first candidates that together bring the view down to its target.
 
     Empty if the saving would be too small and the model did not ask for it.
     """
     chosen: list[Turn] = []
+    target = view.target or 0
     freed = 0
     for turn in candidates:
         if view.size - freed <= target and chosen:
             break
         chosen.append(turn)
         freed += view.freed_by_forgetting(turn)
-    return chosen if view.is_requested or freed * MIN_SAVING_DIVISOR >= 2 * target else []
-    # `target` is half of the bound, so that this compares with a tenth of the bound
-
-
-def forget(
-    view: CondenserView, turns: Sequence[Turn], *, facts_limit: int = 0, notes: str = ""
-) -> Condensation | None:
-    """Return the Condensation that forgets these turns; None if there are none.
-
-    facts_limit: maximum characters of the facts of the agent's work in the summary; 0 omits them.
-    notes: notes that a model wrote about the turns; if empty, the notes so far are kept.
-    """
-    if not turns:
-        return None
-    ids: set[int] = set().union(*(forgotten_ids(turn) for turn in turns))
-    turn_count, later_turns = view.log.count_forgotten(
-        [turn for turn in view.turns if turn.ids.isdisjoint(ids)]
-    )
-    facts = view.log.facts.summarize(facts_limit) if facts_limit else None
-    record = WorkRecord(turn_count, later_turns, facts)
-    summary = render("agent/summary.md.j2", record).strip()
-    return Condensation(forgotten=tuple(sorted(ids)), summary=summary, notes=notes or view.notes)
-
-
-def max_facts_length(target: int) -> int:
-    """Return the maximum characters of the summary's facts for a conversation of `target`
-    characters."""
-    return min(DEFAULT_MAX_LENGTH, max(target // SUMMARY_DIVISOR, MIN_SUMMARY_LENGTH))
+    return chosen if view.is_requested or freed >= MIN_SAVING_SHARE * target else []
 
 
 class NoOp:
@@ -132,11 +197,7 @@ class RecentEvents:
 @dataclass(frozen=True)
 class AmortizedForgetting:
     """Lets the number of turns grow to `max_turns`, then forgets the oldest ones after the first
-    `keep_first` until half of `max_turns` are left.
-
-    Because half of them go at once, condensations stay rare, and the amortized cost per turn is
-    constant, however long the run is.
-    """
+    `keep_first` until half of `max_turns` are left."""
 
     max_turns: int = 120
     keep_first: int = 2
@@ -153,18 +214,24 @@ class AmortizedForgetting:
 
 @dataclass(frozen=True)
 class ObservationMasking:
-    """Masks the results of all turns except the last `keep_last`.
+    """Masks the older results, oldest first, when the conversation exceeds its bound, except those
+    of the last `keep_last` turns."""
 
-    It waits until at least `at_once` results can be masked: in between, the provider's prompt cache
-    stays valid.
-    """
-
-    keep_last: int = 20
-    at_once: int = 20
+    keep_last: int = 12
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        return mask(maskable(view, view.turns[: -max(1, self.keep_last)]), self.at_once)
+        if view.target is None:
+            return None
+        chosen: list[ObservationBase] = []
+        freed = 0
+        for result in maskable(view, turns_before_last(view, self.keep_last)):
+            if view.size - freed <= view.target:
+                break
+            freed += view.freed_by_masking(result)
+            chosen.append(result)
+        is_worth_it = view.is_requested or freed >= MIN_SAVING_SHARE * view.target
+        return mask(chosen) if is_worth_it else None
 
 
 @dataclass(frozen=True)
@@ -176,64 +243,38 @@ class BrowserOutputs:
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        pages = maskable(view, view.turns, lambda x: isinstance(x, BrowserOutput))
-        return mask(pages[: max(0, len(pages) - self.keep_last)], self.at_once)
-
-
-def maskable(
-    view: CondenserView,
-    turns: Iterable[Turn],
-    is_selected: Callable[[ObservationBase], bool] = lambda _: True,
-) -> list[ObservationBase]:
-    """Return the turns' results that are shown in full and are long enough to be masked, in order.
-
-    is_selected: selects the results to consider.
-    """
-    results = (result for turn in turns for result in turn.results.values() if is_selected(result))
-    return [result for result in results if view.may_mask(result)]
-
-
-def mask(observations: list[ObservationBase], min_count: int = 1) -> Condensation | None:
-    """Return the Condensation that masks the observations.
-
-    Returns None if there are fewer than `min_count`.
-    """
-    if len(observations) < max(1, min_count):
-        return None
-    ids = tuple(sorted(observation.id for observation in observations))
-    return Condensation(forgotten=(), masked=ids)
+        pages = maskable(view, view.turns, o.BrowserOutput)
+        older = pages[: max(0, len(pages) - self.keep_last)]
+        return mask(older) if len(older) >= self.at_once else None
 
 
 @dataclass(frozen=True)
 class ConversationWindow:
-    """Forgets the oldest turns of the middle, always whole turns, until half of the bound is left.
+    """Forgets the oldest turns of the middle, always whole turns, when the conversation exceeds its
+    bound.
 
     keep_first, keep_last: number of turns kept at both ends. Fewer are kept only if the model
         reports that the context is full. The last turn, the system prompt and the user's own
         messages are always kept, but the results of the last turn are masked if nothing else can
         be left out.
-    only_asked: act only if the model reports that the context is full, and ignore the bound.
-    writer: adds notes of a model to the summary; None for no such notes.
+    only_asked: act only if the model reports that the context is full.
+    write_notes: adds notes of a model; None for no such notes.
     """
 
-    bound: SizeBound
     keep_first: int = 2
     keep_last: int = 12
     only_asked: bool = False
-    writer: NoteWriter | None = None
+    write_notes: NoteWriter | None = None
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if not view.is_requested and (self.only_asked or not self.bound.is_exceeded(view)):
+        is_too_long = view.target is not None and view.size > view.target and not self.only_asked
+        if not view.is_requested and not is_too_long:
             return None
-        target = self.bound.target(view)
-        turns = select_turns(
-            view, middle_turns(view, self.keep_first, self.keep_last, target), target
-        )
+        turns = select_turns(view, middle_turns(view, self.keep_first, self.keep_last))
         if not turns:
             return mask(maskable(view, view.turns)) if view.is_requested else None
-        notes = self.writer.write(view, turns) if self.writer else ""
-        return forget(view, turns, facts_limit=max_facts_length(target), notes=notes)
+        return forget(view, turns, self.write_notes(view, turns) if self.write_notes else None)
 
 
 class Pipeline:
@@ -262,97 +303,3 @@ def _combine(first: Condensation, second: Condensation) -> Condensation:
         summary=newest.summary,
         notes=newest.notes,
     )
-
-
-ORDINARY, FAILED, CHANGED = range(3)
-"""Ranks of a turn: it only read or looked; something failed; it changed, planned or decided
-something."""
-
-
-@dataclass(frozen=True)
-class Importance:
-    """Keeps the turns that matter most to the work.
-
-    When the conversation exceeds the bound, output outside of the last `keep_last` turns is masked,
-    except in turns of rank `CHANGED`. If that does not bring it down to half of the bound, turns
-    between the first `keep_first` and the last `keep_last` are forgotten: the least important
-    first, and of equally important ones the oldest first. If the model reports that the context is
-    full, turns at both ends may be forgotten too, except the last one.
-
-    The summary lists, from the log alone and as of now, the files changed, the last commands,
-    the plan, questions with their answers, and the agent's own notes. The user's messages
-    are never forgotten.
-
-    writer: writes additional notes with a model; None for no such notes.
-    """
-
-    bound: SizeBound
-    writer: NoteWriter | None = None
-    keep_first: int = 2
-    keep_last: int = 12
-
-    def condense(self, view: CondenserView) -> Condensation | None:
-        """See `Condenser`."""
-        if not self.bound.is_exceeded(view):
-            return None
-        target = self.bound.target(view)
-        masked = self._mask_ordinary(view, target)
-        masked_view = view.after(masked) if masked else view
-        if masked_view.size <= target and masked:
-            return masked
-        candidates = by_importance(
-            middle_turns(masked_view, self.keep_first, self.keep_last, target)
-        )
-        turns = select_turns(masked_view, candidates, target)
-        if not turns:
-            return masked
-        notes = self.writer.write(view, turns) if self.writer else ""
-        condensation = forget(masked_view, turns, facts_limit=max_facts_length(target), notes=notes)
-        return _combine(masked, condensation) if masked and condensation else condensation
-
-    def _mask_ordinary(self, view: CondenserView, target: int) -> Condensation | None:
-        """Mask as many results as needed, oldest first, of turns ranked below `CHANGED`.
-
-        None if that saves too little.
-        """
-        turns = [
-            turn
-            for turn in turns_before_last(view, self.keep_last, target)
-            if importance(turn) < CHANGED
-        ]
-        chosen: list[ObservationBase] = []
-        freed = 0
-        for result in maskable(view, turns):
-            if view.size - freed <= target:
-                break
-            freed += view.freed_by_masking(result)
-            chosen.append(result)
-        is_worth_it = view.is_requested or freed * MIN_SAVING_DIVISOR >= 2 * target
-        return mask(chosen) if is_worth_it else None
-
-
-def by_importance(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns, the least important first; equally important ones keep their order."""
-    return sorted(turns, key=importance)
-
-
-def importance(turn: Turn) -> int:
-    """Return the rank of the turn's most important action."""
-    actions = ((action, turn.results.get(action.id)) for action in turn.actions)
-    return max((_rank_action(action, result) for action, result in actions), default=ORDINARY)
-
-
-def _rank_action(action: ActionBase, result: ObservationBase | None) -> int:
-    match action, result:
-        case _, o.FileEditResult() | o.FileWriteResult() | o.DelegateResult() | o.RecallResult():
-            return CHANGED
-        case a.PlanUpdate() | a.Think() | a.Finish() | a.Message(wait_for_response=True), _:
-            return CHANGED
-        case _, o.SandboxObservation(changed=o.ChangedPaths(count=count)) if count:
-            return CHANGED
-        case a.CmdRun(is_input=False), o.CmdOutput(exit_code=code) if code:
-            return FAILED
-        case _, o.ErrorObservation() | o.IPythonOutput(error=True):
-            return FAILED
-        case _:
-            return ORDINARY

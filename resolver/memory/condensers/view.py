@@ -4,7 +4,7 @@ The view has the turns that a model is currently shown, with their sizes, derive
 log. A size bound decides when a conversation is too long.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,10 +13,10 @@ from typing import Protocol
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
-from resolver.events.lifecycle import Condensation, ModelReplied, ServiceReplied
+from resolver.events.lifecycle import Condensation, DelegateEvent, ModelReplied, ServiceReplied
+from resolver.events.log import Event, parse_logged_event
 from resolver.events.state import State
 from resolver.memory.conversation import MAX_OBSERVATION_LENGTH, images_of
-from resolver.memory.facts import Facts
 from resolver.memory.turns import History, Note, Turn, masked_text, note_text, result_text
 from resolver.models.run import Completion
 
@@ -44,16 +44,60 @@ SUFFICIENT_SHARE = 0.75
 """After the model has reported that the conversation does not fit, it is condensed until at most
 this share of its size is left."""
 
+MAX_TOKENS = 100_000
+"""Maximum tokens of a conversation if no maximum is configured."""
 
-class AgentLog:
-    """Follows one agent's log over many calls of `view`, and processes only new events each time.
+WINDOW_SHARE = 0.7
+"""Share of a model's context window that a conversation may take. The rest is for replies and for
+errors of the token estimate."""
 
-    facts: the facts of the agent's work (`resolver.memory.facts`) as of the last `view`.
+MIN_QUERY_TOKENS = 4_000
+"""Up to this number of tokens, the size of the context window is not queried."""
+
+
+@dataclass(frozen=True)
+class SizeBound:
+    """Represents the maximum number of tokens of a conversation.
+
+    max_tokens: the configured maximum; 0 if none is configured.
+    window: returns the model's context window in tokens, or None if it is unknown. Called at most
+        once, and only when a conversation is long.
     """
 
-    def __init__(self) -> None:
+    max_tokens: int = 0
+    window: Callable[[], int | None] = lambda: None
+
+    @cached_property
+    def tokens(self) -> int:
+        """The maximum itself: the configured one, or a share of the context window."""
+        if self.max_tokens:
+            return self.max_tokens
+        window = self.window()
+        return min(MAX_TOKENS, int(window * WINDOW_SHARE)) if window else MAX_TOKENS
+
+    def target(
+        self, size: int, density: float, *, is_requested: bool, accepted_tokens: int | None
+    ) -> int | None:
+        """Return the number of characters to condense to: half of the bound, so that condensations
+        are rare. None if the conversation may stay as it is.
+
+        accepted_tokens: the bound that the model's endpoint has named, which counts if it is lower.
+        """
+        tokens = size * density
+        is_configured = self.max_tokens or accepted_tokens
+        if not is_requested and not is_configured and tokens <= MIN_QUERY_TOKENS:
+            return None
+        limit = min(self.tokens, accepted_tokens or self.tokens)
+        return min(size, int(limit / density)) // 2 if is_requested or tokens > limit else None
+
+
+class AgentLog:
+    """Follows one agent's log over many calls of `view`, and processes only new events each
+    time."""
+
+    def __init__(self, bound: SizeBound) -> None:
+        self._bound = bound
         self._history = History()
-        self._facts = Facts()
         self._state = State()
         self._completed_turns = 0
         self._shown_turns: list[Turn] = []
@@ -77,34 +121,32 @@ class AgentLog:
         size_before_last = self._size + system_size + len(history.summary) + len(history.notes)
         size = size_before_last + self._shown_size(last_turn)
         is_shown = last_turn.ids and not self._is_gone(last_turn)
+        target = self._bound.target(
+            size,
+            self._density(size_before_last),
+            is_requested=history.condensation_wanted,
+            accepted_tokens=history.accepted_tokens,
+        )
         return CondenserView(
             log=self,
             turns=(*self._shown_turns, *([last_turn] if is_shown else [])),
             size=size,
-            density=self._density(size_before_last),
-            reported_size=size if history.condensation_wanted else 0,
-            accepted_tokens=history.accepted_tokens,
+            target=target,
+            reported_size=size if history.condensation_wanted else None,
             masked=frozenset(history.masked),
             summary=history.summary,
             notes=history.notes,
         )
 
+    def count_forgotten(self, forgotten: AbstractSet[int]) -> int:
+        """Return how many turns are left out once the events `forgotten` are left out too."""
+        forgotten = forgotten | self._history.forgotten
+        return sum(not turn.ids.isdisjoint(forgotten) for turn in self._history.turns)
+
     @property
-    def facts(self) -> Facts:
-        self._facts.update(self._state)
-        return self._facts
-
-    def count_forgotten(self, kept_turns: Sequence[Turn]) -> tuple[int, int]:
-        """Return how many turns are not in `kept_turns`, and how many kept ones follow them.
-
-        The second number counts the kept turns after the first one that is not kept.
-        """
-        turns = [turn for turn in self._history.turns if turn.ids]
-        shown = {id(turn) for turn in kept_turns}
-        first_forgotten = next(
-            (index for index, turn in enumerate(turns) if id(turn) not in shown), len(turns)
-        )
-        return len(turns) - len(kept_turns), len(kept_turns) - first_forgotten
+    def events(self) -> Iterator[Event]:
+        """The events as of the last `view`, those of delegates in their place."""
+        return _with_delegates(self._state.events)
 
     @property
     def user_messages(self) -> tuple[str, ...]:
@@ -142,11 +184,10 @@ class AgentLog:
         return not turn.ids.isdisjoint(self._history.forgotten)
 
     def _shown_size(self, turn: Turn) -> int:
-        """Return the characters of the turn and its notes as they are currently shown."""
         history = self._history
         pictures = sum(len(history.pictures_of(note)) for note in turn.notes)
         notes = _notes_size(turn, history.forgotten) + PICTURE_LENGTH * pictures
-        return notes if self._is_gone(turn) else notes + turn_size(turn, history.masked)
+        return notes if self._is_gone(turn) else notes + _turn_size(turn, history.masked)
 
     def _density(self, characters: int) -> float:
         """Return tokens per character, computed from the token count of the last model call.
@@ -175,41 +216,31 @@ class CondenserView:
     turns: the turns that are shown, in order. The last one is never forgotten. A turn's notes are
         the messages between it and the next turn.
     size: characters of everything that is shown.
-    density: tokens per character.
-    reported_size: the size at which the model reported that the conversation does not fit,
-    otherwise 0.
-    accepted_tokens, masked, summary, notes: as in `History`.
+    target: the characters to condense to; None if the conversation is within its bound.
+    reported_size: the size at which the model reported that the conversation does not fit; None if
+        it did not.
+    masked, summary, notes: as in `History`.
     """
 
     log: AgentLog
     turns: tuple[Turn, ...]
     size: int
-    density: float
-    reported_size: int
-    accepted_tokens: int | None
+    target: int | None
+    reported_size: int | None
     masked: AbstractSet[int]
     summary: str
     notes: str
 
     @property
-    def tokens(self) -> int:
-        """The approximate number of tokens that are shown."""
-        return int(self.size * self.density)
-
-    @property
     def is_requested(self) -> bool:
         """True if the model reported that the conversation does not fit, and it is still too
         large."""
-        return self.reported_size > 0 and self.size > self.reported_size * SUFFICIENT_SHARE
-
-    def characters(self, tokens: int) -> int:
-        """Convert a number of tokens to characters."""
-        return int(tokens / self.density)
+        return self.reported_size is not None and self.size > self.reported_size * SUFFICIENT_SHARE
 
     def freed_by_forgetting(self, turn: Turn) -> int:
         """Return the number of characters saved by forgetting the turn."""
         forgotten = forgotten_ids(turn)
-        return turn_size(turn, self.masked) + _notes_size(turn, ()) - _notes_size(turn, forgotten)
+        return _turn_size(turn, self.masked) + _notes_size(turn, ()) - _notes_size(turn, forgotten)
 
     def may_mask(self, observation: ObservationBase) -> bool:
         """Return True if the observation is shown in full and is long or has images.
@@ -230,27 +261,39 @@ class CondenserView:
         """Return the view as it will be after the condensation was added to the log."""
         forgotten = set(condensation.forgotten)
         remaining = tuple(turn for turn in self.turns if turn.ids.isdisjoint(forgotten))
-        size = self.size
-        for turn in self.turns:
-            if not turn.ids.isdisjoint(forgotten):
-                size -= self.freed_by_forgetting(turn)
-            else:
-                masked_results = [
-                    result for result in turn.results.values() if result.id in condensation.masked
-                ]
-                size -= sum(map(self.freed_by_masking, masked_results))
-        summary, notes = self.summary, self.notes
-        if forgotten:
-            summary, notes = condensation.summary, condensation.notes
-            size += len(summary) + len(notes) - len(self.summary) - len(self.notes)
+        freed = sum(
+            self.freed_by_forgetting(turn)
+            for turn in self.turns
+            if not turn.ids.isdisjoint(forgotten)
+        )
+        freed += sum(
+            self.freed_by_masking(result)
+            for turn in remaining
+            for result in turn.results.values()
+            if result.id in condensation.masked
+        )
+        replaced = condensation if forgotten else self
+        added = len(replaced.summary + replaced.notes) - len(self.summary + self.notes)
         return replace(
             self,
             turns=remaining,
-            size=size,
+            size=self.size - freed + added,
             masked=self.masked | set(condensation.masked),
-            summary=summary,
-            notes=notes,
+            summary=replaced.summary,
+            notes=replaced.notes,
         )
+
+
+class Condenser(Protocol):
+    """Decides what the conversation forgets. The same log always gives the same decision."""
+
+    def condense(self, view: CondenserView) -> Condensation | None:
+        """Return what to forget now; None if nothing has to be, or can be, forgotten.
+
+        If `view.is_requested` is true (the model reported that the conversation does not fit), None
+        means that nothing more can be left out.
+        """
+        ...
 
 
 def is_pinned(note: Note) -> bool:
@@ -265,7 +308,7 @@ def forgotten_ids(turn: Turn) -> set[int]:
     return turn.ids | {note.id for note in turn.notes if not is_pinned(note)}
 
 
-def turn_size(turn: Turn, masked: AbstractSet[int]) -> int:
+def _turn_size(turn: Turn, masked: AbstractSet[int]) -> int:
     """Return the characters of the turn without its notes."""
     reply_size = 0
     if turn.reply:
@@ -290,61 +333,9 @@ def _notes_size(turn: Turn, forgotten: AbstractSet[int] | tuple[()]) -> int:
     )
 
 
-MAX_TOKENS = 100_000
-"""Maximum tokens of a conversation if no maximum is configured."""
-
-WINDOW_SHARE = 0.7
-"""Share of a model's context window that a conversation may take. The rest is for replies and for
-errors of the token estimate."""
-
-MIN_QUERY_TOKENS = 4_000
-"""Up to this number of tokens, the size of the context window is not queried."""
-
-
-class Condenser(Protocol):
-    """Decides what the conversation forgets. The same log always gives the same decision."""
-
-    def condense(self, view: CondenserView) -> Condensation | None:
-        """Return what to forget now; None if nothing has to be, or can be, forgotten.
-
-        If `view.is_requested` is true (the model reported that the conversation does not fit), None
-        means that nothing more can be left out.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class SizeBound:
-    """Represents the maximum number of tokens of a conversation.
-
-    max_tokens: the configured maximum; 0 if none is configured.
-    window: returns the model's context window in tokens, or None if it is unknown. Called at most
-        once, and only when a conversation is long.
-    """
-
-    max_tokens: int = 0
-    window: Callable[[], int | None] = lambda: None
-
-    @cached_property
-    def tokens(self) -> int:
-        """The maximum itself: the configured one, or a share of the context window."""
-        if self.max_tokens:
-            return self.max_tokens
-        window = self.window()
-        return min(MAX_TOKENS, int(window * WINDOW_SHARE)) if window else MAX_TOKENS
-
-    def is_exceeded(self, view: CondenserView) -> bool:
-        """Return True if the conversation has to be condensed."""
-        is_configured = self.max_tokens or view.accepted_tokens
-        if not view.is_requested and not is_configured and view.tokens <= MIN_QUERY_TOKENS:
-            return False
-        return view.is_requested or view.tokens > self._limit(view)
-
-    def target(self, view: CondenserView) -> int:
-        """Return the number of characters to condense to: half of the bound, so that condensations
-        are rare."""
-        return min(view.size, view.characters(self._limit(view))) // 2
-
-    def _limit(self, view: CondenserView) -> int:
-        """Return the maximum, which is lower if the model's endpoint has named a lower one."""
-        return min(self.tokens, view.accepted_tokens or self.tokens)
+def _with_delegates(events: Sequence[Event]) -> Iterator[Event]:
+    for event in events:
+        if isinstance(event, DelegateEvent):
+            yield from _with_delegates([parse_logged_event(event.event)])
+        else:
+            yield event

@@ -32,7 +32,7 @@ from resolver.events.base import ObservationBase
 from resolver.events.lifecycle import AGENT, RunStarted, SystemPrompt, Warned
 from resolver.events.log import Event
 from resolver.events.observations import ErrorObservation
-from resolver.events.run_log import RunLog, reply_in
+from resolver.events.run_log import RunLog
 from resolver.events.stream import EventStream
 from resolver.git.workspace import Workspace
 from resolver.github.events.commands import COMMAND_NAMES
@@ -43,9 +43,9 @@ from resolver.llm.router import parse_rule
 from resolver.mcp import servers as mcp_servers
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.transports import Address, Endpoint, Launch
-from resolver.memory.condensers.registry import CondenserParts, LogCondenser, make_condenser
-from resolver.memory.condensers.summaries import SummaryClient
+from resolver.memory.condensers.registry import LogCondenser, make_condenser
 from resolver.memory.condensers.view import SERVICE, SizeBound
+from resolver.memory.condensers.with_model import SummaryClient
 from resolver.models.approval import parse_action_rule, parse_tool_risk
 from resolver.models.run import FINAL_STATES, Command, McpTool, Trigger
 from resolver.runs.resuming.rebuild import recorded_actions
@@ -54,7 +54,6 @@ from resolver.runs.wiring.models import (
     REPLAY,
     SCRIPTED,
     ModelOpener,
-    has_own_model,
     service_config,
 )
 from resolver.runtime.runtime import Runtime
@@ -208,12 +207,10 @@ def open_condensers(
     """
     config = service_config(settings, AGENT, settings.agent)[0]
     name, max_tokens = settings.condenser.stages, settings.condenser.max_tokens
-    can_summarize = has_own_model(settings, SERVICE)
     started = next((event for event in recording if isinstance(event, RunStarted)), None)
     if started is not None:
         config = config.model_copy(update={"model": started.model, "base_url": None})
         name, max_tokens = started.condenser or name, started.condenser_max_tokens
-        can_summarize = any((reply_in(event) or ("",))[0] == SERVICE for event in recording)
     stages = parse_condenser(name)
     bound = SizeBound(max_tokens, cache(lambda: _context_window(config)))
 
@@ -224,7 +221,7 @@ def open_condensers(
         def ask() -> SummaryClient:
             return SummaryClient(open_model(stream, SERVICE), warn)
 
-        return LogCondenser(make_condenser(stages, CondenserParts(bound, ask, can_summarize)))
+        return LogCondenser(make_condenser(stages, ask), bound)
 
     return condenser_of
 

@@ -122,13 +122,6 @@ def service_config(
     return config, others
 
 
-def has_own_model(settings: Settings, service: str) -> bool:
-    """Return True if the settings name a model for the service, in `services` or by a rule."""
-    return service in settings.services or any(
-        _rule(text).service == service for text in settings.model_rules
-    )
-
-
 def _rule(text: str) -> RoutingRule:
     rule = parse_rule(text)
     if rule.service and rule.service not in SERVICES:

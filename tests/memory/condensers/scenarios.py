@@ -10,8 +10,8 @@ from resolver.events.base import EventBase
 from resolver.events.lifecycle import Condensation, ServiceReplied, Warned
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.memory.condensers.registry import LogCondenser
-from resolver.memory.condensers.summaries import SummaryClient
 from resolver.memory.condensers.view import Condenser, SizeBound
+from resolver.memory.condensers.with_model import SummaryClient
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion, RequestedToolCall
 from tests.memory.logs import Log, started
@@ -29,9 +29,9 @@ def filled(turns: int, size: int = 1000) -> Log:
     return log
 
 
-def condense(log: Log, condenser: Condenser) -> Condensation | None:
+def condense(log: Log, condenser: Condenser, bound: SizeBound = SMALL) -> Condensation | None:
     """Return the condensation that is due now, and add it to the log."""
-    condensation = LogCondenser(condenser).condense(log.state)
+    condensation = LogCondenser(condenser, bound).condense(log.state)
     if condensation is not None:
         log.add(condensation)
     return condensation

@@ -5,6 +5,7 @@ from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import BrowserOutputs, ObservationMasking
+from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
 from tests.memory.condensers.scenarios import condense, filled, of, sent_text
 from tests.memory.logs import started
@@ -15,28 +16,28 @@ PICTURE = "data:image/png;base64,AAAA"
 
 def test_old_outputs_are_masked_and_actions_stay() -> None:
     log = filled(30)
-    condensation = condense(log, ObservationMasking(keep_last=5, at_once=10))
+    condensation = condense(log, ObservationMasking(keep_last=5), SizeBound(7_500))
     assert condensation is not None and condensation.forgotten == ()
     assert len(condensation.masked) == 25
     messages = ConversationMemory().messages(log.state)
     assert_pairs_are_complete(messages)
     shown = str(messages)
-    assert "say 3'" in shown and "out 3 x" in shown  # its last line, cut
-    assert "x" * 500 not in str(messages[:-10]) and "x" * 1000 in str(messages[-10:])
+    assert "say 3'" in shown
+    assert "x" * 700 not in str(messages[:-10]) and "x" * 1000 in str(messages[-10:])
     assert "[exit code 1]" in str(messages[5])
     assert "left out to save space; run the command again to see it" in shown
 
 
-def test_masking_waits_for_a_number_of_outputs() -> None:
+def test_masking_waits_until_the_conversation_is_too_long() -> None:
     log = started()
-    condenser = LogCondenser(ObservationMasking(keep_last=5, at_once=10))
-    for number in range(100):
+    condenser = LogCondenser(ObservationMasking(keep_last=5), SizeBound(5_000))
+    for number in range(60):
         result = o.CmdOutput(content=f"{number} " + "y" * 900, exit_code=0)
         log.turn(a.CmdRun(command=str(number)), result)
         condensation = condenser.condense(log.state)
         if condensation is not None:
             log.add(condensation)
-    assert [len(c.masked) for c in of(log, Condensation)] == [10] * 9
+    assert 2 < len(of(log, Condensation)) < 10
 
 
 def test_short_outputs_and_errors_are_not_masked() -> None:
@@ -44,7 +45,7 @@ def test_short_outputs_and_errors_are_not_masked() -> None:
     for _ in range(50):
         log.turn(a.CmdRun(command="a"), o.CmdOutput(content="short", exit_code=0))
         log.turn(a.FileRead(path="a"), o.ErrorObservation(content="no such file " * 90))
-    assert condense(log, ObservationMasking(keep_last=1, at_once=1)) is None
+    assert condense(log, ObservationMasking(keep_last=1), SizeBound(100)) is None
 
 
 def test_a_masked_output_says_how_to_get_it_again() -> None:
@@ -57,7 +58,7 @@ def test_a_masked_output_says_how_to_get_it_again() -> None:
     log.turn(a.IPythonRunCell(code="f()"), o.IPythonOutput(content=long, error=True))
     log.turn(a.BrowseURL(url="u"), o.BrowserOutput(content=long, url="http://x/y"))
     log.turn(a.CmdRun(command="last"), o.CmdOutput(content=long, exit_code=0))
-    condense(log, ObservationMasking(keep_last=1, at_once=1))
+    condense(log, ObservationMasking(keep_last=1), SizeBound(100))
     results = [
         m["content"] for m in ConversationMemory().messages(log.state) if m["role"] == "tool"
     ]

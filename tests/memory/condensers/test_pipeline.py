@@ -4,8 +4,7 @@ import pytest
 
 from resolver.config.agent_settings import PARAMETERS, parse_condenser
 from resolver.events import actions as a
-from resolver.events import observations as o
-from resolver.memory.condensers.registry import CONDENSER_FACTORIES, CondenserParts, make_condenser
+from resolver.memory.condensers.registry import CONDENSER_FACTORIES, make_condenser
 from resolver.memory.condensers.rules import (
     BrowserOutputs,
     ObservationMasking,
@@ -13,13 +12,12 @@ from resolver.memory.condensers.rules import (
     RecentEvents,
 )
 from resolver.memory.condensers.view import SizeBound
-from tests.memory.condensers.scenarios import SMALL, Noting, asker, condense, filled, sent_text
-from tests.memory.logs import started
+from tests.memory.condensers.scenarios import Noting, asker, condense, filled, sent_text
 
 
 def test_all_stages_together_give_one_event() -> None:
     log = filled(30)
-    pipeline = Pipeline(ObservationMasking(keep_last=5, at_once=1), RecentEvents(1, 10))
+    pipeline = Pipeline(ObservationMasking(keep_last=5), RecentEvents(1, 10))
     condensation = condense(log, pipeline)
     assert condensation is not None
     assert condensation.forgotten and condensation.masked
@@ -29,11 +27,8 @@ def test_all_stages_together_give_one_event() -> None:
 
 def test_a_stage_sees_the_result_of_the_previous_ones() -> None:
     log = filled(30)
-    window = make_condenser(
-        parse_condenser("masking(keep_last=2,at_once=1),window"),
-        CondenserParts(SizeBound(5_000), never),
-    )
-    condensation = condense(log, window)
+    window = make_condenser(parse_condenser("masking(keep_last=2),window"), never)
+    condensation = condense(log, window, SizeBound(7_500))
     assert condensation is not None and condensation.forgotten == ()
 
 
@@ -48,8 +43,7 @@ def test_nothing_to_condense_gives_no_event() -> None:
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_each_name_makes_a_condenser(name: str) -> None:
     log = filled(60)
-    parts = CondenserParts(SMALL, lambda: asker(log, Noting("notes")))
-    made = make_condenser(parse_condenser(name), parts)
+    made = make_condenser(parse_condenser(name), lambda: asker(log, Noting("notes")))
     before = len(sent_text(log))
     log.add(a.CondensationRequest())
     condensation = condense(log, made)
@@ -62,9 +56,9 @@ def test_the_table_of_factories_has_the_names_of_the_setting() -> None:
 
 
 def test_parameters_are_given_in_parentheses() -> None:
-    first, second = parse_condenser(" browser( keep_last=1 , at_once=3 ) , importance")
+    first, second = parse_condenser(" browser( keep_last=1 , at_once=3 ) , window")
     assert (first.name, dict(first.parameters)) == ("browser", {"keep_last": 1, "at_once": 3})
-    assert (second.name, dict(second.parameters)) == ("importance", {})
+    assert (second.name, dict(second.parameters)) == ("window", {})
 
 
 @pytest.mark.parametrize(
@@ -85,12 +79,3 @@ def test_an_invalid_setting_is_explained(text: str, words: str) -> None:
     with pytest.raises(ValueError) as failure:
         parse_condenser(text)
     assert words in str(failure.value)
-
-
-def test_the_default_writes_notes_if_a_model_is_configured() -> None:
-    log = started()
-    for number in range(200):
-        log.turn(a.CmdRun(command=f"ls {number}"), o.CmdOutput(content="y" * 300, exit_code=0))
-    parts = CondenserParts(SMALL, lambda: asker(log, Noting("WRITTEN")), writes_notes=True)
-    condense(log, make_condenser(parse_condenser("importance"), parts))
-    assert "WRITTEN" in sent_text(log)

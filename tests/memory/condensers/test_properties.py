@@ -16,7 +16,7 @@ from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import Condensation, ServiceReplied, SystemPrompt, Warned
 from resolver.events.log import dump_line, parse_line
 from resolver.events.state import State
-from resolver.memory.condensers.registry import CondenserParts, LogCondenser, make_condenser
+from resolver.memory.condensers.registry import LogCondenser, make_condenser
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.models.run import PlanItem
@@ -27,13 +27,13 @@ from tests.memory.test_conversation import DIALECTS, assert_pairs_are_complete
 
 SMALLEST = {
     "recent": "recent(keep_first=1,keep_last=3)",
-    "masking": "masking(keep_last=2,at_once=2)",
+    "masking": "masking(keep_last=2)",
     "browser": "browser(keep_last=1,at_once=1)",
     "amortized": "amortized(max_turns=6,keep_first=1)",
 }
 NAMES = [
     *(SMALLEST.get(name, f"{name}(keep_last=3)") for name in PARAMETERS if name != NO_CONDENSER),
-    "browser(keep_last=1,at_once=1),masking(keep_last=3,at_once=2),importance(keep_last=3)",
+    "browser(keep_last=1,at_once=1),masking(keep_last=3),summarizing(keep_last=3)",
 ]
 PICTURE = "data:image/png;base64,AAAA"
 STEPS: list[tuple[EventBase, EventBase | None]] = [
@@ -87,15 +87,16 @@ def play(log: Log, move: Any) -> None:
             log.add(a.Message(content="What now?", wait_for_response=True, reply=reply))
 
 
-def parts(log: Log, bound: int) -> CondenserParts:
+def condenser(name: str, log: Log, bound: int) -> LogCondenser:
     notes = ["1, 3, 5 and so on", "{}", ModelError("down"), '{"cause": ["x"]}', "words"] * 20
-    return CondenserParts(SizeBound(bound), lambda: asker(log, Noting(*notes)))
+    made = make_condenser(parse_condenser(name), lambda: asker(log, Noting(*notes)))
+    return LogCondenser(made, SizeBound(bound))
 
 
 def run(name: str, moves: list[Any], bound: int) -> Log:
     """A run with the condenser at work before each call."""
     log = Log(SystemPrompt(content="rules"), task("<fix it>"))
-    condensing = LogCondenser(make_condenser(parse_condenser(name), parts(log, bound)))
+    condensing = condenser(name, log, bound)
     for move in moves:
         play(log, move)
         condensation = condensing.condense(log.state)
@@ -144,7 +145,7 @@ def test_the_same_log_gives_the_same_condensation(name: str, moves: list[Any], b
         replies = [e for e in events[:number] if isinstance(e, ServiceReplied | Warned)]
         fresh = Log()
         fresh.state = State.fold(events[:number])
-        condensing = LogCondenser(make_condenser(parse_condenser(name), parts(fresh, bound)))
+        condensing = condenser(name, fresh, bound)
         found = condensing.condense(fresh.state)
         if replies and replies[-1].id == number - 1 and isinstance(replies[-1], Warned):
             continue  # a model that failed then may answer now
@@ -157,7 +158,7 @@ def test_the_same_log_gives_the_same_condensation(name: str, moves: list[Any], b
 @given(moves=moves)
 def test_a_condensed_log_is_not_condensed_again_at_once(name: str, moves: list[Any]) -> None:
     log = run(name, [move for move in moves if move != "request"], 3_000)
-    condensing = LogCondenser(make_condenser(parse_condenser(name), parts(log, 3_000)))
+    condensing = condenser(name, log, 3_000)
     first = condensing.condense(log.state)
     if first is not None:
         log.add(first)
@@ -172,7 +173,7 @@ def test_any_log_at_all_can_be_condensed(
 ) -> None:
     name = data.draw(st.sampled_from(NAMES))
     log = Log()
-    condensing = LogCondenser(make_condenser(parse_condenser(name), parts(log, 100)))
+    condensing = condenser(name, log, 100)
     for event in events:
         log.add(event)
         found = condensing.condense(log.state)

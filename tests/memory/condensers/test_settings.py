@@ -40,25 +40,10 @@ def test_the_default_does_not_condense_a_conversation_that_fits() -> None:
     assert made({}) == (None, [])
 
 
-def test_the_limit_is_a_setting() -> None:
+def test_the_limit_is_a_setting_and_a_model_writes_notes_for_the_default() -> None:
     found, asked = made({"RESOLVER_CONDENSER": "{max_tokens: 5000}"})
-    assert found is not None and found.forgotten and not found.notes
-    assert not asked
-
-
-def test_a_configured_model_writes_notes_for_the_default() -> None:
-    services = "condenser: {model: openai/small}"
-    found, asked = made({"RESOLVER_CONDENSER": "{max_tokens: 5000}", "RESOLVER_SERVICES": services})
-    assert found is not None and found.notes == "NOTES" and len(asked) == 1
-
-
-def test_a_rule_alone_gives_the_default_a_model_for_its_notes() -> None:
-    rules = "service:condenser=openai/small"
-    found, asked = made({"RESOLVER_CONDENSER": "{max_tokens: 5000}", "RESOLVER_MODEL_RULES": rules})
-    assert found is not None and found.notes == "NOTES" and len(asked) == 1
-    rules = "service:agent=openai/small"
-    found, asked = made({"RESOLVER_CONDENSER": "{max_tokens: 5000}", "RESOLVER_MODEL_RULES": rules})
-    assert found is not None and not found.notes and not asked
+    assert found is not None and found.forgotten
+    assert found.notes == "NOTES" and len(asked) == 1
 
 
 def test_a_condenser_is_chosen_by_name() -> None:

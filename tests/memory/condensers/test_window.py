@@ -19,12 +19,12 @@ LARGE = SizeBound(10**6)
 
 
 def test_a_short_conversation_is_not_condensed() -> None:
-    assert condense(filled(10), ConversationWindow(SMALL)) is None
+    assert condense(filled(10), ConversationWindow(), SMALL) is None
 
 
 def test_a_long_one_loses_whole_turns_of_its_middle() -> None:
     log = filled(40)
-    assert condense(log, ConversationWindow(SMALL, keep_first=2, keep_last=5)) is not None
+    assert condense(log, ConversationWindow(keep_first=2, keep_last=5), SMALL) is not None
     shown = sent_text(log)
     assert "say 0'" in shown and "say 1'" in shown and "say 39'" in shown and "say 35'" in shown
     assert "say 2'" not in shown
@@ -34,16 +34,16 @@ def test_a_long_one_loses_whole_turns_of_its_middle() -> None:
 
 def test_the_same_state_gives_the_same_condensation() -> None:
     log = filled(40)
-    condensing = LogCondenser(ConversationWindow(SMALL))
+    condensing = LogCondenser(ConversationWindow(), SMALL)
     first = condensing.condense(log.state)
     assert first is not None
     assert first == condensing.condense(log.state)
-    assert first == LogCondenser(ConversationWindow(SMALL)).condense(log.state)
+    assert first == LogCondenser(ConversationWindow(), SMALL).condense(log.state)
 
 
 def test_a_request_is_followed_below_the_limit() -> None:
     log = filled(40)
-    condensing = LogCondenser(ConversationWindow(LARGE))
+    condensing = LogCondenser(ConversationWindow(), LARGE)
     assert condensing.condense(log.state) is None
     before = len(sent_text(log))
     log.add(a.CondensationRequest())
@@ -56,7 +56,7 @@ def test_a_request_is_followed_below_the_limit() -> None:
 
 def test_a_size_that_the_endpoint_names_is_the_limit_from_then_on() -> None:
     log = filled(100)
-    condensing = LogCondenser(ConversationWindow(LARGE))
+    condensing = LogCondenser(ConversationWindow(), LARGE)
     log.add(a.CondensationRequest(tokens=9_000, max_tokens=1_000))
     condensation = condensing.condense(log.state)
     assert condensation is not None
@@ -69,7 +69,7 @@ def test_a_size_that_the_endpoint_names_is_the_limit_from_then_on() -> None:
 
 def test_a_window_for_requests_ignores_the_limit() -> None:
     log = filled(100)
-    window = ConversationWindow(SMALL, only_asked=True)
+    window = ConversationWindow(only_asked=True)
     assert condense(log, window) is None
     log.add(a.CondensationRequest())
     assert condense(log, window) is not None
@@ -81,7 +81,7 @@ def test_repeated_requests_end_with_nothing_more_to_forget() -> None:
     rounds = 0
     while True:
         log.add(a.CondensationRequest())
-        if condense(log, ConversationWindow(LARGE)) is None:
+        if condense(log, ConversationWindow(), LARGE) is None:
             break
         rounds += 1
     assert 2 <= rounds < 14
@@ -97,17 +97,17 @@ def test_a_single_turn_that_is_too_large_is_masked_when_nothing_else_can_go() ->
         cause = log.add(a.CmdRun(command=f"c{number}", reply=reply))
         log.add(o.CmdOutput(content="x" * 30_000, exit_code=0, cause=cause))
     log.add(a.CondensationRequest())
-    condensation = condense(log, ConversationWindow(LARGE))
+    condensation = condense(log, ConversationWindow(), LARGE)
     assert condensation is not None and len(condensation.masked) == 20
     assert len(sent_text(log)) < 20_000
     assert_pairs_are_complete(ConversationMemory().messages(log.state))
     log.add(a.CondensationRequest())
-    assert condense(log, ConversationWindow(LARGE)) is None
+    assert condense(log, ConversationWindow(), LARGE) is None
 
 
 def test_a_log_without_turns_has_nothing_to_forget() -> None:
     log = Log(SystemPrompt(content="rules"), task("x" * 10_000), a.CondensationRequest())
-    assert condense(log, ConversationWindow(SizeBound(10))) is None
+    assert condense(log, ConversationWindow(), SizeBound(10)) is None
 
 
 def test_automatic_replies_are_forgotten_and_messages_of_the_user_stay() -> None:
@@ -117,14 +117,14 @@ def test_automatic_replies_are_forgotten_and_messages_of_the_user_stay() -> None
     log.add(task("but keep the API"))
     log.turn(a.CmdRun(command="b"), o.CmdOutput(exit_code=0))
     log.add(a.CondensationRequest())
-    assert condense(log, ConversationWindow(LARGE, keep_first=0, keep_last=1)) is not None
+    assert condense(log, ConversationWindow(keep_first=0, keep_last=1), LARGE) is not None
     assert "keep the API" in sent_text(log)
     assert "go on by yourself" not in sent_text(log)
 
 
 def test_it_does_not_condense_again_at_every_step() -> None:
     log = started()
-    condensing = LogCondenser(ConversationWindow(SMALL, keep_first=2, keep_last=3))
+    condensing = LogCondenser(ConversationWindow(keep_first=2, keep_last=3), SMALL)
     for number in range(300):
         log.turn(a.CmdRun(command=str(number)), o.CmdOutput(content="x" * 1000, exit_code=0))
         condensation = condensing.condense(log.state)
@@ -142,24 +142,24 @@ def test_the_limit_follows_the_models_window_which_is_read_once() -> None:
         return 10_000
 
     bound = SizeBound(0, window)
-    assert condense(filled(5), ConversationWindow(bound)) is None
+    assert condense(filled(5), ConversationWindow(), bound) is None
     assert not asked
-    assert condense(filled(20), ConversationWindow(bound)) is None
-    assert condense(filled(30), ConversationWindow(bound)) is not None
+    assert condense(filled(20), ConversationWindow(), bound) is None
+    assert condense(filled(30), ConversationWindow(), bound) is not None
     assert asked == [1]
 
 
 def test_tokens_are_counted_by_what_the_last_call_had() -> None:
     log = filled(35)
     last = log.state.events[-3]
-    assert condense(log, ConversationWindow(SizeBound(10_000))) is None
+    assert condense(log, ConversationWindow(), SizeBound(10_000)) is None
     completion = last.completion.model_copy(
         update={"tokens": last.completion.tokens.model_copy(update={"input": 15_000})}
     )
     again = Log(*log.state.events[:-3], last.model_copy(update={"completion": completion}))
     again.add(log.state.events[-2])
     again.add(log.state.events[-1])
-    assert condense(again, ConversationWindow(SizeBound(10_000))) is not None
+    assert condense(again, ConversationWindow(), SizeBound(10_000)) is not None
 
 
 @given(
@@ -176,7 +176,7 @@ def test_a_condensation_never_separates_a_pair_or_forgets_the_task(
         log.turn(a.CmdRun(command="c"), o.CmdOutput(content="x" * size, exit_code=0))
     if wanted:
         log.add(a.CondensationRequest())
-    condensation = condense(log, ConversationWindow(SizeBound(1_200), first, last))
+    condensation = condense(log, ConversationWindow(first, last), SizeBound(1_200))
     if condensation:
         assert 0 not in condensation.forgotten and 1 not in condensation.forgotten
         assert len(condensation.forgotten) % 3 == 0
