@@ -114,7 +114,7 @@ def _to_single_line(value: Any) -> Any:
 class _Frontmatter(BaseModel):
     """The frontmatter of a definition file."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str = ""
     description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION_LENGTH)]

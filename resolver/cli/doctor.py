@@ -27,7 +27,6 @@ from resolver.llm.registry import make_model
 from resolver.llm.router import parse_rule
 from resolver.runs.common import open_host, require_model
 from resolver.runs.wiring.models import (
-    EMBEDDING,
     REPLAY,
     SCRIPTED,
     SERVICES,
@@ -100,10 +99,10 @@ def _examine(settings: Settings, host: RunHost, repository: str | None) -> Itera
     yield from _check_sandbox(settings, host)
     yield check_finding("model", lambda: _check_model(settings))
     for name in settings.services:
-        if name not in (*SERVICES, EMBEDDING, *AGENTS):
+        if name not in (*SERVICES, *AGENTS):
             yield DoctorFinding(
                 False, f"services: {name} is neither a service nor a built-in agent",
-                f"the services are {', '.join((*SERVICES, EMBEDDING))}, the agents "
+                f"the services are {', '.join(SERVICES)}, the agents "
                 f"{', '.join(AGENTS)}; it is used where a repository defines an agent of this name",
                 required=False,
             )  # fmt: skip
@@ -148,8 +147,7 @@ def _models_of(settings: Settings) -> Iterator[tuple[str, ModelConfig]]:
     """
     yield "the model", model_config(settings)
     agents_of_rules = (parse_rule(text).agent for text in settings.model_rules)
-    services = (name for name in settings.services if name != EMBEDDING)  # no chat model
-    for name in dict.fromkeys((*SERVICES, *services, *filter(None, agents_of_rules))):
+    for name in dict.fromkeys((*SERVICES, *settings.services, *filter(None, agents_of_rules))):
         is_agent = name not in SERVICES
         config, fallbacks = service_config(
             settings, AGENT if is_agent else name, name if is_agent else ""

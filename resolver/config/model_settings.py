@@ -137,9 +137,8 @@ class ModelSettings(SettingGroup):
     )
     services: dict[str, ServiceSettings] = setting(
         {},
-        "Models of individual services (`agent`, `condenser`, `embedding`) or "
+        "Models of individual services (`agent`, `condenser`) or "
         "agents (`ReadOnlyAgent`, ...), as YAML: `{condenser: {model: anthropic/NAME}}`. "
-        "`embedding` selects skills by similarity to the issue; without it there is no such "
-        f"selection. See {DOCS}/how-to/models.md.",
+        f"See {DOCS}/how-to/models.md.",
         option=False,
     )

@@ -406,11 +406,7 @@ def _open_controller(
             ReviewComment: review_comment_handler(prepared.workspace.pull),
         },
         confirmation=open_confirmation(settings, request.approval_requester),
-        recaller=prepared.knowledge.recaller(
-            (*roots_of(log.state.events), runtime.root),
-            log.stream,
-            request.recording,
-        ),
+        recaller=prepared.knowledge.recaller((*roots_of(log.state.events), runtime.root)),
     )
 
 

@@ -253,7 +253,6 @@ def configure(
         workspace,
         settings,
         trigger,
-        request.host,
         credential,
         folder,
         forge.is_public,

@@ -89,7 +89,6 @@ def test_an_agent_with_a_shell_is_not_read_only() -> None:
         ("tools: 3\n", 3, "`tools`"),
         ("name: Release Notes\n", 3, "lower-case letters"),
         ("name: -x\n", 3, "lower-case letters"),
-        ("name: 7\n", 3, "`name`"),
         ("read_only: maybe\n", 3, "`read_only`"),
         ("read-only: true\n", 3, "did you mean `read_only`?"),
         ("readonly: true\n", 3, "did you mean `read_only`?"),

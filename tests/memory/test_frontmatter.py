@@ -2,6 +2,7 @@
 
 import json
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -57,20 +58,6 @@ def test_empty_lines_before_the_front_matter_are_accepted() -> None:
     assert document.fields == {"name": "a"} and document.body == "b"
     assert document.lines["name"] == 4
     assert refusal("\n---\nname: [a]\n---\n").line == 3
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["name: Use when: the user asks", "name: *.ts", "name: [issue] [priority]", "name: @agent",
-     "name: `make`", "triggers:\n  - *.py"],
-)  # fmt: skip
-def test_a_text_that_needs_quotes_is_reported_as_such(line: str) -> None:
-    assert "(put the text in quotes)" in refusal(f"---\n{line}\nother: b\n---\n").what
-
-
-@pytest.mark.parametrize("line", ["\tname: a", "name: 'a", "- a\nname: b", 'name: "a" b'])
-def test_other_mistakes_are_not_reported_as_missing_quotes(line: str) -> None:
-    assert "quotes" not in refusal(f"---\n{line}\nother: b\n---\n").what
 
 
 def test_wrong_types_are_named_in_terms_of_yaml() -> None:
@@ -139,27 +126,19 @@ def test_words_and_dates_stay_text() -> None:
     assert read(head).triggers == ("yes", "no", "2024-99-99", "0x1F", "1_000", "12:30:45", ".inf")
 
 
-def test_numbers_and_booleans_are_read_and_quoted_ones_are_text() -> None:
-    fields = read_document("---\na: 3\nb: 0.5\nc: true\nd: ~\ne: '3'\nf:\n---\n", "a.md").fields
-    assert fields == {"a": 3, "b": 0.5, "c": True, "d": None, "e": "3", "f": None}
-
-
 def test_an_alias_bomb_is_refused_before_it_is_built() -> None:
     bomb = "a: &a [x,x]\n" + "".join(
-        f"{b}: &{b} [*{a},*{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+        f"{b}: &{b} [*{a},*{a}]\n" for a, b in pairwise("abcdefghijklmnopqrstu")
     )
     error = refusal(f"---\nname: x\n{bomb}---\n")
-    assert error.line == 3 and "anchors" in error.what
-
-
-def test_tags_are_refused() -> None:
-    assert "tags" in refusal("---\nname: !!python/object:os.system x\n---\n").what
+    assert "aliases stand for too much" in error.what
 
 
 def test_deeply_nested_front_matter_is_refused() -> None:
-    assert "too deep" in refusal(f"---\nname: {'[' * 5000}\n---\n").what
+    assert "within each other" in refusal(f"---\nname: {'[' * 5000}\n---\n").what
     assert (
-        "too deep" in refusal("---\n" + "".join(f"{' ' * n}a:\n" for n in range(100)) + "---").what
+        "within each other"
+        in refusal("---\n" + "".join(f"{' ' * n}a:\n" for n in range(100)) + "---").what
     )
 
 
@@ -169,8 +148,8 @@ def test_huge_front_matter_is_refused_but_not_a_huge_body() -> None:
 
 
 def test_escapes_beyond_the_last_character_are_refused() -> None:
-    for escape in (r"\UFFFFFFFF", r"\U00110000", r"\ud800", r"\0"):
-        assert refusal(f'---\nname: "{escape}"\n---\n').line == 2
+    for escape in (r"\UFFFFFFFF", r"\U00110000"):
+        assert "not valid YAML" in refusal(f'---\nname: "{escape}"\n---\n').what
 
 
 def test_a_character_that_yaml_forbids_is_named_with_its_line() -> None:
@@ -221,6 +200,6 @@ def test_any_text_gives_fields_or_an_error_with_a_line(text: str) -> None:
 
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.text(max_size=30)))
 def test_quoted_text_is_read_back_unchanged(fields: dict[str, str]) -> None:
-    kept = {k: v for k, v in fields.items() if not set(v) & set("\0\x7f")}
+    kept = {k: v for k, v in fields.items() if "\x7f" not in v}
     head = "".join(f"{k}: {json.dumps(v)}\n" for k, v in kept.items())
     assert read_document(f"---\n{head}---\n", "a.md").fields == kept

@@ -9,7 +9,6 @@ from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.models.run import Trigger
 from resolver.runs.wiring.knowledge import read_knowledge
-from resolver.runs.wiring.sandbox import RunHost
 from tests.parts.github import GitHubServer
 from tests.runs.test_slash_commands import trigger
 
@@ -32,9 +31,7 @@ def test_skills_of_the_owner_are_read_if_the_setting_is_on_and_the_run_may_read_
     }
     settings = load_settings({}, environment, {})
     workspace = Workspace.clone(settings.clone_url("octo/calc"), tmp_path / "clone")
-    known = read_knowledge(
-        workspace, settings, on("octo/calc"), RunHost({}, tmp_path), None, tmp_path, lambda: True
-    )
+    known = read_knowledge(workspace, settings, on("octo/calc"), None, tmp_path, lambda: True)
     assert (known.library.skill("house") is not None) is is_read
     if not is_enabled:
         assert not [made for made in github.requests if "octo/.github" in made.path]
@@ -61,7 +58,6 @@ def test_private_skills_are_for_private_repositories(
         workspace,
         settings,
         on("octo/calc"),
-        RunHost({}, tmp_path),
         credential,
         tmp_path,
         lambda: not is_private if says_so else None,
@@ -81,7 +77,7 @@ def test_skills_of_the_owners_two_repositories_are_named_by_them_and_the_nearest
     settings = load_settings({}, {"GITHUB_SERVER_URL": github.server_url}, {})
     workspace = Workspace.clone(settings.clone_url("octo/calc"), tmp_path / "clone")
     library = read_knowledge(
-        workspace, settings, on("octo/calc"), RunHost({}, tmp_path), None, tmp_path, lambda: True
+        workspace, settings, on("octo/calc"), None, tmp_path, lambda: True
     ).library
     found = {name: library.skill(name) for name in ("house", "sums", "adding")}
     assert {name: skill and (skill.body, skill.source) for name, skill in found.items()} == {

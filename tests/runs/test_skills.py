@@ -95,7 +95,7 @@ def test_the_agent_asks_for_skills_itself(scenario: Scenario) -> None:
     """A whole run: the story of skills, which come when the agent or its work asks for them."""
     scenario.endpoint.script(
         tool_calls([("recall", {"query": ""}), ("recall", {"query": "react"})]),
-        tool_calls([("recall", {"query": "tests that are flaky"}), ("recall", {"query": "zzz"})]),
+        tool_calls([("recall", {"query": "flaky-tests"}), ("recall", {"query": "zzz"})]),
         FIX,
         finish(SUMMARY),
     )

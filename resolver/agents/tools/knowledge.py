@@ -14,7 +14,7 @@ class RecallArguments(Arguments):
     action_type = a.Recall
 
     query: Annotated[TextOrEmpty, AfterValidator(str.strip)] = Field(
-        description="The name of a skill, or words of what you want to know; empty for a list."
+        description="The name of a skill; empty for the list of skills."
     )
 
 
@@ -23,7 +23,7 @@ TOOLS = (
         name="recall",
         arguments=RecallArguments,
         tag=Tag(content="query"),
-        examples={"recall": a.Recall(query="flaky tests")},
+        examples={"recall": a.Recall(query="flaky-tests")},
         requires="recall",
     ),
 )

@@ -17,7 +17,7 @@ from resolver.memory.skills.library import Library
 from resolver.memory.skills.lookup import RECALL_TOOL, render_skill_list
 from resolver.memory.skills.observed_text import ObservedText
 from resolver.memory.skills.skill import Origin, Skill, fill_task_skill
-from resolver.memory.skills.triggers import Text, covers, find_triggers, prepare_text
+from resolver.memory.skills.triggers import covers, find_trigger
 from resolver.models.truncate import truncate_middle
 
 MAX_FILE_LENGTH = 16_000
@@ -51,14 +51,6 @@ class Recaller(Protocol):
         ...
 
 
-class TopicMatcher(Protocol):
-    """Selects skills by the topic of a text."""
-
-    def nearest(self, text: str, skills: Sequence[Skill]) -> Sequence[tuple[Skill, str]]:
-        """Return the skills on the same topic as the text, each with the reason in words."""
-        ...
-
-
 class NullRecaller:
     """A recaller that never loads anything."""
 
@@ -87,19 +79,11 @@ class SkillRecaller:
 
     library: everything that can be loaded.
     roots: paths of the repository in the sandboxes that the log mentions.
-    topic_matcher: selects more skills by topic, among those whose triggers did not match, before
-        the model's first reply; None to disable this.
     """
 
-    def __init__(
-        self,
-        library: Library,
-        roots: Sequence[str] = (),
-        topic_matcher: TopicMatcher | None = None,
-    ) -> None:
+    def __init__(self, library: Library, roots: Sequence[str] = ()) -> None:
         self._library = library
-        self._topic_matcher = topic_matcher
-        self._observed = ObservedText(library.paths, roots)
+        self._observed = ObservedText(roots)
         self._texts_to_load: dict[str, _TextToLoad] = {}
         self._always_names = {*(skill.name for skill in library.always), SKILL_LIST}
 
@@ -111,7 +95,7 @@ class SkillRecaller:
             self._texts_to_load = {}
         if not observed.works_on_code:
             return ()
-        if is_new or observed.requests or observed.mentions or observed.touched:
+        if is_new or observed.texts or observed.touched:
             for text in self._new_texts(is_new):
                 self._texts_to_load.setdefault(text.name, text)
         missing = [
@@ -153,17 +137,13 @@ class SkillRecaller:
         unloaded = [
             skill for skill in self._library.skills if skill.name not in self._observed.loaded
         ]
-        requests = [prepare_text(text) for text in self._observed.requests]
-        mentions = [prepare_text(text) for text in self._observed.mentions]
         for skill in unloaded:
-            matched = _matched_words(skill, requests)
-            if (
-                not matched
-                and (mentioned := _matched_words(skill, mentions))
-                and self._applies_to_repository(skill)
-            ):
-                matched = mentioned
-            if matched:
+            matches = (
+                find_trigger(trigger, text)
+                for text in self._observed.texts
+                for trigger in skill.triggers
+            )
+            if matched := next(filter(None, matches), None):
                 yield _skill_text(skill, f"“{matched}” was said")
         for path in self._observed.touched:
             yield from self._folder_instructions(path)
@@ -171,24 +151,6 @@ class SkillRecaller:
             for skill in unloaded:
                 if any(covers(glob, path) for glob in skill.globs):
                     yield _skill_text(skill, f"{path} was changed")
-        if is_new and self._topic_matcher is not None and not self._observed.has_replied:
-            others = [
-                s for s in unloaded if s.kind == "knowledge" and s.name not in self._texts_to_load
-            ]
-            topic = "\n\n".join((*self._observed.requests, *self._observed.mentions))
-            for skill, why in self._topic_matcher.nearest(topic, others):
-                yield _skill_text(skill, why)
-
-    def _applies_to_repository(self, skill: Skill) -> bool:
-        """Return True if a word in a mention, rather than in the request, may load the skill.
-
-        A skill of the repository itself always may. Another one may if it has no globs, or if the
-        repository has files that match them.
-        """
-        if skill.origin is Origin.REPOSITORY or not skill.globs:
-            return True
-        paths = self._library.paths
-        return any(covers(glob, path) for glob in skill.globs for path in paths)
 
     def _initial_texts(self) -> Iterator[_TextToLoad]:
         """Yield what is loaded when a run begins, and a skill that was asked for by command."""
@@ -227,12 +189,6 @@ class SkillRecaller:
                 yield _TextToLoad(
                     file, f"{path} was touched", skill.body, (file,), "instructions", hint=hint
                 )
-
-
-def _matched_words(skill: Skill, texts: Sequence[Text]) -> str:
-    """Return the first words in the texts that match a trigger of the skill, or ""."""
-    matches = (find_triggers(trigger, text) for text in texts for trigger in skill.triggers)
-    return next(filter(None, matches), "")
 
 
 def _skill_text(skill: Skill, why: str) -> _TextToLoad:

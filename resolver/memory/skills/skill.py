@@ -68,7 +68,7 @@ TextList = Annotated[
 class SkillFileHead(BaseModel):
     """Base of the frontmatter models. Unknown fields, which other programs may use, are ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class SkillInput(SkillFileHead):
@@ -84,11 +84,6 @@ class SkillInput(SkillFileHead):
     required: bool | None = None
     default: str | None = None
     choices: Annotated[tuple[str, ...], BeforeValidator(_split_list)] = ()
-
-    @field_validator("default", mode="before")
-    @classmethod
-    def _boolean_to_text(cls, value: Any) -> Any:
-        return str(value).lower() if isinstance(value, bool) else value
 
     @property
     def is_required(self) -> bool:
@@ -121,7 +116,7 @@ class SkillHead(SkillFileHead):
     def _drop_missing(cls, data: Any) -> Any:
         """Remove fields without a value, so that they get their defaults."""
         if isinstance(data, Mapping):
-            return {name: value for name, value in data.items() if value is not None}
+            return {name: value for name, value in data.items() if value != ""}
         return data
 
     @field_validator("inputs")

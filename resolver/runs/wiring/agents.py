@@ -50,7 +50,6 @@ from resolver.models.approval import parse_action_rule, parse_tool_risk
 from resolver.models.run import FINAL_STATES, Command, McpTool, Trigger
 from resolver.runs.resuming.rebuild import recorded_actions
 from resolver.runs.wiring.models import (
-    EMBEDDING,
     REPLAY,
     SCRIPTED,
     ModelOpener,
@@ -94,7 +93,7 @@ def read_agents(workspace: Workspace, settings: Settings) -> Definitions:
 def is_allowed_model(model: str, settings: Settings) -> bool:
     """Return True if a repository's agent may use this model."""
     rules = (parse_rule(text).model for text in settings.model_rules)
-    services = (service.model for name, service in settings.services.items() if name != EMBEDDING)
+    services = (service.model for service in settings.services.values())
     configured = {"", settings.model, *settings.fallback_models, *rules, *services}
     provider = provider_of(model)
     # The provider of a name decides where the request, and with it the API key, is sent. A name

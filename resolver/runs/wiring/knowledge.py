@@ -15,13 +15,8 @@ from resolver.config.templates import render, template_folder
 from resolver.errors import WorkspaceError
 from resolver.events.actions import Recall
 from resolver.events.base import ActionBase, ObservationBase
-from resolver.events.lifecycle import ServiceReplied, Warned
-from resolver.events.log import Event
-from resolver.events.stream import EventStream
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.llm.base import ModelConfig
-from resolver.llm.embeddings import Embedder
 from resolver.memory.skills import lookup
 from resolver.memory.skills.library import (
     AGENTS_REPOSITORY_FOLDERS,
@@ -33,12 +28,9 @@ from resolver.memory.skills.library import (
     is_shown_to_agents,
     read_library,
 )
-from resolver.memory.skills.lookup import RecordedSkillIndex, SkillIndex
-from resolver.memory.skills.recaller import SkillRecaller, TopicMatcher
+from resolver.memory.skills.recaller import SkillRecaller
 from resolver.memory.skills.skill import Origin, fill_task_skill
-from resolver.models.run import Completion, Patch, Trigger, TriggerKind
-from resolver.runs.wiring.models import EMBEDDING, service_config
-from resolver.runs.wiring.sandbox import RunHost
+from resolver.models.run import Patch, Trigger, TriggerKind
 
 logger = logging.getLogger("resolver.runs.wiring.knowledge")
 
@@ -52,14 +44,9 @@ folders."""
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The knowledge that was read for a run.
-
-    embedding: the model that searches skills by meaning, and the folder that caches its vectors;
-    None without such a search.
-    """
+    """The knowledge that was read for a run."""
 
     library: Library = field(default_factory=Library)
-    embedding: tuple[ModelConfig, Path] | None = None
 
     @property
     def tasks(self) -> tuple[tuple[str, str], ...]:
@@ -69,25 +56,12 @@ class Knowledge:
             (name, skill.description) for skill in tasks for name in (skill.name, *skill.commands)
         )
 
-    def recaller(
-        self, roots: Sequence[str], stream: EventStream, recording: Sequence[Event] = ()
-    ) -> SkillRecaller:
+    def recaller(self, roots: Sequence[str]) -> SkillRecaller:
         """Return the recaller that gives the run's agents the matching skills.
 
-        roots: the repository's paths in the sandboxes of the log. recording: events of the run that
-        is replayed; its search results are used again.
+        roots: the repository's paths in the sandboxes of the log.
         """
-        topic_matcher: TopicMatcher | None = RecordedSkillIndex(recording) if recording else None
-        if self.embedding is not None and topic_matcher is None:
-
-            def on_reply(completion: Completion) -> None:
-                stream.add(ServiceReplied(service="skills", completion=completion))
-
-            def warn(message: str) -> None:
-                stream.add(Warned(about="skills", message=message))
-
-            topic_matcher = SkillIndex(Embedder(*self.embedding, on_reply), warn)
-        return SkillRecaller(self.library, roots, topic_matcher)
+        return SkillRecaller(self.library, roots)
 
     def handlers(self) -> dict[type[ActionBase], Callable[[Any], ObservationBase]]:
         """Return the handlers of actions that the host executes for the agents."""
@@ -98,7 +72,6 @@ def read_knowledge(
     workspace: Workspace,
     settings: Settings,
     trigger: Trigger,
-    host: RunHost,
     credential: Credential | None,
     folder: Path,
     is_public: Callable[[], bool | None],
@@ -124,11 +97,7 @@ def read_knowledge(
     library = read_library(sources)
     if trigger.named and (task_skill := library.skill(trigger.named)) is not None:
         fill_task_skill(task_skill, trigger.instruction)
-    embedding = None
-    if EMBEDDING in settings.services:
-        config = service_config(settings, EMBEDDING)[0]
-        embedding = (config, host.cache / "embeddings")
-    return Knowledge(library, embedding)
+    return Knowledge(library)
 
 
 def _read_organization_skills(

@@ -37,10 +37,7 @@ from resolver.llm.router import RoutingRule, parse_rule, resolve_static_rules
 from resolver.models.run import Completion
 
 SERVICES = (AGENT, "condenser")
-"""The services that call a chat model, for which settings can name a model."""
-
-EMBEDDING = "embedding"
-"""The service whose model selects skills by similarity. It has no default."""
+"""The services for which settings can name a model."""
 
 REPLAY = "replay:"
 SCRIPTED = "scripted:"
