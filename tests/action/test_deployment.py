@@ -4,12 +4,10 @@ Neither a cluster nor Compose is needed for that: the images, arguments, variabl
 volumes and probes of the files are given to the engine one by one.
 """
 
-import shlex
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import docker
@@ -188,71 +186,8 @@ def test_the_pods_of_the_manifests_become_ready_and_end_in_time(cluster: Cluster
     )
 
 
-def start_service(cluster: Cluster, name: str, service: dict[str, Any]) -> Container:
-    """Start a service of the compose file as Compose does, with volumes of the test's own."""
-    check = service.get("healthcheck")
-    command = shlex.split(service.get("command", "postgres"))
-    variables = {
-        name: value.replace("${POSTGRES_PASSWORD:?set a password}", "canary-41c8")
-        for name, value in service["environment"].items()
-    }
-    if name == "database":
-        variables |= UTF_8
-    if "env_file" in service:
-        _, secret = documents("config.yaml")
-        variables = {"LLM_MODEL": "openai/scripted", **secret["stringData"], **variables}
-    volumes = [
-        each if each.startswith("/") else each.partition(":")[2] for each in service["volumes"]
-    ]
-    groups = [str(Path("/var/run/docker.sock").stat().st_gid)] if "group_add" in service else []
-    seconds = 10**9
-    return cluster.start(
-        POSTGRES_IMAGE if name == "database" else cluster.image,
-        command,
-        name,
-        working_dir=service.get("working_dir"),
-        environment=with_credentials(variables),
-        user=service.get("user"),
-        group_add=groups,
-        cap_drop=service.get("cap_drop"),
-        security_opt=service.get("security_opt"),
-        volumes=volumes,
-        healthcheck={
-            "test": check["test"],
-            "interval": seconds,
-            "timeout": int(check["timeout"].rstrip("s")) * seconds,
-        }
-        if check
-        else None,
-    )
-
-
-def test_the_services_of_the_compose_file_become_healthy_and_end_in_time(cluster: Cluster) -> None:
-    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-    order = sorted(services, key=lambda name: "depends_on" in services[name])
-    containers: dict[str, Container] = {}
-    for name in order:
-        containers[name] = start_service(cluster, name, services[name])
-        if name == "database":
-            until(lambda: is_healthy(containers["database"]))
-    until(lambda: is_healthy(containers["web"]))
-    workers = {containers[name].short_id for name in ("worker-1", "worker-2")}
-
-    until(lambda: hosts_of_workers(containers["database"]) == workers)
-    stop_together(
-        (containers[name], int(services[name]["stop_grace_period"].rstrip("s")))
-        for name in ("web", "worker-1", "worker-2")
-    )
-
-
 def hosts_of_workers(database: Container) -> set[str]:
     """The names of the machines on which workers are registered."""
     query = "SELECT host FROM resolver_executors WHERE kind = 'worker'"
     asked = database.exec_run(["psql", "-U", "resolver", "-tAc", query])
     return set(asked.output.decode().split()) if asked.exit_code == 0 else set()
-
-
-def is_healthy(container: Container) -> bool:
-    container.reload()
-    assert container.status == "running", container.logs().decode()
-    return bool(container.attrs["State"]["Health"]["Status"] == "healthy")

@@ -194,24 +194,6 @@ def test_the_shell_examples_run(workplace: Workplace, page: str) -> None:
         pytest.skip(f"not installed: {', '.join(sorted(missing))}")
 
 
-def test_most_pages_have_examples_that_run() -> None:
-    assert len(executable_examples()) > 20
-
-
 def test_a_block_that_is_executed_elsewhere_names_the_test() -> None:
     marks = [mark["test"] for page in PAGES for e in examples(page) if (mark := MARK.match(e.mark))]
     assert [test for test in marks if test and not (ROOT / test).is_file()] == []
-
-
-@pytest.mark.parametrize(
-    ("comment", "mark"),
-    [
-        ("<!-- not run: needs GitHub -->", "<!-- not run: needs GitHub -->"),
-        ("<!-- not run: -->", ""),
-        ("<!-- anything -->", ""),
-    ],
-)
-def test_a_block_without_a_reason_is_executed(tmp_path: Path, comment: str, mark: str) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"{comment}\n\n    rm -rf build\n")
-    assert [example.mark for example in shell_examples(page)] == [mark]

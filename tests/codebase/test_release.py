@@ -200,15 +200,3 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
         again = release(checkout, github, address, *arguments)
         assert again.returncode == 2
         assert "v9.8.7 exists already" in again.stderr
-
-
-@pytest.mark.parametrize(
-    ("version", "message"), [("9.8", "is not like"), ("1.0.0", "does not say 1.0.0")]
-)
-def test_a_version_that_does_not_fit_is_refused(
-    checkout: Path, github: GitHubServer, version: str, message: str
-) -> None:
-    done = release(checkout, github, "127.0.0.1:9", "image", version)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert github.repository("octo/Resolver").git.text("tag") == ""

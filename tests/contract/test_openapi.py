@@ -153,12 +153,7 @@ def test_refusals_match_githubs_description(
     [
         ("POST", "/issues/1/comments", {"text": "hello"}, "'body' is a required property"),
         ("POST", "/issues/1/comments", {"body": "x", "colour": 1}, "colour, which GitHub does not"),
-        ("POST", "/issues/1/comments", {"body": 7}, "7 is not of type 'string'"),
-        ("POST", "/issues/1/comments", None, "a body is required"),
-        ("GET", "/issues?stat=open", None, "query stat is not a parameter"),
         ("GET", "/issues?per_page=many", None, "'many' is not of type 'integer'"),
-        ("GET", "/pulls?state=merged", None, "'merged' is not one of"),
-        ("GET", "/issue/1", None, "no such endpoint"),
         ("PUT", "/issues/1", {"title": "x"}, "no such endpoint"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from resolver.errors import LogError
-from resolver.events.actions import CmdRun, Delegate, FileEdit, Finish, PlanUpdate, Think
+from resolver.events.actions import CmdRun, Delegate, FileEdit, PlanUpdate, Think
 from resolver.events.base import ToolCall
 from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied, Resumed
 from resolver.events.log import dump_line, parse_line
@@ -83,18 +83,6 @@ def test_a_command_is_kept_with_its_exit_code_and_an_edit_with_its_path() -> Non
 
 def test_an_action_without_observation_is_pending() -> None:
     assert list(State.fold(numbered(CmdRun(command="sleep 9"))).pending) == [0]
-
-
-def test_the_run_state_is_the_last_one_in_the_log() -> None:
-    state = State.fold(
-        numbered(
-            AgentStateChanged(state=RunState.RUNNING),
-            Finish(message="done"),
-            AgentStateChanged(state=RunState.FINISHED, reason="done"),
-        )
-    )
-    assert state.run_state is RunState.FINISHED
-    assert state.finish is not None
 
 
 def test_each_model_has_its_own_metrics() -> None:

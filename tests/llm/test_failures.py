@@ -5,8 +5,6 @@ import json
 import pytest
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
-from resolver.llm.base import ModelConfig
-from resolver.llm.litellm_model import LiteLLMModel
 from tests.llm.conftest import KEY, Build
 from tests.parts.model_endpoint import (
     Answer,
@@ -70,16 +68,6 @@ def test_a_transient_failure_is_retried(
     assert model_endpoint.requests[0].body == model_endpoint.requests[1].body
 
 
-@EACH_PATH
-def test_retry_after_is_honoured(model_endpoint: ModelEndpoint, asked: Build, name: str) -> None:
-    model_endpoint.script(
-        error(429, retry_after=17), error(503, retry_after="0.5"), reply("at last")
-    )
-    built = asked(name)
-    built.model.complete(HELLO)
-    assert built.waits == [17.0, 0.5]
-
-
 def test_retry_after_is_bounded(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.script(error(429, retry_after=86_400), reply("at last"))
     built = asked()
@@ -94,24 +82,6 @@ def test_waits_grow_up_to_a_maximum(model_endpoint: ModelEndpoint, asked: Build)
     assert built.waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
 
 
-def test_retries_of_concurrent_runs_are_spread(
-    model_endpoint: ModelEndpoint,
-) -> None:
-    waits: list[list[float]] = []
-    for jitter in (0.0, 0.5):
-        model_endpoint.script(*[error(503)] * 3, reply("at last"))
-        result: list[float] = []
-        model = LiteLLMModel(
-            ModelConfig(model="gpt-4o", base_url=model_endpoint.url),
-            on_retry=lambda *_: None,
-            sleep=result.append,
-            jitter=lambda jitter=jitter: jitter,  # type: ignore[misc]
-        )
-        model.complete(HELLO)
-        waits.append(result)
-    assert waits == [[0.5, 1.0, 2.0], [0.75, 1.5, 3.0]]
-
-
 def test_the_number_of_attempts_is_limited(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.answer_with(lambda _: error(500, "still broken"))
     built = asked(retries=3)
@@ -122,24 +92,6 @@ def test_the_number_of_attempts_is_limited(model_endpoint: ModelEndpoint, asked:
     assert len(model_endpoint.requests) == 4
     assert len(built.retries) == 3
     assert "LLM_BASE_URL" in caught.value.next_step
-
-
-def test_without_retries_there_is_one_attempt(model_endpoint: ModelEndpoint, asked: Build) -> None:
-    model_endpoint.script(error(429), reply("not asked for"))
-    built = asked(retries=0)
-    with pytest.raises(ModelError, match="429"):
-        built.model.complete(HELLO)
-    assert len(model_endpoint.requests) == 1
-    assert built.waits == []
-
-
-def test_the_reason_of_a_retry_says_what_the_endpoint_said(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    model_endpoint.script(error(429, "slow down, please"), reply("at last"))
-    built = asked()
-    built.model.complete(HELLO)
-    assert built.retries == [(1, 1.0, "slow down, please (status 429)")]
 
 
 def test_an_exception_while_waiting_ends_the_call(
@@ -154,20 +106,6 @@ def test_an_exception_while_waiting_ends_the_call(
     model_endpoint.script(error(500))
     with pytest.raises(StoppedInTest):
         asked(sleep=stop).model.complete(HELLO)
-
-
-@EACH_PATH
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_rejected_key_fails_at_once(
-    model_endpoint: ModelEndpoint, asked: Build, name: str, status: int
-) -> None:
-    model_endpoint.script(error(status, "Incorrect API key provided"))
-    built = asked(name)
-    with pytest.raises(ModelAuthError, match="did not accept the key") as caught:
-        built.model.complete(HELLO)
-    assert "LLM_API_KEY" in caught.value.next_step
-    assert built.waits == []
-    assert len(model_endpoint.requests) == 1
 
 
 def test_a_missing_key_is_said_to_be_missing(model_endpoint: ModelEndpoint, asked: Build) -> None:
@@ -199,17 +137,6 @@ def test_a_key_missing_in_litellm_is_not_retried(
     assert len(built.waits) == 1
 
 
-@EACH_PATH
-def test_a_conversation_that_is_too_long_is_a_separate_error(
-    model_endpoint: ModelEndpoint, asked: Build, name: str
-) -> None:
-    said = "This model's maximum context length is 8192 tokens"
-    model_endpoint.script(error(400, said, code="context_length_exceeded"))
-    with pytest.raises(ContextWindowExceeded, match="8192"):
-        asked(name).model.complete(HELLO)
-    assert len(model_endpoint.requests) == 1
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -227,17 +154,6 @@ def test_other_servers_messages_for_too_long_are_recognized(
         asked("my-own-model").model.complete(HELLO)
 
 
-@EACH_PATH
-def test_an_unknown_model_fails_at_once_and_says_what_to_check(
-    model_endpoint: ModelEndpoint, asked: Build, name: str
-) -> None:
-    model_endpoint.script(error(404, "The model does not exist"))
-    with pytest.raises(ModelError, match="The model does not exist") as caught:
-        asked(name).model.complete(HELLO)
-    assert "LLM_MODEL" in caught.value.next_step
-    assert len(model_endpoint.requests) == 1
-
-
 def test_a_name_without_provider_and_base_url_says_how_to_name_it(asked: Build) -> None:
     with pytest.raises(ModelError, match="names no known provider") as caught:
         asked("my-own-model", base_url=None).model.complete(HELLO)
@@ -251,15 +167,6 @@ def test_a_refusal_of_tools_names_the_other_dialect(
     with pytest.raises(ModelError) as caught:
         asked("my-own-model").model.complete(HELLO, TOOLS)
     assert "--dialect tags" in caught.value.next_step
-
-
-def test_without_tools_the_other_dialect_is_not_named(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    model_endpoint.script(error(400, "tools of the trade"))
-    with pytest.raises(ModelError) as caught:
-        asked("my-own-model").model.complete(HELLO)
-    assert "--dialect" not in caught.value.next_step
 
 
 @pytest.mark.parametrize(
@@ -326,13 +233,6 @@ def test_the_error_shows_the_text_of_an_html_page(
         asked(retries=0).model.complete(HELLO)
     assert "a web page instead of an answer: Please log in" in caught.value.what
     assert "<" not in caught.value.what
-
-
-def test_a_long_explanation_is_truncated(model_endpoint: ModelEndpoint, asked: Build) -> None:
-    model_endpoint.script(error(400, "why? " * 1000))
-    with pytest.raises(ModelError) as caught:
-        asked().model.complete(HELLO)
-    assert len(caught.value.what) < 500
 
 
 def test_a_password_in_the_base_url_is_not_shown(

@@ -40,12 +40,6 @@ class Line:
         return self.answers[body["model"]]
 
 
-def test_the_first_model_answers_while_it_can(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint)
-    assert line.model.complete(HELLO).model == "first"
-    assert line.switches == []
-
-
 def test_the_next_model_answers_for_one_that_is_down(model_endpoint: ModelEndpoint) -> None:
     line = Line(model_endpoint, first=DOWN)
     assert line.model.complete(HELLO).model == "second"

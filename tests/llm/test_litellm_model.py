@@ -18,7 +18,6 @@ from tests.parts.model_endpoint import (
     raw,
     reply,
     tool_call,
-    tool_calls,
 )
 
 HELLO = [{"role": "system", "content": "You fix issues."}, {"role": "user", "content": "hello"}]
@@ -39,15 +38,6 @@ def chat(content: dict[str, Any], **more: Any) -> bytes:
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
     return json.dumps({**body, "choices": [choice], **more}).encode()
-
-
-def test_a_text_reply_arrives_completely(model_endpoint: ModelEndpoint, asked: Build) -> None:
-    model_endpoint.script(reply("Bonjour, ça va? 🙂\n", reasoning="be polite"))
-    completion = asked().model.complete(HELLO)
-    assert completion.text == "Bonjour, ça va? 🙂\n"
-    assert completion.reasoning == "be polite"
-    assert completion.finish_reason == "stop"
-    assert completion.model == "gpt-4o"
 
 
 def test_messages_and_tools_are_sent_as_given(model_endpoint: ModelEndpoint, asked: Build) -> None:
@@ -85,16 +75,6 @@ def test_arguments_of_a_tool_call_are_unchanged(
     assert completion.tool_calls == (
         RequestedToolCall(id="call_1", name="execute_bash", arguments=arguments),
     )
-
-
-def test_several_tool_calls_keep_their_order(model_endpoint: ModelEndpoint, asked: Build) -> None:
-    model_endpoint.script(tool_calls([("b", {"n": 1}), ("a", {"n": 2}), ("b", {"n": 3})]))
-    completion = asked().model.complete(HELLO, TOOLS)
-    assert [(c.id, c.name) for c in completion.tool_calls] == [
-        ("call_1", "b"),
-        ("call_2", "a"),
-        ("call_3", "b"),
-    ]
 
 
 def test_tokens_and_cost_count_the_cached_ones(model_endpoint: ModelEndpoint, asked: Build) -> None:
@@ -143,17 +123,6 @@ def test_an_endpoint_can_not_lower_its_price_with_another_models_name(
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "total_tokens": 1_000_000}
     model_endpoint.script(raw(chat({"content": "x"}, model="gpt-4o-mini", usage=usage)))
     assert asked().model.complete(HELLO).cost == pytest.approx(2.5, rel=1e-4)
-
-
-def test_negative_token_counts_do_not_reduce_the_cost(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    usage = {"prompt_tokens": -1_000_000, "completion_tokens": -5, "total_tokens": -1_000_005}
-    model_endpoint.script(raw(chat({"content": "x"}, usage=usage)))
-    completion = asked().model.complete(HELLO)
-    assert completion.tokens == Tokens()
-    assert completion.is_cost_estimated
-    assert completion.cost is not None and completion.cost > 0
 
 
 def test_without_counts_or_a_price_the_cost_is_unknown(

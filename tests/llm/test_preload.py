@@ -58,7 +58,7 @@ sys.exit(3)
 """
 
 
-@pytest.mark.parametrize("seconds", ["0", "0.3", "1"])
+@pytest.mark.parametrize("seconds", ["0", "0.3"])
 def test_a_process_can_end_while_litellm_is_loaded(seconds: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", ENDS_MEANWHILE, seconds], capture_output=True, text=True, check=False

@@ -6,7 +6,6 @@ from resolver.github.comments.report import Ending
 from tests.parts.cases import check_each
 from tests.parts.github_markdown import render_github_markdown
 from tests.presentation.endings import comments, pull_requests
-from tests.presentation.outlines import outline
 
 COMMENTS = comments()
 TEXTS = {**COMMENTS, **{f"pull request, {name}": text for name, text in pull_requests().items()}}
@@ -57,9 +56,3 @@ def test_no_markup_is_left_in_the_words() -> None:
             assert "`" not in summary and "**" not in summary, summary
 
     check_each(TEXTS, check)
-
-
-def test_a_comment_about_a_pull_request_has_the_steps_in_one_fold() -> None:
-    lines = outline(render_github_markdown(COMMENTS["opened"]))
-    assert lines[0] == "summary: How it was made: $N N iterations, T"
-    assert all(line.startswith(("summary: N ", "th: ")) for line in lines[1:]), lines

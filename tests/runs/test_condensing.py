@@ -18,7 +18,7 @@ from resolver.events.observations import AgentStateChanged
 from resolver.events.stores import JsonlStore
 from tests.parts.killer import Killer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, reply
-from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
+from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 LAST = 9
@@ -99,46 +99,6 @@ def replay(line: CommandLine, recorded: Ended, checkout: Path) -> Ended:
 
 def of(events: list[Event], kind: type[EventBase]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        pytest.param((1, 2), id="around the first condensation", marks=pytest.mark.nightly),
-        pytest.param((0, 3), id="further from it", marks=pytest.mark.deep),
-    ],
-)
-def test_a_condensed_run_resumes_exactly_around_each_condensation(
-    killer: Killer,
-    model_endpoint: ModelEndpoint,
-    checkout: Path,
-    tmp_path: Path,
-    chosen: tuple[int, ...],
-) -> None:
-    """Whole runs, because they are killed between the condenser's reply and what follows it."""
-    issue = tmp_path / "issue.md"
-    issue.write_text("# Fix it")
-    whole = tmp_path / "whole"
-    assert killer.run("resolve", checkout, "--issue", issue, "--output", whole) == 0, killer.printed
-    events = read(whole)
-    condensations = of(events, Condensation)
-    assert len(condensations) >= 2
-    assert all("Read the steps" in c.notes and "calc.py" in c.summary for c in condensations)
-    branch = json.loads((whole / "outcome.json").read_text())["branch"]
-    asked = len(model_endpoint.requests)
-    first, second = of(events, ServiceReplied)[:2]
-    moments = (first.id - 1, first.id, first.id + 1, second.id)
-    for number in (moments[index] for index in chosen):
-        git(checkout, "branch", "-D", branch)
-        before = len(model_endpoint.requests)
-        output = tmp_path / f"killed-{number}"
-        start = ("resolve", checkout, "--issue", issue, "--output", output)
-        assert killer.run(*start, event=number) == -9, killer.printed
-        assert killer.run("resolve", "--resume", output) == 0, killer.printed
-        again = read(output)
-        assert recorded_content(again) == recorded_content(events), number
-        if isinstance(events[number], ServiceReplied | Condensation):
-            assert len(model_endpoint.requests) - before == asked, "nothing is asked twice"
 
 
 def test_a_condensed_run_replays_exactly_without_its_settings(

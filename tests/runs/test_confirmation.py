@@ -12,22 +12,13 @@ from tests.runs.test_github import SUMMARY
 __all__ = ["scenario"]
 
 RISKY = "sed -i 's/a - b/a + b/' calc.py"
-WAITS = {"RESOLVER_CONFIRMATION": "{mode: risky, wait_seconds: 0.5}"}
 
 
 def kinds(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [event for event in events if event["kind"] == kind]
 
 
-@pytest.mark.nightly
-def test_an_approval_where_nothing_waits_starts_nothing(scenario: Continuing) -> None:
-    done = scenario.ask("@agent approve")
-    assert done.exit_code == 0
-    assert "No action is waiting for approval here" in scenario.last_comment()
-    assert not scenario.endpoint.requests
-
-
-@pytest.mark.parametrize("word", ["approve", pytest.param("deny", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("word", ["approve"])
 def test_a_decision_reaches_the_run_that_waits(scenario: Continuing, word: str) -> None:
     """A whole run, because the comment has to reach it in another thread while it waits."""
     scenario.endpoint.script(bash(RISKY, security_risk="HIGH"), finish(SUMMARY))

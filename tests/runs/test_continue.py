@@ -113,16 +113,3 @@ def test_a_stranger_continues_nothing(scenario: Continuing) -> None:
     assert done.exit_code == 5
     assert not scenario.work_done()
     assert "write access" in scenario.last_comment()
-
-
-@pytest.mark.nightly
-def test_stop_with_no_active_run_is_answered_once(scenario: Continuing) -> None:
-    comment = scenario.mention(text="@agent stop")
-    for _ in range(2):
-        job = scenario.action(scenario.github.event_issue_comment(comment))
-        assert job.exit_code == 0
-    assert scenario.outputs() == {"state": "nothing"}
-    [result] = scenario.bot_comments()
-    assert "No run is in progress" in result
-    assert [r.content for r in comment.reactions] == ["eyes"]
-    assert not scenario.work_done()

@@ -19,13 +19,10 @@ FILES = {"calc.sh": "add() { echo $(($1 - $2)); }\n", "docs/a.md": "a\n"}
 SETUP = "echo no such package >&2; exit 3\n"
 
 
-@pytest.mark.parametrize("kind", [pytest.param("python", marks=pytest.mark.nightly), "busybox"])
 def test_the_main_job_is_the_same_in_any_image_and_after_a_set_up_that_fails(
-    kind: str,
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
     engine: docker.DockerClient,
-    python_image: str,
     busybox_image: str,
     tmp_path: Path,
 ) -> None:
@@ -43,8 +40,7 @@ def test_the_main_job_is_the_same_in_any_image_and_after_a_set_up_that_fails(
         bash(". ./calc.sh; [ $(add 2 2) = 4 ] && echo right"),
         finish("Make add add"),
     )  # fmt: skip
-    image = python_image if kind == "python" else busybox_image
-    done = command_line.call_resolve(checkout, "--runtime", "docker", "--image", image)
+    done = command_line.call_resolve(checkout, "--runtime", "docker", "--image", busybox_image)
     assert done.exit_code == 0, done.stderr
     assert git(checkout, "rev-parse", f"{done.outcome['branch']}^{{tree}}") == done.outcome["tree"]
     assert "$1 + $2" in git(checkout, "show", f"{done.outcome['branch']}:calc.sh")

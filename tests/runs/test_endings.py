@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from resolver.config.documentation import DOCS
 from tests.attacks.canaries import files_below, leaks
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, tool_call
@@ -53,31 +52,6 @@ def test_a_request_that_only_asks_something_is_answered(scenario: Scenario) -> N
     assert done.exit_code == 0, done.stderr
     assert ending(body) == "answer" and "calc.py#L2" in body and "Nothing was changed" in body
     assert scenario.pulls() == [] and scenario.branches() == []
-
-
-@pytest.mark.nightly
-def test_a_wrong_input_is_reported_in_the_conversation(scenario: Scenario) -> None:
-    done, body = asked(scenario, **{"INPUT_MAX-BUDGET": "five"})
-    assert done.exit_code == 2
-    assert "INPUT_MAX-BUDGET: must be a number" in body
-    assert f"**What next:** See {DOCS}/reference/settings.md" in body
-    assert scenario.outputs()["state"] == "error"
-    assert done.outcome["exit_code"] == 2 and "INPUT_MAX-BUDGET" in done.outcome["reason"]
-    assert "::error title=Resolver::INPUT_MAX-BUDGET" in done.stdout
-    assert "INPUT_MAX-BUDGET" in scenario.summary()
-    assert "Traceback" not in done.stderr and not scenario.work_done()
-
-
-def test_a_wrong_input_is_not_reported_to_a_person_who_may_not_ask(scenario: Scenario) -> None:
-    """Runs of the Action that end before their first stage, because only the entry point reads an
-    event although its settings are wrong."""
-    event = scenario.github.event_issue_comment(scenario.mention("zoe"))
-    done = scenario.action(event, **{"INPUT_MAX-BUDGET": "five"})
-    assert (done.exit_code, scenario.bot_comments()) == (2, [])
-    assert "::error title=Resolver::INPUT_MAX-BUDGET" in done.stdout
-    result = scenario.github.event_issue_comment(scenario.mention(text="no request"))
-    assert scenario.action(result, **{"INPUT_MAX-BUDGET": "five"}).exit_code == 2
-    assert scenario.bot_comments() == [] and scenario.outputs()["state"] == "error"
 
 
 @pytest.mark.attack

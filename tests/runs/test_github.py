@@ -6,7 +6,6 @@ Whole runs: the stories that all others vary.
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -201,24 +200,6 @@ def test_an_author_without_write_access_gets_no_run(scenario: Scenario, role: st
     assert not [r for r in scenario.github.requests if r.kind == "git"]
 
 
-def test_a_token_that_may_not_push_is_refused_before_any_work(scenario: Scenario) -> None:
-    scenario.github.grant("resolver-bot", REPOSITORY, "read")
-    done = scenario.resolve()
-    assert done.exit_code == 5, done.stderr
-    assert not scenario.work_done()
-
-
-@pytest.mark.parametrize(
-    "text", ["`@agent` is a nice name", "> @agent fix this", "mail@agent.io", "@agentic do it"]
-)
-def test_what_is_no_mention_starts_nothing(scenario: Scenario, text: str) -> None:
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention(text=text)))
-    assert done.exit_code == 0
-    assert scenario.outputs() == {"state": "ignored"}
-    assert not scenario.work_done()
-    assert not scenario.bot_comments()
-
-
 @pytest.mark.attack
 def test_a_workflow_change_is_kept_and_not_pushed(scenario: Scenario) -> None:
     """The agent changes a workflow: the patch is kept and not pushed."""
@@ -243,13 +224,4 @@ def test_a_missing_repository_or_issue_is_a_clear_error(
     done = scenario.line.call("resolve", target)
     assert done.exit_code in (1, 5)
     assert says in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_broken_event_is_a_clear_error(scenario: Scenario, tmp_path: Path) -> None:
-    path = tmp_path / "event.json"
-    path.write_text("{")
-    done = scenario.line.call("action", GITHUB_EVENT_NAME="issues", GITHUB_EVENT_PATH=str(path))
-    assert done.exit_code == 2
-    assert "is not a JSON object" in done.stderr
     assert "Traceback" not in done.stderr

@@ -49,26 +49,6 @@ def test_help_says_what_can_be_asked_and_starts_no_run(scenario: Scenario) -> No
     assert scenario.outputs() == {"state": "help"}
 
 
-@pytest.mark.parametrize("text", ["@agent ?", "@agent /help please"])
-def test_a_question_mark_and_a_slash_ask_for_it_too(scenario: Scenario, text: str) -> None:
-    assert (
-        scenario.action(scenario.github.event_issue_comment(scenario.mention(text=text))).exit_code
-        == 0
-    )
-    [comment] = scenario.bot_comments()
-    assert "People with write access can ask Resolver" in comment
-    assert not scenario.work_done()
-
-
-def test_a_stranger_is_refused_once(scenario: Scenario) -> None:
-    scenario.github.add_user("eve")
-    for _ in range(2):
-        event = scenario.github.event_issue_comment(scenario.mention("eve", "@agent help"))
-        assert scenario.action(event).exit_code == 5
-    [comment] = scenario.bot_comments()
-    assert "write access" in comment and "People with write access can ask Resolver" not in comment
-
-
 def test_help_is_given_where_the_agents_can_not_be_read(scenario: Scenario) -> None:
     missing = {"message": "Resource not accessible by integration"}
     scenario.github.fail_next("GET", "/contents/", status=403, body=missing, times=9)

@@ -7,7 +7,6 @@ import hashlib
 import os
 import shlex
 import signal
-import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from resolver.events.observations import ErrorObservation
 from resolver.runtime.local import process_descendants
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import (
-    RESOLVER,
     CommandLine,
     Ended,
     bash,
@@ -158,39 +156,6 @@ def test_a_wrong_command_line_is_exit_code_2_with_what_to_do(
     assert says in done.stderr
     assert next_step in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_missing_model_is_said_before_anything_is_done(
-    command_line: CommandLine, checkout: Path
-) -> None:
-    command_line.environment.pop("LLM_MODEL")
-    done = command_line.call_resolve(checkout)
-    assert done.exit_code == 2
-    assert "LLM_MODEL" in done.stderr
-    assert not done.output.exists()
-
-
-@pytest.mark.nightly
-def test_output_goes_to_the_persons_state_folder_unless_told_otherwise(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "issue.md").write_text("# Fix it")
-    before = fingerprint(checkout)
-    model_endpoint.script(FIX, finish())
-    command_line.environment["XDG_STATE_HOME"] = str(tmp_path / "state")
-    done = subprocess.run(
-        [RESOLVER, "resolve", ".", "--issue", tmp_path / "issue.md"],
-        env=command_line.environment,
-        cwd=checkout,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    [folder] = (tmp_path / "state" / "resolver").iterdir()
-    assert str(folder) in done.stderr
-    assert (folder / "outcome.json").exists()
-    assert fingerprint(checkout) == before
 
 
 def test_a_run_continues_in_a_new_sandbox_when_its_sandbox_is_killed(

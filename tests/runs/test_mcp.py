@@ -5,8 +5,6 @@ Whole runs, because servers of both sides have to live as long as the run, in ea
 """
 
 import json
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,9 +14,7 @@ from resolver.events.lifecycle import SystemPrompt
 from resolver.events.observations import McpResult
 from tests.mcp.conftest import SCRIPT
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
-from tests.parts.processes import count_running
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
-from tests.parts.waiting import until
 
 pytestmark = pytest.mark.xdist_group("mcp")  # they count the servers that run
 
@@ -84,29 +80,3 @@ def test_tools_of_both_sides_are_called_and_a_long_result_is_kept_in_the_sandbox
     result = [e for e in done.events if isinstance(e, McpResult)][3]
     assert result.output_file and result.output_file.endswith("mcp-0001.txt")
     assert any("line 4499" in getattr(e, "content", "") for e in done.events[result.id + 1 :])
-
-
-def test_a_stopped_run_does_not_wait_for_a_call(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    """A whole run in a process of its own, because a signal has to end a call that hangs."""
-    calls = tmp_path / "calls"
-    operator(command_line, mode="hang", timeout=300, variables={"CALLS": str(calls)})
-    model_endpoint.script(tool_call("docs__add", {"a": 1, "b": 1}), finish())
-    output, issue = tmp_path / "stopped", tmp_path / "issue.md"
-    issue.write_text("# Fix it")
-    process = subprocess.Popen(
-        command_line.command("resolve", checkout(tmp_path), "--issue", issue, "--output", output),
-        env=command_line.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        until(lambda: calls.exists() or process.poll() is not None)
-        assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert json.loads((output / "outcome.json").read_text())["state"] == "stopped"
-    assert count_running(f"{sys.executable} {SCRIPT} hang") == 0

@@ -4,13 +4,11 @@ Whole runs, because calls, log and outcome have to agree.
 """
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from resolver.events.lifecycle import ModelSwitched
-from tests.parts.model_endpoint import Answer, ModelEndpoint, error
-from tests.parts.runs import MODEL_KEY, CommandLine, bash, finish, git, make_checkout
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import MODEL_KEY, CommandLine, bash, finish, make_checkout
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 ISSUE = "# add() subtracts\n\n2 + 2 gives 0."
@@ -19,37 +17,6 @@ ISSUE = "# add() subtracts\n\n2 + 2 gives 0."
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     return make_checkout(tmp_path / "calc", FILES)
-
-
-@pytest.mark.nightly
-def test_a_run_whose_model_fails_in_the_middle_continues_with_another(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    work = iter([bash("cat calc.py"), bash("sed -i 's/a - b/a + b/' calc.py"), finish("Make add")])
-    calls = 0
-
-    def answer(body: dict[str, Any]) -> Answer:
-        nonlocal calls
-        calls += 1
-        if body["model"] == "scripted" and calls > 1:
-            return error(503, "out of order")
-        return next(work)
-
-    model_endpoint.answer_with(answer)
-    command_line.environment |= {
-        "RESOLVER_FALLBACK_MODELS": "openai/spare",
-        "RESOLVER_MODEL_OPTIONS": "{retries: 0}",
-    }
-    done = command_line.resolve(checkout, issue=ISSUE)
-    assert done.exit_code == 0, done.stderr
-    assert git(checkout, "show", "agent/add-subtracts:calc.py").endswith("return a + b")
-    (switch,) = [event for event in done.events if isinstance(event, ModelSwitched)]
-    assert (switch.from_model, switch.to_model) == ("openai/scripted", "openai/spare")
-    assert "out of order" in switch.reason
-    assert [r.body["model"] for r in model_endpoint.requests] == [
-        "scripted", "scripted", "spare", "spare",
-    ]  # fmt: skip
-    assert "From here on, openai/spare is used" in (done.output / "trace.md").read_text()
 
 
 def test_the_key_of_a_service_is_in_no_sandbox_and_in_nothing_that_is_written(

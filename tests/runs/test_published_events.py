@@ -13,7 +13,7 @@ from tests.parts.events import Events
 from tests.parts.github_server.state import Issue
 from tests.parts.runs import bash
 from tests.runs.test_github import REPOSITORY, Scenario
-from tests.runs.test_starting import BOT, events, ignored, scenario
+from tests.runs.test_starting import BOT, events, scenario
 
 __all__ = ["events", "scenario"]
 
@@ -56,28 +56,3 @@ def test_each_published_event_is_a_request_about_its_subject(
     ):
         found = trigger_for_target(Settings(fix_failing_checks="all"), name, payload)
         assert isinstance(found, Trigger) and check in str(found.check), name
-
-
-def test_a_comment_of_a_stranger_is_refused(scenario: Scenario, events: Events) -> None:
-    done = scenario.action(events.comment(scenario.mention(author="zoe")), "issue_comment")
-    assert done.exit_code == 5
-    assert not scenario.work_done()
-
-
-def test_a_pull_request_with_another_label_is_not(
-    scenario: Scenario, events: Events, pull: Issue
-) -> None:
-    payload = events.subject(pull, "labeled", "mona")
-    done = scenario.action(payload, "pull_request")
-    assert done.exit_code == 0
-    assert "the label isn't agent" in " ".join(done.stdout.split())
-    assert not scenario.endpoint.requests
-
-
-def test_a_check_whose_suite_is_not_through_is_waited_for(
-    scenario: Scenario, events: Events
-) -> None:
-    payload = events.check_run_failed("main", "mona")
-    payload["check_run"]["check_suite"] |= {"status": "in_progress", "conclusion": None}
-    done = scenario.action(payload, "check_run", RESOLVER_FIX_FAILING_CHECKS="all")
-    ignored(scenario, done, "other checks of its suite have not completed")

@@ -77,15 +77,6 @@ def test_a_run_is_reserved_before_its_work_and_recorded_after_it(scenario: Guard
         assert words not in text, "the ledger holds no words of anybody"
 
 
-@pytest.mark.nightly
-def test_commands_are_neither_booked_nor_refused(scenario: GuardedScenario) -> None:
-    """A whole job of the Action, because a command is answered before the first stage of a run."""
-    comment = scenario.mention(text="@agent help")
-    done = scenario.action(scenario.github.event_issue_comment(comment))
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert scenario.ledger() == QuotaLedger()
-
-
 @pytest.mark.attack
 def test_bots_that_answer_each_other_are_stopped_until_a_person_takes_part(
     scenario: GuardedScenario,

@@ -8,13 +8,9 @@ from pathlib import Path
 import pytest
 
 from resolver.events.lifecycle import LimitsExtended, Resumed
-from resolver.events.run_log import RunLog
-from resolver.models.run import RunLimits
 from resolver.runs.output import Output
-from resolver.runs.resuming.resume import change_limits
 from tests.parts.model_endpoint import ModelEndpoint, error
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
-from tests.trace import sample
 
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
@@ -70,18 +66,6 @@ def test_a_failed_run_continues_where_it_was_and_only_once(
     assert again.exit_code == 0
     assert "already finished" in again.stderr
     assert {p.name: p.read_bytes() for p in done.output.iterdir()} == before
-
-
-def test_a_limit_of_a_resumed_run_is_set_anew_once_and_the_others_stay(tmp_path: Path) -> None:
-    with RunLog(tmp_path / "events.jsonl", lambda event: event, lambda: sample.START) as log:
-        log.stream.add(sample.started())
-        before = RunLimits(max_iterations=7, max_budget=0.25)
-        log.stream.add(LimitsExtended(limits=before))
-        for total in (7, 1, 1):
-            change_limits(log, {"max_iterations": total})
-        events = log.state.events
-    granted = [event.limits for event in events if isinstance(event, LimitsExtended)]
-    assert granted == [before, before.model_copy(update={"max_iterations": 1})]
 
 
 def test_a_folder_without_a_run_and_a_second_target_are_refused(

@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import docker
 import pytest
 
 from resolver.events.lifecycle import CheckExecuted, ModelReplied, Resumed
 from resolver.events.stores import JsonlStore
-from tests.parts.engine import wait_until_removed
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.killer import Killer
@@ -242,50 +240,3 @@ def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGit
     assert killer.run(*resume) == 0
     assert "has already finished" in killer.printed
     assert on_github.published(issue) == (1, 1, 1)
-
-
-@pytest.mark.nightly
-def test_a_run_killed_after_each_late_event_publishes_once(on_github: OnGitHub) -> None:
-    killer = on_github.killer
-    whole = on_github.issue("whole")
-    first = on_github.folder / "whole"
-    assert killer.run("resolve", f"{REPOSITORY}#{whole.number}", "--output", first) == 0
-    events, expected = read(first)
-    for number in (len(events) - 3, len(events) - 1):
-        issue = on_github.issue(f"broken {number}x")
-        output = on_github.folder / f"output-{number}"
-        target = f"{REPOSITORY}#{issue.number}"
-        assert killer.run("resolve", target, "--output", output, event=number) == KILLED
-        assert killer.run("resolve", "--resume", output) == 0, killer.printed
-        assert on_github.published(issue) == (1, 1, 1), number
-        assert read(output)[1]["tree"] == expected["tree"], number
-
-
-def verify_in_two_runs(on_github: OnGitHub, **environment: str) -> str:
-    """Kill a run after the first of its checks, let it go on, and return its id."""
-    killer, issue = on_github.killer, on_github.issue("add subtracts")
-    killer.environment = {**killer.environment, "RESOLVER_VERIFY": "true", **environment}
-    output = on_github.folder / "output"
-    start = ("resolve", f"{REPOSITORY}#{issue.number}", "--output", output)
-    assert killer.run(*start, kind="check_executed") == KILLED, killer.printed
-    assert on_github.published(issue)[:2] == (0, 0)
-    # The second time, it is killed when the verdict is on the disk.
-    resume = ("resolve", "--resume", output)
-    assert killer.run(*resume, kind="verification_completed") == KILLED, killer.printed
-    assert killer.run(*resume) == 0, killer.printed
-    assert on_github.published(issue) == (1, 1, 1)
-    log, outcome = read(output)
-    require_verified_once(log, outcome)
-    return str(outcome["run"])
-
-
-@pytest.mark.nightly
-@pytest.mark.engine
-def test_a_run_killed_during_its_verification_leaves_no_container(
-    on_github: OnGitHub, engine: docker.DockerClient, python_image: str
-) -> None:
-    """Whole runs, because what the killed ones leave is removed by the next."""
-    options = {"RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": python_image}
-    run = verify_in_two_runs(on_github, **options)
-    for name in (run, f"{run}-base", f"{run}-head"):
-        wait_until_removed(engine, name)

@@ -125,20 +125,6 @@ def test_a_run_that_asked_something_gets_the_answer(log: RunLog) -> None:
     assert log.state.run_state is RunState.AWAITING_USER_INPUT
 
 
-def test_without_a_text_the_agent_is_told_to_continue(log: RunLog) -> None:
-    ended_in(log, RunState.STUCK)
-    continue_run(log, RUN, Continuation(run="run-1", by="mona"), MAX)
-    [message] = messages(log)
-    assert "No instruction was given" in message
-
-
-def test_what_the_agent_said_since_does_not_count_as_the_persons_text(log: RunLog) -> None:
-    ended_in(log, RunState.STUCK)
-    log.stream.add(Message(content="hm", source=Source.AGENT))
-    continue_run(log, RUN, Continuation(run="run-1", message="The one in calc.py"), MAX)
-    assert len(messages(log)) == 1
-
-
 def test_the_extension_raises_the_limits_of_the_log_once(log: RunLog) -> None:
     ended_in(log, RunState.LIMIT)
     before = log.state.limits.max_iterations

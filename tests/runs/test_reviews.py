@@ -70,20 +70,6 @@ def scenario(
     yield ReviewScenario(github, command_line, model_endpoint)
 
 
-def test_who_has_opened_a_pull_request_gets_no_review_or_work_on_it_for_that(
-    scenario: ReviewScenario,
-) -> None:
-    """A whole run, because no stage of it may begin to work."""
-    assert scenario.action(scenario.ask(author="zoe")).exit_code == 5
-    head = scenario.github.repository(FORK).git.tip("half")
-    done = scenario.action(scenario.ask("@agent please fix the rounding", author="zoe"))
-    assert done.exit_code == 5
-    assert not scenario.endpoint.requests
-    assert scenario.github.repository(FORK).git.tip("half") == head
-    assert scenario.pull.reviews == []
-    assert "no write access" in scenario.own_comments()[0]
-
-
 def test_the_tags_do_the_same(scenario: ReviewScenario) -> None:
     """A whole run: the story of a review, from the words of the model to GitHub's page."""
     text = (

@@ -18,7 +18,6 @@ from resolver.events.actions import CondensationRequest
 from resolver.events.base import Source
 from resolver.events.lifecycle import (
     ModelReplied,
-    ModelRetried,
     ModelSwitched,
     ServiceReplied,
     Warned,
@@ -199,14 +198,6 @@ def test_a_rule_for_an_unknown_service_is_reported() -> None:
     assert "agent, condenser" in raised.value.next_step
 
 
-def test_retries_say_which_service_they_are_of(model_endpoint: ModelEndpoint) -> None:
-    model_endpoint.script(error(503, "busy", retry_after=0), reply("there"))
-    scenario = Scenario(settings(LLM_BASE_URL=model_endpoint.url))
-    scenario.open_model(scenario.stream, "condenser").complete(HELLO)
-    (retry,) = scenario.events_of(ModelRetried)
-    assert retry.service == "condenser"
-
-
 def test_a_fallback_of_a_service_has_the_key_of_the_runs_own_provider() -> None:
     given = settings(
         "{condenser: anthropic/x}", LLM_MODEL="openai/main", RESOLVER_FALLBACK_MODELS="openai/spare"
@@ -227,19 +218,6 @@ def test_the_runs_own_model_stands_in_for_a_service_with_its_own_price() -> None
     config, others = service_config(given, "condenser")
     assert config.input_cost_per_token is None
     assert others.config_of(config, "openai/main").input_cost_per_token == 0.001
-
-
-def test_all_services_share_the_money(model_endpoint: ModelEndpoint) -> None:
-    answer_by_name(model_endpoint)
-    given = settings(
-        LLM_BASE_URL=model_endpoint.url,
-        RESOLVER_MODEL_OPTIONS="{input_cost_per_token: 0.001, output_cost_per_token: 0.001}",
-    )
-    scenario = Scenario(given)
-    scenario.open_model(scenario.stream, "condenser").complete(HELLO)
-    spent = scenario.state.services["condenser"].priced
-    assert spent > 0
-    assert scenario.state.priced == spent
 
 
 @pytest.mark.parametrize(
@@ -275,11 +253,6 @@ def test_the_key_of_a_service_is_a_secret() -> None:
     assert OTHER_KEY not in given.model_dump_json()
 
 
-def test_services_are_no_matter_of_the_repository() -> None:
-    with pytest.raises(UsageError, match="services"):
-        load_settings({}, {}, {"services": {"condenser": "x"}})
-
-
 def test_a_script_may_have_replies_for_services(tmp_path: Path) -> None:
     script = tmp_path / "script.yml"
     script.write_text("agent: [one, two]\ncondenser: [short]\nReadOnlyAgent: [read]\n")
@@ -295,25 +268,6 @@ def test_a_script_may_have_replies_for_services(tmp_path: Path) -> None:
     )
     with pytest.raises(ReplayExhausted):
         scenario.open_model(scenario.stream, "condenser").complete(HELLO)
-
-
-def test_a_plain_script_is_the_agents_whoever_asks_first(tmp_path: Path) -> None:
-    (tmp_path / "script.yml").write_text("- one\n")
-    scenario = Scenario(settings(LLM_MODEL=f"scripted:{tmp_path}/script.yml"))
-    with pytest.raises(ReplayExhausted):
-        scenario.open_model(scenario.stream, "condenser").complete(HELLO)
-    assert scenario.open_model(scenario.stream).complete(HELLO).text == "one"
-
-
-def test_a_service_may_be_scripted_while_the_model_is_live(
-    model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    answer_by_name(model_endpoint)
-    (tmp_path / "script.yml").write_text("- short\n")
-    services = f"{{condenser: 'scripted:{tmp_path}/script.yml'}}"
-    scenario = Scenario(settings(services, LLM_BASE_URL=model_endpoint.url))
-    assert scenario.open_model(scenario.stream, "condenser").complete(HELLO).text == "short"
-    assert scenario.open_model(scenario.stream).complete(HELLO).text == "I am main"
 
 
 def test_recorded_replies_are_given_back_by_service_and_in_order(

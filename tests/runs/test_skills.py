@@ -76,7 +76,6 @@ def only_grows(scenario: Scenario) -> None:
     ("words", "said"),
     [
         ("", "`since` is missing"),
-        pytest.param("since=a sinse=b", "no input `sinse`", marks=pytest.mark.nightly),
     ],
 )
 def test_a_task_without_its_inputs_is_refused_with_all_of_them(

@@ -1,4 +1,4 @@
-"""Whole runs whose checks use a real database or cache."""
+"""Whole runs whose checks use a real cache."""
 
 import docker
 import pytest
@@ -17,25 +17,6 @@ checks:
         image: resolver-test/redis:7
         command: [redis-server, --save, "", --maxmemory, 32mb]
         ports: [6379]
-"""
-DATABASE_SETTINGS = """\
-checks:
-  - name: unit
-    command: PGHOST=localhost PGPASSWORD=postgres python3 -m unittest
-    services:
-      postgres:
-        image: resolver-test/postgres:15
-        environment: {POSTGRES_USER: shop, POSTGRES_PASSWORD: postgres, POSTGRES_DB: bills}
-        ports: [5432]
-"""
-SQL_CODE = """\
-import psycopg2
-
-
-def total(prices):
-    with psycopg2.connect(user="shop", dbname="bills") as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT {}(price) FROM unnest(%s) AS price", (prices,))
-        return cursor.fetchone()[0]
 """
 CACHE_CODE = """\
 import subprocess
@@ -67,19 +48,10 @@ ADD_TEST = """cat >> test_shop.py <<'END'
         self.assertEqual(shop.total([3, 4]), 7)
 END"""
 CACHE = {".github/resolver.yml": SETTINGS, "shop.py": CACHE_CODE.format("max")}
-DATABASE = {".github/resolver.yml": DATABASE_SETTINGS, "shop.py": SQL_CODE.format("max")}
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(
-    "files",
-    [
-        pytest.param(DATABASE, marks=pytest.mark.nightly, id="database"),
-        pytest.param(CACHE, id="cache"),
-    ],
-)
 def test_a_check_with_a_service_is_verified(
-    files: dict[str, str],
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,
     engine: docker.DockerClient,
@@ -87,7 +59,7 @@ def test_a_check_with_a_service_is_verified(
 ) -> None:
     """Whole runs, because what the repository declares has to reach the containers of its checks,
     and its values the code under test."""
-    checkout = make_checkout(command_line.folder / "shop", {**files, "test_shop.py": TEST})
+    checkout = make_checkout(command_line.folder / "shop", {**CACHE, "test_shop.py": TEST})
     fix = f"sed -i 's/max(/sum(/; s/return max/return sum/' shop.py; {ADD_TEST}"
     model_endpoint.script(bash(fix), finish("Add all prices"))
     done = command_line.call_resolve(

@@ -1,18 +1,14 @@
 """Tests of showing a delegate's steps below the step that started it."""
 
-from playwright.sync_api import Browser
-
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.models.run import PlanItem, RunLimits, RunState
-from resolver.trace.html import render_html
 from resolver.trace.markdown import render_comment_trace, render_markdown
 from resolver.trace.steps import build_view
 from resolver.trace.text import live_line, render_text
 from resolver.trace.view import TraceStep, note_of
-from tests.trace.sample import HOSTILE
 
 
 def delegated(*inner: EventBase) -> list[EventBase]:
@@ -63,28 +59,6 @@ def test_markdown_and_text_contain_the_delegates_steps() -> None:
 
 def test_a_live_line_of_a_delegate_is_indented() -> None:
     assert live_line(delegated(*WORK)[1]) == "    > Run rg parse"
-
-
-def test_events_without_their_delegate_action_are_notes() -> None:
-    [note] = build_view([life.DelegateEvent(id=0, delegate=7, event={"kind": "think"})]).entries
-    assert "An event of a delegate" in str(note)
-
-
-def test_the_page_folds_the_delegates_steps_and_stays_inert(chromium: Browser) -> None:
-    inner = [event for text in HOSTILE for event in (a.Think(content=text), *WORK)]
-    page = chromium.new_page(viewport={"width": 420, "height": 900})
-    try:
-        page.set_content(render_html(delegated(*inner)))
-        folded = page.locator("details.nested")
-        assert folded.count() == 1
-        assert not page.get_by_text("rg parse").first.is_visible()
-        folded.locator("> summary").click()
-        assert page.get_by_text("rg parse").first.is_visible()
-        assert page.locator("#step-1-1").count() == 1
-        assert page.evaluate("document.documentElement.scrollWidth") == 420
-        assert page.locator("script").count() == 1
-    finally:
-        page.close()
 
 
 def test_a_plan_is_shown_with_its_progress() -> None:

@@ -1,7 +1,6 @@
 """Tests of markdown traces: closed, inert and within the limit of a comment."""
 
 import re
-import time
 from html.parser import HTMLParser
 
 import pytest
@@ -132,12 +131,6 @@ def test_prose_contains_only_text(text: str) -> None:
     assert set(page.tags) <= {"p"}
 
 
-def test_prose_keeps_its_text() -> None:
-    words = "1. *a* _b_ <c> [d](e) `f` \\g | ~h~ & i@j.k\n- l\n# m"
-    rendered = Page(MARKDOWN.render(plain_prose(words))).words.strip().replace("\u200b", "")
-    assert rendered == words
-
-
 def test_the_full_trace_truncates_nothing() -> None:
     output = "\n".join(str(i) for i in range(50_000))
     events = numbered(
@@ -160,22 +153,6 @@ def test_a_comment_names_a_loaded_skill_and_the_full_trace_has_its_text() -> Non
     assert "python-tests: a.py was touched" in comment and "Use pytest." not in comment
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("unit", ["x", "\n", "`", "🦀", "漢", "</details>\n", "@octocat #1 "])
-def test_five_megabytes_as_the_first_step_show_start_and_end(unit: str) -> None:
-    output = "first words\n" + unit * (5_000_000 // len(unit)) + "\nlast words"
-    events = numbered(
-        [a.CmdRun(command=output, thought=output), o.CmdOutput(content=output, exit_code=0)]
-    )
-    begin = time.perf_counter()
-    comment = render_comment_trace(events, GITHUB)
-    assert time.perf_counter() - begin < 15
-    assert utf16_length(comment) <= GITHUB
-    read(comment)
-    assert "first words" in comment
-    assert "last words" in comment
-
-
 @pytest.mark.parametrize("content", ["short", "🦀" * 3_000])
 def test_a_run_of_a_thousand_steps_shows_its_start_and_its_end(content: str) -> None:
     commands = (
@@ -189,15 +166,6 @@ def test_a_run_of_a_thousand_steps_shows_its_start_and_its_end(content: str) -> 
     assert "`step 999`" in comment
     assert re.search(r"… \d+ steps omitted here", comment)
     read(comment)
-
-
-def test_texts_shrink_before_steps_are_left_out() -> None:
-    commands = (
-        (a.CmdRun(command=f"step {i}"), o.CmdOutput(content="y" * 5_000, exit_code=0))
-        for i in range(100)
-    )
-    comment = render_comment_trace(numbered([e for pair in commands for e in pair]), GITHUB)
-    assert all(f"<code>step {i}</code>" in comment for i in range(100))
 
 
 @pytest.mark.parametrize("limit", [12_000, 20_000, 30_000, 45_000, 60_000])
@@ -221,12 +189,3 @@ def test_a_comment_begins_with_the_plan_and_leaves_the_last_message_to_the_comme
     read(comment)
     assert comment.index("✓ look @\u200boctocat") < comment.index("1. Plan")
     assert "All is well" not in comment
-
-
-def test_a_limit_too_small_for_the_frame_gives_nothing() -> None:
-    assert render_comment_trace(realistic(), 100) == ""
-
-
-def test_an_empty_log_has_a_trace() -> None:
-    read(render_markdown([]))
-    read(render_comment_trace([], GITHUB))

@@ -86,11 +86,6 @@ def test_a_run_is_counted_in_iterations_in_every_form_of_its_trace() -> None:
     assert "<dt>Iterations</dt><dd>10</dd>" in render_html(log)
 
 
-def test_a_command_has_its_exit_code_and_time() -> None:
-    (step,) = steps_of(a.CmdRun(command="false"), o.CmdOutput(exit_code=1, seconds=0.5))
-    assert (step.badge, step.mood, step.seconds) == ("exit code 1", "bad", 0.5)
-
-
 def test_a_command_that_still_runs_says_so() -> None:
     running, late = steps_of(
         a.CmdRun(command="sleep 9"),
@@ -230,12 +225,6 @@ def test_a_condensation_shows_what_was_removed_and_the_models_notes() -> None:
 def test_a_reply_without_an_action_is_shown() -> None:
     (note,) = notes_of(reply("I was about to"))
     assert note.detail == "I was about to"
-
-
-def test_an_event_of_an_unknown_kind_is_shown_with_its_fields() -> None:
-    (note,) = notes_of(parse_logged_event({"kind": "teleport", "where": "home"}))
-    assert "teleport" in note.text
-    assert '"where": "home"' in note.detail
 
 
 def test_an_unknown_answer_belongs_to_its_action() -> None:
