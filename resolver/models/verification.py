@@ -15,7 +15,8 @@ CaseStatus = Literal["passed", "failed", "error", "skipped"]
 """The result of a test case.
 
 - failed: an assertion of the test did not hold.
-- error: the test could not be run, because of its own import, syntax, fixtures or set-up.
+- error: the test could not be run, because of its own import, syntax, fixtures or set-up. Some
+  runners report every exception in a test as an error, too.
 - skipped: the runner left it out, or expected it to fail.
 """
 
@@ -28,13 +29,12 @@ TreeName = Literal["base", "base_with_tests", "head", "head_with_base_tests"]
 - head_with_base_tests: the change with the base's test files and test configuration.
 """
 
-ReportFormat = Literal["", "junit", "go-json", "cargo", "trx", "jest-json"]
+ReportFormat = Literal["", "junit", "go-json", "cargo", "jest-json"]
 """The format of a test report; "" if the check has none, so that only its exit code counts.
 
 - junit: JUnit XML, https://github.com/testmoapp/junitxml
 - go-json: the lines of `go test -json`, https://pkg.go.dev/cmd/test2json
 - cargo: the text that `cargo test` prints
-- trx: Visual Studio's test results, as `dotnet test --logger trx` writes them
 - jest-json: the file of `jest --json --outputFile`
 """
 

@@ -151,7 +151,6 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         ),
         changed_files=trees.changed_files,
         changed_tests=trees.changed_tests,
-        renamed_tests=trees.renamed_tests,
         review=trees.review,
         unprepared=sandboxes.unprepared,
         suggested_setup=sandboxes.suggested_setup,

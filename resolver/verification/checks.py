@@ -338,7 +338,7 @@ _ROWS = (
     _Row(("Cargo.toml",), _cargo),
     _Row(("pom.xml",), ("mvn -B test", "maven"), wrapper="mvnw"),
     _Row(("build.gradle*",), ("gradle --no-daemon test", "gradle"), wrapper="gradlew"),
-    _Row(("*.sln", "*.slnx"), ("dotnet test", "dotnet")),
+    _Row(("*.sln", "*.slnx"), ("dotnet test", "")),
     _Row(("CMakeLists.txt",), (_CTEST, "ctest"), r"\benable_testing\b|\binclude\s*\(\s*CTest\b"),
     _Row(("phpunit.xml*",), ("vendor/bin/phpunit", "phpunit")),
     _Row(("Gemfile",), _ruby),

@@ -119,10 +119,12 @@ def compare_check(check: ProjectCheck, scope: Scope, results: Results) -> CheckC
     whole = _broken_check(check, seen, base, head)
     former = set[str]()
     if old is not head:
-        failing_now = {name for name, statuses in seen.new.items() if _fails(statuses)}
+        # By its own name: the test may be in a file that was moved.
+        failing_now = {_own_name(name) for name, statuses in seen.new.items() if _fails(statuses)}
         # With a report, an exit code may only say that the code lacks the tests of the change.
         fails_as_before = set() if has_cases(old) else _broken_check(check, seen, base, old) - whole
-        former = ((broken | missing) - failing_now) | fails_as_before
+        altered = {name for name in broken | missing if _own_name(name) not in failing_now}
+        former = altered | fails_as_before
         broken |= fails_as_before
     broken |= whole
     new_failures = _new_failures(seen) - broken
@@ -200,14 +202,14 @@ def _new_failures(seen: _TreeStatuses) -> set[str]:
     """Return the tests that always fail with the change, and that the base does not explain.
 
     If as many cases of a test function failed at the base, they are the same ones under other
-    names: a row that is added before them changes what a runner calls them.
+    names: a row that is added before them, or a file that is moved, changes what they are called.
     """
     failing = {name for name, statuses in seen.new.items() if _fails(statuses)} - seen.unstable
     before = {name for name, statuses in seen.base.items() if statuses[0] in _FAILING}
-    known = Counter(map(_function_of, before))
-    now = Counter(map(_function_of, failing))
+    known = Counter(map(_own_name, before))
+    now = Counter(map(_own_name, failing))
     explained = {function for function in now if now[function] <= known[function]}
-    return {name for name in failing - before if _function_of(name) not in explained}
+    return {name for name in failing - before if _own_name(name) not in explained}
 
 
 def _confirmed(seen: _TreeStatuses) -> set[str]:
@@ -328,6 +330,12 @@ def _by_function(
 def _function_of(name: str) -> str:
     """Return the name of a test without its parameters and its numbers."""
     return _NUMBER.sub("0", name.partition("[")[0])
+
+
+def _own_name(name: str) -> str:
+    """Return the name of a test's function without its file, module and class."""
+    own = _function_of(name).rpartition("::")[2]
+    return own if " " in own else own.rpartition(".")[2]
 
 
 def case_id(case: CaseResult) -> str:

@@ -10,7 +10,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from resolver.errors import SandboxError, SetupFailed
 from resolver.models.verification import (
@@ -40,7 +40,6 @@ from resolver.verification.comparison import (
 from resolver.verification.control import ControlTest, control_test
 from resolver.verification.decide import decide
 from resolver.verification.missing_environment import find_missing_environment
-from resolver.verification.renamed_tests import RenamedTestFiles
 from resolver.verification.runner import CheckRequest, CheckRunner, OpenExecutor, RunnerOptions
 from resolver.verification.selection import CheckSelection
 
@@ -63,7 +62,6 @@ class VerificationRequest:
     options: what the checks are executed with, such as the trees.
     changed_files: paths of the files that the change adds, modifies or deletes.
     changed_tests: those of them that are added or changed test files.
-    renamed_tests: test files that have another path with the change, by their old one.
     review: parts of the change that a person must look at.
     unprepared: given if the checks can't be executed in an environment that fits the change; then
         they are not executed.
@@ -76,7 +74,6 @@ class VerificationRequest:
     options: RunnerOptions
     changed_files: tuple[str, ...]
     changed_tests: tuple[str, ...] = ()
-    renamed_tests: Mapping[str, str] = field(default_factory=dict)
     review: tuple[ReviewPoint, ...] = ()
     unprepared: UnpreparedEnvironment | None = None
     suggested_setup: str = ""
@@ -136,8 +133,7 @@ def _compare_all(
     comparisons: list[CheckComparison] = []
     obstacle: VerificationReason = ""
     for check in request.selection.checks:
-        renamed = RenamedTestFiles(request.renamed_tests)
-        verification = _CheckVerification(check, request, runner, renamed)
+        verification = _CheckVerification(check, request, runner)
         try:
             verification.execute()
             verification.repeat_failures()
@@ -166,13 +162,11 @@ class _CheckVerification:
         check: ProjectCheck,
         request: VerificationRequest,
         runner: CheckRunner,
-        renamed: RenamedTestFiles,
     ) -> None:
         self._check = check
         self._request = request
         self._selection = request.selection
         self._runner = runner
-        self._renamed = renamed
         self._affected = self._selection.affected(check, False)
         self._scope: Scope = "full"
         self._whole: defaultdict[TreeName, list[CheckExecution]] = defaultdict(list)
@@ -346,9 +340,8 @@ class _CheckVerification:
         """Return the smallest check that has these tests, as they are named in the tree."""
         if tree in {"head", "base_with_tests"}:
             return self._of_tests(ids)
-        named = [self._renamed.id_at_base(test_id) for test_id in ids] if tree == "base" else ids
         whole = self._largest() if self._scope == "affected" else self._check
-        return self._selection.only(self._check, function_names(named)) or whole
+        return self._selection.only(self._check, function_names(ids)) or whole
 
     def _execute_at(self, wanted: Sequence[tuple[TreeName, ProjectCheck]]) -> None:
         """Execute checks of some tests at trees."""
@@ -387,6 +380,4 @@ class _CheckVerification:
     ) -> None:
         for request, execution in zip(requests, executions, strict=True):
             if execution is not None:
-                is_base = request.tree == "base"
-                named = self._renamed.as_with_change(execution) if is_base else execution
-                to[request.tree].append(named)
+                to[request.tree].append(execution)

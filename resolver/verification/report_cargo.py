@@ -3,7 +3,8 @@
 import re
 
 from resolver.models.verification import CaseStatus
-from resolver.verification.report_cases import CaseCollector, line_in, parse_line_number
+from resolver.trace.plain import clean
+from resolver.verification.report_cases import CaseCollector, parse_line_number
 
 _HEADER = re.compile(r"^\s*(?:Running (?:unittests )?(\S.*)|Doc-tests (\S.*))$", re.MULTILINE)
 _BINARY = re.compile(r"(?:(\S+\.rs) )?\(?(?:.*[/\\])?(.+?)(?:-[0-9a-f]{16})?(?:\.exe)?\)?")
@@ -21,19 +22,19 @@ _NOT_COMPILED = re.compile(
     r"^error: could not compile `([^`\n]{1,300})`(?: (\([^)\n]{1,300}\)))?", re.MULTILINE
 )
 _DOC_TEST_LINE = re.compile(r"\s*\(line (\d{1,7})\)$")
-_PANIC = re.compile(r"panicked at (?:'[^\n]{0,2000}', )?([^\s:'][^\n:']{0,500}):\d")
 _STATUS: dict[str, CaseStatus] = {"ok": "passed", "bench:": "passed", "ignored": "skipped"}
 
 
-def read_cargo(path: str, text: str, cases: CaseCollector) -> None:
+def read_cargo(_: str, output: str, cases: CaseCollector) -> None:
     """Add the cases of the output of `cargo test`, which executes one binary after the other."""
+    text = clean(output)
     start, *parts = _HEADER.split(text)
     bodies = ["" if parts else start, *parts[2::3]]
     names = ["", *(map(_binary_name, parts[0::3], parts[1::3]))]
     has_result = False
     for name, body in zip(names, bodies, strict=True):
         if _SUMMARY.search(body) or _TEST.search(body) or name:
-            _read_binary(path, name, body, cases)
+            _read_binary(name, body, cases)
             has_result = True
     for found in _NOT_COMPILED.finditer(text):
         message = text[max(found.start() - 10_000, 0) : found.end()]
@@ -41,10 +42,10 @@ def read_cargo(path: str, text: str, cases: CaseCollector) -> None:
         cases.add([f"{found[1]} {found[2] or ''}".strip()], "error", message=message)
         has_result = True
     if not has_result:
-        cases.add_fault(f"{path}: no result of `cargo test`")
+        cases.mark_incomplete()
 
 
-def _read_binary(path: str, name: str, body: str, cases: CaseCollector) -> None:
+def _read_binary(name: str, body: str, cases: CaseCollector) -> None:
     """Add the tests of a binary: a line for each, the outputs of the failed ones, their names."""
     listed, _, failures = body.partition("\nfailures:\n")
     _, *sections = _SECTION.split(failures)
@@ -61,20 +62,19 @@ def _read_binary(path: str, name: str, body: str, cases: CaseCollector) -> None:
     summary = _SUMMARY.search(body)
     if summary is None:
         cases.add([name or "cargo test"], "error", message=body[-10_000:])
-        cases.add_fault(f"{path}: {name} has no result")
+        cases.mark_incomplete()
     elif [int(count) for count in summary.groups()] != [
         sum(status == counted for _, status in results)
         for counted in ("passed", "failed", "skipped")
     ]:
-        cases.add_fault(f"{path}: the results of {name} do not add up")
+        cases.mark_incomplete()
     for test, status in results:
-        message, own_name, file, line = messages.get(test, ""), test, "", 0
+        own_name, file, line = test, "", 0
         if found := _DOC_TEST_LINE.search(test[-50:]):
             # Not part of the id: the line changes with every edit above it.
             own_name, line = test[: -len(found[0])], parse_line_number(found[1])
             file = own_name.partition(" - ")[0]
-        elif panic := _PANIC.search(message[:20_000]):
-            file, line = panic[1], line_in(message, panic[1])
+        message = messages.get(test, "")
         cases.add([name, own_name], status, message=message, file=file, line=line)
 
 

@@ -18,9 +18,6 @@ from resolver.trace.plain import clean, truncate_text
 MAX_ID = 500
 """Maximum number of characters of an id. A longer one ends with a hash of all of it."""
 
-MAX_FAULTS = 20
-"""Maximum number of faults that are listed for the reports of one check."""
-
 MAX_MEMORY = 300_000_000
 """Approximate number of bytes of memory that the cases of one check may take: 200,000 tests or
 more. Beyond it none is kept, because a test that is left out would count as one that is gone."""
@@ -43,16 +40,14 @@ class ReportReading(FrozenModel):
 
     complete: False if a part of the reports is missing, was cut off or could not be read, so that
         a test that is not listed may have run.
-    faults: what could not be read, for a person.
     """
 
     cases: tuple[CaseResult, ...] = ()
     complete: bool = True
-    faults: tuple[str, ...] = ()
 
 
 class CaseCollector:
-    """Collects cases and faults from the parsers of all formats.
+    """Collects cases from the parsers of all formats.
 
     Args:
         root: Absolute path of the repository in the sandbox; paths below it become relative.
@@ -65,7 +60,7 @@ class CaseCollector:
         self._folder = f"{folder}/" if folder else ""
         self._memory = max_memory
         self._cases: list[CaseResult] = []
-        self._faults: dict[str, None] = {}
+        self._is_complete = True
 
     @property
     def is_full(self) -> bool:
@@ -96,10 +91,9 @@ class CaseCollector:
             )
         )
 
-    def add_fault(self, fault: str) -> None:
-        """Add a fault; the reading is then incomplete."""
-        if len(self._faults) < MAX_FAULTS:
-            self._faults[bounded_name(fault, 200)] = None
+    def mark_incomplete(self) -> None:
+        """Record that a part of the reports can't be read, or is missing."""
+        self._is_complete = False
 
     def _make_id(self, parts: Iterable[str]) -> str:
         """Return the id of a test, which is the same wherever and whenever the test runs.
@@ -127,12 +121,11 @@ class CaseCollector:
     def result(self) -> ReportReading:
         """Return the collected cases, in the order of the reports, with unique ids."""
         if self.is_full:
-            return ReportReading(complete=False, faults=("the report is too large to be read",))
-        cases = tuple(_with_unique_ids(self._cases))
-        return ReportReading(cases=cases, complete=not self._faults, faults=tuple(self._faults))
+            return ReportReading(complete=False)
+        return ReportReading(cases=_with_unique_ids(self._cases), complete=self._is_complete)
 
 
-def _with_unique_ids(cases: list[CaseResult]) -> list[CaseResult]:
+def _with_unique_ids(cases: list[CaseResult]) -> tuple[CaseResult, ...]:
     """Return the cases with ` #2`, ` #3`... added to ids that occur again.
 
     The worst result keeps the plain id. Numbers are thus the same in whatever order a parallel
@@ -151,16 +144,16 @@ def _with_unique_ids(cases: list[CaseResult]) -> list[CaseResult]:
                 number += 1
             used.add(f"{name} #{number}")
             unique[position] = cases[position].model_copy(update={"id": f"{name} #{number}"})
-    return unique
+    return tuple(unique)
 
 
-def bounded_name(text: str, limit: int = MAX_ID) -> str:
-    """Return `text` as one line without control characters and with at most `limit` characters."""
-    line = " ".join(clean(text[: 20 * limit]).split())
-    if len(line) <= limit and len(text) <= 20 * limit:
+def bounded_name(text: str) -> str:
+    """Return `text` as one line without control characters, with at most MAX_ID characters."""
+    line = " ".join(clean(text[: 20 * MAX_ID]).split())
+    if len(line) <= MAX_ID and len(text) <= 20 * MAX_ID:
         return line
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{line[: limit - 18].rstrip()}… {digest}"
+    return f"{line[: MAX_ID - 18].rstrip()}… {digest}"
 
 
 def bounded_message(text: str) -> str:

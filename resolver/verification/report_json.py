@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections import defaultdict
 from typing import Any
 
 from resolver.models.verification import CaseStatus
@@ -14,13 +14,11 @@ from resolver.verification.report_cases import (
 )
 
 _GO_STATUS: dict[str, CaseStatus] = {
-    "pass": "passed",
-    "bench": "passed",
-    "fail": "failed",
-    "skip": "skipped",
-}
+    "pass": "passed", "bench": "passed", "fail": "failed", "skip": "skipped",
+}  # fmt: skip
 _GO_FRAME = re.compile(r"^ *(?:=== (?:RUN|PAUSE|CONT|NAME)|--- (?:PASS|FAIL|SKIP): )")
 _GO_FAILED_PACKAGE = re.compile(r"^FAIL\s+(\S{1,500}) \[(?:build|setup) failed\]")
+_GO_EVENTS = ('{"Time"', '{"Action"', '{"ImportPath"', '{"Package"')
 _JEST_STATUS: dict[str, CaseStatus] = {
     **dict.fromkeys(("passed", "focused"), "passed"),
     "failed": "failed",
@@ -33,51 +31,44 @@ class _GoReport:
 
     def __init__(self, cases: CaseCollector) -> None:
         self._cases = cases
-        self._running: dict[str, dict[str, None]] = {}
-        self._outputs: dict[tuple[str, str], list[str]] = {}
-        self._started: dict[str, None] = {}
+        # The tests that have started and not ended, by package; "" is the package itself.
+        self._running: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._outputs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         self._with_failures: set[str] = set()
         self._failed: dict[str, None] = {}
 
     def event(self, event: dict[str, Any]) -> None:
         """Process one event."""
-        action, test = _text(event.get("Action")), _text(event.get("Test"))
+        action, test, output = (_text(event.get(key)) for key in ("Action", "Test", "Output"))
         package = _text(event.get("Package")) or _text(event.get("ImportPath")).partition(" ")[0]
         package = bounded_name(package)
         if action in ("output", "build-output"):
-            output = _text(event.get("Output"))
-            if found := _GO_FAILED_PACKAGE.match(output):
-                self._failed[found[1]] = None
+            self.line(output)
             if not (test and _GO_FRAME.match(output)):
-                self._outputs.setdefault((package, test), []).append(output)
-        elif action == "build-fail":
-            self._failed[package] = None
+                self._outputs[package, test].append(output)
         elif action in ("start", "run"):
-            self._started[package] = None
-            if test:
-                self._running.setdefault(package, {})[test] = None
+            self._running[package][test] = None
         elif action in _GO_STATUS and test:
-            self._running.get(package, {}).pop(test, None)
+            self._running[package].pop(test, None)
             self._add(package, test, _GO_STATUS[action], event.get("Elapsed"))
         elif action in _GO_STATUS and package:
-            self._started.pop(package, None)
             self._add_unfinished(package, self._running.pop(package, {}))
             if action == "fail" and package not in self._with_failures:
                 self._failed[package] = None
 
     def _add(self, package: str, test: str, status: CaseStatus, elapsed: object = None) -> None:
-        if test and status in ("failed", "error"):
+        if status in ("failed", "error"):
             self._with_failures.add(package)
         message = "".join(self._outputs.pop((package, test), []))
         self._cases.add([package, test], status, seconds=parse_seconds(elapsed), message=message)
 
-    def _add_unfinished(self, package: str, tests: Iterable[str]) -> None:
+    def _add_unfinished(self, package: str, tests: dict[str, None]) -> None:
         """Add the tests during which the process ended, for example by os.Exit."""
-        for test in tests:
+        for test in filter(None, tests):
             self._add(package, test, "error")
 
     def line(self, line: str) -> None:
-        """Process a line that is no event: what older versions print about a failed build."""
+        """Process a line of text, which may say that a package could not be built."""
         if found := _GO_FAILED_PACKAGE.match(line):
             self._failed[found[1]] = None
 
@@ -85,14 +76,13 @@ class _GoReport:
         """Add what has no result of its own: failed builds and tests that did not end."""
         for package in self._failed:
             self._add(package, "", "error")
-            self._started.pop(package, None)
         for package, tests in self._running.items():
             self._add_unfinished(package, tests)
-        for package in self._started:
-            self._cases.add_fault(f"the result of package {package} is missing")
+            if package not in self._failed:
+                self._cases.mark_incomplete()
 
 
-def read_go_json(path: str, text: str, cases: CaseCollector) -> None:
+def read_go_json(_: str, text: str, cases: CaseCollector) -> None:
     """Add the cases of the output of `go test -json`. Lines that are no events are allowed."""
     report = _GoReport(cases)
     events = 0
@@ -101,32 +91,29 @@ def read_go_json(path: str, text: str, cases: CaseCollector) -> None:
         if isinstance(event, dict) and "Action" in event:
             report.event(event)
             events += 1
-        elif line.lstrip().startswith(('{"Time"', '{"Action"', '{"ImportPath"', '{"Package"')):
-            cases.add_fault(f"{path}: a line is cut off or is not JSON")
+        elif line.lstrip().startswith(_GO_EVENTS):  # cut off
+            cases.mark_incomplete()
         else:
             report.line(line.rstrip())
     report.finish()
     if not events:
-        cases.add_fault(f"{path}: no event of `go test -json`")
+        cases.mark_incomplete()
 
 
-def read_jest_json(path: str, text: str, cases: CaseCollector) -> None:
+def read_jest_json(_: str, text: str, cases: CaseCollector) -> None:
     """Add the cases of the file that jest writes; vitest's json reporter writes the same.
 
     Without a file, the report is the line of the output that begins with a brace.
     """
     report = _load(text[max(text.find('{"num'), 0) :].strip())
     files = report.get("testResults") if isinstance(report, dict) else None
-    if not isinstance(report, dict) or not isinstance(files, list):
-        cases.add_fault(f"{path}: not a JSON report of jest, or cut off")
-        return
-    if report.get("wasInterrupted") is True:
-        cases.add_fault(f"{path}: jest was interrupted")
-    for file in files:
+    if not isinstance(report, dict) or not isinstance(files, list) or report.get("wasInterrupted"):
+        cases.mark_incomplete()
+    for file in files if isinstance(files, list) else []:
         if isinstance(file, dict):
             _add_jest_file(file, cases)
         else:
-            cases.add_fault(f"{path}: a test file without results")
+            cases.mark_incomplete()
 
 
 def _add_jest_file(file: dict[str, Any], cases: CaseCollector) -> None:
@@ -139,12 +126,9 @@ def _add_jest_file(file: dict[str, Any], cases: CaseCollector) -> None:
         status = _JEST_STATUS.get(_text(result.get("status")), "error")
         has_failure = has_failure or status in ("failed", "error")
         location = result.get("location")
+        title = _text(result.get("title")) or _text(result.get("fullName"))
         cases.add(
-            [
-                path,
-                *map(_text, _list(result.get("ancestorTitles"))),
-                _text(result.get("title")) or _text(result.get("fullName")),
-            ],
+            [path, *map(_text, _list(result.get("ancestorTitles"))), title],
             status,
             seconds=parse_seconds(result.get("duration"), 0.001),
             message="\n\n".join(map(_text, _list(result.get("failureMessages")))),

@@ -1,15 +1,14 @@
-"""Reads test reports in XML: the dialects of JUnit, and Visual Studio's trx.
+"""Reads test reports in the dialects of JUnit's XML.
 
 defusedxml refuses document types, and with them all entities. junitparser would add nothing here:
 the attributes by which the dialects tell files, lines and kinds of failures are not in its model.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, ParseError
 
-from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from resolver.models.verification import CaseStatus
@@ -33,22 +32,19 @@ _DECLARATION = re.compile(r"^<\?xml[^>]{0,200}\?>")
 _MODULE = re.compile(r"(?:^|/)(?:target/(?:surefire|failsafe)-reports|build/test-results)/")
 _SCRIPT = re.compile(r"\.[cm]?[jt]sx?$")
 _SET_UP_TYPES = ("hookFailed", "cancelledByParent", "parentAlreadyFinished")
-_SET_UP_NAMES = ("", "initializationError", "classMethod", "executionError", "setUpClass")
-_HOOK = re.compile(r'^"(?:before|after) (?:all|each)" hook\b')
 _BATS_FILE = re.compile(r"in test file ([^\n,]{1,500}), line (\d{1,7})")
 _BATS_SET_UP = "(from function `setup"
-_PARAMETERS = re.compile(r"[(\[{ ]")
+_SUITES = ("testsuites", "testsuite")
 _OUTCOMES = ("failure", "error", "skipped")
 
 
 @dataclass(frozen=True)
 class _Case:
-    """A <testcase>. suite: the names of its suites. is_parent: another case is named below it."""
+    """A <testcase>. suite: the names of its suites."""
 
     element: Element
     suite: str
     is_pytest: bool
-    is_parent: bool
     file: str
 
     def get(self, name: str) -> str:
@@ -58,10 +54,6 @@ class _Case:
     def outcomes(self) -> list[Element]:
         return [child for child in self.element if child.tag in _OUTCOMES]
 
-    @property
-    def class_name(self) -> str:
-        return self.get("classname") or self.get("class")
-
 
 def read_junit(path: str, text: str, cases: CaseCollector) -> None:
     """Add the cases of a JUnit report.
@@ -69,12 +61,13 @@ def read_junit(path: str, text: str, cases: CaseCollector) -> None:
     path: where the report is. The directory of the Maven or Gradle module that it belongs to
         becomes part of the ids, because modules may have classes of the same name.
     """
-    root = _parse(path, text, ("testsuites", "testsuite"), cases)
+    root = _parse(text)
     if root is None:
+        cases.mark_incomplete()
         return
     match = _MODULE.search(cases.relative_path(path))
     module = cases.relative_path(path)[: match.start()] if match else ""
-    for case in _cases_of(path, root, cases):
+    for case in _cases_of((root,), "", False, cases):
         message, file, line = _message(case), case.file, parse_line_number(case.get("line"))
         if not file and (found := _BATS_FILE.search(message)):
             file, line = found[1], int(found[2])
@@ -89,37 +82,27 @@ def read_junit(path: str, text: str, cases: CaseCollector) -> None:
         )
 
 
-def _cases_of(path: str, root: Element, cases: CaseCollector) -> Iterator[_Case]:
+def _cases_of(
+    elements: Iterable[Element], suite: str, is_pytest: bool, cases: CaseCollector, depth: int = 0
+) -> Iterator[_Case]:
     """Yield the cases of all suites, in the order of the document."""
-    stack: list[tuple[Iterator[Element], str, bool, set[str]]] = [(iter((root,)), "", False, set())]
-    while stack:
-        elements, suite, is_pytest, parents = stack[-1]
-        element = next(elements, None)
-        if element is None:
-            stack.pop()
-        elif element.tag in ("testsuite", "testsuites"):
-            if len(stack) > MAX_DEPTH:
-                cases.add_fault(f"{path}: suites nested deeper than {MAX_DEPTH}")
-                return
+    for element in elements:
+        if element.tag == "testcase" and not cases.is_full:
+            yield _Case(element, suite, is_pytest, _file(element, cases))
+        elif element.tag in _SUITES and depth > MAX_DEPTH:
+            cases.mark_incomplete()
+        elif element.tag in _SUITES:
             name = element.get("name", "") if element.tag == "testsuite" else ""
-            names = (case.get("name", "") for case in element if case.tag == "testcase")
-            inner = {name.rpartition(" > ")[0] for name in names}
             joined = bounded_name(f"{suite}::{name}" if suite and name else suite or name)
-            stack.append((iter(element), joined, is_pytest or name == "pytest", inner))
-        elif element.tag == "testcase" and not cases.is_full:
-            is_parent = element.get("name", "") in parents - {""}
-            yield _Case(element, suite, is_pytest, is_parent, _file(element, is_pytest, cases))
+            is_inner = is_pytest or name == "pytest"
+            yield from _cases_of(element, joined, is_inner, cases, depth + 1)
 
 
-def _file(case: Element, is_pytest: bool, cases: CaseCollector) -> str:
+def _file(case: Element, cases: CaseCollector) -> str:
     """Return the file of a case. vitest writes it as the class's name."""
     file, name = case.get("file") or case.get("filepath") or "", case.get("classname") or ""
-    if not file and _SCRIPT.search(name) and " " not in name:
-        file = name
-    collects = any(child.get("message", "").startswith("collection ") for child in case)
-    if not file and is_pytest and not name and collects:
-        file = case.get("name", "").replace(".", "/") + ".py"
-    return cases.relative_path(file)
+    is_script = not file and _SCRIPT.search(name) and " " not in name
+    return cases.relative_path(name if is_script else file)
 
 
 def _id(case: _Case, cases: CaseCollector) -> list[str]:
@@ -129,7 +112,8 @@ def _id(case: _Case, cases: CaseCollector) -> list[str]:
     suites are left out otherwise: Surefire groups nested classes in an arbitrary suite, and
     xmlrunner adds the time to their names.
     """
-    class_name, name, file = case.class_name, case.get("name"), case.file
+    name, file = case.get("name"), case.file
+    class_name = case.get("classname") or case.get("class")
     if not class_name or class_name in ("test", "suite"):
         has_class = "classname" in case.element.attrib and not class_name
         class_name = "" if has_class else case.suite
@@ -147,6 +131,8 @@ def _id(case: _Case, cases: CaseCollector) -> list[str]:
 
 
 def _status(case: _Case, cases: CaseCollector) -> CaseStatus:
+    """Return the status of a case. An <error> may come from the body of a test, too: JUnit's own
+    runners and PHPUnit write it for every exception other than an assertion's."""
     kinds = {outcome.tag for outcome in case.outcomes}
     left_out = case.get("status") in ("notrun", "disabled", "skipped")
     if "skipped" in kinds or left_out or case.get("result") in ("skipped", "suppressed"):
@@ -155,37 +141,12 @@ def _status(case: _Case, cases: CaseCollector) -> CaseStatus:
         return "passed"
     name = case.get("name")
     is_file = bool(case.file) and cases.relative_path(name) == case.file
-    is_set_up = _HOOK.match(name) or any(
+    is_set_up = any(
         outcome.get("type") in _SET_UP_TYPES or (outcome.text or "").startswith(_BATS_SET_UP)
         for outcome in case.outcomes
     )
-    # vitest adds a case with the name of the `describe` whose hook failed.
-    if is_set_up or case.is_parent or is_file or (name[:1] == "/" and cases.relative_path(name)):
-        return "error"
-    return "error" if "error" in kinds and not _failed_in_body(case) else "failed"
-
-
-def _failed_in_body(case: _Case) -> bool:
-    """Return True if all <error> elements come from an exception in the test's own body.
-
-    JUnit's own runners, PHPUnit and xmlrunner write <error> for every exception other than an
-    assertion's. The stack of one that was raised in the body of the test names its method.
-    """
-    method = _PARAMETERS.split(case.get("name"), maxsplit=1)[0]
-    if method in _SET_UP_NAMES or case.is_pytest:
-        return False
-    line = parse_line_number(case.get("line"))
-    for outcome in case.outcomes:
-        text = outcome.text or ""
-        if outcome.tag != "error" or outcome.get("type") == "UnexpectedSuccess":
-            continue
-        below = any(frame in text for frame in (f".{method}(", f"${method}$", f", in {method}\n"))
-        if case.file and line and "::" in text.partition("\n")[0]:  # PHPUnit: file:line only
-            numbers = re.findall(re.escape(case.file) + r":(\d{1,7})$", text, re.MULTILINE)
-            below = below or any(int(number) >= line for number in numbers)
-        if not outcome.get("type") or not below:
-            return False
-    return True
+    is_not_run = is_set_up or is_file or (name[:1] == "/" and cases.relative_path(name))
+    return "error" if is_not_run or "error" in kinds else "failed"
 
 
 def _message(case: _Case) -> str:
@@ -197,53 +158,13 @@ def _message(case: _Case) -> str:
     return "\n\n".join(filter(None, texts))
 
 
-_TRX_STATUS: dict[str, CaseStatus] = {
-    **dict.fromkeys(("Passed", "Completed", "Warning"), "passed"),
-    **dict.fromkeys(("Failed", "Timeout"), "failed"),
-    **dict.fromkeys(("NotExecuted", "Inconclusive", "Pending"), "skipped"),
-}
-"""Outcomes of a result; all others say that the test could not be run."""
-
-
-def read_trx(path: str, text: str, cases: CaseCollector) -> None:
-    """Add the cases of a trx report."""
-    root = _parse(path, text, ("TestRun",), cases)
-    classes = {
-        test.get("id", ""): method.get("className", "").split(",")[0]
-        for test in ([] if root is None else root.iter("UnitTest"))
-        for method in test.iter("TestMethod")
-    }
-    for result in [] if root is None else root.iter():
-        is_run = result.tag == "RunInfo" and result.get("outcome") in ("Error", "Failed")
-        if not is_run and result.tag != "UnitTestResult":
-            continue
-        class_name = classes.get(result.get("testId", ""), "")
-        name = result.get("testName", "").removeprefix(f"{class_name}.") or "(test run)"
-        texts = (e.text or "" for e in result.iter() if e.tag in ("Message", "StackTrace", "Text"))
-        hours, minutes, seconds = (result.get("duration", "") + "::").split(":")[:3]
-        parts = [parse_seconds(hours, 3600), parse_seconds(minutes, 60), parse_seconds(seconds)]
-        cases.add(
-            [class_name, name],
-            "error" if is_run else _TRX_STATUS.get(result.get("outcome", ""), "error"),
-            seconds=None if None in parts else sum(part or 0 for part in parts),
-            message="\n".join(texts),
-        )
-
-
-def _parse(path: str, text: str, roots: tuple[str, ...], cases: CaseCollector) -> Element | None:
+def _parse(text: str) -> Element | None:
     """Return the root of the document, whose tags have no namespace; None if it can't be read."""
     legal = _ILLEGAL.sub("\ufffd", text).lstrip("\ufeff \t\r\n")
     try:
         root: Element = fromstring(_DECLARATION.sub("", legal), forbid_dtd=True)
-    except DefusedXmlException:
-        cases.add_fault(f"{path}: has a document type, which is not read")
-        return None
-    except (ParseError, ValueError) as error:
-        cases.add_fault(f"{path}: not readable as XML: {str(error)[:100]}")
+    except (ParseError, ValueError):  # a document type is a ValueError
         return None
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
-    if root.tag not in roots:
-        cases.add_fault(f"{path}: not a {'trx' if roots == ('TestRun',) else 'JUnit'} report")
-        return None
-    return root
+    return root if root.tag in _SUITES else None

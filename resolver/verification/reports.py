@@ -1,10 +1,9 @@
 """Reads the test reports of a check, in any of the formats of `ReportFormat`.
 
 The reports come out of a sandbox that executes the change under test. Reading them is bounded in
-bytes and memory, takes linear time and never raises; what could not be read is a fault.
+bytes and memory, takes linear time and never raises; what can't be read makes it incomplete.
 """
 
-import codecs
 from collections.abc import Callable, Mapping
 
 from resolver.models.truncate import keep_last_lines
@@ -13,19 +12,17 @@ from resolver.trace.plain import clean
 from resolver.verification.report_cargo import read_cargo
 from resolver.verification.report_cases import MAX_MEMORY, CaseCollector, ReportReading
 from resolver.verification.report_json import read_go_json, read_jest_json
-from resolver.verification.report_xml import read_junit, read_trx
+from resolver.verification.report_xml import read_junit
 
 MAX_REPORT_BYTES = 32_000_000
 """Maximum number of bytes of all reports of one check that are read."""
 
 _READERS: Mapping[str, Callable[[str, str, CaseCollector], None]] = {
     "junit": read_junit,
-    "trx": read_trx,
     "go-json": read_go_json,
     "jest-json": read_jest_json,
     "cargo": read_cargo,
 }
-_ROOTS = {"junit": "<testsuite", "trx": "<TestRun"}
 
 
 def read_reports(
@@ -52,29 +49,17 @@ def read_reports(
     if not report_format:
         return ReportReading()
     if sum(map(len, files.values())) > max_bytes or len(output) > max_bytes:
-        return ReportReading(complete=False, faults=("the report is too large to be read",))
+        return ReportReading(complete=False)
     cases = CaseCollector(root, folder, max_memory)
-    texts = {path: _decode(files[path]) for path in sorted(files)}
-    for path, text in (texts or {"output": _in_output(report_format, output)}).items():
-        if text.strip():
-            _READERS[report_format](path, clean(text) if report_format == "cargo" else text, cases)
-        else:
-            cases.add_fault(f"{path}: empty" if files else "no report was written")
+    texts = {path: files[path].decode("utf-8-sig", "replace") for path in sorted(files)}
+    if not files:
+        # A document in XML may have other lines around it.
+        start = output.find("<testsuite") if report_format == "junit" else 0
+        end = output.rfind(">") + 1 if report_format == "junit" else len(output)
+        texts = {"output": output[start:end] if start >= 0 else ""}
+    for path, text in texts.items():
+        _READERS[report_format](path, text, cases)
     return cases.result()
-
-
-def _in_output(report_format: ReportFormat, output: str) -> str:
-    """Return the report in an output: a document in XML may have other lines around it."""
-    if report_format not in _ROOTS:
-        return output
-    start = output.find(_ROOTS[report_format])
-    return output[start : output.rfind(">") + 1] if start >= 0 else ""
-
-
-def _decode(content: bytes) -> str:
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return content.decode("utf-16", errors="replace")
-    return content.decode("utf-8-sig", errors="replace")
 
 
 def excerpt_of_output(output: str, limit: int) -> str:

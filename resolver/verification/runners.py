@@ -112,9 +112,6 @@ RUNNERS: Mapping[str, TestRunner] = {
     "gradle": TestRunner(
         ("gradlew?", "(?:.*:)?(?:test|check|build)"), report="**/build/test-results/**/*.xml",
         options="--continue"),
-    "dotnet": TestRunner(
-        ("dotnet", "test"), "trx", "{folder}/*.trx",
-        "--logger trx --results-directory {folder}"),
     "ctest": TestRunner(("ctest",), options="--output-junit {folder}/report.xml"),
     "phpunit": TestRunner(("phpunit",), options="--log-junit {folder}/report.xml"),
     "bats": TestRunner(

@@ -9,8 +9,9 @@
   from the change in the code alone, so a test that fails here and passes there needs the code.
 
 A tree that is the same as another one is left out: without altered tests of the base, the change
-has them anyway; a test file that was only moved keeps its new path. All of it is made of git
-objects in the host's clone, and nothing is checked out.
+has them anyway. A test file that was moved is back at its old path, so that its tests have the
+names that they have at the base. All of it is made of git objects in the host's clone, and nothing
+is checked out.
 """
 
 import doctest
@@ -74,15 +75,13 @@ class ChangeTrees:
     """The trees of a change, as ids of trees and of commits by name, and the paths that it touches.
 
     changed_tests: added and changed test files.
-    renamed_tests: new path by old path of the test files that were only moved.
-    altered_tests: test files of the base that the change alters or deletes.
+    altered_tests: test files of the base that the change alters, moves or deletes.
     """
 
     trees: Mapping[TreeName, str]
     commits: Mapping[TreeName, str]
     changed_files: tuple[str, ...]
     changed_tests: tuple[str, ...]
-    renamed_tests: Mapping[str, str]
     altered_tests: tuple[str, ...]
     review: tuple[ReviewPoint, ...]
 
@@ -96,17 +95,13 @@ def build_trees(workspace: Workspace, head: str) -> ChangeTrees:
     changes = {decode_path(c.path): c for c in read_changes(git, base, head)}
     known = names_in_root(git, base)
     tests = {p: c for p, c in changes.items() if belongs_to_tests(p, known)}
-    renamed = _moved_tests(tests)
-    moved = {*renamed, *renamed.values()}
     altered = [
         path
         for path, c in tests.items()
-        if path not in moved and (c.old_mode != ABSENT or not is_test_file(path)
-                                  or is_test_configuration(path))
-    ]  # fmt: skip
+        if c.old_mode != ABSENT or not is_test_file(path) or is_test_configuration(path)
+    ]
     trees: dict[TreeName, str] = {"base": workspace.tree(base), "head": head}
     if altered:
-        renamed = {}
         trees["head_with_base_tests"] = write_tree(git, head, map(_old_entry, tests.values()))
     if tests:
         trees["base_with_tests"] = write_tree(git, base, map(_new_entry, tests.values()))
@@ -124,7 +119,6 @@ def build_trees(workspace: Workspace, head: str) -> ChangeTrees:
         commits=commits,
         changed_files=tuple(changes),
         changed_tests=tuple(p for p, c in tests.items() if c.new_mode != ABSENT),
-        renamed_tests=renamed,
         altered_tests=tuple(altered),
         review=tuple(review),
     )
@@ -134,16 +128,6 @@ def names_in_root(git: HostGit, base: str) -> frozenset[str]:
     """Return the names of the files and folders in the root of a commit."""
     listing = git.read_objects("ls-tree", "-z", "--name-only", base)
     return frozenset(decode_path(name) for name in listing.split(b"\0"))
-
-
-def _moved_tests(tests: Mapping[str, TreeChange]) -> dict[str, str]:
-    """Return the new path of each test file that has the same content elsewhere, by its old one."""
-    added = {c.new_id: path for path, c in tests.items() if c.old_mode == ABSENT}
-    return {
-        path: added.pop(c.old_id)
-        for path, c in tests.items()
-        if c.new_mode == ABSENT and c.old_id in added and not is_test_configuration(path)
-    }
 
 
 def _old_entry(change: TreeChange) -> TreeEntry:

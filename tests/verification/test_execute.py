@@ -68,7 +68,6 @@ def verify(
     recorded: list[CheckExecuted] | None = None,
     interrupts: bool = False,
     unprepared: UnpreparedEnvironment | None = None,
-    renamed: Mapping[str, str] | None = None,
     alters: bool = False,
     **options: object,
 ) -> Verification:
@@ -90,7 +89,6 @@ def verify(
         changed_files=("a.py", *tests),
         changed_tests=tests,
         unprepared=unprepared,
-        renamed_tests=renamed or {},
         interruptible=interruptible,
     )
     return verify_change(request, sandboxes.open)
@@ -195,42 +193,6 @@ def test_a_regression_is_repeated_at_both_commits_before_it_counts() -> None:
     assert verified.checks[0].broken == ("test_a.py::old",)
     assert sandboxes.executed.count(("base", AGAIN)) == REPETITIONS
     assert sandboxes.executed.count(("head", AGAIN)) == REPETITIONS
-
-
-def as_in(path: str, execution: CheckExecution) -> CheckExecution:
-    """The execution with its tests in another file."""
-    cases = tuple(
-        case.model_copy(update={"id": case.id.replace("test_a.py", path), "file": path})
-        for case in execution.cases
-    )
-    return execution.model_copy(update={"cases": cases})
-
-
-@pytest.mark.parametrize(
-    ("head", "reason"),
-    [
-        (result(old="passed", other="passed", new="passed"), ""),
-        (result(old="passed", new="passed"), "missing_tests"),
-        (result(old="failed", other="passed", new="passed"), "regression"),
-    ],
-)
-def test_the_tests_of_a_renamed_file_are_the_same_tests(head: CheckExecution, reason: str) -> None:
-    at_base = as_in("test_z.py", result(old="passed", other="passed"))
-    old = "run-tests test_z.py::old"
-    sandboxes = ScriptedSandboxes(
-        {
-            **broken(head),
-            ("base", WHOLE): [at_base],
-            ("base", old): [as_in("test_z.py", result(old="passed"))],
-            ("base_with_tests", f"{NEW} test_a.py::other"): [result(new="failed")],
-            ("head", WHOLE): [head],
-        }
-    )
-    verified = verify(sandboxes, renamed={"test_z.py": "test_a.py"})
-    assert (verified.reason, verified.reproduction) == (reason, ("test_a.py::new",))
-    # At base, a test that newly fails is repeated under the name that it has there.
-    repeated = sandboxes.executed.count(("base", old))
-    assert repeated == (REPETITIONS if reason == "regression" else 0)
 
 
 @pytest.mark.parametrize(

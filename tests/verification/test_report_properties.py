@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.models.verification import MAX_MESSAGE, ReportFormat
-from resolver.verification.report_cases import MAX_FAULTS, MAX_ID
+from resolver.verification.report_cases import MAX_ID
 from resolver.verification.reports import excerpt_of_output, read_reports
 from tests.parts.work import executed_lines
 from tests.verification.test_reports import (
@@ -17,18 +17,16 @@ from tests.verification.test_reports import (
     PHPUNIT,
     REPORTS,
     SAMPLES,
-    TRX,
 )
 
 FORMATS: tuple[ReportFormat, ...] = (
     "junit",
-    "trx",
     "go-json",
     "jest-json",
     "cargo",
 )
 REAL = [(REPORTS / name).read_bytes() for name, _ in SAMPLES]
-REAL += [text.encode() for text in (GRADLE, PHPUNIT, TRX)]
+REAL += [text.encode() for text in (GRADLE, PHPUNIT)]
 FRAGMENTS = (
     b"<testsuite>",
     b"</testcase>",
@@ -74,8 +72,6 @@ def check(content: bytes, report_format: ReportFormat) -> None:
     reading = read_reports(report_format, {"r": content}, "", "/repo", max_memory=60_000)
     ids = [case.id for case in reading.cases]
     assert len(ids) == len(set(ids)) <= 60
-    assert reading.complete == (not reading.faults)
-    assert len(reading.faults) <= MAX_FAULTS
     for case in reading.cases:
         assert case.id
         assert len(case.id) <= MAX_ID + 10
@@ -131,7 +127,6 @@ LARGE: dict[str, tuple[ReportFormat, str, Callable[[int], str]]] = {
     "an attribute": ("junit", '<testsuite name="', repeat("a::")),
     "the same test": ("junit", "", within("testsuite", '<testcase name="a"/>')),
     "results of a test": ("junit", "", within("testsuite", "<testcase/>")),
-    "texts of a result": ("trx", "", within("TestRun", "<UnitTestResult><Text/></UnitTestResult>")),
     "open packages": ("go-json", "", number('{"Action":"run","Package":"p%","Test":"t"}\n')),
     "package ends": (
         "go-json",

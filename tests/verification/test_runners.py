@@ -59,8 +59,6 @@ def check(command: str, runner: str = "", **more: object) -> ProjectCheck:
          "a/**/target/*-reports/TEST-*.xml", "junit"),
         ("./gradlew test", "", "./gradlew test --continue", "**/build/test-results/**/*.xml",
          "junit"),
-        ("dotnet test", "", "dotnet test --logger trx --results-directory /out", "/out/*.trx",
-         "trx"),
         ("bats test", "", "bats test --report-formatter junit --output /out", "/out/report.xml",
          "junit"),
         ("cmake --build b && ctest --test-dir b", "",

@@ -104,19 +104,12 @@ def test_a_module_that_the_base_has_replaces_nothing(tmp_path: Path) -> None:
     assert change.trees.trees.keys() == {"base", "head"}
 
 
-def test_a_test_file_that_is_only_moved_keeps_its_new_place(tmp_path: Path) -> None:
-    moved = {"tests/test_a.py": None, "tests/unit/test_a.py": BASE["tests/test_a.py"]}
+@pytest.mark.parametrize("text", [BASE["tests/test_a.py"], "x = 1\ny = 2\nz = 4\n"])
+def test_a_test_file_that_is_moved_is_where_it_was(tmp_path: Path, text: str) -> None:
+    moved = {"tests/test_a.py": None, "tests/unit/test_a.py": text}
     change = changed(tmp_path, {"bill.py": "2\n", **moved})
-    assert change.trees.renamed_tests == {"tests/test_a.py": "tests/unit/test_a.py"}
-    assert "head_with_base_tests" not in change.trees.trees
-    assert "tests/test_a.py" not in change.files("base_with_tests")
-
-
-def test_a_test_file_that_is_moved_and_altered_is_where_it_was(tmp_path: Path) -> None:
-    moved = {"tests/test_a.py": None, "tests/unit/test_a.py": "x = 1\ny = 2\nz = 4\n"}
-    change = changed(tmp_path, {"bill.py": "2\n", **moved})
-    assert change.trees.renamed_tests == {}
     assert change.files("head_with_base_tests") == {**BASE, "bill.py": "2\n"}
+    assert "tests/test_a.py" not in change.files("base_with_tests")
 
 
 def test_a_folder_that_becomes_a_file_and_modes_are_kept(tmp_path: Path) -> None:

@@ -75,8 +75,9 @@ def _for_each_runner(runner: str, project: Project) -> Iterator[SuiteChange]:
     # The tests of ctest and make are one file each, and the report of prove doesn't name files.
     if runner not in {"ctest", "make", "prove"}:
         [path], [text] = project.tests("bill", EXPECTED).keys(), project.tests("bill", EXPECTED).values()
-        moved = {p: t for p, t in base.items() if p != path}
-        yield honest("fix with a renamed test file", {**moved, path.replace("bill", "cart"): text, **fix, **three}, seen)  # fmt: skip
+        moved = {p: t for p, t in base.items() if p != path} | {path.replace("bill", "cart"): text}
+        yield honest("fix with a renamed test file", {**moved, **fix, **three}, seen)
+        yield honest("regression with a renamed test file", {**moved, **fixed_and_broken, **three}, NOT, "regression")
     yield cheat("regression whose test is deleted", {**without_tax, **fixed_and_broken, **three}, NOT, altered)  # fmt: skip
     yield cheat("regression whose test is skipped", {**base, **fixed_and_broken, **project.tests("bill", EXPECTED, "tax"), **three}, NOT, altered)  # fmt: skip
     yield cheat("regression whose test expects it", {**base, **fixed_and_broken, **project.tests("bill", SEVEN), **three}, NOT, altered)  # fmt: skip
@@ -180,15 +181,17 @@ def _with_pytest() -> Iterator[SuiteChange]:
 
     def change(name: str, head: Texts, verdicts: tuple[VerificationVerdict, ...],
                reason: VerificationReason = "", base: Texts | None = None,
-               cheats: bool = False) -> SuiteChange:  # fmt: skip
+               cheats: bool = False, deleted: str = "") -> SuiteChange:  # fmt: skip
         before = {**plain, **(base or {})}
-        return SuiteChange("pytest", name, before, {**before, **head}, verdicts, reason, cheats)
+        after = {path: text for path, text in {**before, **head}.items() if path != deleted}
+        return SuiteChange("pytest", name, before, after, verdicts, reason, cheats)
 
     def tested(*pairs: tuple[str, str]) -> Texts:
         return {tests: _replaced(TEST_PLUGINS + TEST_NAME, *pairs)}
 
     network: Texts = {"tests/test_network.py": TEST_NETWORK}
     yield change("fix beside a known failure", fix, VERIFIED, base=network)
+    yield change("fix beside a known failure in a renamed test file", {**fix, "tests/test_web.py": TEST_NETWORK}, VERIFIED, base=network, deleted="tests/test_network.py")
     yield change("fix alone beside a known failure", {code: fixed}, CHECKED, base=network)
     yield change("regression beside a known failure", {**fix, **inverted}, NOT, "regression", network)
     yield change("syntax error beside a known failure", {code: PLUGINS_PY + "("}, NOT, base=network)

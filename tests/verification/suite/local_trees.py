@@ -63,7 +63,6 @@ def verify_files(
         ),
         changed_files=trees.changed_files,
         changed_tests=trees.changed_tests,
-        renamed_tests=trees.renamed_tests,
         review=trees.review,
     )
     return verify_change(request, open_executor)
