@@ -78,26 +78,6 @@ class PublishingSettings(SettingGroup):
         option=False,
         action_input=True,
     )
-    base_moved: Literal["leave", "rebase", "merge"] = setting(
-        "leave",
-        "What happens before a new pull request is opened if its base branch got new commits "
-        "during the run: nothing, so that what was tested is proposed (`leave`), the commit is "
-        "rebased onto them (`rebase`), or they are merged in (`merge`); only if git can do it "
-        "without conflicts. If somebody pushed to an existing branch of a pull request during the "
-        "run, `merge` merges too, and the two others put the commit on top.",
-        repository=True,
-        option=False,
-        action_input=True,
-    )
-    fork_changes: Literal["push", "branch", "patch"] = setting(
-        "push",
-        "Where a change to a pull request from a fork goes. `push`: to the branch of the fork if "
-        "the author allows edits by maintainers, else into the comment as a patch. `branch`: to a "
-        "new branch of this repository with a separate pull request, which lets the fork's code "
-        "run in this repository's CI. `patch`: always into the comment.",
-        option=False,
-        action_input=True,
-    )
     protected_paths: tuple[str, ...] = setting(
         (
             ".github/workflows/**",

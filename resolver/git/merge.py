@@ -126,12 +126,6 @@ def is_ancestor(git: HostGit, earlier: str, later: str) -> bool:
     return git.attempt("merge-base", "--is-ancestor", *commits).status == 0
 
 
-def merge_base(git: HostGit, one: str, other: str) -> str | None:
-    """Return the merge base of two commits, None if the clone has none."""
-    result = git.attempt("merge-base", check_commit(one), check_commit(other))
-    return result.stdout.decode().strip() if result.status == 0 else None
-
-
 def find_unresolved_paths(
     git: HostGit, merged: MergeResult, tree: str, ours: str, theirs: str
 ) -> tuple[bytes, ...]:

@@ -103,19 +103,6 @@ def is_protected(path: str, globs: Iterable[str]) -> bool:
     return any(_Glob(text).matches(path.encode()) for text in globs)
 
 
-def describe_protected_changes(
-    workspace: Workspace, base: str, tree: str, globs: Iterable[str]
-) -> str:
-    """Return the protected files that differ between the commit `base` and `tree`, as a text.
-
-    The text lists the paths for a person, and is "" if there are none.
-    """
-    patch = Patch(base=base, tree=tree)
-    return _quote_paths(
-        _protected_paths(workspace, patch, globs, read_changes(workspace.git, base, tree))
-    )
-
-
 def _size_problems(
     workspace: Workspace, patch: Patch, policy: PatchPolicy, changes: tuple[TreeChange, ...]
 ) -> Iterator[str]:

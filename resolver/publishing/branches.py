@@ -15,9 +15,6 @@ from pathlib import Path
 from resolver.config.templates import render
 from resolver.errors import BranchTaken, ForgeError, ResolverError, WorkspaceError
 from resolver.events.run_log import BRANCH_STAGE
-from resolver.git.clone import check_commit
-from resolver.git.git import HostGit
-from resolver.git.merge import replay_commits
 from resolver.git.objects import read_new_blobs, read_new_commits
 from resolver.git.push import branch_name, free_branch, push_refusal
 from resolver.models.known_failures import push_failure
@@ -181,48 +178,10 @@ def change_since(builder: CommitBuilder, earlier: Publication) -> PlannedChange 
 
     The published commit may contain changes by others, if the earlier change was applied on top of
     them. They are not in this run's tree, so a plain comparison of the two trees would revert them.
-    Returns None if the part of this run can't be separated without a conflict.
+    Returns None then.
     """
-    commit, patch = earlier.commit, builder.request.patch
+    commit = earlier.commit
     assert commit is not None
-    git, workspace = builder.workspace.git, builder.workspace
-    start_commit = workspace.pull.head if workspace.pull else workspace.base
-    earlier_tree = _restore_tree(git, start_commit, earlier)
-    if earlier_tree is None:
+    if earlier.tree != builder.workspace.tree(commit):
         return None
-    if earlier_tree == workspace.tree(commit):
-        return PlannedChange(commit, patch.tree)
-    # Three-way merge: the difference between the two runs' own trees, applied to the commit.
-    merged = replay_commits(git, earlier_tree, patch.tree, commit)
-    return None if merged.conflicts else PlannedChange(commit, merged.tree)
-
-
-def _restore_tree(git: HostGit, start: str, earlier: Publication) -> str | None:
-    """Return the tree that the earlier run produced itself, None if it can't be restored.
-
-    If the earlier change was applied on top of a moved branch, that tree was never pushed. Then it
-    is rebuilt by applying the commits of the work (those with a `Resolver-Run` trailer) to `start`,
-    and is only used if its id is the recorded one.
-    """
-    if not earlier.tree or earlier.commit is None:
-        return None
-    existing = git.attempt("cat-file", "-e", f"{check_commit(earlier.tree)}^{{tree}}")
-    if existing.status == 0:
-        return earlier.tree
-    commit_range = f"{check_commit(start)}..{check_commit(earlier.commit)}"
-    arguments = (
-        "log",
-        "--first-parent",
-        "--reverse",
-        "--format=%P %T",
-        "--grep=^Resolver-Run: ",
-        commit_range,
-    )
-    current_tree = git.text("rev-parse", f"{start}^{{tree}}")
-    for line in git.text(*arguments).splitlines():
-        parents, tree = line.split()[:-1], line.split()[-1]
-        merged = replay_commits(git, parents[0], tree, current_tree)
-        if merged.conflicts:
-            return None
-        current_tree = merged.tree
-    return current_tree if current_tree == earlier.tree else None
+    return PlannedChange(commit, builder.request.patch.tree)

@@ -16,7 +16,7 @@ from resolver.errors import PolicyViolation
 from resolver.events.run_log import RunLog
 from resolver.git.clone import check_commit
 from resolver.git.git import Credential
-from resolver.git.merge import MergeResult, is_ancestor, merge, replay_commits
+from resolver.git.merge import MergeResult, is_ancestor, replay_commits
 from resolver.git.policy import MAX_PATCH_BYTES, PatchPolicy, enforce_policy
 from resolver.git.push import Identity
 from resolver.git.tree import read_patch
@@ -237,16 +237,7 @@ class CommitBuilder:
             return self.commit(change.tree, tip)
         if not is_ancestor(git, parent, tip):
             return None
-        # "merge" keeps the commit on its parent and adds a merge commit; otherwise the change
-        # becomes one commit on the tip, as after a rebase. Both work on objects only.
-        add_merge_commit = self.request.settings.base_moved == "merge"
-        commit = self.commit(change.tree, parent) if add_merge_commit else ""
-        merged = (
-            merge(git, tip, commit)
-            if add_merge_commit
-            else replay_commits(git, parent, change.tree, tip)
-        )
-        return self._commit_result(merged, tip, commit)
+        return self._commit_result(replay_commits(git, parent, change.tree, tip), tip)
 
     def replay_since(self, start: str, tip: str) -> str | None:
         """Return a commit with the changes since `start`, as `apply` does.
@@ -257,14 +248,14 @@ class CommitBuilder:
             replay_commits(self.workspace.git, start, self.request.patch.tree, tip), tip
         )
 
-    def _commit_result(self, result: MergeResult, tip: str, second_parent: str = "") -> str | None:
+    def _commit_result(self, result: MergeResult, tip: str) -> str | None:
         """Commit the merged tree on top of `tip`; return None if it has conflicts."""
         if result.conflicts:
             return None
         if result.tree == self.workspace.tree(tip):
             return tip
         self._check(tip, result.tree)
-        return self.commit(result.tree, tip, second_parent)
+        return self.commit(result.tree, tip)
 
     def _check(self, base: str, tree: str) -> None:
         """Judge the change once more, relative to the tip that it was applied to.

@@ -13,7 +13,7 @@ from resolver.git.push import PREFIX, fetch_tip
 from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
 from resolver.github.comments.report import Report
 from resolver.github.forge import ACTIONS_LOGIN, Forge
-from resolver.models.run import Publication, PullRequest, TriggerKind
+from resolver.models.run import Publication, PullRequest
 from resolver.publishing.branches import (
     advance_branch,
     change_since,
@@ -22,7 +22,6 @@ from resolver.publishing.branches import (
 )
 from resolver.publishing.commit_builder import (
     CommitBuilder,
-    PlannedChange,
     PublishRequest,
     PushedChange,
     PushedCommit,
@@ -118,18 +117,12 @@ def _open_pull_request(builder: CommitBuilder, pushed: PushedChange) -> PushedCh
 def _publish_new_branch(builder: CommitBuilder) -> PushedChange:
     """Publish the change on a new branch."""
     request, base = builder.request, builder.workspace.base
-    commit = builder.commit(request.patch.tree, base)
-    notices: tuple[str, ...] = ()
-    is_local = request.trigger.kind is TriggerKind.LOCAL
-    if request.settings.base_moved != "leave" and not is_local and request.task.follows is None:
-        newest_commit, notices = _commit_on_newest_base(builder, base)
-        commit = newest_commit or commit
-    branch, pushed = create_branch(builder, commit)
-    return _propose_branch(builder, branch, pushed, notices)
+    branch, pushed = create_branch(builder, builder.commit(request.patch.tree, base))
+    return _propose_branch(builder, branch, pushed)
 
 
 def _propose_branch(
-    builder: CommitBuilder, branch: str, pushed: PushedCommit, notices: tuple[str, ...]
+    builder: CommitBuilder, branch: str, pushed: PushedCommit, notices: tuple[str, ...] = ()
 ) -> PushedChange:
     publication = Publication(branch=branch, commit=pushed.id)
     return PushedChange(
@@ -138,24 +131,6 @@ def _propose_branch(
         (*notices, *pushed.notices),
         pushed.is_new_branch,
     )
-
-
-def _commit_on_newest_base(builder: CommitBuilder, base: str) -> tuple[str | None, tuple[str, ...]]:
-    """Return a commit of the change on top of the newest commit of the base branch, and notices.
-
-    The commit is None if the base branch has not moved, or the change can't be applied to it or is
-    already there. In the latter two cases, a notice says so.
-    """
-    request = builder.request
-    task, patch, credential = request.task, request.patch, request.credential()
-    tip = fetch_tip(builder.workspace.git, task.source, task.base_branch, credential)
-    if tip is None or tip == base:
-        return None, ()
-    commit = builder.apply(PlannedChange(base, patch.tree), tip)
-    if commit is None or commit == tip:
-        notice = render("run/base_moved.md.j2", branch=task.base_branch, base=base)
-        return None, (notice.strip(),)
-    return commit, ()
 
 
 def _publish_on_earlier_branch(

@@ -10,8 +10,7 @@ from functools import partial
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import ForgeError, LogError, PushRefused, WorkspaceError
-from resolver.git.merge import format_patch, is_ancestor, merge_base
-from resolver.git.policy import describe_protected_changes
+from resolver.git.merge import format_patch, is_ancestor
 from resolver.git.push import fetch_tip, require_push_access
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Publication, PublicationMethod, PullRequest
@@ -93,7 +92,7 @@ def refresh_pull_request(builder: CommitBuilder) -> CommitBuilder:
     if source.is_protected:
         raise BranchUnavailable(f"its branch {source.branch} is protected")
     if source.is_fork:
-        _require_fork(builder.request.settings, source)
+        _require_fork(source)
     return replace(builder, workspace=replace(builder.workspace, pull=current))
 
 
@@ -115,12 +114,10 @@ def _push_rejected(pull: PullRequestContext, refused: PushRefused) -> BranchUnav
     return BranchUnavailable(f"GitHub rejected the push to {branch}: {refused.why}")
 
 
-def _require_fork(settings: Settings, source: PullRequestSource) -> None:
+def _require_fork(source: PullRequestSource) -> None:
     """Raise BranchUnavailable if nothing can be pushed to the fork."""
     if not source.repository:
         raise BranchUnavailable("its repository no longer exists", branch_exists=False)
-    if settings.fork_changes != "push":
-        raise BranchUnavailable("pushing to forks is disabled here")
     if not source.can_modify:
         raise BranchUnavailable("its author does not let maintainers edit the fork's branch")
 
@@ -242,17 +239,20 @@ def push_change(builder: CommitBuilder, commit: str, tip: str) -> PushedCommit |
 def separate_branch(
     builder: CommitBuilder, commit: str, unavailable: BranchUnavailable, *, is_merge: bool = False
 ) -> PushedChange:
-    """Publish the commit on a new branch; return a patch if a fork's change can't be published so.
+    """Publish the commit on a new branch; return a patch of a change to a fork's pull request.
+
+    A fork's commits never get onto a branch of this repository, where workflows run with its
+    rights: https://docs.github.com/en/actions/reference/security/secure-use
 
     unavailable: why it can't be pushed to the pull request's branch.
     is_merge: True for a merge. ForgeError is raised instead of returning a patch, which can't
         represent a merge.
     """
     pull = get_pull_request(builder)
-    if pull.is_fork and (obstacle := find_branch_obstacle(builder, commit, unavailable)):
+    if pull.is_fork:
         if is_merge:
             raise ForgeError(
-                f"#{pull.number} can't be updated from here, because {obstacle}",
+                f"#{pull.number} can't be updated from here, because {unavailable.why}",
                 f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
             )
         patch = format_patch(builder.workspace.git, commit, MAX_PATCH_BYTES)
@@ -261,10 +261,10 @@ def separate_branch(
                 pull_request=describe_published_change(builder),
                 how="patch",
                 patch=_decode_unaltered(patch),
-                why=obstacle,
+                why=unavailable.why,
             )
         )
-    targets_head = not pull.is_fork and unavailable.branch_exists
+    targets_head = unavailable.branch_exists
     base = pull.head_branch if targets_head else pull.base_branch
     notice = render(
         "run/separate_pull_request.md.j2",
@@ -277,34 +277,6 @@ def separate_branch(
     publication = Publication(branch=branch, commit=pushed.id, how="separate", why=unavailable.why)
     notices = (notice.strip(), *pushed.notices)
     return PushedChange(publication, proposed_base=base, notices=notices)
-
-
-def find_branch_obstacle(
-    builder: CommitBuilder, commit: str, unavailable: BranchUnavailable
-) -> str:
-    """Return why work on a fork's pull request can't be a branch of this repository, "" if it can.
-
-    On such a branch, workflows run with the rights of this repository. So everything that the
-    branch adds to its base is checked for protected files, including the fork's own commits:
-    https://docs.github.com/en/actions/reference/security/secure-use
-    """
-    pull, settings, workspace = (
-        get_pull_request(builder),
-        builder.request.settings,
-        builder.workspace,
-    )
-    if settings.fork_changes != "branch":
-        return unavailable.why
-    base = merge_base(workspace.git, pull.base, commit) or pull.merge_base
-    protected_changes = describe_protected_changes(
-        workspace, base, workspace.tree(commit), settings.protected_paths
-    )
-    if not protected_changes:
-        return ""
-    return (
-        "a branch of this repository would contain the fork's changes to protected files: "
-        f"{protected_changes}"
-    )
 
 
 def _decode_unaltered(patch: bytes | None) -> str:

@@ -44,7 +44,6 @@ from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.push_to_pull_request import (
     BranchUnavailable,
     advance_pull_request,
-    find_branch_obstacle,
     get_pull_request,
     plan_change,
     publish_to_pull_request,
@@ -109,9 +108,9 @@ def require_publishable_update(builder: CommitBuilder) -> None:
     try:
         require_push(builder)
     except BranchUnavailable as unavailable:
-        if pull.is_fork and (obstacle := find_branch_obstacle(builder, pull.head, unavailable)):
+        if pull.is_fork:
             raise Refused(
-                f"#{pull.number} can't be updated from here, because {obstacle}",
+                f"#{pull.number} can't be updated from here, because {unavailable.why}",
                 f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
             ) from unavailable
 

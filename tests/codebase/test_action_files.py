@@ -68,7 +68,7 @@ def test_every_input_of_the_action_sets_a_setting() -> None:
 
 
 PUBLISHING_INPUTS = {
-    "base_branch", "base_moved", "draft", "fork_changes", "resolve_threads", "request_review",
+    "base_branch", "draft", "resolve_threads", "request_review",
     "pull_request_labels", "assign_requester", "signed_commits", "progress_comments",
 }  # fmt: skip
 """Settings of how changes are published: each is an input of the Action."""

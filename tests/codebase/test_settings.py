@@ -201,7 +201,7 @@ def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:
         "setup", "mcp", "enable_organization_skills",
         "condenser", "resolve_threads",
         "base_branch", "request_review", "pull_request_labels", "assign_requester",
-        "signed_commits", "base_moved", "checks", "verify",
+        "signed_commits", "checks", "verify",
     }  # fmt: skip
 
 

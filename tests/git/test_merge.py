@@ -20,7 +20,6 @@ from resolver.git.merge import (
     format_patch,
     is_ancestor,
     merge,
-    merge_base,
     replay_commits,
 )
 from resolver.git.tree import read_tree
@@ -285,14 +284,12 @@ def test_a_merge_that_git_could_not_make_is_an_error(status: int, tree: str) -> 
         merge(ScriptedGit(status, tree.encode()), ONE, TWO)
 
 
-def test_the_merge_base_and_ancestors_are_known_from_the_history(clone: Clone) -> None:
+def test_ancestors_are_known_from_the_history(clone: Clone) -> None:
     ours = clone.commit("ours", {"a.txt": "x\n"})
     theirs = clone.commit("theirs", {"a.txt": "y\n"})
     plain_git(clone.source, "checkout", "-q", "--orphan", "other")
     other = commit_all(clone.source, "another beginning")
     git = clone.git
-    assert merge_base(git, ours, theirs) == clone.start
-    assert merge_base(git, ours, other) is None
     assert is_ancestor(git, ours, ours) and is_ancestor(git, clone.start, theirs)
     assert not is_ancestor(git, ours, theirs) and not is_ancestor(git, other, ours)
 

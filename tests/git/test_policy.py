@@ -17,7 +17,6 @@ from resolver.config.settings import Settings
 from resolver.errors import PolicyViolation
 from resolver.git.policy import (
     PatchPolicy,
-    describe_protected_changes,
     enforce_policy,
     is_protected,
 )
@@ -374,21 +373,6 @@ def test_a_change_of_the_maximum_size_passes(scenario: Scenario) -> None:
     size = len(scenario.export().diff)
     assert _judge(scenario, PatchPolicy((), size, 1)) == ""
     assert f"{size} bytes" in _judge(scenario, PatchPolicy((), size - 1, 1))
-
-
-def test_only_protected_changes_are_described_at_most_ten_by_name(scenario: Scenario) -> None:
-    def described(*globs: str) -> str:
-        tree = scenario.export().tree
-        return describe_protected_changes(scenario.workspace, scenario.workspace.base, tree, globs)
-
-    write(scenario.root, "other", "x\n")
-    assert described("many/**") == ""
-    for number in range(10):
-        write(scenario.root, f"many/{number}", "x\n")
-    names = ", ".join(f"many/{number}" for number in range(10))
-    assert described("many/**") == names
-    write(scenario.root, "many/z", "x\n")
-    assert described("many/**") == f"{names} and 1 more"
 
 
 def test_files_taken_from_the_base_branch_may_be_protected(scenario: Scenario) -> None:

@@ -71,27 +71,13 @@ def test_on_top_of_what_others_pushed_it_is_one_commit(moving: Moving) -> None:
     assert moving.git("diff", "--name-only", late, commit) == "calc.py"
 
 
-def test_by_setting_what_others_pushed_is_merged_with_it(moving: Moving) -> None:
-    late = moving.pushed("late.txt", "x\n")
-    builder = moving.with_settings(Settings(base_moved="merge"))
-    commit = builder.apply(moving.change, late)
-    assert commit is not None
-    first, second = moving.git("log", "-1", "--format=%P", commit).split()
-    assert first == late and second == builder.commit(moving.change.tree, moving.start)
-    assert moving.git("diff", "--name-only", late, commit) == "calc.py"
+def test_what_others_pushed_on_the_same_lines_is_left_alone(moving: Moving) -> None:
+    assert moving.builder.apply(moving.change, moving.pushed("calc.py", f"other\n{LINES}")) is None
 
 
-@pytest.mark.parametrize("how", ["leave", "merge"])
-def test_what_others_pushed_on_the_same_lines_is_left_alone(moving: Moving, how: str) -> None:
-    builder = moving.with_settings(Settings.model_validate({"base_moved": how}))
-    assert builder.apply(moving.change, moving.pushed("calc.py", f"other\n{LINES}")) is None
-
-
-@pytest.mark.parametrize("how", ["leave", "merge"])
-def test_the_same_change_of_somebody_else_is_not_made_again(moving: Moving, how: str) -> None:
-    builder = moving.with_settings(Settings.model_validate({"base_moved": how}))
+def test_the_same_change_of_somebody_else_is_not_made_again(moving: Moving) -> None:
     late = moving.pushed("calc.py", f"first\n{LINES}")
-    assert builder.apply(moving.change, late) == late
+    assert moving.builder.apply(moving.change, late) == late
 
 
 def test_a_branch_that_was_rewritten_gets_no_commit(moving: Moving) -> None:

@@ -11,7 +11,7 @@ from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from resolver.models.run import Continuation, Publication, PullRequest
 from resolver.publishing.commit_builder import CommitBuilder, PublishRequest, PushedChange
 from resolver.publishing.pull_request import publish
-from tests.git.scenario import make_repository, plain_git
+from tests.git.scenario import plain_git
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
@@ -253,39 +253,20 @@ def test_a_branch_that_resolver_did_not_create_is_not_written(earlier: EarlierWo
     assert done.publication.branch == f"{earlier.branch}-2"
 
 
-def test_what_a_person_pushed_below_an_earlier_commit_of_the_work_stays(
-    earlier: EarlierWork,
+def test_work_on_top_of_commits_that_it_does_not_know_gets_a_branch_of_its_own(
+    earlier: EarlierWork, tmp_path: Path
 ) -> None:
-    """The sandbox of the continued run has the earlier change without that person's commit."""
+    """Others had pushed before the earlier run did, so the sandbox of the continued run has its
+    change without their commits."""
     own = FIXED.replace("2", "two")
     earlier.pushed(FIXED.replace("4", "four"))
     commit = earlier.pushed(own.replace("4", "four"))
-    text = own.replace("two", "TWO")
-    publication = earlier.publication(commit, earlier.tree(own))
-    done = earlier.continued_on_pull_request(publication, text)
-    tip = earlier.tip(earlier.branch) or ""
-    assert (done.publication.how, done.publication.commit) == ("pushed", tip)
-    assert earlier.parent(tip) == commit
-    assert earlier.text(tip) == text.replace("4", "four")
-
-
-@pytest.mark.parametrize("is_known", [True, False])
-def test_an_earlier_change_is_told_from_the_commits_below_it(
-    earlier: EarlierWork, tmp_path: Path, is_known: bool
-) -> None:
-    """The tree that the earlier run made itself was never pushed, because others had pushed before
-    it. It is made again from that run's commit. If that gives another tree than the recorded one,
-    nothing is added to the branch."""
-    own = FIXED.replace("2", "two")
-    earlier.pushed(FIXED.replace("4", "four"))
-    commit = earlier.pushed(own.replace("4", "four"), message="Add\n\nResolver-Run: run-0")
-    elsewhere = make_repository(tmp_path / "elsewhere")
-    tree = earlier.tree(own if is_known else "other\n", elsewhere)
     text = own.replace("last", "new")
-    done = earlier.continued_after(earlier.publication(commit, tree), text, earlier.head)
-    tip = earlier.tip(earlier.branch) or ""
-    if is_known:
-        assert earlier.parent(tip) == commit
-        assert earlier.text(tip) == text.replace("4", "four")
-    else:
-        assert tip == commit and done.publication.branch == f"{earlier.branch}-2"
+    publication = earlier.publication(commit, earlier.tree(own))
+    done = earlier.continued_after(publication, text, earlier.head)
+    assert earlier.tip(earlier.branch) == commit
+    assert done.publication.branch == f"{earlier.branch}-2"
+    assert earlier.text(done.publication.commit or "") == text
+    done = earlier.continued_on_pull_request(publication, text)
+    assert earlier.tip(earlier.branch) == commit
+    assert (done.publication.how, done.proposed_base) == ("separate", earlier.branch)

@@ -197,22 +197,12 @@ def test_a_token_that_can_not_push_to_the_own_repository_is_an_error(branch: Bra
         publish_to_pull_request(builder)
 
 
-def test_by_setting_a_branch_of_its_own_contains_the_commits_of_the_fork(fork: Branch) -> None:
-    done = publish_to_pull_request(fork.builder(CHANGE, fork_changes="branch"))
-    assert (done.publication.how, done.proposed_base) == ("separate", "main")
-    assert fork.parents(str(done.publication.branch), NAME) == [fork.head]
-    assert fork.tip() == fork.head
-    [notice] = done.notices
-    assert "#12" in notice
-
-
 @pytest.mark.attack
 def test_a_fork_can_not_bring_its_workflows_into_this_repository(fork: Branch) -> None:
     """A fork's pull request contains workflows: they are not pushed to this repository."""
     fork.head = fork.commit({CI: "on: push\n"})
-    done = publish_to_pull_request(fork.builder(CHANGE, fork_changes="branch"))
+    done = publish_to_pull_request(fork.builder(CHANGE, can_modify=False))
     assert (done.publication.how, done.publication.branch) == ("patch", None)
-    assert "changes to protected files" in done.publication.why and CI in done.publication.why
     assert "+0.5" in done.publication.patch
     upstream = fork.github.repository(NAME).git
     assert upstream.text("for-each-ref", "refs/heads/agent") == ""
@@ -347,7 +337,3 @@ def test_an_update_of_a_fork_that_nobody_else_may_edit_is_refused(fork: Branch) 
 
 def test_an_update_that_can_be_published_is_not_refused(fork: Branch) -> None:
     require_publishable_update(fork.builder({}))
-
-
-def test_an_update_that_becomes_a_branch_of_its_own_is_not_refused(fork: Branch) -> None:
-    require_publishable_update(fork.builder({}, can_modify=False, fork_changes="branch"))

@@ -13,7 +13,6 @@ from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.publishing.commit_builder import CommitBuilder
 from resolver.publishing.push_to_pull_request import (
     BranchUnavailable,
-    find_branch_obstacle,
     published_change,
     push_url,
     refresh_pull_request,
@@ -112,8 +111,6 @@ def test_the_branch_of_a_fork_is_pushed_to_in_the_fork() -> None:
         ({"branch": "main"}, {"base_branch": "main"}, "Resolver never pushes there", True),
         ({**FORK, "repository": ""}, {}, "its repository no longer exists", False),
         ({**FORK, "can_modify": False}, {}, "does not let maintainers edit", True),
-        (FORK, {"fork_changes": "patch"}, "pushing to forks is disabled here", True),
-        (FORK, {"fork_changes": "branch"}, "pushing to forks is disabled here", True),
     ],
 )
 def test_a_branch_that_may_not_be_pushed_to_is_refused_with_the_reason(
@@ -160,17 +157,9 @@ def fork(tmp_path: Path) -> Fork:
     return Fork(replace(workspace, pull=pull), merged, edited)
 
 
-def test_a_branch_here_may_contain_mains_workflows_and_no_other(fork: Fork) -> None:
-    builder = builder_for(fork.workspace, fork_changes="branch")
-    unavailable = BranchUnavailable("pushing to forks is disabled here")
-    assert find_branch_obstacle(builder, fork.merged, unavailable) == ""
-    obstacle = find_branch_obstacle(builder, fork.edited, unavailable)
-    assert "the fork's changes to protected files" in obstacle and CI in obstacle
-
-
-def test_unless_it_is_set_a_forks_change_is_a_patch_and_no_branch(fork: Fork) -> None:
-    builder = builder_for(fork.workspace, fork_changes="patch")
-    unavailable = BranchUnavailable("pushing to forks is disabled here")
+def test_a_forks_change_is_a_patch_and_no_branch(fork: Fork) -> None:
+    builder = builder_for(fork.workspace)
+    unavailable = BranchUnavailable("its author does not let maintainers edit it")
     published = separate_branch(builder, fork.edited, unavailable).publication
     assert (published.how, published.branch, published.why) == ("patch", None, unavailable.why)
     assert "Subject: [PATCH] Edit the workflow" in published.patch
