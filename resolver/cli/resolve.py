@@ -13,7 +13,7 @@ from rich.text import Text
 
 from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.cli.options import GroupedCommand, run_options
-from resolver.cli.run_display import display_options, take_display
+from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import ResolverError, UsageError
 from resolver.events.log import Event, read_log
@@ -102,25 +102,22 @@ def command(
     With --agent ReviewerAgent, TARGET may be a pull request, which is reviewed; with --agent
     ReadOnlyAgent the question in it is answered.
 
-    With --resume DIR, an interrupted run continues from its event log, with the options that it was
-    started with: no request is sent to the model twice, and nothing is published twice. Limits
-    apply to the run as a whole.
+    With --resume DIR, an interrupted run continues from its event log, with its options. Nothing is
+    sent to the model or published twice. Limits apply to the run as a whole.
     """
-    # Read before the folder of the run is opened, which a display does not need.
     display = take_display(options, environment, read_earlier=partial(_earlier_events, resume))
+    overrides = {k: options[k] for k in LIMIT_OPTIONS if options[k] is not None}
     if resume is not None:
-        if target or issue or text or output:
-            raise _conflicting_options(resume)
+        _require_alone(resume, target, issue, text, output)
         folder, request = resumed_request(resume)
-        given_options = request.settings_options(options)
-        settings = load_settings(given_options, environment)
+        options = request.settings_options(options)
+        settings = load_settings(options, environment)
         if is_done(folder):
             display.console.print(Text(for_terminal(describe_result(folder))), soft_wrap=True)
             return 0
         require_model(settings)
     else:
-        given_options = {k: v for k, v in options.items() if v is not None}
-        settings = load_settings(given_options, environment)
+        settings = load_settings(options, environment)
         given = _given_text(issue, text)
         request = new_request(target, issue if given is None else given, settings)
         require_model(settings)
@@ -130,30 +127,35 @@ def command(
         trigger=request.trigger,
         run=request.run,
         output=folder,
-        load_settings=lambda repository: load_settings(given_options, environment, repository),
+        load_settings=lambda repository: load_settings(options, environment, repository),
         host=open_host(environment),
         publish=request.publish and not no_publish,
         resume=resume is not None,
         continuation=request.continuation,
-        limit_overrides={k: options[k] for k in LIMIT_OPTIONS if options[k] is not None},
+        limit_overrides=overrides,
         issue=request.issue,
-        options=given_options,
         source=request.source,
+        options=options,
         progress=display.progress,
     )
-    forge = open_forge(request, settings, run_request.host)
-    watching = watch_comments(comment_watch_for(run_request, settings))
-    with display.during(), stop_on_signals(), filtered_log(settings, run_request.host), watching:
-        result = run_pipeline(run_request, forge)
+    result = _run(run_request, settings, display, open_forge(request, settings, run_request.host))
     print_result(result, display.console, resume_command(result))
     return result.exit_code
 
 
-def _conflicting_options(resume: Path) -> UsageError:
-    return UsageError(
-        "--resume takes everything but the limits from the folder of the run",
-        f"use it alone: resolver resolve --resume {shlex.quote(str(resume))}",
-    )
+def _run(request: RunRequest, settings: Settings, display: RunDisplay, forge: Forge) -> RunResult:
+    watching = watch_comments(comment_watch_for(request, settings))
+    with display.during(), stop_on_signals(), filtered_log(settings, request.host), watching:
+        return run_pipeline(request, forge)
+
+
+def _require_alone(resume: Path, *others: object) -> None:
+    """Raise UsageError if an option is given that says what a new run is about."""
+    if any(others):
+        raise UsageError(
+            "--resume takes the request and the output folder from the run",
+            f"use it alone: resolver resolve --resume {shlex.quote(str(resume))}",
+        )
 
 
 def _with_stored_text(request: StoredRequest, text: str | None, folder: Output) -> StoredRequest:
@@ -164,7 +166,8 @@ def _with_stored_text(request: StoredRequest, text: str | None, folder: Output) 
 
 
 def _earlier_events(resume: Path | None) -> Sequence[Event]:
-    """Return the events of the run to resume, which count for its limits.
+    """Return the events of the run to resume, which count for its limits. They are read before the
+    folder of the run is opened.
 
     Nothing is returned of a log without an event, or of a damaged one, which the run reports.
     """

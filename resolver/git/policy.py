@@ -167,9 +167,15 @@ def _bidi_problems(workspace: Workspace, changes: tuple[TreeChange, ...]) -> Ite
 
 
 def _submodule_problems(changes: tuple[TreeChange, ...]) -> Iterator[str]:
-    paths = {c.path for c in changes if GITLINK in (c.old_mode, c.new_mode)}
-    if paths:
-        yield f"it changes submodules, or contains another git repository: {_quote_paths(paths)}"
+    added = {c.path for c in changes if c.new_mode == GITLINK and c.old_mode != GITLINK}
+    changed = {c.path for c in changes if GITLINK in (c.old_mode, c.new_mode)} - added
+    if added:
+        yield (
+            f"it contains another git repository, whose files would be missing: "
+            f"{_quote_paths(added)}"
+        )
+    if changed:
+        yield f"it changes submodules: {_quote_paths(changed)}"
 
 
 def _symlink_problems(

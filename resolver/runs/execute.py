@@ -17,6 +17,7 @@ from resolver.agents.registry import find_agent_model, has_fixed_task, is_answer
 from resolver.agents.task_prompt import render_task
 from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
+from resolver.config.templates import render
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, Executor
 from resolver.controller.limits import derive_outcome, find_reached_limit
@@ -37,6 +38,7 @@ from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog, reply_in
 from resolver.events.state import State
 from resolver.git.policy import MAX_PATCH_BYTES
+from resolver.git.tree import GITLINK
 from resolver.git.workspace import Workspace
 from resolver.models.run import (
     CheckedCommand,
@@ -202,7 +204,7 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> Ex
         ):
             parts = _AgentParts(request, opening, executor, runtime, log, mcp, index)
             outcome, patch, change = _work_once(parts)
-            while feedback := _find_feedback(request, outcome, patch, log):
+            while feedback := _find_feedback(request, outcome, patch, change, log):
                 log.stream.add(Message(content=feedback, source=Source.USER))
                 log.stream.add(AgentStateChanged(state=RunState.RUNNING))
                 corrected = _work_once(parts)
@@ -232,14 +234,32 @@ def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     return outcome, *take()
 
 
-def _find_feedback(request: ExecutionRequest, outcome: Outcome, patch: Patch, log: RunLog) -> str:
+def _find_feedback(
+    request: ExecutionRequest,
+    outcome: Outcome,
+    patch: Patch,
+    change: ExportedChange,
+    log: RunLog,
+) -> str:
     """Return the message that sends the change back to the agent; "" if the work is done."""
-    if outcome.state is not RunState.FINISHED or patch.is_empty:
+    inner = _inner_repositories(patch, change)
+    if outcome.state is not RunState.FINISHED or (patch.is_empty and not inner):
         return ""
     reached = find_reached_limit(log.state, request.prepared.request.now())
     if reached is not None or not _can_reply(request, log):
         return ""
-    return request.feedback(patch)
+    if inner:
+        text = render("agent/inner_repository.md.j2", paths=inner, finished=True).strip()
+        if not any(isinstance(e, Message) and e.content == text for e in log.state.events):
+            return text
+    return "" if patch.is_empty else request.feedback(patch)
+
+
+def _inner_repositories(patch: Patch, change: ExportedChange) -> tuple[str, ...]:
+    """Return the folders that are git repositories of their own, so that the change lacks their
+    files. Git adds one with a commit as a link, and one without a commit not at all."""
+    links = (f.path for f in patch.files if f.new_mode == GITLINK and f.status == "added")
+    return (*links, *(path.rstrip("/") for path in change.left_out if path.endswith("/")))
 
 
 def _can_reply(request: ExecutionRequest, log: RunLog) -> bool:

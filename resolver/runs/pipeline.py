@@ -189,7 +189,7 @@ def _write_request(request: RunRequest, settings: Settings) -> None:
         options={
             name: value
             for name, value in request.options.items()
-            if redactor.redact_text(str(value)) == str(value)
+            if value is not None and redactor.redact_text(str(value)) == str(value)
         },
     )
     request.output.write_request(redactor(stored))

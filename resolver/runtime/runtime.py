@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from resolver.config.templates import render
 from resolver.errors import SandboxError
 from resolver.events.actions import (
     BrowseInteractive,
@@ -327,13 +328,22 @@ def _build_observation(action: SandboxAction, result: Mapping[str, Any]) -> Obse
     values = {
         **own_fields(action),
         **result,
-        "content": _with_notice(result["output"], result.get("notice", "")),
+        "content": _with_notice(result["output"], _notice(result)),
         "changed": _changed_paths(result) if "changed" in result else None,
         "images": images,
         "screenshot": images[0] if images else None,
     }
     names = action.observation.model_fields.keys() - EventBase.model_fields.keys() - {"kind"}
     return action.observation(**{name: values[name] for name in names & values.keys()})
+
+
+def _notice(result: Mapping[str, Any]) -> str:
+    """Return what the agent is told about a result besides its output; "" for nothing."""
+    notices = [result.get("notice", "")]
+    if paths := result.get("repositories"):
+        text = render("agent/inner_repository.md.j2", paths=paths, finished=False)
+        notices.append(text.strip())
+    return " ".join(filter(None, notices))
 
 
 def _changed_paths(result: Mapping[str, Any]) -> ChangedPaths | None:

@@ -219,11 +219,12 @@ class Actions:
                     "changed": changed.paths,
                     "changed_count": changed.total,
                     "differing": changed.differing,
+                    "repositories": changed.repositories,
                 }
             except (ActionFailed, OSError):
                 # The action itself succeeded. Without git nothing can be said about its changes.
                 self._end_reports()
-        return {"changed": None, "changed_count": 0, "differing": 0}
+        return {"changed": None, "changed_count": 0, "differing": 0, "repositories": []}
 
     def _export_change(self, parameters: "Parameters") -> Mapping[str, Any]:
         paths = self._paths

@@ -36,11 +36,13 @@ class TreeChanges(NamedTuple):
     paths: relative to the root and sorted; the first ones if there are many.
     total: number of all changed paths.
     differing: number of paths that differ from the base now.
+    repositories: new folders that are git repositories of their own.
     """
 
     paths: list[str]
     total: int
     differing: int
+    repositories: list[str]
 
 
 class TreeComparison:
@@ -67,14 +69,16 @@ class TreeComparison:
     def take(self) -> TreeChanges:
         """Return what has changed since the last call. Raises ActionFailed if git fails."""
         if not self._watches.take():
-            return TreeChanges([], 0, len(self._known))
+            return TreeChanges([], 0, len(self._known), [])
         known, self._known = self._known, self._differing()
         changed = sorted(
             path
             for path in known.keys() | self._known.keys()
             if (path in known) != (path in self._known) or known[path] != self._known[path]
         )
-        return TreeChanges(_bounded(changed), len(changed), len(self._known))
+        # Untracked files are listed one by one: git names only a repository of its own as a folder.
+        inner = [p for p in changed if p.endswith(b"/") and p in self._known and p not in known]
+        return TreeChanges(_bounded(changed), len(changed), len(self._known), _bounded(inner))
 
     def close(self) -> None:
         """End the watches."""

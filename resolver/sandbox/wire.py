@@ -200,6 +200,7 @@ class ReportedChanges(TypedDict):
     changed: list[str] | None  # relative to the root, sorted, at most 50; null if it is not known
     changed_count: int  # of all changed paths
     differing: int  # number of paths that differ from the checkout now
+    repositories: list[str]  # new folders that are git repositories of their own
 
 
 class CommandReport(CommandResult, ReportedChanges):

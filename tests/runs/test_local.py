@@ -4,6 +4,7 @@ Whole runs, because checkout, output folder, exit code and printed lines have to
 """
 
 import hashlib
+import json
 import os
 import shlex
 import signal
@@ -203,3 +204,25 @@ def test_a_run_continues_in_a_new_sandbox_when_its_sandbox_is_killed(
     errors = [event for event in done.events if isinstance(event, ErrorObservation)]
     assert [error.code for error in errors] == ["sandbox_lost"]
     assert done.stderr.count("it is rebuilt") == 3
+
+
+def test_a_repository_made_inside_is_named_to_the_agent_which_removes_it(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
+) -> None:
+    """A whole run, because the message comes from the tree that the sandbox exports."""
+    model_endpoint.script(
+        bash("git init -q app && echo x >app/f"),
+        bash("git -C app -c user.name=x -c user.email=x@y commit -q --allow-empty -m x"),
+        finish("Generate the app"),
+        bash("rm -r app/.git"),
+        finish("Generate the app"),
+    )
+    done = command_line.call_resolve(checkout)
+    assert done.exit_code == 0, done.stderr
+    says = "app is a git repository of its own"
+    asked = [json.dumps(request.body["messages"][-1]) for request in model_endpoint.requests]
+    assert ["git repository of its own" in text for text in asked] == [
+        False, True, False, True, False,
+    ]  # fmt: skip
+    assert says in asked[3] and "finish again" in asked[3]
+    assert git(checkout, "show", f"{done.outcome['branch']}:app/f") == "x"

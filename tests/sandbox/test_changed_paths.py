@@ -103,6 +103,17 @@ def test_edits_and_cells_report_their_changes(repository: Connection) -> None:
     assert cell["changed"] == ["src/b.py"] and cell["changed_count"] == 1
 
 
+@pytest.mark.parametrize("commit", ["true", "git -C new commit --quiet --allow-empty -m x"])
+def test_a_repository_that_a_command_makes_is_named_once(
+    repository: Connection, commit: str
+) -> None:
+    result = repository.shell(f"git init --quiet new; echo x >new/f; {commit}")
+    assert (result["changed"], result["repositories"]) == (["new/"], ["new/"])
+    assert repository.shell("echo y >new/g")["repositories"] == []
+    result = repository.shell("rm -r new/.git")
+    assert result["repositories"] == [] and "new/f" in result["changed"]
+
+
 def test_a_long_list_is_cut_and_counted(repository: Connection) -> None:
     result = repository.shell("for i in $(seq 100 199); do echo x >f$i; done")
     assert result["changed"] == [f"f{number}" for number in range(100, 150)]
