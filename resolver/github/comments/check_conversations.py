@@ -33,7 +33,7 @@ _MAX_COMMITS = 100
 """Number of newest commits of a branch whose checks are counted."""
 
 _MAX_ISSUES = 10
-"""Maximum number of issues on which attempts are counted, and of closed issues that are read."""
+"""Maximum number of issues on which attempts are counted, or whose comments are searched."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,11 @@ class CheckConversations:
     def find_issue_of_run(self, key: str, closed_since: datetime) -> int | None:
         """Return the number of the issue about a check that has a comment of the run with this key.
 
-        Open issues are searched first, then those closed since `closed_since`. Returns None if
-        there is none.
+        The newest open issues are searched first, then those closed since `closed_since`. Returns
+        None if there is none.
         """
-        for number in (*self.issues(), *list(self.issues(closed_since))[:_MAX_ISSUES]):
+        issues = (self.issues(), self.issues(closed_since))
+        for number in (number for found in issues for number in list(found)[:_MAX_ISSUES]):
             with self.access.wrap_errors(f"read {self._name}#{number}", "issues: read"):
                 bodies = self._own_comment_bodies(number)
             if any(is_of_run(body, key) for body in bodies):

@@ -10,7 +10,7 @@ https://docs.github.com/en/rest/actions/workflow-jobs#download-job-logs-for-a-wo
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -34,51 +34,29 @@ from resolver.security.formats import find_credentials
 MAX_LINE_CHARACTERS = 400
 """Maximum number of characters of a line."""
 
-TAIL_LINES = 80
-"""Number of lines before the last error that are kept."""
-
-CONTEXT_LINES = 2
-"""Number of lines that are kept before and after each earlier error."""
-
 _TIMESTAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z ?")
 _RUNNER_ERROR = "##[error]"
-_ERROR_LINE = re.compile(
-    r"##\[error\]|::error|\berror(?:\[\w+\])?:|\bfatal:|\bpanic(?:ked)?\b|\bTraceback\b"
-    r"|\bFAIL(?:ED|URE)?\b|\bnot ok\b|\bnpm ERR!|\bnpm error\b|^E   |[\u2717\u2718\u274c]"
-    r"|\b\w{1,60}(?:Error|Exception)\b",
-    re.IGNORECASE,
-)
+_LEFT_OUT = "[... earlier lines left out ...]\n"
 
 
 def cut_log(text: str, max_characters: int, redact: Callable[[str], str] = str) -> str:
-    """Return the lines about the failure: up to the last error, and around earlier errors.
+    """Return the end of the log, up to the last error that the runner reports.
 
-    The result has at most `max_characters` characters, with a note for each part that is left out.
+    The result has at most `max_characters` characters, with a note about what is left out.
     Timestamps, colors, overwritten progress output and invisible characters are removed.
 
     redact: removes what must not be shown. It is applied to the whole text before anything is cut,
     because a part of a secret can't be recognized by its format.
     """
     lines = _lines(redact("\n".join(map(_clean_line, text.split("\n")))))
-    error_lines = [index for index, line in enumerate(lines) if _ERROR_LINE.search(line)]
-    runner_errors = [index for index in error_lines if _RUNNER_ERROR in lines[index]]
+    runner_errors = [index for index, line in enumerate(lines) if _RUNNER_ERROR in line]
     # Only clean-up steps follow the error message of the runner itself.
     end = (runner_errors[-1] if runner_errors else len(lines) - 1) + 1
-    for tail_lines, max_errors in (
-        (TAIL_LINES, 30),
-        (TAIL_LINES // 2, 12),
-        (TAIL_LINES // 4, 4),
-        (5, 0),
-    ):
-        kept_lines = set(range(max(0, end - tail_lines), end))
-        for number in _first_and_last([index for index in error_lines if index < end], max_errors):
-            kept_lines.update(
-                range(max(0, number - CONTEXT_LINES), min(end, number + CONTEXT_LINES + 1))
-            )
-        excerpt = _join_lines(lines, sorted(kept_lines))
-        if len(excerpt) <= max_characters:
-            return excerpt
-    return excerpt[-max_characters:] if max_characters > 0 else ""
+    tail = "\n".join(lines[:end])
+    if len(tail) <= max_characters:
+        return tail
+    shown = tail[-max(0, max_characters - len(_LEFT_OUT)) :].partition("\n")[2]
+    return f"{_LEFT_OUT}{shown}"[:max_characters]
 
 
 def _clean_line(raw: str) -> str:
@@ -108,26 +86,6 @@ def _lines(text: str) -> list[str]:
     while lines and not lines[-1]:
         lines.pop()
     return lines
-
-
-def _first_and_last(numbers: Sequence[int], limit: int) -> Iterable[int]:
-    """Return the first and last numbers: the first errors are causes, the last ones the summary."""
-    if len(numbers) <= limit:
-        return numbers
-    half = limit // 2
-    return [*numbers[:half], *numbers[len(numbers) - half :]]
-
-
-def _join_lines(lines: Sequence[str], kept_lines: Sequence[int]) -> str:
-    parts: list[str] = []
-    previous = -1
-    for number in kept_lines:
-        if number > previous + 1:
-            missing = number - previous - 1
-            parts.append(f"[... {missing} line{'' if missing == 1 else 's'} left out ...]")
-        parts.append(lines[number])
-        previous = number
-    return "\n".join(parts)
 
 
 MAX_CHECKS = 6
@@ -230,10 +188,10 @@ class FailedCheckReader:
         """Return the checks that had failed at the time of the request, the requested one first."""
         short_commit = commit[:12]
         ended_runs = self._read_or_report(
-            f"the checks of {short_commit}", lambda: self._runs(commit, left_out), left_out
+            f"the checks of {short_commit}", lambda: self._runs(commit), left_out
         )
         current_statuses = self._read_or_report(
-            f"the statuses of {short_commit}", lambda: self._statuses(commit, left_out), left_out
+            f"the statuses of {short_commit}", lambda: self._statuses(commit), left_out
         )
         runs = [run for run in ended_runs or () if run.conclusion in _FAILED_CONCLUSIONS]
         statuses = [
@@ -260,16 +218,11 @@ class FailedCheckReader:
             left_out.append(error.what)
             return None
 
-    def _runs(self, commit: str, left_out: list[str]) -> list[_Run]:
+    def _runs(self, commit: str) -> list[_Run]:
         """Return the newest attempt of each check that had ended at the time of the request."""
         newest: dict[tuple[str, str, int], _Run] = {}
         for page in self._pages(f"/commits/{commit}/check-runs", filter="all"):
-            page_runs, invalid_count = read_rows(_Run, page["check_runs"])
-            _report_unreadable(
-                invalid_count,
-                f"check{'' if invalid_count == 1 else 's'} of {commit[:12]}",
-                left_out,
-            )
+            page_runs, _ = read_rows(_Run, page["check_runs"])
             for run in page_runs:
                 if run.completed_at is None or self._is_late(run.completed_at):
                     continue
@@ -281,16 +234,11 @@ class FailedCheckReader:
                     newest[run.kind] = run
         return list(newest.values())
 
-    def _statuses(self, commit: str, left_out: list[str]) -> list[_Status]:
+    def _statuses(self, commit: str) -> list[_Status]:
         """Return the newest status of each context at the time of the request."""
         newest: dict[str, _Status] = {}
         for page in self._pages(f"/commits/{commit}/statuses"):
-            page_statuses, invalid_count = read_rows(_Status, page)
-            _report_unreadable(
-                invalid_count,
-                f"status{'' if invalid_count == 1 else 'es'} of {commit[:12]}",
-                left_out,
-            )
+            page_statuses, _ = read_rows(_Status, page)
             for status in page_statuses:
                 # GitHub lists statuses newest first, so the first one of a context counts.
                 if not self._is_late(status.created_at):
@@ -327,9 +275,7 @@ class FailedCheckReader:
         answer = self._read_or_report(
             resource, lambda: read_rows(_Annotation, self._get(path, {"per_page": 100})), left_out
         )
-        annotations, invalid_count = answer or ([], 0)
-        description = f"annotation{'' if invalid_count == 1 else 's'} of {_one_line(run.name)}"
-        _report_unreadable(invalid_count, description, left_out)
+        annotations, _ = answer or ([], 0)
         order = {"failure": 0, "warning": 1}
         ordered = sorted(
             annotations, key=lambda annotation: order.get(annotation.annotation_level or "", 2)
@@ -393,12 +339,6 @@ class FailedCheckReader:
     def _pages(self, path: str, **query: Any) -> Iterator[Any]:
         url = f"{self.repository.url}{path}"
         return read_pages(self.repository.requester, url, query, _MAX_PAGES)
-
-
-def _report_unreadable(count: int, description: str, left_out: list[str]) -> None:
-    """Report the number of elements of a list whose format is unknown."""
-    if count:
-        left_out.append(f"{count} {description}, which GitHub describes in an unknown form")
 
 
 def _status(status: _Status) -> FailedCheck:
