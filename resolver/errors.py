@@ -68,10 +68,7 @@ class ResolverError(Exception):
         self.next_step = next_step
         self.cause = cause
         self.is_silent = False
-        """True when no comment reports the error.
-
-        It was already reported today, or the settings say that refusals are silent.
-        """
+        """True when no comment reports the error, because one already did today."""
 
 
 class UsageError(ResolverError):

@@ -21,7 +21,6 @@ from resolver.agents.tools.registry import REQUIRED_TOOLS
 from resolver.cli.agent_workflow import (
     CALLED_CONDITION_VALUES,
     job_condition,
-    variable_inputs,
     workflow_text,
 )
 from resolver.config.declaration import ActionInput, setting_arguments
@@ -161,7 +160,6 @@ def generated_files() -> dict[str, str]:
     starting = list(starting_inputs())
     names = [f"`{action_input.name}`" for action_input, _ in starting]
     passed = "".join(passed_input(*arguments) for arguments in starting)
-    variables = "".join(_with_line(*arguments) for arguments in variable_inputs().items())
     replaced = [
         (
             "action.yml",
@@ -219,13 +217,6 @@ def generated_files() -> dict[str, str]:
             passed,
         ),
         (".github/workflows/resolve.yml", AS_ABOVE, "", passed),
-        (
-            ".github/workflows/agent.yml",
-            "          llm-base-url: ${{ vars.LLM_BASE_URL }}\n",
-            "      - if:",
-            variables,
-        ),
-        (".github/workflows/agent.yml", AS_ABOVE, "", variables),
     ]
     for path, start, end, part in replaced:
         files[path] = between(files[path], start, end, part)

@@ -9,6 +9,7 @@ from rich.console import Console
 from resolver.cli.close import close
 from resolver.entrypoints import sweep_job
 from resolver.entrypoints.action import format_annotation, read_event, run_action
+from resolver.entrypoints.sweep import SweepLimits
 from resolver.errors import ResolverError
 from resolver.github.events.parse import asks_for_sweep
 from resolver.trace.text import TerminalProgress
@@ -42,6 +43,7 @@ def _handle_event(environment: Mapping[str, str]) -> int:
             {},
             environment.get("GITHUB_REPOSITORY", ""),
             click.echo,
+            limits=SweepLimits(),
             console=console,
             progress=TerminalProgress(console),
         )

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from string import Formatter
 from types import MappingProxyType
 from typing import Final
 
@@ -12,7 +11,6 @@ from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
 from resolver.github.events.starting_events import (
-    STARTING_EVENTS,
     ListeningPolicy,
     starting_actions,
     starting_events_by_name,
@@ -49,39 +47,10 @@ class Features:
     checked: tuple[str, ...] = ()
 
 
-VARIABLES = MappingProxyType({"bot_login": "AGENT_LOGIN", "review_teams": "AGENT_TEAM"})
-"""Variables of GitHub Actions that hold a setting, where they are not AGENT_ and its name."""
-
 CALLED_CONDITION_VALUES: Final = MappingProxyType(
     {name: f"inputs.{name.replace('_', '-')}" for name in ListeningPolicy.model_fields}
 )
 """What the condition of the reusable workflow compares an event with: its caller's inputs."""
-
-VARIABLE_CONDITION_VALUES: Final = MappingProxyType(
-    {
-        name: f"vars.{VARIABLES.get(name, f'AGENT_{name.upper()}')}"
-        for name in ListeningPolicy.model_fields
-    }
-)
-"""What the condition of a copied workflow compares an event with: variables of its repository."""
-
-
-def variable_inputs() -> dict[str, str]:
-    """Return the inputs that pass to a run what the condition of its job has read from variables.
-
-    The mention and the label are texts of the workflow, and a run asks GitHub for its login.
-    """
-    fields = {
-        field
-        for event in STARTING_EVENTS
-        for _, field, _, _ in Formatter().parse(event.condition)
-        if field
-    }
-    return {
-        name.replace("_", "-"): value
-        for name, value in VARIABLE_CONDITION_VALUES.items()
-        if name in fields - {"mention", "label", "bot_login"}
-    }
 
 
 def job_condition(values: Mapping[str, str], *, fix_checks: str) -> str:
@@ -112,7 +81,7 @@ def workflow_text(
     """
     chosen = features or Features()
     values = {
-        **VARIABLE_CONDITION_VALUES,
+        "bot_login": "vars.AGENT_LOGIN",
         "mention": f"'{plain_yaml('mention', mention)}'",
         "label": f"'{plain_yaml('label', label)}'",
     }
@@ -122,7 +91,6 @@ def workflow_text(
         mention=mention,
         label=label,
         events=starting_actions(),
-        inputs=variable_inputs(),
         condition=job_condition(values, fix_checks=chosen.fix_checks),
         installs=installs,
         schedule=_cron(chosen.schedule) if chosen.schedule else "",

@@ -9,6 +9,7 @@ import click
 
 from resolver.cli.options import GroupedCommand, settings_options
 from resolver.cli.run_display import display_options, take_display
+from resolver.entrypoints.sweep import SweepLimits
 from resolver.entrypoints.sweep_job import run_sweep
 from resolver.errors import UsageError
 
@@ -18,12 +19,16 @@ from resolver.errors import UsageError
 @click.option(
     "--max-issues",
     type=click.IntRange(min=1),
-    help="Maximum number of runs to start. Default: `automatic_run_limits`, 5 runs.",
+    default=SweepLimits.runs,
+    show_default=True,
+    help="Maximum number of runs to start.",
 )
 @click.option(
     "--max-total",
     type=click.FloatRange(min=0, min_open=True, max=1e9),
-    help="Maximum cost of all runs in US dollars. Default: `automatic_run_limits`, $10.",
+    default=SweepLimits.cost,
+    show_default=True,
+    help="Maximum cost of all runs in US dollars.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option(
@@ -39,8 +44,8 @@ def command(
     environment: Mapping[str, str],
     /,
     repository: str,
-    max_issues: int | None,
-    max_total: float | None,
+    max_issues: int,
+    max_total: float,
     dry_run: bool,
     output: Path | None,
     **options: Any,
@@ -55,12 +60,9 @@ def command(
     The exit code is 0 if no run failed, 1 if one did.
     """
     # click's range lets infinity and NaN through
-    if max_total is not None and not isfinite(max_total):
+    if not isfinite(max_total):
         raise UsageError("--max-total is not an amount", "use US dollars, for example 10")
-    limits = {"sweep_runs": max_issues, "sweep_cost": max_total}
-    chosen_limits = {name: limit for name, limit in limits.items() if limit is not None}
     display = take_display(options, environment)
-    options = {**options, "automatic_run_limits": chosen_limits}
     report: list[str] = []
     with display.during():
         exit_code = run_sweep(
@@ -68,6 +70,7 @@ def command(
             options,
             repository,
             report.append,
+            limits=SweepLimits(max_issues, max_total),
             console=display.console,
             progress=display.progress,
             dry_run=dry_run,

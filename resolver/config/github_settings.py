@@ -11,29 +11,17 @@ from resolver.config.declaration import ActionInput, SettingGroup, StructuredSet
 from resolver.config.documentation import DOCS
 from resolver.config.retries import RetryPolicy
 
-Level = Literal["triage", "write", "maintain", "admin"]
-LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
-"""Permission levels of a repository on GitHub, lowest first."""
-
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """The accounts that may start work: by permission level, by login or by team.
+    """The accounts that may start work without write access to the repository.
 
-    users: logins that may start work whatever their permission level.
-    teams: teams, as ORG/TEAM, whose members may start work whatever their permission level.
-    denied: logins that may never start work; takes precedence over everything else.
-    level: permission level on the repository that everybody else needs.
+    users: their logins.
+    teams: teams, as ORG/TEAM, of which they are members.
     """
 
     users: tuple[str, ...] = ()
     teams: tuple[str, ...] = ()
-    denied: tuple[str, ...] = ()
-    level: Level = "write"
-
-    def is_enough(self, level: str) -> bool:
-        """Return True if `level` is sufficient to start work. An unknown level never is."""
-        return level in LEVELS and LEVELS.index(level) >= LEVELS.index(self.level)
 
 
 def contains_login(logins: tuple[str, ...], login: str) -> bool:
@@ -86,26 +74,6 @@ class RetrySettings(StructuredSetting):
     def policy(self) -> RetryPolicy:
         """The retry policy of writes to GitHub, pushes, and the publishing of a finished run."""
         return RetryPolicy(self.github_writes, first_wait_seconds=self.first_wait)
-
-
-class AutomaticRunLimits(StructuredSetting):
-    """Limits of runs that no person asks for one by one."""
-
-    check_fixes: int = part(
-        2,
-        "Runs for the failing checks of one pull request, or of one issue about the default "
-        "branch.",
-        ge=1,
-        le=20,
-    )
-    sweep_runs: int = part(5, "Runs of one sweep.", ge=1)
-    sweep_cost: float = part(10.0, "Cost of one sweep in US dollars.", gt=0, allow_inf_nan=False)
-    bot_chain: int = part(
-        3,
-        "Consecutive runs on one issue or pull request that bots start without a comment of a "
-        "person in between; 0 means no limit.",
-        ge=0,
-    )
 
 
 class IssueImages(StructuredSetting):
@@ -212,61 +180,32 @@ class AccessSettings(SettingGroup):
     title: ClassVar[str] = "Access"
     when: ClassVar[str] = "Change these to decide who can start work."
 
-    required_permission: Level = setting(
-        "write",
-        "Permission on the repository that people need to start work. People with less need an "
-        "entry in `allowed_users` or `allowed_teams`.",
-        option=False,
-        decides_start=True,
-        action_input=ActionInput(default="write"),
-    )
     allowed_users: tuple[str, ...] = setting(
         (),
-        "Logins that may start work without write access, including bots.",
+        "Logins that may start work without write access, including bots, and teams, as ORG/TEAM, "
+        "whose members may. To read the members of a team, the token needs `members: read` on the "
+        "organization.",
         option=False,
         decides_start=True,
         action_input=True,
-    )
-    allowed_teams: tuple[str, ...] = setting(
-        (),
-        "Teams, as ORG/TEAM, whose members may start work without write access. The token needs "
-        "`members: read` on the organization.",
-        option=False,
-        decides_start=True,
-        action_input=True,
-    )
-    denied_users: tuple[str, ...] = setting(
-        (),
-        "Logins that may never start work, whatever their permission.",
-        option=False,
-        decides_start=True,
-        action_input=True,
-    )
-    refusals: Literal["comment", "silent"] = setting(
-        "comment",
-        "How a person who may not start work is notified: by a one-line comment, or not at all. "
-        "The log and the summary of the job report it in either case.",
-        option=False,
-        decides_start=True,
-        action_input=ActionInput(default="comment"),
     )
 
-    @field_validator("allowed_teams")
+    @field_validator("allowed_users")
     @classmethod
-    def _teams_have_an_organization(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _teams_are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for team in value:
-            if not re.fullmatch(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*", team, re.A):
+            if "/" in team and not re.fullmatch(
+                r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*", team, re.A
+            ):
                 raise ValueError(f"{team!r} is not a team of the form ORG/TEAM")
         return value
 
     @property
     def access_policy(self) -> AccessPolicy:
-        """The access policy: which accounts may start work."""
+        """The accounts that may start work without write access."""
         return AccessPolicy(
-            users=self.allowed_users,
-            teams=self.allowed_teams,
-            denied=self.denied_users,
-            level=self.required_permission,
+            users=tuple(name for name in self.allowed_users if "/" not in name),
+            teams=tuple(name for name in self.allowed_users if "/" in name),
         )
 
 
@@ -293,14 +232,6 @@ class TriggerSettings(SettingGroup):
         decides_start=True,
         action_input=ActionInput(default="agent"),
     )
-    review_teams: tuple[str, ...] = setting(
-        (),
-        "Teams, as ORG/TEAM, or TEAM for one of the repository owner's. A review that is "
-        "requested from one of them is done as if it were requested from Resolver's account.",
-        option=False,
-        decides_start=True,
-        action_input=True,
-    )
     fix_failing_checks: Literal["none", "own", "default-branch", "all"] = setting(
         "none",
         "Whose failing checks start work: those of Resolver's own open pull requests (`own`), "
@@ -310,26 +241,12 @@ class TriggerSettings(SettingGroup):
         decides_start=True,
         action_input=True,
     )
-    automatic_run_limits: AutomaticRunLimits = setting(
-        AutomaticRunLimits(),
-        "Limits of runs that no person asks for one by one: for failing checks, of a sweep, or "
-        "started by bots.",
-        option=False,
-    )
 
     @field_validator("mention")
     @classmethod
     def _mention_is_a_word(cls, value: str) -> str:
         if not value or any(c.isspace() for c in value):
             raise ValueError("the mention is one word, like @agent")
-        return value
-
-    @field_validator("review_teams")
-    @classmethod
-    def _teams_are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for team in value:
-            if not re.fullmatch(r"(?:[A-Za-z0-9][\w-]*/)?[A-Za-z0-9][\w.-]*", team, re.A):
-                raise ValueError(f"{team!r} is not a team of the form ORG/TEAM")
         return value
 
 

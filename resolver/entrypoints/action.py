@@ -219,7 +219,7 @@ def event_from_environment(
         forge = github_forge(settings, trigger.repository, host)
         trigger = _with_request_time(trigger, forge, arrival.id)
         is_rerun = environment.get("GITHUB_RUN_ATTEMPT", "1") not in {"", "1"}
-        located = locate_dispatch(trigger, forge, settings, is_rerun)
+        located = locate_dispatch(trigger, forge, is_rerun=is_rerun)
         # Every comment of a review and every check of a commit starts a job. One of these jobs does
         # the run, whatever its result. A person who wants it done again re-runs that job.
         one_of_many = trigger.review_id is not None or trigger.kind is TriggerKind.CHECK_FAILED

@@ -10,7 +10,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from resolver.config.github_settings import AutomaticRunLimits
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import Refused, ResolverError, RunStopped
@@ -81,6 +80,14 @@ def _cell(text: str, limit: int) -> str:
     return single_line(text.replace("|", "¦"), limit)
 
 
+@dataclass(frozen=True)
+class SweepLimits:
+    """Limits of one sweep: the number of runs that it starts, and their cost in US dollars."""
+
+    runs: int = 5
+    cost: float = 10.0
+
+
 @dataclass
 class Sweep:
     """One sweep of `repository`. Not thread-safe.
@@ -88,6 +95,7 @@ class Sweep:
     folder: each run has its own folder issue-N in it, created when the run starts.
     load: returns the settings of a run, given the repository's settings file.
     settings: the operator's.
+    limits: what bounds the sweep.
     is_dry_run: True to start, write and comment nothing.
     stopping: set when the process is to end.
     on_result: called with the result of each run.
@@ -99,6 +107,7 @@ class Sweep:
     load: Callable[[Mapping[str, Any]], Settings]
     host: RunHost
     folder: Path
+    limits: SweepLimits = SweepLimits()
     is_dry_run: bool = False
     progress: Subscriber | None = None
     log_url: str = ""
@@ -110,11 +119,6 @@ class Sweep:
     started_runs: int = 0
 
     @property
-    def limits(self) -> AutomaticRunLimits:
-        """The settings with the limits of a sweep."""
-        return self.settings.automatic_run_limits
-
-    @property
     def spent(self) -> float:
         """US dollars spent so far on replies with a known price."""
         return sum(row.cost for row in self.rows)
@@ -122,7 +126,7 @@ class Sweep:
     @property
     def left(self) -> float:
         """US dollars that are left."""
-        return self.limits.sweep_cost - self.spent
+        return self.limits.cost - self.spent
 
     def run(self) -> tuple[SweepRow, ...]:
         """Execute the sweep. Return one row for each issue, oldest issue first.
@@ -160,10 +164,10 @@ class Sweep:
         """Return why no further run is started, "" if one may start."""
         if self.stopping.is_set():
             return "the sweep was stopped"
-        if self.started_runs >= self.limits.sweep_runs:
-            return f"a sweep starts at most {self.limits.sweep_runs} runs (--max-issues)"
-        if self.left < MIN_BUDGET_SHARE * min(self.settings.max_budget, self.limits.sweep_cost):
-            return f"${self.spent:.2f} of ${self.limits.sweep_cost:.2f} are spent (--max-total)"
+        if self.started_runs >= self.limits.runs:
+            return f"a sweep starts at most {self.limits.runs} runs (--max-issues)"
+        if self.left < MIN_BUDGET_SHARE * min(self.settings.max_budget, self.limits.cost):
+            return f"${self.spent:.2f} of ${self.limits.cost:.2f} are spent (--max-total)"
         return ""
 
     def _process_issue(self, labeled: LabeledIssues, issue: Issue) -> None:

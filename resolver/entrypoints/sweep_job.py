@@ -17,7 +17,7 @@ from resolver.entrypoints.action import (
     open_output,
     write_outputs,
 )
-from resolver.entrypoints.sweep import Sweep, SweepFate, render_sweep
+from resolver.entrypoints.sweep import Sweep, SweepFate, SweepLimits, render_sweep
 from resolver.events.stream import Subscriber, utc_now
 from resolver.github.client.access import check_repository
 from resolver.runs.common import (
@@ -40,6 +40,7 @@ def run_sweep(
     repository: str,
     print_line: Callable[[str], None],
     *,
+    limits: SweepLimits,
     console: Console,
     progress: Subscriber | None,
     dry_run: bool = False,
@@ -49,6 +50,7 @@ def run_sweep(
 
     environment, options: sources of the settings.
     print_line: called with each line of the report.
+    limits: what bounds the sweep.
     console: where the result of each run is printed.
     progress: subscriber of the events of the runs.
     """
@@ -72,6 +74,7 @@ def run_sweep(
             load=lambda repository: load_settings(options, environment, repository),
             host=host,
             folder=folder,
+            limits=limits,
             is_dry_run=dry_run,
             progress=progress,
             actions_run=actions_run(environment),

@@ -26,7 +26,7 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.limits import derive_outcome
-from resolver.errors import NotAllowed, PolicyViolation, ResolverError, RunStopped
+from resolver.errors import PolicyViolation, ResolverError, RunStopped
 from resolver.events.run_log import RunLog
 from resolver.git.policy import MAX_PATCH_BYTES, enforce_policy, withhold_secrets
 from resolver.github.comments.progress import ProgressChanges
@@ -143,7 +143,7 @@ def _stages(
         if finished_work.is_earlier:
             return
     _write_request(request, settings)
-    _authorize(request, settings, forge)
+    authorize(request.trigger, forge, settings.access_policy)
     require_current_delivery(request, settings, forge, request.now())
     preload(settings)
     if finished_work is None and (pushed_work := find_pushed_work(request, forge)):
@@ -193,18 +193,6 @@ def _write_request(request: RunRequest, settings: Settings) -> None:
         },
     )
     request.output.write_request(redactor(stored))
-
-
-def _authorize(request: RunRequest, settings: Settings, forge: Forge) -> None:
-    """Raise NotAllowed if the requester may not start work. The error is marked silent if the
-    operator has set `refusals` to "silent"."""
-    try:
-        authorize(request.trigger, forge, settings.access_policy)
-    except NotAllowed as refused:
-        refused.is_silent = settings.refusals == "silent"
-        if refused.is_silent:
-            logger.warning("run %s is refused: %s", request.run, refused.what)
-        raise
 
 
 def _update_branch(

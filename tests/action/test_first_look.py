@@ -40,18 +40,15 @@ def passes(
     payload: Payload,
     login: str = AGENT,
     condition: str = FIRST_LOOK,
-    team: str = "",
 ) -> bool:
-    """Whether GitHub starts the job for the event. login, team: the variables AGENT_LOGIN and
-    AGENT_TEAM."""
+    """Whether GitHub starts the job for the event. login: the variable AGENT_LOGIN."""
     context = {
         "github": {"event_name": name, "event": payload, "repository": "octo/calc"},
-        "vars": {"AGENT_LOGIN": login, "AGENT_TEAM": team} if login else {},
+        "vars": {"AGENT_LOGIN": login} if login else {},
         "inputs": {
             "mention": "@agent",
             "label": "agent",
             "bot-login": login,
-            "review-teams": f"octo/other, octo/{team}" if team else "",
         },
     }
     functions = {
@@ -235,13 +232,16 @@ def test_without_the_variable_nobody_is_assigned() -> None:
 
 
 @LOOKS
-def test_a_review_that_a_team_is_asked_for_gets_no_job_where_no_account_is_named(
+def test_a_review_that_a_team_is_asked_for_gets_no_job(
     condition: str,
 ) -> None:
     event = pull("review_requested")
     event.pop("requested_reviewer")
     event["requested_team"] = {"slug": "core"}
+    assert not passes("pull_request", event, condition=condition)
     assert not passes("pull_request", event, login="", condition=condition)
+    somebody = pull("review_requested") | {"requested_reviewer": {"login": "zoe"}}
+    assert not passes("pull_request", somebody, condition=condition)
     nobody = issue("assigned") | {"assignee": None}
     assert not passes("issues", nobody, login="", condition=condition)
 
@@ -257,16 +257,3 @@ def test_a_fork_gets_no_job(name: str, action: str) -> None:
     assert not passes(name, payload)
     payload["pull_request"]["head"]["repo"] = None
     assert not passes(name, payload)
-
-
-@LOOKS
-def test_a_review_asked_of_the_agents_team_gets_a_job(condition: str) -> None:
-    event = pull("review_requested")
-    event.pop("requested_reviewer")
-    event["requested_team"] = {"slug": "core"}
-    assert passes("pull_request", event, condition=condition, team="core")
-    assert not passes("pull_request", event, condition=condition, team="docs")
-    assert not passes("pull_request", event, condition=condition)
-    somebody = pull("review_requested") | {"requested_reviewer": {"login": "zoe"}}
-    assert not passes("pull_request", somebody, condition=condition)
-    assert not passes("pull_request", somebody, condition=condition, team="core")

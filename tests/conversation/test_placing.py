@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from resolver.config.github_settings import AutomaticRunLimits
-from resolver.config.settings import Settings
 from resolver.errors import ForgeError
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.report import Ending
@@ -50,20 +48,18 @@ def failed(server: GitHubServer, branch: str = "main", **changes: Any) -> Trigge
     return Trigger(**{**values, **changes})
 
 
-def place(server: GitHubServer, trigger: Trigger, **settings: Any) -> Trigger | IgnoredEvent:
-    again = settings.pop("again", False)
-    limits = Settings(automatic_run_limits=AutomaticRunLimits(**settings))
-    return locate_dispatch(trigger, forge_for(server), limits, is_rerun=again)
+def place(server: GitHubServer, trigger: Trigger, **options: Any) -> Trigger | IgnoredEvent:
+    return locate_dispatch(trigger, forge_for(server), **options)
 
 
-def reason(server: GitHubServer, trigger: Trigger, **settings: Any) -> str:
-    found = place(server, trigger, **settings)
+def reason(server: GitHubServer, trigger: Trigger, **options: Any) -> str:
+    found = place(server, trigger, **options)
     assert isinstance(found, IgnoredEvent)
     return found.reason
 
 
-def number(server: GitHubServer, trigger: Trigger, **settings: Any) -> int:
-    found = place(server, trigger, **settings)
+def number(server: GitHubServer, trigger: Trigger, **options: Any) -> int:
+    found = place(server, trigger, **options)
     assert isinstance(found, Trigger)
     assert found.number is not None
     return found.number
@@ -143,7 +139,7 @@ def test_a_newer_commit_is_reported_by_its_own_checks(server: GitHubServer, bran
     trigger = failed(server, branch)
     server.commit(NAME, branch, {"calc.py": "x = 9\n"})
     assert "newer commit" in reason(server, trigger)
-    assert isinstance(place(server, trigger, again=True), Trigger)
+    assert isinstance(place(server, trigger, is_rerun=True), Trigger)
 
 
 def test_a_branch_that_is_gone_is_left_alone(server: GitHubServer) -> None:
@@ -161,7 +157,7 @@ def test_the_attempts_on_our_own_pull_request_are_counted_there(server: GitHubSe
     assert number(server, failed(server, BRANCH)) == pull.number
     add_run_comment(server, pull, commits[1])
     assert "tried 2 times" in reason(server, failed(server, BRANCH))
-    assert number(server, failed(server, BRANCH), check_fixes=3) == pull.number
+    assert number(server, failed(server, BRANCH), max_attempts=3) == pull.number
 
 
 def test_what_others_say_and_other_runs_do_not_count(server: GitHubServer) -> None:
@@ -173,7 +169,7 @@ def test_what_others_say_and_other_runs_do_not_count(server: GitHubServer) -> No
         server.add_comment(pull, f"{marker}\n\nMine.", "eve")
         server.add_comment(pull, run_marker("issue_comment:5", Ending.NO_CHANGE), BOT)
     add_run_comment(server, pull, tip(server, BRANCH))  # this very run, whose job is done again
-    assert number(server, failed(server, BRANCH), check_fixes=1) == pull.number
+    assert number(server, failed(server, BRANCH), max_attempts=1) == pull.number
 
 
 def test_the_attempts_for_the_default_branch_are_counted_on_its_issue(
@@ -183,7 +179,7 @@ def test_the_attempts_for_the_default_branch_are_counted_on_its_issue(
     issue = server.repository(NAME).issues[first]
     add_run_comment(server, issue, tip(server))
     server.commit(NAME, "main", {"calc.py": "x = 3\n"})
-    assert "tried 1 times" in reason(server, failed(server), check_fixes=1)
+    assert "tried 1 times" in reason(server, failed(server), max_attempts=1)
 
 
 def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
@@ -194,15 +190,15 @@ def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
     again = reason(server, failed(server))
     assert f"handled in #{first}" in again
     server.commit(NAME, "main", {"calc.py": "x = 3\n"})
-    assert "tried 1 times" in reason(server, failed(server), check_fixes=1)
-    second = number(server, failed(server), check_fixes=2)
+    assert "tried 1 times" in reason(server, failed(server), max_attempts=1)
+    second = number(server, failed(server), max_attempts=2)
     assert second != first
     add_run_comment(server, server.repository(NAME).issues[second], tip(server))
     server.repository(NAME).issues[second].state = "closed"
     server.commit(NAME, "main", {"calc.py": "x = 4\n"})
-    assert "tried 2 times" in reason(server, failed(server), check_fixes=2)
+    assert "tried 2 times" in reason(server, failed(server), max_attempts=2)
     later = failed(server, at=server.world.now() + timedelta(days=15))
-    assert number(server, later, check_fixes=2)
+    assert number(server, later, max_attempts=2)
 
 
 def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> None:
@@ -214,7 +210,7 @@ def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> No
     pull.pull.merged_at = server.world.now()
     pull.state = issue.state = "closed"
     server.commit(NAME, "main", {"other.py": "y = 3\n"})
-    assert number(server, failed(server), check_fixes=1) != first
+    assert number(server, failed(server), max_attempts=1) != first
 
 
 def test_what_fails_together_is_worked_on_together(server: GitHubServer) -> None:
@@ -231,7 +227,7 @@ def test_a_run_that_was_cut_off_finds_its_place_again_whatever_it_has_done(
 ) -> None:
     first = number(server, failed(server))
     our_pull(server, body=run_marker("k", Ending.PULL_REQUEST, first, "20260101-000000-aa"))
-    assert number(server, failed(server), again=True) == first
+    assert number(server, failed(server), is_rerun=True) == first
 
 
 def test_a_check_that_cannot_be_placed_is_an_error(server: GitHubServer) -> None:

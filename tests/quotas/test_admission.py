@@ -137,7 +137,6 @@ def test_without_quotas_there_is_no_ledger(
     off = {
         "RESOLVER_RUN_QUOTAS": UNLIMITED,
         "RESOLVER_COST_QUOTAS": UNLIMITED,
-        "RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 0}",
     }
     accepted, ledger = reserve(github, place, request_for_run, off)
     assert (accepted, ledger) == (AcceptedRun(), QuotaLedger())
@@ -211,10 +210,10 @@ def test_a_run_on_a_pull_request_counts_for_its_issue(
 @pytest.mark.parametrize(
     ("authors", "is_refused"),
     [
-        (("octo", "ci[bot]", "octo", "ci[bot]"), True),
-        (("octo", "ci[bot]", "mona", "octo", "ci[bot]"), False),
-        (("mona", "octo", "ci[bot]", "octo", "ci[bot]"), True),
-        (("ci[bot]", "ci[bot]", "ci[bot]"), False),
+        (("octo", "ci[bot]", "octo", "ci[bot]", "octo"), True),
+        (("octo", "ci[bot]", "mona", "octo", "ci[bot]", "octo"), False),
+        (("mona", "octo", "ci[bot]", "octo", "ci[bot]", "octo"), True),
+        (("ci[bot]", "ci[bot]", "ci[bot]", "ci[bot]"), False),
     ],
 )
 def test_our_comments_since_a_person_wrote_count_in_a_chain_of_bots(
@@ -231,8 +230,8 @@ def test_our_comments_since_a_person_wrote_count_in_a_chain_of_bots(
         github.add_comment(issue, "Well.", author)
     by_bot = reports.trigger(number=issue.number, actor=Actor(login="ci[bot]", is_bot=True))
     request = replace(request_for_run, trigger=by_bot)
-    with pytest.raises(QuotaReached, match="answered each other 2 times") if is_refused else CALM:
-        reserve(github, place, request, {"RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 2}"})
+    with pytest.raises(QuotaReached, match="answered each other 3 times") if is_refused else CALM:
+        reserve(github, place, request)
 
 
 @pytest.mark.parametrize(
@@ -278,13 +277,13 @@ def test_a_ledger_that_can_not_be_reached_stops_bots_and_no_person(
     github.add_user("eve")
     shut_out = replace(place, token=github.token_for("eve"))
     actor = Actor(login="ci[bot]" if is_bot else "mona", is_bot=is_bot)
-    request = replace(request_for_run, trigger=reports.trigger(actor=actor))
+    trigger = reports.trigger(actor=actor, number=None)
+    request = replace(request_for_run, trigger=trigger)
     settings = load_settings(
         {},
         {
             "GITHUB_SERVER_URL": github.server_url,
             "GITHUB_TOKEN": shut_out.token,
-            "RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 0}",
         },
         {},
     )

@@ -1,19 +1,15 @@
 """Tests of how a run ends in which no agent works."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from resolver.config.settings import load_settings
 from resolver.github.client.snapshot import SnapshotQuery
 from resolver.github.comments.report import Ending, Report
 from resolver.github.local_forge import LocalForge
 from resolver.models.run import Publication, Task, Trigger
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.stages import RunRequest
 from tests.runs.plain_values import PULL, run_request
 
 
@@ -62,22 +58,12 @@ class ForgeWithPushedWork(RecordingForge):
         raise AssertionError(f"the work of {trigger.key} is done again")
 
 
-def with_refusals(folder: Path, refusals: str) -> RunRequest:
-    environment = {"RESOLVER_REFUSALS": refusals}
-    return replace(
-        run_request(folder), load_settings=lambda read: load_settings({}, environment, read)
-    )
-
-
-@pytest.mark.parametrize(("refusals", "comments"), [("comment", 1), ("silent", 0)])
-def test_a_refusal_is_a_comment_unless_it_is_to_be_silent(
-    tmp_path: Path, refusals: str, comments: int
-) -> None:
+def test_a_refusal_is_a_comment(tmp_path: Path) -> None:
     forge = RecordingForge(tmp_path / "issue.md", "main", level="read")
-    result = run_pipeline(with_refusals(tmp_path, refusals), forge)
+    result = run_pipeline(run_request(tmp_path), forge)
     assert result.exit_code == 5
     assert result.failure is not None and "no write access" in result.failure.what
-    assert len(forge.reports) == comments
+    assert len(forge.reports) == 1
 
 
 def test_a_disk_that_is_full_in_the_middle_is_reported_with_what_to_do(tmp_path: Path) -> None:

@@ -83,18 +83,15 @@ def test_bots_that_answer_each_other_are_stopped_until_a_person_takes_part(
 ) -> None:
     """Two bots answer each other: the chain is stopped until a person takes part."""
     scenario.github.add_user("ci[bot]", type="Bot")
-    listened = {
-        "RESOLVER_ALLOWED_USERS": "ci[bot]",
-        "RESOLVER_AUTOMATIC_RUN_LIMITS": "{bot_chain: 2}",
-    }
-    for _ in range(2):
+    listened = {"RESOLVER_ALLOWED_USERS": "ci[bot]"}
+    for _ in range(3):
         scenario.answer_once()
         assert scenario.ask("ci[bot]", **listened).exit_code == 3
     asked = len(scenario.endpoint.requests)
     stopped = scenario.ask("ci[bot]", **listened)
     assert stopped.exit_code == 5
     assert len(scenario.endpoint.requests) == asked
-    assert "answered each other 2 times here" in scenario.bot_comments()[-1]
+    assert "answered each other 3 times here" in scenario.bot_comments()[-1]
     scenario.github.advance(2)
     scenario.mention("zoe", "Please go on, both of you.")
     scenario.answer_once()

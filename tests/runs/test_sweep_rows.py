@@ -13,6 +13,7 @@ from resolver.config.settings import load_settings
 from resolver.entrypoints.sweep import (
     Sweep,
     SweepFate,
+    SweepLimits,
     SweepRow,
     _fate_of_result,
     render_sweep,
@@ -109,10 +110,8 @@ def sweep(
     kind: type[Sweep] = PlainSweep,
     **more: Any,
 ) -> Sweep:
-    limits = {"sweep_runs": runs, "sweep_cost": cost}
-    chosen = {"max_budget": 1.6, "automatic_run_limits": limits}
     # This forge has no comments that a run could wait for.
-    settings = load_settings({**chosen, "comment_interval_seconds": {"commands": 0}}, {})
+    settings = load_settings({"max_budget": 1.6, "comment_interval_seconds": {"commands": 0}}, {})
     values: dict[str, Any] = {
         "repository": "octo/calc",
         "forge": forge,
@@ -120,6 +119,7 @@ def sweep(
         "load": lambda _: settings,
         "host": run_request(folder).host,
         "folder": folder,
+        "limits": SweepLimits(runs, cost),
         "now": lambda: AT + timedelta(minutes=5),
     }
     return kind(**{**values, **more})

@@ -74,7 +74,6 @@ COMMENT, LABEL, OPENED, ASSIGNED, REVIEW = (
         (ASSIGNED, RequestStatus(requested_accounts=("zoe", "Our-Agent[bot]")), ""),
         (ASSIGNED, RequestStatus(requested_accounts=("zoe",)), "the assignment of #1 was removed"),
         (REVIEW, RequestStatus(requested_accounts=("our-agent[bot]",)), ""),
-        (REVIEW, RequestStatus(requested_accounts=("octo/core",)), ""),
         (
             REVIEW,
             RequestStatus(requested_accounts=("octo/docs", "zoe")),
@@ -85,9 +84,7 @@ COMMENT, LABEL, OPENED, ASSIGNED, REVIEW = (
 def test_a_request_is_valid_until_it_is_withdrawn(
     kind: TriggerKind, status: RequestStatus, withdrawal: str
 ) -> None:
-    policy = ListeningPolicy(
-        mention="@agent", label="agent", bot_login="our-agent[bot]", review_teams=("Octo/core",)
-    )
+    policy = ListeningPolicy(mention="@agent", label="agent", bot_login="our-agent[bot]")
     found = find_withdrawal(asked(kind), status, policy)
     assert withdrawal in found and bool(found) == bool(withdrawal)
 
@@ -145,12 +142,11 @@ def test_who_is_assigned_or_asked_for_a_review_is_read(scenario: Scenario) -> No
     assert pull.pull is not None
     scenario.issue.assignees.append(world.accounts["mona"])
     pull.pull.reviewers.append(world.accounts["mona"])
-    pull.pull.teams.append("core")
     urls = (github.api_url, github.server_url, github.graphql_url)
     forge = GitHubForge(GitHubAccess(scenario.token, *urls, attempts=0), REPOSITORY)
     assert forge.request_status(asked(ASSIGNED)).requested_accounts == ("mona",)
     review = asked(REVIEW, number=pull.number, is_pull_request=True)
-    assert forge.request_status(review).requested_accounts == ("mona", "octo/core")
+    assert forge.request_status(review).requested_accounts == ("mona",)
     assert forge.request_status(asked(LABEL)).requested_accounts == ()
 
 

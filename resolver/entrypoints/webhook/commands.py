@@ -47,7 +47,7 @@ class CommentCommands:
             return None
         settings, host = self.runs.settings(), self.runs.host()
         forge = github_forge(settings, trigger.repository, host)
-        located = locate_dispatch(trigger, forge, settings)
+        located = locate_dispatch(trigger, forge)
         trigger = located if isinstance(located, Trigger) else trigger
         issue = self.runs.histories.issue_of(trigger.repository, trigger.number or 0)
         command = issue_of_command(trigger, forge, issue)

@@ -178,7 +178,7 @@ class RequestRunner:
         run = run_id(trigger.key, trigger.at)
         host = self.host()
         forge = github_forge(settings, trigger.repository, host)
-        located = _locate(trigger, forge, settings, started.attempt)
+        located = _locate(trigger, forge, started.attempt)
         if isinstance(located, IgnoredEvent):
             logger.info("run %s is not started: %s", run, located.reason)
             return RequestResult(run, 0, "ignored")
@@ -417,16 +417,14 @@ def _has_lease(host: RunHost) -> bool:
     return True
 
 
-def _locate(
-    trigger: Trigger, forge: GitHubForge, settings: Settings, attempt: int
-) -> Trigger | IgnoredEvent:
+def _locate(trigger: Trigger, forge: GitHubForge, attempt: int) -> Trigger | IgnoredEvent:
     """Return the trigger with its conversation, or the reason why there is nothing to do.
 
     A trigger whose conversation can't be determined is ignored, since nobody waits for it. Raises
     ResolverError in an outage.
     """
     try:
-        return locate_dispatch(trigger, forge, settings, is_rerun=attempt > 1)
+        return locate_dispatch(trigger, forge, is_rerun=attempt > 1)
     except ResolverError as error:
         if error.cause in OUTAGES:
             raise

@@ -11,7 +11,6 @@ import github
 from github.GithubObject import GithubObject
 from github.Repository import Repository
 
-from resolver.config.github_settings import LEVELS
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.resources import query_graphql
@@ -19,6 +18,9 @@ from resolver.models.run import Actor
 
 NO_PERSON = "not accessible by integration"
 """GitHub's message for a request that only a person's token may make, not an installation token."""
+
+LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
+"""GitHub's own permission levels of a repository, lowest first."""
 
 _VIEWER = "query { viewer { login } }"
 

@@ -64,8 +64,8 @@ class RequestStatus:
     issue: the text of the issue or pull request.
     comment: the comment or review that made the request; None if it was deleted.
     has_comment: True if a comment or review made the request and could be looked up.
-    requested_accounts: logins that are assigned, if an assignment made the request; logins and
-        ORG/TEAM names whose review is requested, if a review request did.
+    requested_accounts: logins that are assigned, if an assignment made the request; logins whose
+        review is requested, if a review request did.
     """
 
     exists: bool = True
@@ -118,11 +118,8 @@ def _read_requested_accounts(
         with access.wrap_errors(f"read the assignees of {name}#{number}", "issues: read"):
             return tuple(user.login for user in repository.get_issue(number).assignees)
     if trigger.kind is TriggerKind.REVIEW_REQUESTED:
-        owner = name.partition("/")[0]
         with access.wrap_errors(f"read the reviewers of {name}#{number}", "pull requests: read"):
-            pull = repository.get_pull(number)
-            teams = [f"{owner}/{team.slug}" for team in pull.requested_teams]
-            return (*(user.login for user in pull.requested_reviewers), *teams)
+            return tuple(user.login for user in repository.get_pull(number).requested_reviewers)
     return ()
 
 

@@ -23,7 +23,6 @@ from resolver.github.events.payloads import (
     PullRequestPayload,
     PullRequestsEvent,
     SubjectPayload,
-    Team,
     User,
     snapshot_of,
 )
@@ -51,7 +50,6 @@ class _IssueAction:
         head: Newest commit of the pull request; "" for an issue event.
         base: Branch that the pull request is to be merged into; "" for an issue event.
         reviewer: The account whose review was requested, if any.
-        team: The team whose review was requested, if any.
     """
 
     event: IssuesEvent | PullRequestsEvent
@@ -61,7 +59,6 @@ class _IssueAction:
     head: str
     base: str
     reviewer: User | None
-    team: Team | None = None
 
     @property
     def is_part_of_opening(self) -> bool:
@@ -116,9 +113,9 @@ def _read(name: str, payload: Mapping[str, Any]) -> _IssueAction:
         return _IssueAction(event, issue, "issue", issue.pull_request is not None, "", "", None)
     pull_event = PullRequestsEvent.model_validate(payload)
     pull: PullRequestPayload = pull_event.pull_request
-    reviewer, team = pull_event.requested_reviewer, pull_event.requested_team
+    reviewer = pull_event.requested_reviewer
     return _IssueAction(
-        pull_event, pull, "pull request", True, pull.head.sha, pull.base.ref, reviewer, team
+        pull_event, pull, "pull request", True, pull.head.sha, pull.base.ref, reviewer
     )
 
 
@@ -201,17 +198,10 @@ def _assigned(issue_action: _IssueAction, policy: ListeningPolicy) -> Trigger | 
 def _review_requested(
     issue_action: _IssueAction, policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
-    """Return the trigger of a review request to Resolver's account or to one of `review_teams`."""
-    if issue_action.reviewer is None and issue_action.team is not None:
-        owner = issue_action.event.repository.full_name.partition("/")[0]
-        if not policy.is_review_team(owner, issue_action.team.slug):
-            return IgnoredEvent("the review was requested from a team that is not in review_teams")
-    else:
-        ignored = _reason_to_ignore_assignee(
-            issue_action.reviewer, policy, "was asked for the review"
-        )
-        if ignored:
-            return ignored
+    """Return the trigger of a review request to Resolver's account."""
+    ignored = _reason_to_ignore_assignee(issue_action.reviewer, policy, "was asked for the review")
+    if ignored:
+        return ignored
     at = issue_action.subject.updated_at
     key = f"review_requested:{_unique_id(issue_action)}:{at.isoformat()}"
     instruction = Instruction(command=Command.REVIEW)

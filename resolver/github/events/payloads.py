@@ -205,12 +205,6 @@ class PullRequestEvent(Event):
     pull_request: PullRequestPayload
 
 
-class Team(Payload):
-    """A team of an organization."""
-
-    slug: str
-
-
 class PullRequestsEvent(PullRequestEvent):
     """A `pull_request` event.
 
@@ -221,7 +215,6 @@ class PullRequestsEvent(PullRequestEvent):
     label: Label | None = None
     assignee: User | None = None
     requested_reviewer: User | None = None
-    requested_team: Team | None = None
 
 
 class ReviewCommentEvent(PullRequestEvent):

@@ -60,6 +60,10 @@ class PermissionReader(Protocol):
         ...
 
 
+WRITE_LEVELS = frozenset({"write", "maintain", "admin"})
+"""The permission levels of GitHub that are enough to start work."""
+
+
 def authorize(
     trigger: Trigger, reader: PermissionReader, policy: AccessPolicy | None = None
 ) -> None:
@@ -87,20 +91,14 @@ def authorize(
                 "use the token of an account with write access to the repository",
             )
         return
-    if contains_login(policy.denied, login):
-        raise NotAllowed(
-            f"{login} may not start work on {trigger.repository}",
-            "ask a person with write access to make the request",
-        )
     if contains_login(policy.users, login):
         return
     level = _ask_or_refuse(lambda: reader.permission(login), trigger, f"the permission of {login}")
-    if policy.is_enough(level) or _is_in_allowed_team(trigger, reader, policy):
+    if level in WRITE_LEVELS or _is_in_allowed_team(trigger, reader, policy):
         return
     raise NotAllowed(
-        f"{login} has no {policy.level} access to {trigger.repository} "
-        f"(permission: {level or 'none'})",
-        f"ask a person with {policy.level} access to make the request",
+        f"{login} has no write access to {trigger.repository} (permission: {level or 'none'})",
+        "ask a person with write access to make the request",
     )
 
 

@@ -25,18 +25,17 @@ class QuotaBound:
     cost: float = 0.0
 
 
+MAX_BOT_CHAIN = 3
+"""Number of exchanges between bots and Resolver in a conversation without a person in between."""
+
+
 @dataclass(frozen=True)
 class QuotaLimits:
-    """The quotas of a repository.
-
-    `chain` is the number of exchanges between bots and Resolver in a conversation without a person;
-    0 means no limit.
-    """
+    """The quotas of a repository."""
 
     thread: QuotaBound = QuotaBound()
     user: QuotaBound = QuotaBound()
     repository: QuotaBound = QuotaBound()
-    chain: int = 0
 
 
 @dataclass(frozen=True)
@@ -103,17 +102,13 @@ def decide_quota(
     When the ledger can't be read, a person's request is granted and a bot's is refused, because a
     loop of bots could not be distinguished from work. Each run has its own limits in either case.
     """
-    result = _check_bot_chain(ledger, request, limits) or _check_daily_quotas(
-        ledger, request, limits, now
-    )
+    result = _check_bot_chain(ledger, request) or _check_daily_quotas(ledger, request, limits, now)
     if isinstance(result, QuotaExceeded):
         return result
     return QuotaGranted(min(request.max_cost, result), result)
 
 
-def _check_bot_chain(
-    ledger: QuotaLedger, request: QuotaRequest, limits: QuotaLimits
-) -> QuotaExceeded | None:
+def _check_bot_chain(ledger: QuotaLedger, request: QuotaRequest) -> QuotaExceeded | None:
     """Return the refusal of a bot's request that continues a chain of bots, else None."""
     if not request.bot:
         return None
@@ -125,14 +120,13 @@ def _check_bot_chain(
             "A person with write access can ask instead, which starts a new ledger.",
         )
     depth = max(request.exchanges, _count_bot_runs(ledger, request))
-    if not limits.chain or depth < limits.chain:
+    if depth < MAX_BOT_CHAIN:
         return None
     return QuotaExceeded(
         "chain",
         f"bots and Resolver have answered each other {depth} times here without a comment by a "
-        f"person in between (at most {limits.chain})",
-        "A comment by a person here lifts this; the operator can raise `automatic_run_limits: "
-        "{bot_chain: ...}`.",
+        f"person in between (at most {MAX_BOT_CHAIN})",
+        "A comment by a person here lifts this.",
     )
 
 

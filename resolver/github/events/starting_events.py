@@ -4,7 +4,7 @@
 `on:` and `if:` of the workflows, and the table in docs/reference/triggers.md are made from it.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from resolver.github.context.request_status import RequestStatus
 
 
-def full_team_names(teams: Collection[str], owner: str) -> list[str]:
-    """Return the teams as ORG/TEAM; a name without an organization is one of `owner`'s."""
-    return [team if "/" in team else f"{owner}/{team}" for team in teams]
-
-
 class ListeningPolicy(FrozenModel):
     """Whose events start work, and how they address Resolver: the settings of the same names."""
 
@@ -36,9 +31,7 @@ class ListeningPolicy(FrozenModel):
         default="", description="Login of Resolver's own account; empty when it is not known."
     )
     allowed_users: tuple[str, ...] = ()
-    denied_users: tuple[str, ...] = ()
     fix_failing_checks: str = "none"
-    review_teams: tuple[str, ...] = ()
 
     def ignores(self, account: User) -> IgnoredEvent | None:
         """Return the reason why an account's events are ignored, or None when they are accepted.
@@ -47,18 +40,11 @@ class ListeningPolicy(FrozenModel):
         """
         if self.bot_login and account.login.casefold() == self.bot_login.casefold():
             return IgnoredEvent("it was made by Resolver itself")
-        if contains_login(self.denied_users, account.login):
-            return IgnoredEvent(f"{account.login} is on the list of ignored accounts")
         if contains_login(self.allowed_users, account.login):
             return None
         if account.type != "User" or account.login.casefold().endswith("[bot]"):
             return IgnoredEvent(f"{account.login} isn't a person")
         return None
-
-    def is_review_team(self, owner: str, team: str) -> bool:
-        """Return True if a review requested from this team of `owner` is Resolver's to do."""
-        teams = full_team_names(self.review_teams, owner)
-        return f"{owner}/{team}".casefold() in {name.casefold() for name in teams}
 
     def is_label(self, name: str) -> bool:
         """Return True if `name` is the label that asks for work."""
@@ -85,7 +71,7 @@ def _is_labeled(status: "RequestStatus", policy: ListeningPolicy) -> bool:
 
 def _is_account_requested(status: "RequestStatus", policy: ListeningPolicy) -> bool:
     requested = {name.casefold() for name in status.requested_accounts}
-    return any(name.casefold() in requested for name in (policy.bot_login, *policy.review_teams))
+    return policy.bot_login.casefold() in requested
 
 
 def _is_never_withdrawn(status: "RequestStatus", policy: ListeningPolicy) -> bool:  # noqa: ARG001
@@ -187,10 +173,8 @@ STARTING_EVENTS: Final = (
         ("pull_request",),
         "review_requested",
         TriggerKind.REVIEW_REQUESTED,
-        "(({bot_login} && github.event.requested_reviewer.login == {bot_login}) "
-        "|| ({review_teams} && github.event.requested_team.slug "
-        "&& contains({review_teams}, github.event.requested_team.slug)))",
-        "the review is requested from Resolver's account, or from one of `review_teams`",
+        "{bot_login} && github.event.requested_reviewer.login == {bot_login}",
+        "the review is requested from Resolver's account",
         "a review",
         method="by requesting a review",
         stands=_is_account_requested,

@@ -14,7 +14,7 @@ from typing import Protocol
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
-from resolver.errors import ForgeError, LogError, NotAllowed, Refused, WorkspaceError
+from resolver.errors import ForgeError, LogError, Refused, WorkspaceError
 from resolver.github.comments.report import CommentPreferences, Report, failure_from_error
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Trigger
@@ -108,11 +108,7 @@ class CommandHandler:
         return None
 
     def _report_refusal(self, trigger: Trigger, run: str, refused: Refused) -> None:
-        """Report the refusal as for any other request: once for each person and conversation, or
-        not at all if the operator has set `refusals` to "silent"."""
-        if isinstance(refused, NotAllowed) and self.settings.refusals == "silent":
-            logger.warning("refused: %s", refused.what)
-            return
+        """Report the refusal as for any other request: once for each person and conversation."""
         preferences = CommentPreferences.from_settings(self.settings)
         failure = failure_from_error(refused)
         report = Report(trigger=trigger, run=run, comment_preferences=preferences, failure=failure)

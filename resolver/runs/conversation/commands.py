@@ -43,11 +43,18 @@ CLOSED_ISSUE_WINDOW = timedelta(days=14)
 """Time for which the attempts of a closed issue count, unless a merged fix closed it. Otherwise
 closing the issue, which a program can do, would allow the same number of attempts again."""
 
+MAX_CHECK_FIXES = 2
+"""Runs for the failing checks of one pull request, or of one issue about the default branch."""
+
 logger = logging.getLogger("resolver.runs.conversation.commands")
 
 
 def locate_dispatch(
-    trigger: Trigger, forge: "GitHubForge", settings: Settings, is_rerun: bool = False
+    trigger: Trigger,
+    forge: "GitHubForge",
+    *,
+    is_rerun: bool = False,
+    max_attempts: int = MAX_CHECK_FIXES,
 ) -> Trigger | IgnoredEvent:
     """Return the trigger with its issue or pull request, or the reason why there is nothing to do.
 
@@ -66,9 +73,8 @@ def locate_dispatch(
     if trigger.kind is TriggerKind.CHECK_FAILED:
         conversations = forge.check_conversations()
         number = conversation_for_dispatch(trigger, conversations)
-        limit = settings.automatic_run_limits.check_fixes
         skip_reason = (
-            "" if is_rerun else _find_reason_to_skip(trigger, number, conversations, limit)
+            "" if is_rerun else _find_reason_to_skip(trigger, number, conversations, max_attempts)
         )
         if skip_reason or (number is None and trigger.is_pull_request):
             return IgnoredEvent(
@@ -89,7 +95,7 @@ def conversation_for_dispatch(trigger: Trigger, conversations: "CheckConversatio
 
 
 def _find_reason_to_skip(
-    trigger: Trigger, number: int | None, conversations: "CheckConversations", limit: int
+    trigger: Trigger, number: int | None, conversations: "CheckConversations", max_attempts: int
 ) -> str:
     """Return why no run is started for the check, "" if one is."""
     if conversations.branch_tip(trigger.branch) != trigger.head:
@@ -108,11 +114,8 @@ def _find_reason_to_skip(
     if numbers:
         key_of = partial(check_key, trigger.repository)
         attempt_count = conversations.count_attempts(numbers, trigger.branch, key_of, trigger.head)
-        if attempt_count >= limit:
-            return (
-                f"it was tried {attempt_count} times on #{numbers[0]}, and "
-                f"`automatic_run_limits: {{check_fixes: {limit}}}` allows no more"
-            )
+        if attempt_count >= max_attempts:
+            return f"it was tried {attempt_count} times on #{numbers[0]}, the most without a person"
     return ""
 
 

@@ -102,7 +102,7 @@ class Conclusion:
     """The end of a run, before anybody is notified.
 
     is_silent: True if the refusal is not written to the conversation, because it was written there
-    today already or the operator has set `refusals` to "silent".
+    today already.
     """
 
     failure: RunFailure | None = None
@@ -246,7 +246,7 @@ def _write_final_comment(
     if not request.publish or values.publication.comment_url is not None:
         return None
     if conclusion.is_silent and not forge.has_active_run(request.trigger):
-        return None  # refused today already, or refusals are silent
+        return None
     has_no_comment = progress is None or progress.comment_id is None
     is_from_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
     if is_from_terminal and has_no_comment and conclusion.exit_code in {2, 5}:

@@ -36,7 +36,7 @@ from resolver.github.context.request_status import RequestStatus
 from resolver.github.events import parse
 from resolver.github.events.payloads import IssueComment
 from resolver.github.events.permission import PermissionReader, authorize
-from resolver.github.events.starting_events import ListeningPolicy, find_event_of, full_team_names
+from resolver.github.events.starting_events import ListeningPolicy, find_event_of
 from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
 from resolver.models.approval import split_decision_number
@@ -275,16 +275,13 @@ def find_withdrawal(trigger: Trigger, status: RequestStatus, policy: ListeningPo
 
 
 def _policy_for_trigger(trigger: Trigger, settings: Settings, forge: Forge) -> ListeningPolicy:
-    """Return the policy for the trigger, with the teams as ORG/TEAM.
-
-    GitHub is asked for Resolver's login only if the trigger needs it.
-    """
+    """Return the policy for the trigger. GitHub is asked for Resolver's login only if the trigger
+    needs it."""
     policy = listening_policy(settings)
     event = find_event_of(trigger.kind)
     if event is None or not event.needs_own_login:
         return policy
-    teams = full_team_names(policy.review_teams, trigger.repository.partition("/")[0])
-    return policy.model_copy(update={"bot_login": forge.whoami(), "review_teams": tuple(teams)})
+    return policy.model_copy(update={"bot_login": forge.whoami()})
 
 
 def find_change_since_delivery(

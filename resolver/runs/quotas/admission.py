@@ -76,7 +76,6 @@ def quota_limits_of(settings: Settings) -> QuotaLimits:
         thread=QuotaBound(runs.thread_day, cost(costs.thread_day, 10)),
         user=QuotaBound(runs.user_day, cost(costs.user_day, 20)),
         repository=QuotaBound(runs.repository_day, cost(costs.repository_day, 50)),
-        chain=settings.automatic_run_limits.bot_chain,
     )
 
 
@@ -113,7 +112,8 @@ def reserve_quota(
     Raises QuotaReached, marked silent if the conversation was notified today already.
     """
     limits = quota_limits_of(settings)
-    has_ledger = request.quota_table is not None or limits != QuotaLimits()
+    is_limited = limits != QuotaLimits() or request.trigger.actor.is_bot
+    has_ledger = request.quota_table is not None or is_limited
     if not _has_quota(request) or not has_ledger:
         return AcceptedRun(snapshot=snapshot)
     now = request.now()
@@ -274,8 +274,7 @@ def _has_quota(request: RunRequest) -> bool:
 def _quota_request(request: RunRequest, settings: Settings, forge: Forge) -> QuotaRequest:
     trigger = request.trigger
     person_commented_at, exchanges = None, 0
-    counts_chain = bool(settings.automatic_run_limits.bot_chain)
-    if trigger.actor.is_bot and trigger.number is not None and counts_chain:
+    if trigger.actor.is_bot and trigger.number is not None:
         person_commented_at, exchanges = _measure_bot_chain(trigger, forge)
     return QuotaRequest(
         key=ledger_key(trigger.key),

@@ -14,7 +14,6 @@ def reason(login: str, kind: str = "User", allowed: tuple[str, ...] = ()) -> str
         label="agent",
         bot_login=BOT,
         allowed_users=allowed,
-        denied_users=("Troll",),
     )
     found = policy.ignores(User(login=login, id=1, type=kind))
     return found.reason if found else ""
@@ -33,6 +32,5 @@ def test_bots_and_organizations_are_none_unless_they_are_allowed(login: str, kin
     assert reason(login, kind, allowed=(login.upper(),)) == ""
 
 
-def test_our_own_account_and_the_denied_are_ignored_even_if_they_are_allowed() -> None:
+def test_our_own_account_is_ignored_even_if_it_is_allowed() -> None:
     assert "Resolver itself" in reason("Our-Agent[bot]", "Bot", allowed=(BOT,))
-    assert "ignored accounts" in reason("troll", allowed=("troll",))

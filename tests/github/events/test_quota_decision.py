@@ -160,45 +160,46 @@ def by_bots(*numbers: int, at: int = 0) -> tuple[LedgerRun, ...]:
     )
 
 
-CHAIN = QuotaLimits(chain=3)
 BOT: dict[str, Any] = {"user": "ci[bot]", "bot": True}
 
 
 def test_bots_that_answer_each_other_are_stopped() -> None:
-    assert admitted(ledger(*by_bots(1, 2)), CHAIN, **BOT)
-    found = refused(ledger(*by_bots(1, 2, 3)), CHAIN, **BOT)
+    assert admitted(ledger(*by_bots(1, 2)), QuotaLimits(), **BOT)
+    found = refused(ledger(*by_bots(1, 2, 3)), QuotaLimits(), **BOT)
     assert found.ceiling == "chain"
     assert "bots and Resolver have answered each other 3 times here" in found.what
     assert "comment by a person here lifts this" in found.next_step
 
 
 def test_resolvers_comments_count_if_the_ledger_knows_nothing() -> None:
-    assert refused(QuotaLedger(), CHAIN, **BOT, exchanges=3).ceiling == "chain"
+    assert refused(QuotaLedger(), QuotaLimits(), **BOT, exchanges=3).ceiling == "chain"
 
 
 def test_a_comment_of_a_person_ends_the_chain() -> None:
     known = ledger(*by_bots(1, 2, 3))
-    assert admitted(known, CHAIN, **BOT, person_commented_at=NOW)
-    assert refused(known, CHAIN, **BOT, person_commented_at=YESTERDAY)
-    assert refused(known, CHAIN, **BOT, person_commented_at=known.runs[0].at), "what it started"
+    assert admitted(known, QuotaLimits(), **BOT, person_commented_at=NOW)
+    assert refused(known, QuotaLimits(), **BOT, person_commented_at=YESTERDAY)
+    assert refused(known, QuotaLimits(), **BOT, person_commented_at=known.runs[0].at), (
+        "what it started"
+    )
 
 
 def test_a_run_that_a_person_started_ends_the_chain() -> None:
     person = ended(4, at=NOW - timedelta(minutes=10))
-    assert admitted(ledger(*by_bots(1, 2, 3), person), CHAIN, **BOT)
+    assert admitted(ledger(*by_bots(1, 2, 3), person), QuotaLimits(), **BOT)
 
 
 def test_a_chain_of_another_conversation_is_separate() -> None:
-    assert admitted(ledger(*by_bots(1, 2, 3)), CHAIN, **BOT, thread=13)
+    assert admitted(ledger(*by_bots(1, 2, 3)), QuotaLimits(), **BOT, thread=13)
 
 
 def test_runs_of_people_are_not_part_of_a_chain() -> None:
-    assert admitted(ledger(*by_bots(1, 2, 3)), CHAIN, exchanges=9)
+    assert admitted(ledger(*by_bots(1, 2, 3)), QuotaLimits(), exchanges=9)
 
 
 def test_without_a_readable_ledger_people_may_start_runs_and_bots_may_not() -> None:
     unknown = QuotaLedger(readable=False)
-    assert admitted(unknown, CHAIN)
-    found = refused(unknown, CHAIN, **BOT)
+    assert admitted(unknown, QuotaLimits())
+    found = refused(unknown, QuotaLimits(), **BOT)
     assert found.ceiling == "unreadable"
     assert "can't be read" in found.what
