@@ -1,19 +1,20 @@
-"""What is said about real fixes: releases of Python packages whose sources contain their tests.
+"""What is said about real fixes of Python packages whose sources contain their tests.
 
 Usage: python -m bench.real_fixes [--folder FOLDER] [PACKAGE ...]
 
-The change is the difference between two releases, without manifests and packaging metadata. Four
+A fix is the files of it that two consecutive releases have differently: code and tests. Four
 versions of it are verified, each through discovery of the checks, trees, sandboxes of the local
 runtime and decision:
 
-- whole: the code and the tests. Right: verified.
-- code alone. Right: checked.
-- tests alone. Right: not verified if a test fails, never verified.
-- with regression: whole, and a function of a module that the change touches returns None. Right:
-  not verified.
+- whole: the code and the tests. Right: verified; or not verified, where the fix alters what old
+  tests expect, which a person decides.
+- code alone. Right: checked, or as above.
+- tests alone. Right: not verified.
+- with regression: whole, and the longest function of a changed module returns None. Right: not
+  verified.
 
-The packages come from the index that pip is configured for, and are installed with what their tests
-need in an environment of their own.
+The packages come from the index that pip is configured for. All of them are tested in one
+environment, with their own code in front of what is installed there.
 """
 
 import argparse
@@ -26,38 +27,80 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from resolver.config.settings import load_settings
 from resolver.models.run import Patch
 from resolver.models.test_files import is_test_file
+from resolver.models.verification import Verification
 from resolver.runs.verify import verify_in_sandboxes
 from resolver.runs.wiring.sandbox import RunHost
-from resolver.verification.project_files import is_project_manifest
 from tests.runs.plain_values import prepared_run, run_log, run_request
 from tests.verification.suite.local_trees import write_repository
 
-RELEASES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
-    "itsdangerous": ("2.1.1", "2.1.2", ("freezegun",)),
-    "click": ("8.1.6", "8.1.7", ()),
-    "pluggy": ("1.4.0", "1.5.0", ()),
-    "more-itertools": ("10.1.0", "10.2.0", ()),
-    "idna": ("3.6", "3.7", ()),
-    "markdown": ("3.5.1", "3.5.2", ("pyyaml",)),
-    "jinja2": ("3.1.3", "3.1.4", ("markupsafe", "trio")),
-    "marshmallow": ("3.21.1", "3.21.2", ("pytz", "simplejson", "packaging")),
-    "cachetools": ("5.3.2", "5.3.3", ()),
-    "attrs": ("23.1.0", "23.2.0", ("hypothesis", "cloudpickle")),
+
+class RealFix(NamedTuple):
+    """A fix: the releases before and after it, its files, and what the tests need besides pytest.
+
+    alters: True if old tests expect what the fix changes.
+    """
+
+    old: str
+    new: str
+    files: tuple[str, ...]
+    requirements: tuple[str, ...] = ()
+    alters: bool = False
+
+
+FIXES: Mapping[str, RealFix] = {
+    "h11": RealFix("0.15.0", "0.16.0", ("h11/_readers.py", "h11/tests/test_io.py")),
+    "mako": RealFix(
+        "1.2.1", "1.2.2", ("mako/lexer.py", "test/test_lexer.py"), ("babel", "dogpile.cache")),
+    "markupsafe": RealFix(
+        "2.1.4", "2.1.5", ("src/markupsafe/__init__.py", "tests/test_markupsafe.py")),
+    "oauthlib": RealFix(
+        "3.2.1", "3.2.2", ("oauthlib/uri_validate.py", "tests/test_uri_validate.py"),
+        ("blinker", "cryptography", "pyjwt")),
+    "pathspec": RealFix(
+        "0.11.1", "0.11.2", ("pathspec/patterns/gitwildmatch.py", "tests/test_gitwildmatch.py")),
+    "prettytable": RealFix(
+        "3.10.0", "3.10.1", ("src/prettytable/prettytable.py", "tests/test_prettytable.py"),
+        ("wcwidth", "pytest-lazy-fixtures")),
+    "pyjwt": RealFix("2.10.0", "2.10.1", ("jwt/api_jwt.py", "tests/test_api_jwt.py")),
+    "soupsieve": RealFix(
+        "2.4", "2.4.1", ("soupsieve/css_parser.py", "tests/test_level4/test_attribute.py"),
+        ("beautifulsoup4", "html5lib", "lxml")),
+    "sqlparse": RealFix("0.5.1", "0.5.2", ("sqlparse/filters/others.py", "tests/test_format.py")),
+    "voluptuous": RealFix(
+        "0.15.1", "0.15.2", ("voluptuous/schema_builder.py", "voluptuous/tests/tests.py")),
+    "furl": RealFix(
+        "2.1.2", "2.1.3", ("furl/furl.py", "tests/test_furl.py"),
+        ("six", "orderedmultidict", "flake8"), alters=True),
+    "jinja2": RealFix(
+        "3.1.3", "3.1.4", ("src/jinja2/filters.py", "tests/test_filters.py"),
+        ("markupsafe", "trio"), alters=True),
+    "xmltodict": RealFix(
+        "0.14.1", "0.14.2", ("xmltodict.py", "tests/test_xmltodict.py"), alters=True),
+}  # fmt: skip
+"""Each is named in the changelog of its package."""
+
+RIGHT = {
+    "whole": "verified",
+    "code alone": "checked",
+    "tests alone": "not_verified",
+    "with regression": "not_verified",
 }
-"""Releases before and after, and what the tests need besides pytest."""
+"""The verdicts that are right, by the version of a fix."""
 
 Files = dict[str, str]
 
 
 def read_release(package: str, version: str, folder: Path) -> Files:
-    """Return the text files of a source package."""
-    options = ["--no-deps", "--no-binary", ":all:", "-q", "-d", str(folder)]
-    command = [sys.executable, "-m", "pip", "download", *options, f"{package}=={version}"]
-    subprocess.run(command, check=True)
+    """Return the text files of a source package, which is downloaded unless it is there."""
+    if not list(folder.glob(f"*-{version}.tar.gz")):
+        options = ["--no-deps", "--no-binary", package, "-q", "-d", str(folder)]
+        command = [sys.executable, "-m", "pip", "download", *options, f"{package}=={version}"]
+        subprocess.run(command, check=True)
     [archive] = folder.glob(f"*-{version}.tar.gz")
     files: Files = {}
     with tarfile.open(archive) as tar:
@@ -72,52 +115,30 @@ def read_release(package: str, version: str, folder: Path) -> Files:
     return files
 
 
-def with_regression(files: Files, changed: set[str]) -> Files:
-    """Return the files with the longest function of a changed module returning None."""
-    for path in sorted(changed):
-        is_code = f"{path.rpartition('/')[0]}/__init__.py" in files  # no script of the project
-        is_code = is_code and not path.startswith(("docs", "examples"))
-        if not path.endswith(".py") or is_test_file(path) or not is_code:
-            continue
-        functions = [
-            node for node in ast.walk(ast.parse(files[path])) if isinstance(node, ast.FunctionDef)
-        ]
-        if not functions:
-            continue
-        longest = max(functions, key=lambda node: (node.end_lineno or 0) - node.lineno)
-        first = longest.body[0]
-        lines = files[path].splitlines(keepends=True)
-        lines.insert(first.lineno - 1, " " * first.col_offset + "return None\n")
-        return {**files, path: "".join(lines)}
-    return files
+def with_regression(files: Files, code: str) -> Files:
+    """Return the files with the longest function of a module returning None."""
+    nodes = ast.walk(ast.parse(files[code]))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    first = max(functions, key=lambda node: (node.end_lineno or 0) - node.lineno).body[0]
+    lines = files[code].splitlines(keepends=True)
+    lines.insert(first.lineno - 1, " " * first.col_offset + "return None\n")
+    return {**files, code: "".join(lines)}
 
 
-def versions_of(before: Files, after: Files) -> dict[str, Files]:
-    """Return the files of each version of the change by its name."""
-    after = {path: text for path, text in after.items() if not _is_packaging(path)}
-    after |= {path: text for path, text in before.items() if _is_packaging(path)}
-    changed = {p for p in before.keys() | after.keys() if before.get(p) != after.get(p)}
-
-    def only(wanted: set[str]) -> Files:
-        taken = {path: after.get(path) if path in wanted else before.get(path) for path in
-                 before.keys() | after.keys()}  # fmt: skip
-        return {path: text for path, text in taken.items() if text is not None}
-
-    tests = {path for path in changed if is_test_file(path)}
+def versions_of(fix: RealFix, before: Files, after: Files) -> dict[str, Files]:
+    """Return the files of each version of the fix by its name."""
+    tests = {path: after[path] for path in fix.files if is_test_file(path)}
+    code = {path: after[path] for path in fix.files if path not in tests}
+    whole = {**before, **code, **tests}
     return {
-        "whole": after,
-        "code alone": only(changed - tests),
-        "tests alone": only(tests),
-        "with regression": with_regression(after, changed),
+        "whole": whole,
+        "code alone": {**before, **code},
+        "tests alone": {**before, **tests},
+        "with regression": with_regression(whole, next(iter(code))),
     }
 
 
-def _is_packaging(path: str) -> bool:
-    """Return True if a fix rarely touches the file, and a release always does."""
-    return is_project_manifest(path) or "requirements" in path or path.endswith((".lock", ".ini"))
-
-
-def make_environment(folder: Path, requirements: tuple[str, ...]) -> str:
+def make_environment(folder: Path, requirements: set[str]) -> str:
     """Return PATH with a new environment that has pytest and these packages."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     pip = [str(folder / "bin/python"), "-m", "pip", "install", "-q", "pytest", *requirements]
@@ -125,8 +146,8 @@ def make_environment(folder: Path, requirements: tuple[str, ...]) -> str:
     return f"{folder}/bin:/usr/local/bin:/usr/bin:/bin"
 
 
-def verify(before: Files, after: Files, path: str, folder: Path) -> str:
-    """Return the verdict about a change, with its reason and what it is about."""
+def verify(before: Files, after: Files, path: str, folder: Path) -> Verification:
+    """Return the verdict about a change."""
     workspace, tree = write_repository(folder / "repository.git", before, after)
     source = "src" if any(name.startswith("src/") for name in before) else "."
     command = f"PYTHONPATH={source} python -m pytest -q -p no:cacheprovider"
@@ -134,40 +155,45 @@ def verify(before: Files, after: Files, path: str, folder: Path) -> str:
     settings = load_settings({"runtime": "local", "checks": checks}, {})
     request = replace(run_request(folder), host=RunHost({"PATH": path}, folder / "cache"))
     prepared = prepared_run(request, workspace, settings=settings)
-    started = time.monotonic()
     with run_log(prepared.request.output.log) as log:
-        found = verify_in_sandboxes(prepared, log, Patch(base=workspace.base, tree=tree))
-    counts = [
-        f"{len(names)} {kind}"
-        for kind in ("reproduction", "former", "broken", "missing", "failing", "known")
-        if (names := [name for check in found.checks for name in getattr(check, kind)])
-    ]
-    took = f"{time.monotonic() - started:.0f} s"
-    return ", ".join([f"{found.verdict} {found.reason}".strip(), *counts, took])
+        return verify_in_sandboxes(prepared, log, Patch(base=workspace.base, tree=tree))
+
+
+def describe(found: Verification, seconds: float) -> str:
+    """Return the verdict with its reason and the numbers of tests that it rests on."""
+    kinds = ("reproduction", "former", "broken", "missing", "failing", "known")
+    counts = {k: sum(len(getattr(check, k)) for check in found.checks) for k in kinds}
+    counted = [f"{count} {kind}" for kind, count in counts.items() if count]
+    verdict = f"{found.verdict} {found.reason}".strip().replace("_", " ")
+    return ", ".join([verdict, *counted, f"{seconds:.0f} s"])
 
 
 def main() -> None:
-    """Print what is said about each version of each change."""
+    """Print what is said about each version of each fix, and how often that is right."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("packages", nargs="*", default=list(RELEASES))
+    parser.add_argument("packages", nargs="*", default=list(FIXES))
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="real-fixes-"))
-    print("| package | version of the change | what is said |\n|---|---|---|")
-    for package in options.packages:
-        old, new, requirements = RELEASES[package]
+    fixes = {package: FIXES[package] for package in options.packages}
+    # The local sandbox hides the folders of temporary files.
+    environment = Path(tempfile.mkdtemp(prefix="real-fixes-", dir=Path.home() / ".cache"))
+    path = make_environment(environment, {r for fix in fixes.values() for r in fix.requirements})
+    right = dict.fromkeys(RIGHT, 0)
+    print("| fix | version of it | what is said |\n|---|---|---|")
+    for package, fix in fixes.items():
         place = folder / package
-        place.mkdir(parents=True)
-        before, after = (read_release(package, version, place) for version in (old, new))
-        if not any(map(is_test_file, before)):
-            print(f"| {package} {new} | | its source has no tests |", flush=True)
-            continue
-        # The local sandbox hides the folders of temporary files.
-        environment = Path(tempfile.mkdtemp(prefix=f"{package}-", dir=Path.home() / ".cache"))
-        path = make_environment(environment, requirements)
-        for name, files in versions_of(before, after).items():
-            said = verify(before, files, path, place / name.replace(" ", "-"))
-            print(f"| {package} {new} | {name} | {said} |", flush=True)
+        place.mkdir(parents=True, exist_ok=True)
+        before, after = (read_release(package, version, place) for version in (fix.old, fix.new))
+        for name, files in versions_of(fix, before, after).items():
+            started = time.monotonic()
+            found = verify(before, files, path, Path(tempfile.mkdtemp(prefix=name[:5], dir=place)))
+            is_altered = fix.alters and name in {"whole", "code alone"}
+            wanted = "not_verified" if is_altered else RIGHT[name]
+            right[name] += found.verdict == wanted
+            said = describe(found, time.monotonic() - started)
+            print(f"| {package} {fix.new} | {name} | {said} |", flush=True)
+    print("".join(f"\n{name}: {right[name]} of {len(fixes)} right" for name in right))
 
 
 if __name__ == "__main__":

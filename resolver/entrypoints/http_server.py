@@ -15,7 +15,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from resolver.entrypoints.log_format import LogFormat, formatter_of
 from resolver.errors import UsageError
-from resolver.security.redaction import Redactor, RewritingFormatter
+from resolver.runs.common import RewritingFormatter
+from resolver.security.redaction import Redactor
 
 HEAD_SECONDS = 10.0
 """Time in seconds for a connection to send a complete request head, from when it was opened.

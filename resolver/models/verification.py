@@ -38,6 +38,9 @@ ReportFormat = Literal["", "junit", "go-json", "cargo", "jest-json"]
 - jest-json: the file of `jest --json --outputFile`
 """
 
+WORST_FIRST: tuple[CaseStatus, ...] = ("failed", "error", "passed", "skipped")
+"""If a report has several results of one test, the first status in this order is the test's."""
+
 MAX_MESSAGE = 2_000
 """Maximum number of characters of a failed test's message."""
 
@@ -50,9 +53,6 @@ class CaseResult(LoggedModel):
         "`tests/test_bill.py::test_total[eur]`."
     )
     status: CaseStatus = Field(description="How it ended.")
-    seconds: float | None = Field(
-        default=None, description="Its duration; missing if the report does not say."
-    )
     message: str = Field(default="", description="The failure's text.")
     file: str = Field(
         default="", description="The test's file, relative to the repository, if it is known."
@@ -142,6 +142,25 @@ class CheckExecution(LoggedModel):
         default=True,
         description="False if a report was expected and is missing, truncated or unreadable.",
     )
+
+    @property
+    def statuses(self) -> dict[str, CaseStatus]:
+        """The status of each test by its id; the worst one if it is reported twice."""
+        worst: dict[str, CaseStatus] = {}
+        for case in self.cases:
+            known = worst.get(case.id, case.status)
+            worst[case.id] = min(known, case.status, key=WORST_FIRST.index)
+        return worst
+
+    @property
+    def passed(self) -> set[str]:
+        """The ids of the tests that passed."""
+        return {test for test, status in self.statuses.items() if status == "passed"}
+
+    @property
+    def failed(self) -> set[str]:
+        """The ids of the tests that failed, or could not be run."""
+        return {case.id for case in self.cases if case.has_failed}
 
     def count(self, *statuses: CaseStatus) -> int:
         """Return the number of test cases with one of these results."""

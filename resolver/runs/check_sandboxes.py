@@ -43,8 +43,7 @@ from resolver.runtime.environment.changed_environment import (
 from resolver.runtime.environment.environment import Environment, set_up
 from resolver.runtime.environment.images import image_id
 from resolver.runtime.runtime import Runtime
-from resolver.verification.base_results import BaseResults, digest_of
-from resolver.verification.runner import CheckExecutor
+from resolver.verification.runner import BaseResults, CheckExecutor, digest_of
 from resolver.verification.sandbox_checks import execute_check
 
 BASE_RESULTS = "base-checks"

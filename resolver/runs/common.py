@@ -8,7 +8,7 @@ import logging
 import re
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +27,6 @@ from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.wiring.sandbox import RunHost, access_of
-from resolver.security.redaction import RewritingFormatter
 from resolver.trace.plain import for_terminal
 
 logger = logging.getLogger("resolver.runs.common")
@@ -216,6 +215,26 @@ def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: 
     except ResolverError as error:
         logger.warning("Resolver's own login could not be determined: %s", error.what)
         return ""
+
+
+class RewritingFormatter(logging.Formatter):
+    """Formats a log record by another formatter and passes the text through `rewrite`.
+
+    rewrite: usually `Redactor.redact_text`, optionally followed by escaping for the log's reader.
+    """
+
+    def __init__(self, formatter: logging.Formatter, rewrite: Callable[[str], str]) -> None:
+        super().__init__()
+        self._formatter, self._rewrite = formatter, rewrite
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record's message, traceback, stack and extras, rewritten."""
+        try:
+            text = self._formatter.format(record)
+        except (TypeError, ValueError, KeyError):
+            # The arguments don't match the message: the record is still worth keeping.
+            text = f"{record.levelname} {record.msg} {record.args}"
+        return self._rewrite(text)
 
 
 @contextmanager

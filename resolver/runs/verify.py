@@ -20,11 +20,11 @@ from resolver.models.verification import DISABLED, Verification
 from resolver.runs.check_sandboxes import CheckSandboxes
 from resolver.runs.stages import PreparedRun
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
+from resolver.runtime.service_policy import ServicePolicy
 from resolver.verification.execute import VerificationRequest, verify_change
 from resolver.verification.feedback import can_be_corrected, failing_checks
 from resolver.verification.runner import RunnerOptions
 from resolver.verification.selection import select_checks
-from resolver.verification.services import ServicePolicy
 from resolver.verification.trees import build_trees, read_expectations
 
 

@@ -11,11 +11,10 @@ redactor that holds the same set from the moment they are issued.
 
 import base64
 import json
-import logging
 import re
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Literal, TypeVar, get_origin
@@ -272,23 +271,3 @@ def _constant_fields(model: type[BaseModel]) -> frozenset[str]:
     fields = model.model_fields.items()
     literals = {name for name, field in fields if get_origin(field.annotation) is Literal}
     return frozenset(literals | {"kind"})
-
-
-class RewritingFormatter(logging.Formatter):
-    """Formats a log record by another formatter and passes the text through `rewrite`.
-
-    rewrite: usually `Redactor.redact_text`, optionally followed by escaping for the log's reader.
-    """
-
-    def __init__(self, formatter: logging.Formatter, rewrite: Callable[[str], str]) -> None:
-        super().__init__()
-        self._formatter, self._rewrite = formatter, rewrite
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record's message, traceback, stack and extras, rewritten."""
-        try:
-            text = self._formatter.format(record)
-        except (TypeError, ValueError, KeyError):
-            # The arguments don't match the message: the record is still worth keeping.
-            text = f"{record.levelname} {record.msg} {record.args}"
-        return self._rewrite(text)

@@ -67,9 +67,6 @@ _LOCKS = (
 _NO_TESTS = "no test specified"
 """Text of the test script that `npm init` writes for a project without tests."""
 
-_INSTALLED = (("vitest", "vitest run"), ("jest", "jest"), ("mocha", "mocha"))
-"""Runners that a package without a test script depends on, and the commands that start them."""
-
 
 class _Test(NamedTuple):
     """How a project is tested: a command in its folder, its runner, and where it was found.
@@ -246,16 +243,11 @@ def _names(tree: ProjectTree, folder: str, name: str) -> frozenset[str]:
 
 
 def _script(tree: ProjectTree, folder: str) -> _Test | None:
-    """Return the script `test` of a package, or the runner that it depends on."""
+    """Return the script `test` of a package."""
     path = join_path(folder, "package.json")
     package = tree.json(path)
     scripts = {n: t for n, t in table(package, "scripts").items() if isinstance(t, str)}
     if not scripts.get("test", "").strip() or _NO_TESTS in scripts["test"]:
-        known = {**table(package, "dependencies"), **table(package, "devDependencies")}
-        for name, start in _INSTALLED:
-            if name in known:
-                command = f"npx --no-install {start}"
-                return _Test(command, name, path, f"{command} {FILES}", is_script=True)
         return None
     name = _script_of_runner("test", scripts)
     manager = _manager(tree, folder, package.get("packageManager"))
@@ -307,18 +299,6 @@ def _cargo(tree: ProjectTree, folder: str) -> _Test:
     return _Test("cargo test --workspace", "cargo", join_path(folder, "Cargo.toml"))
 
 
-def _ruby(tree: ProjectTree, folder: str) -> _Test | None:
-    below = paths_below(folder, tree.paths)
-    for part, end, command in (
-        ("spec/", "_spec.rb", "bundle exec rspec"),
-        ("test/", ".rb", "bundle exec rake test"),
-    ):
-        start = join_path(folder, part)
-        if found := next((p for p in below if p.startswith(start) and p.endswith(end)), ""):
-            return _Test(command, "", found)
-    return None
-
-
 def _bats(tree: ProjectTree, folder: str) -> _Test | None:
     found = [path for path in paths_below(folder, tree.paths) if path.endswith(".bats")]
     if not found:
@@ -341,7 +321,8 @@ _ROWS = (
     _Row(("*.sln", "*.slnx"), ("dotnet test", "")),
     _Row(("CMakeLists.txt",), (_CTEST, "ctest"), r"\benable_testing\b|\binclude\s*\(\s*CTest\b"),
     _Row(("phpunit.xml*",), ("vendor/bin/phpunit", "phpunit")),
-    _Row(("Gemfile",), _ruby),
+    _Row((".rspec",), ("bundle exec rspec", "")),
+    _Row(("Rakefile",), ("bundle exec rake test", ""), r"Rake::TestTask|Minitest::TestTask"),
     _Row(("tox.ini",), ("tox", "tox"), is_fallback=True),
     _Row(("noxfile.py",), ("nox", "nox"), is_fallback=True),
     _Row((), _bats, is_fallback=True, needs_no_marker=True),

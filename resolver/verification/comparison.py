@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import PurePosixPath
 
 from resolver.models.verification import (
+    WORST_FIRST,
     CaseResult,
     CaseStatus,
     CheckComparison,
@@ -29,12 +30,6 @@ CONFIRMATIONS = 3
 by chance in half of all executions is seen so in one of 64 verifications."""
 
 _FAILING: tuple[CaseStatus, ...] = ("failed", "error")
-_ORDER: tuple[CaseStatus, ...] = ("failed", "error", "passed", "skipped")
-"""If a report has several results of one test, the first status in this order is the test's."""
-
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
-"""Matches a memory address, which parametrized tests have in their names and which changes."""
-
 _NUMBER = re.compile(r"\d+")
 
 _NOT_LOADED = re.compile(
@@ -81,7 +76,7 @@ class TreeResults:
         """Return the statuses of all tests by id, one for each execution that has the test."""
         by_test: dict[str, tuple[CaseStatus, ...]] = {}
         for execution in self.executions:
-            for name, status in case_statuses(execution).items():
+            for name, status in execution.statuses.items():
                 by_test[name] = (*by_test.get(name, ()), status)
         return by_test
 
@@ -122,7 +117,11 @@ def compare_check(check: ProjectCheck, scope: Scope, results: Results) -> CheckC
         # By its own name: the test may be in a file that was moved.
         failing_now = {_own_name(name) for name, statuses in seen.new.items() if _fails(statuses)}
         # With a report, an exit code may only say that the code lacks the tests of the change.
-        fails_as_before = set() if has_cases(old) else _broken_check(check, seen, base, old) - whole
+        fails_as_before = (
+            set()
+            if any(e.cases for e in old.executions)
+            else _broken_check(check, seen, base, old) - whole
+        )
         altered = {name for name in broken | missing if _own_name(name) not in failing_now}
         former = altered | fails_as_before
         broken |= fails_as_before
@@ -150,7 +149,7 @@ def compare_check(check: ProjectCheck, scope: Scope, results: Results) -> CheckC
         missing=tuple(sorted(missing)),
         former=tuple(sorted(former)),
         failing=tuple(sorted(new_failures)) if base.result else (),
-        known=_sorted(failing_tests(head.result) - new_failures - broken - seen.unstable)
+        known=_sorted(head.result.failed - new_failures - broken - seen.unstable)
         if base.result
         else (),
         flaky=flaky,
@@ -169,11 +168,11 @@ def _missing_tests(base: TreeResults, old: TreeResults) -> set[str]:
     """Return the tests that ran at the base and in no execution of the whole check later."""
     if base.result is None:
         return set()
-    ran = {name for name, status in case_statuses(base.result).items() if status != "skipped"}
+    ran = {name for name, status in base.result.statuses.items() if status != "skipped"}
     later = [e for e in old.whole or old.narrowed if e.exit_code is not None]
     if not later:
         return set()
-    statuses = chain.from_iterable(case_statuses(execution).items() for execution in later)
+    statuses = chain.from_iterable(execution.statuses.items() for execution in later)
     return ran - {name for name, status in statuses if status != "skipped"}
 
 
@@ -189,8 +188,7 @@ def _broken_check(
     """Return the check's name if it passed at the base and fails later without a failed test."""
     passed = bool(base.whole) and all(execution.exit_code == 0 for execution in base.whole)
     fails = bool(later.whole) and all(
-        execution.exit_code not in (0, None) and not has_failures(execution)
-        for execution in later.whole
+        execution.exit_code not in (0, None) and not execution.failed for execution in later.whole
     )
     return {check.name} if passed and fails and check.name not in seen.unstable else set()
 
@@ -226,13 +224,13 @@ def _confirmed(seen: _TreeStatuses) -> set[str]:
 def _ran_and_failed(results: TreeResults) -> set[str]:
     """Return the tests that started and failed by themselves, wherever they failed."""
     failing = [case for e in results.executions for case in e.cases if case.has_failed]
-    own = {case_id(case) for case in failing if _started(case)}
-    return own - {case_id(case) for case in failing if not _started(case)}
+    own = {case.id for case in failing if _started(case)}
+    return own - {case.id for case in failing if not _started(case)}
 
 
 def _not_run(results: TreeResults) -> set[str]:
     failing = [case for e in results.executions for case in e.cases if case.has_failed]
-    return {case_id(case) for case in failing if not _started(case)}
+    return {case.id for case in failing if not _started(case)}
 
 
 def _started(case: CaseResult) -> bool:
@@ -255,14 +253,14 @@ def needs_rerun(results: Results) -> tuple[str, ...]:
     old = old_results.result if old_results else head
     if base is None or head is None:
         return ()
-    broken = passing_tests(base) & (failing_tests(old) if old else set())
-    return tuple(sorted(broken | (failing_tests(head) - failing_tests(base))))
+    broken = base.passed & (old.failed if old else set())
+    return tuple(sorted(broken | (head.failed - base.failed)))
 
 
 def fails_without_test(base: CheckExecution, later: CheckExecution) -> bool:
     """Return True if a check failed in another way without a failed test that explains it."""
     is_worse = later.exit_code not in (0, None, base.exit_code)
-    return is_worse and not failing_tests(later) - failing_tests(base)
+    return is_worse and not later.failed - base.failed
 
 
 def reproductions_to_confirm(results: Results) -> tuple[str, ...]:
@@ -272,7 +270,7 @@ def reproductions_to_confirm(results: Results) -> tuple[str, ...]:
     without = with_tests.result if with_tests else base
     if without is None or head is None:
         return ()
-    return tuple(sorted(failing_tests(without) & passing_tests(head)))
+    return tuple(sorted(without.failed & head.passed))
 
 
 # -- names of tests
@@ -297,7 +295,7 @@ def _aligned(tree: TreeName, results: Results) -> TreeResults:
 
 
 def _with_names_of(reference: CheckExecution, execution: CheckExecution) -> CheckExecution:
-    known, found = case_statuses(reference), case_statuses(execution)
+    known, found = reference.statuses, execution.statuses
     left = _by_function(known, found)
     # Failing cases first, so that what failed before is matched with what fails now.
     added = _by_function(found, known)
@@ -310,8 +308,7 @@ def _with_names_of(reference: CheckExecution, execution: CheckExecution) -> Chec
     if not renamed:
         return execution
     cases = tuple(
-        case.model_copy(update={"id": renamed.get(case_id(case), case.id)})
-        for case in execution.cases
+        case.model_copy(update={"id": renamed.get(case.id, case.id)}) for case in execution.cases
     )
     return execution.model_copy(update={"cases": cases})
 
@@ -321,7 +318,8 @@ def _by_function(
 ) -> dict[str, list[str]]:
     """Return the tests that are not among the others, by function, the failing ones first."""
     found: defaultdict[str, list[str]] = defaultdict(list)
-    for name in sorted(statuses, key=lambda name: (_ORDER.index(statuses[name]), name)):
+    rank = WORST_FIRST.index
+    for name in sorted(statuses, key=lambda name: (rank(statuses[name]), name)):
         if name not in others:
             found[_function_of(name)].append(name)
     return found
@@ -338,41 +336,7 @@ def _own_name(name: str) -> str:
     return own if " " in own else own.rpartition(".")[2]
 
 
-def case_id(case: CaseResult) -> str:
-    """Return the test's id without addresses."""
-    return _ADDRESS.sub("0x", case.id)
-
-
 # -- results
-
-
-def case_statuses(execution: CheckExecution) -> dict[str, CaseStatus]:
-    """Return the status of each test in one execution; the worst one if it is reported twice."""
-    worst: dict[str, CaseStatus] = {}
-    for case in execution.cases:
-        name = case_id(case)
-        worst[name] = min(worst.get(name, case.status), case.status, key=_ORDER.index)
-    return worst
-
-
-def passing_tests(execution: CheckExecution) -> set[str]:
-    """Return the ids of the tests that passed in an execution."""
-    return {name for name, status in case_statuses(execution).items() if status == "passed"}
-
-
-def failing_tests(execution: CheckExecution) -> set[str]:
-    """Return the ids of the tests that failed in an execution, or could not be run."""
-    return {name for name, status in case_statuses(execution).items() if status in _FAILING}
-
-
-def has_cases(results: TreeResults) -> bool:
-    """Return True if an execution has reported single tests."""
-    return any(execution.cases for execution in results.executions)
-
-
-def has_failures(execution: CheckExecution) -> bool:
-    """Return True if a test failed in the execution."""
-    return any(case.has_failed for case in execution.cases)
 
 
 def _always(statuses: Collection[CaseStatus], expected: CaseStatus) -> bool:

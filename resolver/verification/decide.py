@@ -50,7 +50,6 @@ from resolver.models.verification import (
     Verification,
     VerificationReason,
 )
-from resolver.verification.comparison import failing_tests, has_failures, passing_tests
 
 _NOT_STARTED = frozenset({124, 126, 127, 130, 137, 139, 143})
 """Exit codes, set by a shell or by a signal, of a command that did not start or was ended."""
@@ -129,7 +128,7 @@ def _reasons_against(check: CheckComparison) -> list[VerificationReason]:
     if old is not None and not check.former:
         reasons += _doubts_about(check.base, old)
         # Another exit code may only say that the code lacks the tests of the change.
-        reasons += ["unreliable_report"] if old.exit_code == 0 and has_failures(old) else []
+        reasons += ["unreliable_report"] if old.exit_code == 0 and old.failed else []
     return reasons
 
 
@@ -137,7 +136,7 @@ def _doubts_about(base: CheckExecution, later: CheckExecution) -> list[Verificat
     """Return why a result of a check that ran at the base can't be relied on."""
     if later.exit_code is None:
         return ["time_limit"]
-    if passing_tests(base) and not passing_tests(later) and not failing_tests(later):
+    if base.passed and not later.passed and not later.failed:
         return ["head_failed_to_run"]
     if later.exit_code in _NOT_STARTED and later.exit_code != base.exit_code:
         return ["head_failed_to_run"]
@@ -166,7 +165,7 @@ def _shows_something(check: CheckComparison) -> bool:
     """Return True if the check ran at both commits, and passes or has passing tests."""
     if not _is_comparable(check):
         return False
-    return bool(passing_tests(check.head)) if check.head.cases else check.head.exit_code == 0
+    return bool(check.head.passed) if check.head.cases else check.head.exit_code == 0
 
 
 def _why_nothing_was_shown(checks: Sequence[CheckComparison]) -> VerificationReason:
@@ -182,7 +181,7 @@ def _contradicts_itself(execution: CheckExecution) -> bool:
     """Return True if the exit code says that all is well and the report doesn't, or vice versa."""
     if not execution.cases or execution.exit_code is None:
         return False
-    return (execution.exit_code == 0) == has_failures(execution)
+    return (execution.exit_code == 0) == bool(execution.failed)
 
 
 def _counts(point: ReviewPoint, checks: Sequence[CheckComparison]) -> bool:

@@ -28,13 +28,11 @@ from resolver.models.verification import (
 from resolver.verification.comparison import (
     CONFIRMATIONS,
     TreeResults,
-    case_id,
     compare_check,
     fails_without_test,
     function_names,
     is_in_files,
     needs_rerun,
-    passing_tests,
     reproductions_to_confirm,
 )
 from resolver.verification.control import ControlTest, control_test
@@ -228,34 +226,31 @@ class _CheckVerification:
         if head.cases and not ids:
             return
         # By file: a test that is named, and whose file can't be loaded, ends all of pytest's.
-        check = self._in_changed_files(ids) or self._of_tests(ids)
+        check = self._in_files(ids, self._request.changed_tests) or self._of_tests(ids)
         self._execute_at([("base_with_tests", check)])
 
     def _tests_to_reproduce(
         self, base: CheckExecution | None, head: CheckExecution
     ) -> tuple[str, ...]:
-        passed_before = passing_tests(base) if base is not None else set[str]()
+        passed_before = base.passed if base is not None else set[str]()
         files = self._request.changed_tests
-        may_be_altered = {case_id(case) for case in head.cases if is_in_files(case, files)}
-        return tuple(sorted(passing_tests(head) - (passed_before - may_be_altered)))
+        may_be_altered = {case.id for case in head.cases if is_in_files(case, files)}
+        return tuple(sorted(head.passed - (passed_before - may_be_altered)))
 
     def _of_tests(self, ids: Sequence[str]) -> ProjectCheck:
         """Return the smallest check of the change that has these tests."""
         # A parameter may be made from code that is not there at the base commit.
         narrowed = self._selection.only(self._check, function_names(ids)) if ids else None
-        return narrowed or self._in_changed_files(ids) or self._largest()
+        return narrowed or self._in_files(ids, self._request.changed_tests) or self._largest()
 
-    def _in_changed_files(self, ids: Sequence[str], *added: str) -> ProjectCheck | None:
-        """Return the check of the test files that the change touches; None if a test is elsewhere.
-
-        added: further files.
-        """
+    def _in_files(self, ids: Sequence[str], files: Sequence[str]) -> ProjectCheck | None:
+        """Return the check of these test files of the change; None if one of the tests is not in
+        them."""
         head = self._results("head").result
-        files = self._request.changed_tests
-        cases = [case for case in head.cases if case_id(case) in set(ids)] if head else []
+        cases = [case for case in head.cases if case.id in set(ids)] if head else []
         if not all(is_in_files(case, files) for case in cases):
             return None
-        return self._selection.in_files(self._check, (*files, *added))
+        return self._selection.in_files(self._check, files)
 
     def _largest(self) -> ProjectCheck:
         """Return the check for all affected tests; the whole check if it can't be narrowed."""
@@ -296,12 +291,8 @@ class _CheckVerification:
             self._repeat(ids, trees, [1, 1])
             return
         files = tuple(dict.fromkeys((*self._files_of(ids), control.path)))
-        head = self._results("head").result
-        cases = [case for case in head.cases if case_id(case) in set(ids)] if head else []
-        narrowed = None
-        if all(is_in_files(case, files) for case in cases):  # else a test would not be executed
-            narrowed = self._selection.in_files(self._check, files)
-        check = (narrowed or self._check).model_copy(update={"files": {control.path: control.text}})
+        narrowed = self._in_files(ids, files) or self._check
+        check = narrowed.model_copy(update={"files": {control.path: control.text}})
         requests = [self._next_request(tree, check) for tree in trees]
         executions = self._runner.execute(requests)
         seen = [execution is not None and control.has_failed(execution) for execution in executions]
@@ -319,12 +310,12 @@ class _CheckVerification:
         """Return the files of these tests of the change, or those with its tests."""
         head = self._results("head").result
         cases = head.cases if head is not None else ()
-        files = [case.file for case in cases if case_id(case) in set(ids) and case.file]
+        files = [case.file for case in cases if case.id in set(ids) and case.file]
         return tuple(dict.fromkeys(files)) or self._request.changed_tests
 
     def _number_of_executions(self, tree: TreeName, ids: Sequence[str]) -> int:
         executions = self._results(tree).executions
-        return sum(set(ids) <= set(map(case_id, execution.cases)) for execution in executions)
+        return sum(set(ids) <= execution.statuses.keys() for execution in executions)
 
     def _repeat(self, ids: Sequence[str], trees: Sequence[TreeName], times: Sequence[int]) -> None:
         """Repeat these tests, or the smallest check that has them, at each of the trees."""

@@ -12,29 +12,26 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import cast
 
-_DEPENDENCIES: dict[str, tuple[str, ...]] = {
+_VALUES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "pyproject.toml": (
-        "project.dependencies", "project.optional-dependencies", "dependency-groups",
-        "tool.poetry.dependencies", "tool.poetry.group", "tool.poetry.dev-dependencies",
+        ("project.dependencies", "project.optional-dependencies", "dependency-groups",
+         "tool.poetry.dependencies", "tool.poetry.group", "tool.poetry.dev-dependencies"),
+        ("project.version", "project.requires-python", "tool.poetry.version"),
     ),
     "Cargo.toml": (
-        "dependencies", "dev-dependencies", "build-dependencies", "workspace.dependencies",
+        ("dependencies", "dev-dependencies", "build-dependencies", "workspace.dependencies"),
+        ("package.version", "workspace.package.version"),
     ),
-    "setup.cfg": ("options.install_requires", "options.extras_require"),
+    "setup.cfg": (
+        ("options.install_requires", "options.extras_require"),
+        ("metadata.version", "options.python_requires"),
+    ),
     "package.json": (
-        "dependencies", "devDependencies", "peerDependencies", "optionalDependencies",
+        ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies"),
+        ("version", "engines"),
     ),
-    "composer.json": ("require", "require-dev"),
 }  # fmt: skip
-"""Where the dependencies are in the manifests that are parsed, by the file's name."""
-
-_VERSIONS: dict[str, tuple[str, ...]] = {
-    "pyproject.toml": ("project.version", "project.requires-python", "tool.poetry.version"),
-    "Cargo.toml": ("package.version", "workspace.package.version"),
-    "setup.cfg": ("metadata.version", "options.python_requires"),
-    "package.json": ("version", "engines"),
-    "composer.json": ("version",),
-}
+"""Where the dependencies and the versions are in the manifests that are parsed, by their names."""
 
 _ELSEWHERE = (":", "/", "@")
 """Characters of a dependency that comes from a path, an address, or under another name."""
@@ -48,20 +45,19 @@ def may_change_tests(path: str, old: bytes | None, new: bytes | None) -> bool:
     old, new: content without the change and with it; None where there is none.
     """
     name = PurePosixPath(path).name
-    if name == "go.mod":
-        return _without_requirements(old) != _without_requirements(new)
-    if name not in _DEPENDENCIES:
+    if name not in _VALUES:
         return old != new
     try:
         before, after = _parse(name, old), _parse(name, new)
     except (ValueError, configparser.Error, RecursionError):
         return True
-    for key in _DEPENDENCIES[name]:
+    dependencies, versions = _VALUES[name]
+    for key in dependencies:
         known = set(_texts(_take(before, key)))
         added = set(_texts(_take(after, key))) - known
         if any(mark in text.partition(";")[0] for text in added for mark in _ELSEWHERE):
             return True
-    for key in _VERSIONS[name]:
+    for key in versions:
         _take(before, key)
         _take(after, key)
     return before != after
@@ -106,15 +102,3 @@ def _texts(value: object) -> list[str]:
     if isinstance(value, list):
         return [text for inner in value for text in _texts(inner)]
     return str(value).splitlines() if value is not None else []
-
-
-def _without_requirements(content: bytes | None) -> list[str]:
-    """Return the lines of a go.mod that are neither requirements nor versions of Go."""
-    lines, inside = [], False
-    for line in (content or b"").decode("utf-8", "replace").splitlines():
-        text = line.partition("//")[0].strip()
-        if inside or text.startswith(("require", "go ", "toolchain ")):
-            inside = text.endswith("(") or (inside and text != ")")
-        elif text:
-            lines.append(text)
-    return lines

@@ -60,9 +60,6 @@ _MANIFEST_NAME = re.compile(
 )
 """Matches names of files that configure test runners among other things."""
 
-_MAX_PATH = 4_096
-"""Number of characters of a path that are read."""
-
 _ALL = [pattern for patterns in TEST_CONFIGURATION.values() for pattern in patterns]
 _FOLDERS = frozenset(pattern[:-1] for pattern in _ALL if pattern.endswith("/"))
 _NAMES = re.compile("|".join(translate(name) for name in _ALL if not name.endswith("/")))
@@ -74,7 +71,7 @@ def is_test_configuration(path: str) -> bool:
     `conftest.py` is both a test file and configuration. See `is_project_manifest` for files of
     which only a part configures tests.
     """
-    at = PurePosixPath(path[:_MAX_PATH])
+    at = PurePosixPath(path)
     folders = at.parts[:-1]
     if _NAMES.match(at.name) or not _FOLDERS.isdisjoint(folders):
         return True
@@ -102,4 +99,4 @@ def _replaces_module(path: str, known: Collection[str]) -> bool:
 
 def is_project_manifest(path: str) -> bool:
     """Return True if the file configures builds or dependencies, and may configure tests too."""
-    return _MANIFEST_NAME.fullmatch(PurePosixPath(path[:_MAX_PATH]).name) is not None
+    return _MANIFEST_NAME.fullmatch(PurePosixPath(path).name) is not None

@@ -32,17 +32,6 @@ class ProjectTree:
     read_many: ReadMany
 
     @classmethod
-    def from_files(cls, files: Mapping[str, str | bytes]) -> "ProjectTree":
-        """Return the tree with these contents by path."""
-        contents = {path: t.encode() if isinstance(t, str) else t for path, t in files.items()}
-
-        def read_many(paths: Iterable[str]) -> Mapping[str, bytes]:
-            found = {path: contents[path] for path in paths if path in contents}
-            return {path: content for path, content in found.items() if len(content) <= MAX_FILE}
-
-        return cls(tuple(sorted(contents)[:MAX_FILES]), read_many)
-
-    @classmethod
     def from_commit(cls, git: HostGit, commit: str) -> "ProjectTree":
         """Return the tree of a commit, or of a tree object, in the host's clone."""
         blobs = {

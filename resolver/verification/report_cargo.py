@@ -7,11 +7,13 @@ from resolver.trace.plain import clean
 from resolver.verification.report_cases import CaseCollector, parse_line_number
 
 _HEADER = re.compile(r"^\s*(?:Running (?:unittests )?(\S.*)|Doc-tests (\S.*))$", re.MULTILINE)
-_BINARY = re.compile(r"(?:(\S+\.rs) )?\(?(?:.*[/\\])?(.+?)(?:-[0-9a-f]{16})?(?:\.exe)?\)?")
+_NO_NAME = re.compile(r"\(.*[/\\]|-[0-9a-f]{16}|(?:\.exe)?\)$")
+"""Matches what is no part of the name of a binary: its folder and its hash."""
+
 _TEST = re.compile(
     r"^test (\S.{0,999}?)(?: - (?:should panic|compile|compile fail))? \.\.\.[ \t]?", re.MULTILINE
 )
-_RESULT = re.compile(r"(ok|FAILED|ignored|bench:)\b")
+_IGNORED = re.compile(r"ignored\b")
 _SECTION = re.compile(r"^---- (\S.{0,999}?)(?: - [a-z ]+)? std(?:out|err) ----$", re.MULTILINE)
 _NAMED = re.compile(r"^    (\S.*?)(?: - (?:should panic|compile|compile fail))?$", re.MULTILINE)
 _SUMMARY = re.compile(
@@ -22,7 +24,6 @@ _NOT_COMPILED = re.compile(
     r"^error: could not compile `([^`\n]{1,300})`(?: (\([^)\n]{1,300}\)))?", re.MULTILINE
 )
 _DOC_TEST_LINE = re.compile(r"\s*\(line (\d{1,7})\)$")
-_STATUS: dict[str, CaseStatus] = {"ok": "passed", "bench:": "passed", "ignored": "skipped"}
 
 
 def read_cargo(_: str, output: str, cases: CaseCollector) -> None:
@@ -30,7 +31,8 @@ def read_cargo(_: str, output: str, cases: CaseCollector) -> None:
     text = clean(output)
     start, *parts = _HEADER.split(text)
     bodies = ["" if parts else start, *parts[2::3]]
-    names = ["", *(map(_binary_name, parts[0::3], parts[1::3]))]
+    binaries = zip(parts[0::3], parts[1::3], strict=True)
+    names = ["", *(f"{doc} doc-tests" if doc else _NO_NAME.sub("", run) for run, doc in binaries)]
     has_result = False
     for name, body in zip(names, bodies, strict=True):
         if _SUMMARY.search(body) or _TEST.search(body) or name:
@@ -56,7 +58,7 @@ def _read_binary(name: str, body: str, cases: CaseCollector) -> None:
     failed = set(_NAMED.findall(failures.rpartition("\nfailures:\n")[2] or failures))
     _, *tests = _TEST.split(listed)
     results: list[tuple[str, CaseStatus]] = [
-        (test, "failed" if test in failed else _status(rest))
+        (test, "failed" if test in failed else "skipped" if _IGNORED.match(rest) else "passed")
         for test, rest in zip(tests[0::2], tests[1::2], strict=True)
     ]
     summary = _SUMMARY.search(body)
@@ -76,19 +78,3 @@ def _read_binary(name: str, body: str, cases: CaseCollector) -> None:
             file = own_name.partition(" - ")[0]
         message = messages.get(test, "")
         cases.add([name, own_name], status, message=message, file=file, line=line)
-
-
-def _status(rest: str) -> CaseStatus:
-    """Return the result of a test from what follows its name: on its line, or after its output."""
-    last = (rest.rstrip("\n").rsplit("\n", 1) or [""])[-1]
-    found = _RESULT.match(rest) or _RESULT.match(last) or re.search(r"(ok|FAILED|ignored)$", last)
-    return _STATUS.get(found[1], "failed") if found else "error"
-
-
-def _binary_name(running: str | None, documentation: str | None) -> str:
-    if documentation:
-        return f"{documentation} doc-tests"
-    found = _BINARY.fullmatch(running or "")
-    if found is None:
-        return running or ""
-    return f"{found[2]} ({found[1]})" if found[1] else found[2]

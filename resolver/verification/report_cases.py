@@ -5,7 +5,6 @@ characters are removed, lengths bounded, and nothing in them is interpreted.
 """
 
 import hashlib
-import math
 import posixpath
 import re
 from collections import defaultdict
@@ -29,9 +28,8 @@ _REMARK = 60
 """Length of the remark that `truncate_text` adds."""
 
 _MAX_PATH = 1_000
-_MAX_SECONDS = 10_000_000.0
 _MAX_LINE = 10_000_000
-_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{4,16}\b")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 _SEVERITY: tuple[CaseStatus, ...] = ("passed", "skipped", "failed", "error")
 
 
@@ -72,7 +70,6 @@ class CaseCollector:
         parts: Iterable[str],
         status: CaseStatus,
         *,
-        seconds: float | None = None,
         message: str = "",
         file: str = "",
         line: int = 0,
@@ -86,9 +83,7 @@ class CaseCollector:
         line = (line or line_in(text, path)) if path else 0
         self._memory -= _CASE + 4 * (len(case_id) + len(text) + len(path))
         self._cases.append(
-            CaseResult(
-                id=case_id, status=status, seconds=seconds, message=text, file=path, line=line
-            )
+            CaseResult(id=case_id, status=status, message=text, file=path, line=line)
         )
 
     def mark_incomplete(self) -> None:
@@ -103,7 +98,7 @@ class CaseCollector:
         joined = "::".join(part for part in parts if part)
         if self._root:
             joined = joined.replace(self._root + "/", "")
-        return bounded_name(_ADDRESS.sub("at 0x", joined)) or "(unnamed)"
+        return bounded_name(_ADDRESS.sub("0x", joined)) or "(unnamed)"
 
     def relative_path(self, path: str) -> str:
         """Return a path relative to the repository; "" if it lies outside or is none."""
@@ -161,15 +156,6 @@ def bounded_message(text: str) -> str:
     if len(text) > 20 * MAX_MESSAGE:
         text = text[: 10 * MAX_MESSAGE] + "\n" + text[-10 * MAX_MESSAGE :]
     return truncate_text(clean(text).strip("\n").rstrip(), MAX_MESSAGE - _REMARK)
-
-
-def parse_seconds(text: object, unit: float = 1.0) -> float | None:
-    """Return a duration in seconds; None if `text` is none. Surefire writes 1,234.5 for 1234.5."""
-    try:
-        value = float(str(text)[:40].replace(",", "")) * unit
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and 0 <= value <= _MAX_SECONDS else None
 
 
 def parse_line_number(text: object) -> int:

@@ -10,7 +10,6 @@ from resolver.verification.report_cases import (
     CaseCollector,
     bounded_name,
     parse_line_number,
-    parse_seconds,
 )
 
 _GO_STATUS: dict[str, CaseStatus] = {
@@ -50,17 +49,17 @@ class _GoReport:
             self._running[package][test] = None
         elif action in _GO_STATUS and test:
             self._running[package].pop(test, None)
-            self._add(package, test, _GO_STATUS[action], event.get("Elapsed"))
+            self._add(package, test, _GO_STATUS[action])
         elif action in _GO_STATUS and package:
             self._add_unfinished(package, self._running.pop(package, {}))
             if action == "fail" and package not in self._with_failures:
                 self._failed[package] = None
 
-    def _add(self, package: str, test: str, status: CaseStatus, elapsed: object = None) -> None:
+    def _add(self, package: str, test: str, status: CaseStatus) -> None:
         if status in ("failed", "error"):
             self._with_failures.add(package)
         message = "".join(self._outputs.pop((package, test), []))
-        self._cases.add([package, test], status, seconds=parse_seconds(elapsed), message=message)
+        self._cases.add([package, test], status, message=message)
 
     def _add_unfinished(self, package: str, tests: dict[str, None]) -> None:
         """Add the tests during which the process ended, for example by os.Exit."""
@@ -130,7 +129,6 @@ def _add_jest_file(file: dict[str, Any], cases: CaseCollector) -> None:
         cases.add(
             [path, *map(_text, _list(result.get("ancestorTitles"))), title],
             status,
-            seconds=parse_seconds(result.get("duration"), 0.001),
             message="\n\n".join(map(_text, _list(result.get("failureMessages")))),
             file=name,
             line=parse_line_number(location.get("line")) if isinstance(location, dict) else 0,

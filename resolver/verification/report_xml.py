@@ -16,7 +16,6 @@ from resolver.verification.report_cases import (
     CaseCollector,
     bounded_name,
     parse_line_number,
-    parse_seconds,
 )
 
 MAX_DEPTH = 100
@@ -74,7 +73,6 @@ def read_junit(path: str, text: str, cases: CaseCollector) -> None:
         cases.add(
             [module, *_id(case, cases)],
             _status(case, cases),
-            seconds=parse_seconds(case.get("time")),
             message=message,
             file=file,
             # pytest counts from 0.

@@ -1,9 +1,15 @@
 """Executes the checks of a project at several trees, each in a sandbox of its own.
 
-Executions that the run's event log or the store of base results already has are not repeated.
+Executions that the run's event log or the store of base results already has are not repeated. A
+change can't influence that store: only executions at a base commit are written, and the key is made
+of the repository, the commit's tree, the environment and the command.
 """
 
+import contextlib
+import hashlib
+import json
 import logging
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,17 +17,76 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Protocol
+
+from pydantic import ValidationError
 
 from resolver.errors import SandboxLost
 from resolver.events.lifecycle import CheckExecuted
 from resolver.models.verification import CheckExecution, ProjectCheck, TreeName
-from resolver.verification.base_results import BaseResults, execution_key
 
 logger = logging.getLogger("resolver.verification.runner")
 
+FORMAT = 3
+"""Version of the stored form and of the way in which checks are executed; a part of the key."""
+
+MAX_FILES = 500
+"""Number of results that are kept; the oldest are removed first."""
+
 MIN_SECONDS = 1.0
 """A check is not started if less time is left."""
+
+
+def execution_key(environment: str, tree: str, check: ProjectCheck, repetition: int = 0) -> str:
+    """Return the digest of everything that decides the result of an execution.
+
+    environment: identifies the repository, the image with its set-up, and the sandbox's limits.
+    """
+    place = {"format": FORMAT, "environment": environment, "tree": tree}
+    executed = check.model_dump(exclude={"name", "narrowed", "paths", "origin"})
+    return digest_of({**place, "check": executed, "repetition": repetition})
+
+
+def digest_of(parts: Mapping[str, object]) -> str:
+    """Return the digest of named values that describe an environment."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class BaseResults:
+    """Results of checks at base commits, one file each in `folder`.
+
+    A result that can't be read or written is only executed again.
+    """
+
+    folder: Path
+
+    def find(self, key: str) -> CheckExecution | None:
+        """Return the stored result, None if there is none."""
+        try:
+            return CheckExecution.model_validate_json(self._file(key).read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def store(self, key: str, execution: CheckExecution) -> None:
+        """Store a complete result. One that was ended at its time limit is not stored."""
+        if execution.exit_code is None or not execution.report_complete:
+            return
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.NamedTemporaryFile("wb", dir=self.folder, delete=False) as file:
+                file.write(execution.model_dump_json().encode())
+            Path(file.name).replace(self._file(key))
+            self._remove_oldest()
+
+    def _file(self, key: str) -> Path:
+        return self.folder / f"{key}.json"
+
+    def _remove_oldest(self) -> None:
+        files = sorted(self.folder.glob("*.json"), key=lambda f: f.stat().st_mtime)
+        for file in files[:-MAX_FILES]:
+            file.unlink(missing_ok=True)
 
 
 class CheckExecutor(Protocol):

@@ -10,9 +10,8 @@ import secrets
 import shlex
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from resolver.errors import SandboxError
 from resolver.events.actions import CmdRun, SandboxAction
@@ -52,8 +51,7 @@ class CommandSandbox(Protocol):
     def interrupt(self) -> None: ...
 
 
-@dataclass(frozen=True)
-class CollectedReports:
+class CollectedReports(NamedTuple):
     """The results of an execution: its report files by path, and its output.
 
     is_complete: False if a report or the output could not be taken out.
@@ -102,11 +100,7 @@ def execute_check(
         _run(sandbox, shlex.join(["rm", "-f", "--", *check.files]), _PREPARING_SECONDS)
     reports = _collect(sandbox, instrumented, output)
     reading = read_reports(
-        instrumented.report_format,
-        reports.files,
-        reports.output,
-        sandbox.root,
-        folder=check.folder,
+        instrumented.report_format, *reports[:2], root=sandbox.root, folder=check.folder
     )
     return CheckExecution(
         exit_code=None if done.timed_out else done.exit_code,

@@ -8,10 +8,10 @@ from resolver.git.workspace import Workspace
 from resolver.models.path_globs import ANY_NAMES, compile_path_pattern, matches_path
 from resolver.models.test_files import is_test_file
 from resolver.models.verification import OmittedCheck, ProjectCheck
+from resolver.runtime.service_policy import NO_SERVICES, ServicePolicy, allow_services
 from resolver.verification.checks import complete_check, discover_checks
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.runners import narrow_to_files, narrow_to_tests
-from resolver.verification.services import NO_SERVICES, ServicePolicy, allow_services
 
 
 class NarrowedCheck(NamedTuple):

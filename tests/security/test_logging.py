@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from resolver.security.redaction import MARK, Redactor, RewritingFormatter
+from resolver.runs.common import RewritingFormatter
+from resolver.security.redaction import MARK, Redactor
 
 TOKEN = "ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fG3hJ5"
 

@@ -1,7 +1,7 @@
 """An executor of checks that answers from a script, and the runner that uses it."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -14,8 +14,8 @@ from resolver.models.verification import (
     ProjectCheck,
     TreeName,
 )
-from resolver.verification.base_results import BaseResults
-from resolver.verification.runner import CheckExecutor, RunnerOptions
+from resolver.verification.project_tree import MAX_FILE, ProjectTree
+from resolver.verification.runner import BaseResults, CheckExecutor, RunnerOptions
 
 CHECK = ProjectCheck(name="tests", command="run-tests", runner="pytest", report_format="junit")
 TREES: Mapping[TreeName, str] = {"base": "b" * 40, "base_with_tests": "c" * 40, "head": "d" * 40}
@@ -118,3 +118,14 @@ def runner_options(
         parallel=parallel,
         clock=clock,
     )
+
+
+def tree_of(files: Mapping[str, str | bytes]) -> ProjectTree:
+    """The tree with these contents by path."""
+    contents = {path: t.encode() if isinstance(t, str) else t for path, t in files.items()}
+
+    def read_many(paths: Iterable[str]) -> Mapping[str, bytes]:
+        found = {path: contents[path] for path in paths if path in contents}
+        return {path: content for path, content in found.items() if len(content) <= MAX_FILE}
+
+    return ProjectTree(tuple(sorted(contents)), read_many)

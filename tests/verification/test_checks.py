@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from resolver.models.verification import ProjectCheck
 from resolver.verification.checks import MAX_PROJECTS, complete_check, discover_checks
-from resolver.verification.project_tree import ProjectTree
 from resolver.verification.runners import runner_of, script_of
+from tests.verification.scripted import tree_of
 
 
 def discovered(files: dict[str, str]) -> list[tuple[str, str]]:
-    checks = discover_checks(ProjectTree.from_files(files))
+    checks = discover_checks(tree_of(files))
     return [(check.command, check.runner) for check in checks]
 
 
@@ -80,8 +80,9 @@ def test_pytest_is_run_once_and_nothing_beside_it(files: dict[str, str]) -> None
         ({"src/Shop.sln": ""}, [("cd src && dotnet test", "")]),
         ({"test/bill.bats": ""}, [("bats test", "bats")]),
         ({"phpunit.xml.dist": ""}, [("vendor/bin/phpunit", "phpunit")]),
-        ({"Gemfile": "", "spec/a_spec.rb": ""}, [("bundle exec rspec", "")]),
-        ({"Gemfile": "", "test/a_test.rb": ""}, [("bundle exec rake test", "")]),
+        ({".rspec": "", "spec/a_spec.rb": ""}, [("bundle exec rspec", "")]),
+        ({"Rakefile": "Rake::TestTask.new\n"}, [("bundle exec rake test", "")]),
+        ({"Rakefile": "task :docs\n"}, []),
         ({"CMakeLists.txt": "enable_testing()"},
          [("cmake -S . -B build && cmake --build build && "
            "ctest --test-dir build --output-on-failure", "ctest")]),
@@ -123,8 +124,6 @@ def test_each_kind_of_project_has_its_check(
         (package(test="npm run a && npm run b", a="jest a", b="jest b"), [("npm test", "")]),
         (package(test="npm run test"), [("npm test", "")]),
         (package(test='echo "Error: no test specified" && exit 1'), []),
-        ({"package.json": '{"devDependencies": {"vitest": "3"}}'},
-         [("npx --no-install vitest run", "vitest")]),
         ({"package.json": "{}", "test/a.test.mjs": "import test from 'node:test'"},
          [("node --test", "node")]),
         ({"package.json": '{"packageManager": "pnpm@9", "scripts": {"test": "jest"}}'},
@@ -146,14 +145,14 @@ def test_the_test_script_of_a_package_is_its_check(
 
 
 def test_scripts_learn_that_nobody_watches() -> None:
-    (check,) = discover_checks(ProjectTree.from_files(package(test="jest")))
+    (check,) = discover_checks(tree_of(package(test="jest")))
     assert check.environment == {"CI": "true"}
     assert check.origin == "`scripts.test` in package.json"
 
 
 def test_the_packages_of_a_repository_are_tested_where_a_change_touches_them() -> None:
     files = {f"{name}/package.json": '{"scripts": {"test": "jest"}}' for name in ("a", "b")}
-    checks = discover_checks(ProjectTree.from_files(files))
+    checks = discover_checks(tree_of(files))
     assert [(check.folder, check.paths) for check in checks] == [("a", ("a/",)), ("b", ("b/",))]
 
 
@@ -243,4 +242,4 @@ def test_long_lines_are_parsed_in_linear_time(number: int) -> None:
     for name in ("tox.ini", "Makefile", "noxfile.py", "setup.cfg", "requirements.txt"):
         discovered({name: line, "tests/test_a.py": line, "CMakeLists.txt": line})
     discovered(package(test=line))
-    complete_check(ProjectCheck(name="long", command=line), ProjectTree.from_files({}))
+    complete_check(ProjectCheck(name="long", command=line), tree_of({}))

@@ -213,11 +213,6 @@ def test_a_row_that_shifts_the_names_of_others_breaks_nothing() -> None:
 # -- names that change by themselves
 
 
-def test_addresses_in_names_do_not_matter() -> None:
-    base = run_of(0, {"test_a[<f at 0x7f001234>]": "p"})
-    assert compare(base, run_of(0, {"test_a[<f at 0x7f009999>]": "p"})).missing == ()
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [

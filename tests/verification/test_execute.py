@@ -17,7 +17,6 @@ from resolver.models.verification import (
     UnpreparedEnvironment,
     Verification,
 )
-from resolver.verification.base_results import BaseResults
 from resolver.verification.comparison import CONFIRMATIONS
 from resolver.verification.execute import (
     MAX_SHARE,
@@ -25,7 +24,8 @@ from resolver.verification.execute import (
     VerificationRequest,
     verify_change,
 )
-from resolver.verification.feedback import FAILED_BY_CHANGE, FailingTest, failing_checks
+from resolver.verification.feedback import can_be_corrected, failing_checks
+from resolver.verification.runner import BaseResults
 from resolver.verification.selection import CheckSelection, NarrowedCheck
 from tests.verification.scripted import (
     CHECK,
@@ -425,8 +425,8 @@ def test_without_checks_nothing_is_verified() -> None:
 
 def test_the_agent_gets_the_failures_of_its_change() -> None:
     verified = verify(ScriptedSandboxes(broken()))
-    assert verified.reason in FAILED_BY_CHANGE
-    [check] = failing_checks(verified).checks
+    assert can_be_corrected(verified)
+    [(check, tests)] = failing_checks(verified).checks
     assert check.broken == ("test_a.py::old",)
-    assert check.tests == (FailingTest("test_a.py::old", "assert 1 == 2"),)
-    assert check.output == "the end of the output"
+    assert [(test.id, test.message) for test in tests] == [("test_a.py::old", "assert 1 == 2")]
+    assert check.head.output == "the end of the output"

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from resolver.models.verification import ProjectCheck
 from resolver.verification.checks import complete_check, discover_checks
-from resolver.verification.project_tree import ProjectTree
 from resolver.verification.runners import MAX_TESTS, narrow_to_files, narrow_to_tests
 from resolver.verification.selection import affected_check, matches_glob, relevant_checks
+from tests.verification.scripted import tree_of
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ GO = {"go.mod": "module x", "a_test.go": "", "bill/b_test.go": "", "bill/b.go": 
 def test_only_the_test_files_that_the_change_touches_are_run_first(
     files: dict[str, str], changed: list[str], expected: str | None
 ) -> None:
-    tree = ProjectTree.from_files(files)
+    tree = tree_of(files)
     (check,) = discover_checks(tree)
     result = affected_check(check, changed, tree)
     assert (result.check.command if result else None) == expected
@@ -82,7 +82,7 @@ def test_only_the_test_files_that_the_change_touches_are_run_first(
 def test_files_in_a_declared_check_stand_for_those_that_the_change_touches(
     command: str, whole: str, narrowed: str | None
 ) -> None:
-    tree = ProjectTree.from_files(PYTHON)
+    tree = tree_of(PYTHON)
     check = complete_check(ProjectCheck(name="unit", command=command), tree)
     result = affected_check(check, ["tests/test_bill.py"], tree)
     assert (check.command, result.check.command if result else None) == (whole, narrowed)
@@ -107,13 +107,13 @@ def test_files_in_a_declared_check_stand_for_those_that_the_change_touches(
 def test_tests_are_named_where_the_runner_takes_their_ids(
     files: dict[str, str], ids: list[str], expected: str | None
 ) -> None:
-    (check,) = discover_checks(ProjectTree.from_files(files))
+    (check,) = discover_checks(tree_of(files))
     result = narrow_to_tests(check, ids)
     assert (result.command if result else None) == expected
 
 
 def test_a_path_is_never_an_option() -> None:
-    (check,) = discover_checks(ProjectTree.from_files(PYTHON))
+    (check,) = discover_checks(tree_of(PYTHON))
     narrowed = narrow_to_files(check, ["-x_test.py", "a b_test.py"])
     assert narrowed is not None
     assert narrowed.command == "python -m pytest ./-x_test.py 'a b_test.py'"
@@ -126,7 +126,7 @@ PATHS = st.lists(
 
 @given(PATHS, PATHS, st.sampled_from(["pytest.ini", "go.mod", "Cargo.toml", "package.json"]))
 def test_any_paths_give_a_result(changed: list[str], paths: list[str], marker: str) -> None:
-    tree = ProjectTree.from_files(dict.fromkeys([*paths, marker], '{"scripts": {"test": "jest"}}'))
+    tree = tree_of(dict.fromkeys([*paths, marker], '{"scripts": {"test": "jest"}}'))
     for check in discover_checks(tree):
         result = affected_check(check, changed, tree)
         assert result is None or result.check.command.startswith(check.command.split()[0])

@@ -8,8 +8,8 @@ from resolver.config.settings import load_settings
 from resolver.config.verification_settings import MAX_SERVICES, read_checks_setting
 from resolver.errors import UsageError
 from resolver.models.verification import CheckService, ProjectCheck
-from resolver.verification.base_results import execution_key
-from resolver.verification.services import ServicePolicy, allow_services
+from resolver.runtime.service_policy import ServicePolicy, allow_services
+from resolver.verification.runner import execution_key
 
 ALLOWED = ServicePolicy(("postgres", "redis:7*", "ghcr.io/acme/*"))
 DECLARED = """

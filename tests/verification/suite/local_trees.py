@@ -10,7 +10,7 @@ from pathlib import Path
 
 from resolver.git.workspace import Workspace
 from resolver.models.verification import CheckExecution, ProjectCheck, TreeName, Verification
-from resolver.verification.base_results import BaseResults
+from resolver.verification.runner import BaseResults
 from resolver.verification.execute import VerificationRequest, verify_change
 from resolver.verification.runner import CheckExecutor, RunnerOptions
 from resolver.verification.sandbox_checks import execute_check
