@@ -50,13 +50,16 @@ RUNS = Table(
     Column("branch", Text, nullable=False),
     Column("pull_request", Text, nullable=False),
     Column("executor", String(200), nullable=False),
+    Column("verdict", String(40), nullable=False),
+    Column("issue_url", Text, nullable=False),
 )
 """run: its id, which begins with the time of the request, so that ids are in the order of time.
 repository, requester: in lower case. kind, command: of the trigger. state: a state of a run,
 "running" until it ends, or "deferred" while it waits for the end of an outage. stage: the last one
 that is complete. reason, cause: why it ended; cause is one of a few words, "" for a success.
 day: date in UTC on which it started. started, ended: seconds since 1970. cost: US dollars of the
-replies with a known price; unpriced: number of the others. pull_request: its URL."""
+replies with a known price; unpriced: number of the others. pull_request: its URL. verdict: of the
+change's verification, "" without a change. issue_url: of the issue or pull request."""
 
 DEFERRED = "deferred"
 """State of a run that is repeated when an outage is over."""
@@ -91,6 +94,8 @@ class IndexedRun:
     branch: str
     pull_request: str
     executor: str
+    verdict: str
+    issue_url: str
 
 
 @dataclass(frozen=True)
@@ -190,6 +195,7 @@ class RunIndex:
 _EMPTY: Mapping[str, Any] = {
     "stage": "", "reason": "", "cause": "", "model": "", "ended": None, "cost": 0.0, "unpriced": 0,
     "tokens_in": 0, "tokens_out": 0, "branch": "", "pull_request": "", "executor": "",
+    "verdict": "", "issue_url": "",
 }  # fmt: skip
 
 

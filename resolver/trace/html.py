@@ -18,7 +18,7 @@ from pydantic_core import PydanticSerializationError
 
 from resolver.config.templates import render, source_hash
 from resolver.events.log import Event, dump_line
-from resolver.models.run import PlanItem
+from resolver.models.run import PlanItem, PullRequest
 from resolver.security.invisible_text import INVISIBLE
 from resolver.trace.outline import split_diff, split_phases
 from resolver.trace.plain import duration, money, one_line, plural, truncate_text
@@ -101,6 +101,7 @@ def render_html(
     live: LiveStream | None = None,
     controls: RunControls | None = None,
     list_url: str = "",
+    pull_request: PullRequest | None = None,
 ) -> str:
     """Return trace.html.
 
@@ -111,6 +112,7 @@ def render_html(
     diff: the change that the run ended with, as `git diff` prints it.
     live: for the page of a run in progress, which then asks its server for new steps.
     list_url: address of the page that lists all runs; "" for no link to it.
+    pull_request: that of the run, shown first.
     """
     view = build_view(events)
     code = CodeHighlighter()
@@ -122,6 +124,7 @@ def render_html(
         live=live,
         controls=controls,
         list_url=list_url,
+        pull_request=pull_request,
         request=writer.prose(view.header.request),
         final_message=writer.prose(view.header.closing),
         changes=changes,
@@ -255,6 +258,7 @@ class TracePage:
     refresh: seconds after which a browser without JavaScript reloads the page; 0 for never.
     live, controls: for the page of a run in progress.
     list_url: address of the page that lists all runs; "" for no link to it.
+    pull_request: that of the run.
     request, final_message: the request and the agent's final message as HTML.
     changes: the change that the run ended with.
     """
@@ -264,6 +268,7 @@ class TracePage:
     live: LiveStream | None
     controls: RunControls | None
     list_url: str
+    pull_request: PullRequest | None
     request: Markup
     final_message: Markup
     changes: tuple[HtmlFileDiff, ...]

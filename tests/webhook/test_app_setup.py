@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from resolver.cli.main import run
@@ -22,6 +23,7 @@ from resolver.entrypoints.webhook.app_setup import (
     MAX_STATES,
     UNREACHABLE_HOOK,
     AppSetup,
+    create_setup_app,
     delivery_poll_seconds,
     needs_app,
 )
@@ -143,6 +145,13 @@ def test_only_the_pages_opened_last_can_be_used() -> None:
     first, *_, last = [setup.opened() for _ in range(MAX_STATES + 1)]
     assert setup.create("good", first) is None
     assert setup.create("good", last)
+
+
+def test_the_first_page_of_a_server_without_an_app_says_what_to_do() -> None:
+    client = TestClient(create_setup_app(Setup(), lambda: None))
+    answer = client.get("/", headers={"accept": "text/html"})
+    assert answer.status_code == 503
+    assert "no GitHub App yet: open the address that `resolver serve` has written" in answer.text
 
 
 @pytest.mark.attack

@@ -172,6 +172,15 @@ def test_the_page_shows_what_the_log_says_so_far(served: Served) -> None:
     assert page.headers["content-type"] == "text/html; charset=utf-8"
 
 
+@pytest.mark.parametrize("url", ["https://github.example/octo/calc/pull/9", "javascript:alert(1)"])
+def test_the_page_of_a_finished_run_begins_with_its_pull_request(served: Served, url: str) -> None:
+    log = served.write(realistic(), ended=True)
+    pull = {"title": "Fix <it>", "body": "", "number": 9, "url": url}
+    (log.parent / "outcome.json").write_text(json.dumps({"run": RUN, "pull_request": pull}))
+    shown = "Pull request #9: Fix &lt;it&gt;</a>" in served.page().body.partition('id="status"')[0]
+    assert shown == url.startswith("https")
+
+
 def test_nothing_may_keep_it_find_it_frame_it_or_run_in_it(served: Served) -> None:
     served.write(realistic())
     headers = served.page().headers

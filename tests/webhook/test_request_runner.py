@@ -198,9 +198,13 @@ def test_replies_without_a_price_are_counted_as_such(scenario: Scenario) -> None
     assert (total.cost, total.unpriced) == (0, 1)
 
 
-def test_a_failed_run_is_counted(scenario: Scenario) -> None:
+def test_a_failed_run_is_counted_and_logged_with_its_reason(
+    scenario: Scenario, caplog: pytest.LogCaptureFixture
+) -> None:
     scenario.stage.failure = RunFailure(kind="error", what="it broke")
     assert scenario.runner().execute(started(scenario.trigger)).exit_code == 1
+    place = f"{scenario.trigger.repository}#{scenario.trigger.number}"
+    assert f"run {run_of(scenario.trigger)} for {place}: error: it broke" in caplog.messages
     total = scenario.total()
     assert total.cost == pytest.approx(0.2) and total.active_runs == 0
 

@@ -107,7 +107,9 @@ def test_start_stages_and_end_of_a_run_are_recorded(tmp_path: Path, index: RunIn
         assert row is not None and row.stage == "executed"
         request.observe(values.with_value(PublishedRun(publication)))
         outcome = result_of(tmp_path / "result", publication)
-        return replace(outcome, request=request, log=None)
+        report = outcome.report.model_copy(update={"task": reports.task(reports.trigger())})
+        files = outcome.outcome_file.model_copy(update={"files": reports.patch().files})
+        return replace(outcome, request=request, log=None, report=report, outcome_file=files)
 
     observed = replace(request, observe=seen.append)
     indexer(index).wrap_pipeline(execute)(observed, FORGE)
@@ -116,6 +118,7 @@ def test_start_stages_and_end_of_a_run_are_recorded(tmp_path: Path, index: RunIn
     assert row is not None
     assert (row.state, row.cause, row.stage) == ("finished", "", "published")
     assert row.pull_request == PULL.url and row.branch == "agent/12"
+    assert row.issue_url == reports.task(reports.trigger()).url != "" and row.verdict == "no_checks"
     assert row.ended == NOW.timestamp() and row.day == "2026-03-04"
     assert index.total(RunFilter()).runs == 1
 
@@ -204,6 +207,14 @@ def test_the_operator_s_link_shows_all_runs_and_nothing_is_open_without_it(
     assert operator_url("", SECRET) == ""
 
 
+def test_a_run_is_listed_with_its_issue_its_pull_request_and_the_verdict(index: RunIndex) -> None:
+    url = "https://github.example/octo/calc"
+    put(index, 3, verdict="not_verified", issue_url=f"{url}/issues/3", pull_request=f"{url}/pull/9")
+    page = get(index, "/", {})
+    assert f'<a href="{url}/issues/3" rel="noopener noreferrer nofollow">octo/calc#3</a>' in page
+    assert "pull request #9</a>" in page and "<small>not verified</small>" in page
+
+
 def test_the_list_has_pages_that_keep_the_filter(index: RunIndex) -> None:
     for number in range(RUNS_PER_PAGE + 3):
         put(index, number, requester="mona" if number else "hubot")
@@ -224,7 +235,7 @@ def test_hostile_titles_and_filters_stay_words_in_the_list(index: RunIndex, text
     """An issue's title or a filter of the list contains HTML: it is shown as text."""
     stored = text.encode(errors="replace").decode()
     put(index, 1, title=stored, reason=stored, cause=stored[:60], requester=stored, model=stored,
-        pull_request=stored, repository=stored, state="error")  # fmt: skip
+        pull_request=stored, issue_url=stored, repository=stored, state="error")  # fmt: skip
     query = dict.fromkeys(("repository", "person", "state", "month", "min_cost", "before"), stored)
     for values in ({}, query):
         for path in ("/", "/costs"):

@@ -135,6 +135,11 @@ def create_setup_app(setup: AppSetup, finished: Callable[[], None]) -> FastAPI:
         "Referrer-Policy": "strict-origin",
     }
 
+    @app.get("/", include_in_schema=False)
+    async def start() -> None:
+        """Says what to do on a server that has no GitHub App yet."""
+        raise HTTPException(503, f"this server has no GitHub App yet: {_WRONG_ADDRESS}")
+
     @app.get("/app/new")
     async def new(token: str = "", owner: str = "") -> HTMLResponse:
         """The page that creates the GitHub App, on a server that has none."""

@@ -8,6 +8,7 @@ with GitHub, those who can read the repository need no key.
 """
 
 import hmac
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from resolver.config.templates import render
 from resolver.entrypoints.webhook.bounded_cache import BoundedCache
@@ -38,7 +39,7 @@ from resolver.entrypoints.webhook.page_sessions import PageSession, form_token, 
 from resolver.entrypoints.webhook.run_notices import REFRESH_SECONDS, page_notices
 from resolver.entrypoints.webhook.update_stream import UpdateStream
 from resolver.errors import LogError, ResolverError
-from resolver.models.run import Trigger
+from resolver.models.run import PullRequest, Trigger
 from resolver.runs.output import PATCH, REQUEST, StoredRequest, read_diff
 from resolver.storage.run_folders import RunFolders, is_run_id
 from resolver.storage.run_store import EVENTS, OUTCOME
@@ -181,7 +182,13 @@ class Pages:
             notices = (*render("trace/sent.txt.j2", command=sent).splitlines(), *notices)
         if stamp.ended:
             diff = read_diff(log.parent / PATCH)
-            return render_html(window.events, notices=notices, diff=diff, list_url=self._list_url)
+            return render_html(
+                window.events,
+                notices=notices,
+                diff=diff,
+                list_url=self._list_url,
+                pull_request=_pull_request_in(log.parent / OUTCOME),
+            )
         live = LiveStream(window.last_id, window.start)
         return render_html(
             window.events,
@@ -200,6 +207,22 @@ class Pages:
         except FileNotFoundError:
             return _Stamp(0, 0, ended)
         return _Stamp(log.st_size, log.st_mtime_ns, ended)
+
+
+class _Publication(BaseModel):
+    """The part of outcome.json that says what was published."""
+
+    pull_request: PullRequest | None = None
+
+
+def _pull_request_in(outcome: Path) -> PullRequest | None:
+    """Return the pull request that outcome.json names; None if there is none on the web."""
+    try:
+        found = _Publication.model_validate_json(outcome.read_bytes()).pull_request
+    except (OSError, ValidationError):
+        return None
+    is_link = found is not None and re.match(r"https?://", found.url or "")
+    return found if is_link else None
 
 
 FindReader = Callable[[Request, str, str], Awaitable["RunReader | Response"]]

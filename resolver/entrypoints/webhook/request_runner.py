@@ -57,7 +57,7 @@ from resolver.runs.output import OutcomeFile, Output, build_outcome_file
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.quotas.admission import end_entry, ledger_key
 from resolver.runs.resuming.rebuild import recorded_actions
-from resolver.runs.stages import RunRequest, StageValues
+from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.runs.wiring.sandbox import ForgeTokens, RequireLease, RunHost
 from resolver.security.redaction import IssuedTokens
 from resolver.storage.database import DatabaseError
@@ -276,7 +276,7 @@ class RequestRunner:
         if result.outage and request.retry_until is not None:
             reason = result.failure.what if result.failure else "the model provider did not respond"
             raise ResolverError(f"run {run}: {reason}", cause=result.outage)
-        logger.info("run %s ended with exit code %d", run, result.exit_code)
+        _log_end(trigger, result)
         return RequestResult(run, result.exit_code, result.outcome_file.state.value)
 
     def _build_request(
@@ -340,6 +340,17 @@ def _recording(
     claim = RunClaim(started.request.position, started.request.claim)
     with archived.recording(run, claim, require_lease) as recorder:
         yield recorder
+
+
+def _log_end(trigger: Trigger, result: RunResult) -> None:
+    """Write to the operator's log how a run ended: what it published, or why it failed."""
+    outcome, pull = result.outcome_file, result.publication.pull_request
+    place = f"{trigger.repository}#{trigger.number}"
+    if result.exit_code in (0, 3):
+        published = (pull and pull.url) or outcome.branch or outcome.reason
+        logger.info("run %s for %s is done: %s", outcome.run, place, published)
+    else:
+        logger.warning("run %s for %s: %s: %s", outcome.run, place, outcome.state, outcome.reason)
 
 
 def _stage_observer(

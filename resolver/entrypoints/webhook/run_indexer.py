@@ -91,7 +91,7 @@ class RunIndexer:
         task = values.task
         changes: dict[str, Any] = {"stage": stage, "model": values.current_settings.model}
         if task is not None:
-            changes["title"] = task.title[:MAX_TITLE_LENGTH]
+            changes |= {"title": task.title[:MAX_TITLE_LENGTH], "issue_url": task.url}
         request = values.request
         changes |= _usage(values.log, request.run)
         self._write(request.run, request.trigger, changes)
@@ -125,10 +125,12 @@ class RunIndexer:
             "ended": self._now().timestamp(),
             "branch": outcome.branch or outcome.earlier.branch or "",
             "pull_request": pull.url if pull is not None else "",
+            "verdict": outcome.evidence.verdict if outcome.files else "",
         }
         values |= _usage(result.log, result.request.run)
         if result.report.task is not None:
-            values["title"] = result.report.task.title[:MAX_TITLE_LENGTH]
+            task = result.report.task
+            values |= {"title": task.title[:MAX_TITLE_LENGTH], "issue_url": task.url}
         return values
 
     def _write(self, run: str, trigger: Trigger, changes: Mapping[str, Any]) -> None:

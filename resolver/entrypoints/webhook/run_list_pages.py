@@ -78,8 +78,11 @@ class ListedRun:
     model: str
     repository: str
     number: int | None
+    issue_url: str
     pull_request: str
+    pull_request_number: str
     state: str
+    verdict: str
     mood: str
     reason: str
     requester: str
@@ -181,7 +184,7 @@ class RunLists:
         # The operator has no session: each run is opened by its own key.
         key = f"?key={page_key(self.secret, run.run)}" if site.key else ""
         end = run.ended if run.ended is not None else self.now().timestamp()
-        is_link = re.match(r"https?://", run.pull_request) is not None
+        pull_request = _web_address(run.pull_request)
         return ListedRun(
             url=f"{self.base}/runs/{run.run}{key}",
             title=one_line(run.title, 200) or f"{run.repository}#{run.number}",
@@ -190,7 +193,10 @@ class RunLists:
             model=one_line(run.model, 80),
             repository=run.repository,
             number=run.number,
-            pull_request=run.pull_request if is_link else "",
+            issue_url=_web_address(run.issue_url),
+            pull_request=pull_request,
+            pull_request_number=pull_request.rpartition("/")[2],
+            verdict=run.verdict.replace("_", " "),
             state=run.state.replace("_", " "),
             mood=_mood(run),
             reason=one_line(run.reason, 200) if run.cause else "",
@@ -210,6 +216,10 @@ class RunLists:
             tokens_in=f"{total.tokens_in:,}",
             tokens_out=f"{total.tokens_out:,}",
         )
+
+
+def _web_address(url: str) -> str:
+    return url if re.match(r"https?://", url) else ""
 
 
 def _price(cost: float, unpriced: int) -> str:
