@@ -151,9 +151,9 @@ def test_refusals_match_githubs_description(
 @pytest.mark.parametrize(
     ("method", "path", "body", "problem"),
     [
-        ("POST", "/issues/1/comments", {"text": "hello"}, "'body' is a required property"),
+        ("POST", "/issues/1/comments", {"text": "hello"}, '"body" is a required property'),
         ("POST", "/issues/1/comments", {"body": "x", "colour": 1}, "colour, which GitHub does not"),
-        ("GET", "/issues?per_page=many", None, "'many' is not of type 'integer'"),
+        ("GET", "/issues?per_page=many", None, '"many" is not of type "integer"'),
         ("PUT", "/issues/1", {"title": "x"}, "no such endpoint"),
     ],
 )

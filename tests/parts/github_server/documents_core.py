@@ -23,45 +23,25 @@ Document = dict[str, Any]
 
 REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
 
-# What follows the repository's URL in each of its `*_url` fields.
-REPOSITORY_URLS = {
-    "archive_url": "/{archive_format}{/ref}",
-    "assignees_url": "/assignees{/user}",
-    "blobs_url": "/git/blobs{/sha}",
-    "branches_url": "/branches{/branch}",
-    "collaborators_url": "/collaborators{/collaborator}",
-    "comments_url": "/comments{/number}",
-    "commits_url": "/commits{/sha}",
-    "compare_url": "/compare/{base}...{head}",
-    "contents_url": "/contents/{+path}",
-    "contributors_url": "/contributors",
-    "deployments_url": "/deployments",
-    "downloads_url": "/downloads",
-    "events_url": "/events",
-    "forks_url": "/forks",
-    "git_commits_url": "/git/commits{/sha}",
-    "git_refs_url": "/git/refs{/sha}",
-    "git_tags_url": "/git/tags{/sha}",
-    "hooks_url": "/hooks",
-    "issue_comment_url": "/issues/comments{/number}",
-    "issue_events_url": "/issues/events{/number}",
-    "issues_url": "/issues{/number}",
-    "keys_url": "/keys{/key_id}",
-    "labels_url": "/labels{/name}",
-    "languages_url": "/languages",
-    "merges_url": "/merges",
-    "milestones_url": "/milestones{/number}",
-    "notifications_url": "/notifications{?since,all,participating}",
-    "pulls_url": "/pulls{/number}",
-    "releases_url": "/releases{/id}",
-    "stargazers_url": "/stargazers",
-    "statuses_url": "/statuses/{sha}",
-    "subscribers_url": "/subscribers",
-    "subscription_url": "/subscription",
-    "tags_url": "/tags",
-    "teams_url": "/teams",
-    "trees_url": "/git/trees{/sha}",
-}
+LINKS_OF_ACCOUNT = (
+    "followers following gists starred subscriptions organizations repos events received_events"
+)
+LINKS_OF_REPOSITORY = (
+    "archive assignees blobs branches collaborators comments commits compare contents contributors "
+    "deployments downloads events forks git_commits git_refs git_tags hooks issue_comment "
+    "issue_events issues keys labels languages merges milestones notifications pulls releases "
+    "stargazers statuses subscribers subscription tags teams trees git ssh svn"
+)
+"""Fields that GitHub requires and nobody reads: their names are without `_url` at the end."""
+
+
+def links(base: str, names: str) -> Document:
+    return {f"{name}_url": f"{base}/{name}" for name in names.split()}
+
+
+def same(value: object, names: str) -> Document:
+    """Return a document with this value for each of the names."""
+    return dict.fromkeys(names.split(), value)
 
 
 def stamp(moment: datetime) -> str:
@@ -88,15 +68,7 @@ def account(site: Site, who: Account) -> Document:
         "gravatar_id": "",
         "url": url,
         "html_url": f"{site.server_url}/{page}",
-        "followers_url": f"{url}/followers",
-        "following_url": f"{url}/following{{/other_user}}",
-        "gists_url": f"{url}/gists{{/gist_id}}",
-        "starred_url": f"{url}/starred{{/owner}}{{/repo}}",
-        "subscriptions_url": f"{url}/subscriptions",
-        "organizations_url": f"{url}/orgs",
-        "repos_url": f"{url}/repos",
-        "events_url": f"{url}/events{{/privacy}}",
-        "received_events_url": f"{url}/received_events",
+        **links(url, LINKS_OF_ACCOUNT),
         "type": who.type,
         "user_view_type": "public",
         "site_admin": False,
@@ -128,17 +100,10 @@ def account_page(site: Site, who: Account, at: datetime) -> Document:
     """The long public form, as GET /users/{username} and GET /user give it."""
     return account(site, who) | {
         "name": who.name,
-        "company": None,
-        "blog": "",
-        "location": None,
         "email": who.email,
-        "hireable": None,
-        "bio": None,
-        "twitter_username": None,
-        "public_repos": 0,
-        "public_gists": 0,
-        "followers": 0,
-        "following": 0,
+        **same(None, "company location hireable bio twitter_username"),
+        "blog": "",
+        **same(0, "public_repos public_gists followers following"),
         "created_at": stamp(at),
         "updated_at": stamp(at),
     }
@@ -174,40 +139,19 @@ def repository(site: Site, repo: Repository) -> Document:
         "description": None,
         "fork": repo.parent is not None,
         "url": url,
-        **{name: url + suffix for name, suffix in REPOSITORY_URLS.items()},
-        "git_url": f"git://{site.server_url.partition('://')[2]}/{repo.full_name}.git",
-        "ssh_url": f"git@{site.server_url.partition('://')[2]}:{repo.full_name}.git",
+        **links(url, LINKS_OF_REPOSITORY),
         "clone_url": f"{page}.git",
-        "svn_url": page,
-        "mirror_url": None,
-        "homepage": None,
         "language": "Python",
-        "forks_count": 0,
-        "stargazers_count": 0,
-        "watchers_count": 0,
-        "size": 1,
+        **same(None, "mirror_url homepage license"),
+        **same(0, "forks_count stargazers_count watchers_count size forks watchers"),
+        **same(open_issues, "open_issues_count open_issues"),
+        **same(True, "has_issues has_projects has_wiki has_downloads allow_forking"),
+        **same(False, "is_template has_pages has_discussions disabled web_commit_signoff_required"),
+        **same(stamp(repo.created_at), "pushed_at created_at updated_at"),
         "default_branch": repo.default_branch,
-        "open_issues_count": open_issues,
-        "is_template": False,
         "topics": [],
-        "has_issues": True,
-        "has_projects": True,
-        "has_wiki": True,
-        "has_pages": False,
-        "has_downloads": True,
-        "has_discussions": False,
         "archived": repo.archived,
-        "disabled": False,
         "visibility": "private" if repo.private else "public",
-        "pushed_at": stamp(repo.created_at),
-        "created_at": stamp(repo.created_at),
-        "updated_at": stamp(repo.created_at),
-        "allow_forking": True,
-        "web_commit_signoff_required": False,
-        "license": None,
-        "forks": 0,
-        "open_issues": open_issues,
-        "watchers": 0,
     }
 
 
@@ -220,19 +164,12 @@ def repository_page(site: Site, repo: Repository, role: str) -> Document:
     """The long form, as GET /repos/{owner}/{repo} gives it."""
     long = repository(site, repo) | {
         "permissions": permission_flags(role),
-        "allow_squash_merge": True,
-        "allow_merge_commit": True,
-        "allow_rebase_merge": True,
-        "allow_auto_merge": False,
-        "delete_branch_on_merge": False,
-        "subscribers_count": 1,
-        "network_count": 0,
+        **same(True, "allow_squash_merge allow_merge_commit allow_rebase_merge"),
+        **same(False, "allow_auto_merge delete_branch_on_merge"),
+        **same(1, "subscribers_count network_count"),
     }
     if repo.parent is not None:
-        long |= {
-            "parent": repository(site, repo.parent),
-            "source": repository(site, repo.parent),
-        }
+        long |= same(repository(site, repo.parent), "parent source")
     return long
 
 

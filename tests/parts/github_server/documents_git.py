@@ -55,7 +55,7 @@ def pull_short(site: Site, given: Issue) -> Document:
     base_sha, head_sha = tips(given)
     repo = given.repository
     api = core.repository_url(site, repo)
-    url, page, issue_url = f"{api}/pulls/{given.number}", core.page_url(site, given), None
+    url, page = f"{api}/pulls/{given.number}", core.page_url(site, given)
     issue_url = core.issue_url(site, given)
     links = {
         "self": url,
@@ -76,11 +76,7 @@ def pull_short(site: Site, given: Issue) -> Document:
         "diff_url": f"{page}.diff",
         "patch_url": f"{page}.patch",
         "issue_url": issue_url,
-        "commits_url": links["commits"],
-        "review_comments_url": links["review_comments"],
-        "review_comment_url": links["review_comment"],
-        "comments_url": links["comments"],
-        "statuses_url": links["statuses"],
+        **{f"{name}_url": href for name, href in list(links.items())[3:]},
         "number": given.number,
         "state": given.state,
         "locked": given.locked,
@@ -178,9 +174,7 @@ def commit(site: Site, repo: Repository, facts: CommitFacts) -> Document:
             "verification": {
                 "verified": False,
                 "reason": "unsigned",
-                "signature": None,
-                "payload": None,
-                "verified_at": None,
+                **core.same(None, "signature payload verified_at"),
             },
         },
         "url": f"{api}/commits/{facts.sha}",

@@ -1,13 +1,23 @@
 """The GraphQL fields that are served: viewer, and a repository's issues with their comments.
 
-Queries are read for real (arguments, variables, aliases, fragments on a type); a field that
-is not served is answered with GitHub's own kind of error.
+A field that is not served is answered with GitHub's own kind of error.
 """
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
+
+from graphql import (
+    FieldNode,
+    GraphQLError,
+    InlineFragmentNode,
+    OperationDefinitionNode,
+    OperationType,
+    SelectionSetNode,
+    Undefined,
+    parse,
+    value_from_ast_untyped,
+)
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
@@ -29,80 +39,33 @@ from tests.parts.github_server.graphql_related import related_fields
 from tests.parts.github_server.graphql_search import search_fields
 from tests.parts.github_server.state import Repository
 
-TOKEN = re.compile(r"\.\.\.|[!$():=@\[\]{}|]|\"(?:[^\"\\]|\\.)*\"|-?\d+|\w+")
+MAY_BE_MISSING = ("repository", "node", "issue", "pullRequest", "issueOrPullRequest")
 
 
 @dataclass(frozen=True)
 class Field:
     name: str
     alias: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any]
     selection: tuple["Field", ...] = ()
     on: str = ""
     """The one type that it is asked of."""
 
 
-class _Reader:
-    """Reads one query. Variables are put in as they are met."""
-
-    def __init__(self, text: str, variables: Mapping[str, Any]) -> None:
-        self._tokens = TOKEN.findall(re.sub(r"#[^\n]*", "", text))
-        self._variables = variables
-        self.is_mutation = self._tokens[:1] == ["mutation"]
-
-    def read(self) -> tuple[Field, ...]:
-        while self._tokens and self._tokens[0] != "{":
-            self._take()
-        return self._selection()
-
-    def _take(self, expected: str = "") -> str:
-        if not self._tokens or (expected and self._tokens[0] != expected):
-            raise QueryError(f"Parse error near {' '.join(self._tokens[:3])!r}")
-        return str(self._tokens.pop(0))
-
-    def _selection(self) -> tuple[Field, ...]:
-        found: list[Field] = []
-        self._take("{")
-        while self._tokens and self._tokens[0] != "}":
-            if self._tokens[0] == "...":
-                self._take()
-                self._take("on")
-                on = self._take()
-                found.extend(replace(field, on=field.on or on) for field in self._selection())
-            else:
-                found.append(self._field())
-        self._take("}")
-        return tuple(found)
-
-    def _field(self) -> Field:
-        alias = name = self._take()
-        if self._tokens and self._tokens[0] == ":":
-            self._take()
-            name = self._take()
-        arguments: dict[str, Any] = {}
-        if self._tokens and self._tokens[0] == "(":
-            self._take()
-            while self._tokens and self._tokens[0] != ")":
-                key = self._take()
-                self._take(":")
-                arguments[key] = self._value()
-            self._take()
-        nested = self._tokens and self._tokens[0] == "{"
-        return Field(name, alias, arguments, self._selection() if nested else ())
-
-    def _value(self) -> Any:
-        token = self._take()
-        if token == "$":
-            return self._variables.get(self._take())
-        if token.startswith('"'):
-            return token[1:-1]
-        if token == "{":
-            fields = dict[str, Any]()
-            while (key := self._take()) != "}":
-                self._take(":")
-                fields[key] = self._value()
-            return fields
-        return int(token) if re.fullmatch(r"-?\d+", token) else token
+def _fields(
+    selected: SelectionSetNode | None, variables: dict[str, Any], on: str = ""
+) -> Iterator[Field]:
+    for node in selected.selections if selected else ():
+        if isinstance(node, InlineFragmentNode) and node.type_condition:
+            yield from _fields(node.selection_set, variables, node.type_condition.name.value)
+        elif isinstance(node, FieldNode):
+            arguments = {
+                argument.name.value: value
+                for argument in node.arguments or ()
+                if (value := value_from_ast_untyped(argument.value, variables)) is not Undefined
+            }
+            nested = tuple(_fields(node.selection_set, variables))
+            yield Field(node.name.value, (node.alias or node.name).value, arguments, nested, on)
 
 
 def _repository(repository: Repository) -> Fields:
@@ -172,44 +135,16 @@ def _shown(wanted: Field, value: Resolved) -> Any:
     return _answer(wanted.selection, value) if isinstance(value, dict) else value
 
 
-def _missing(selection: tuple[Field, ...], data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return GitHub's error for repositories, issues and pull requests that do not exist."""
-    numbered = ("issue", "pullRequest", "issueOrPullRequest")
-    repositories = [
-        {
-            "type": "NOT_FOUND",
-            "path": [wanted.alias],
-            "message": "Could not resolve to a Repository with the name "
-            f"'{wanted.arguments['owner']}/{wanted.arguments['name']}'.",
-        }
-        for wanted in selection
-        if wanted.name == "repository" and data[wanted.alias] is None
-    ]
-    nodes = [
-        {
-            "type": "NOT_FOUND",
-            "path": [wanted.alias],
-            "message": "Could not resolve to a node with the global id of "
-            f"'{wanted.arguments['id']}'.",
-        }
-        for wanted in selection
-        if wanted.name == "node" and data[wanted.alias] is None
-    ]
-    return (
-        repositories
-        + nodes
-        + [
-            {
-                "type": "NOT_FOUND",
-                "path": [outer.alias, wanted.alias],
-                "message": f"Could not resolve to {wanted.name} {wanted.arguments.get('number')}.",
-            }
-            for outer in selection
-            if data[outer.alias] is not None
-            for wanted in outer.selection
-            if wanted.name in numbered and data[outer.alias][wanted.alias] is None
-        ]
-    )
+def _missing(data: dict[str, Any], selection: tuple[Field, ...], *path: str) -> Iterator[Any]:
+    """Yield GitHub's error for each repository, issue, pull request or node that isn't there."""
+    for wanted in selection:
+        found, here = data[wanted.alias], (*path, wanted.alias)
+        if found is None and wanted.name in MAY_BE_MISSING and len(path) < 2:
+            words = " ".join(map(str, wanted.arguments.values()))
+            message = f"Could not resolve to {wanted.name} {words}."
+            yield {"type": "NOT_FOUND", "path": list(here), "message": message}
+        elif isinstance(found, dict) and not path:
+            yield from _missing(found, wanted.selection, *here)
 
 
 def graphql(call: Call) -> Answer:
@@ -218,11 +153,12 @@ def graphql(call: Call) -> Answer:
         raise ApiError(401, "This endpoint requires you to be authenticated.")
     sent = call.body()
     try:
-        reader = _Reader(str(sent.get("query", "")), sent.get("variables") or {})
-        served = mutations(call) if reader.is_mutation else _query(call)
-        selection = reader.read()
-        data = _answer(selection, served)
-        missing = _missing(selection, data)
+        operation = parse(str(sent.get("query", ""))).definitions[0]
+        assert isinstance(operation, OperationDefinitionNode)
+        is_mutation = operation.operation is OperationType.MUTATION
+        selection = tuple(_fields(operation.selection_set, sent.get("variables") or {}))
+        data = _answer(selection, mutations(call) if is_mutation else _query(call))
+        missing = list(_missing(data, selection))
         return Answer(200, {"data": data, **({"errors": missing} if missing else {})})
-    except QueryError as error:
+    except (GraphQLError, QueryError) as error:
         return Answer(200, {"errors": [{"message": str(error)}]})
