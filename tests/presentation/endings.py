@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any, Final
 
 from resolver.errors import (
-    LimitReached,
     ModelError,
     PolicyViolation,
     QuotaReached,
@@ -244,22 +243,6 @@ _NOT_VERIFIED = _verification(
         ),
     ),
 )
-_REGRESSION = _verification(
-    verdict="not_verified",
-    reason="regression",
-    checks=(
-        CheckComparison(
-            name="unittest",
-            command="python -m unittest discover",
-            scope="full",
-            base=_execution(6, 0),
-            head=_execution(7, 0, REFUND).model_copy(
-                update={"output": "FAIL: test_refund\nAssertionError: 1 != 2"}
-            ),
-            broken=(REFUND.id,),
-        ),
-    ),
-)
 
 
 def _reports() -> dict[str, Report]:
@@ -284,27 +267,7 @@ def _reports() -> dict[str, Report]:
     }
     return {
         "opened": report(pull_request=PULL, verification=_verification()),
-        "opened, checked only": report(
-            pull_request=PULL, verification=_verification(verdict="checked", reproduction=())
-        ),
         "opened as draft": report(**unverified),
-        "opened as draft, regression": report(**{**unverified, "verification": _REGRESSION}),
-        "opened, partial": report(
-            pull_request=PULL.model_copy(update={"draft": True}),
-            outcome=_unfinished_outcome(RunState.FINISHED, reason="one of the two bugs is left"),
-            verification=_verification(),
-            unverified="unfinished",
-            draft=True,
-        ),
-        "opened with warnings": report(
-            pull_request=PULL,
-            verification=_verification(),
-            warnings=("The sandbox could not be separated from the network of this machine.",),
-        ),
-        "added": report(
-            pull_request=PULL, verification=_verification(), publication=Publication(how="added")
-        ),
-        "unchanged": report(pull_request=PULL, publication=Publication(how="unchanged")),
         "pushed": _on_pull_request(how="pushed"),
         "updated": _on_pull_request(
             how="updated",
@@ -313,7 +276,6 @@ def _reports() -> dict[str, Report]:
                 ResolvedConflict(path="CHANGES.md", kept="ours"),
             ),
         ),
-        "separate": _on_pull_request(how="separate", why="the branch belongs to a fork"),
         "patch": _on_pull_request(
             how="patch", why="the branch belongs to a fork", patch="From e9c9859\n---\n+ fixed\n"
         ),
@@ -351,35 +313,16 @@ def _reports() -> dict[str, Report]:
         "nothing to change": _ended(
             RunState.FINISHED, message="The shares add up already.", task_completed=True
         ),
-        "could not do it": _ended(
-            RunState.FINISHED, message="The module that the issue names is not in this repository."
-        ),
         "could not reproduce": _ended(
             RunState.REJECTED,
             declined="cannot_reproduce",
             message="50.01 split by four gives 12.51 and three times 12.50, which adds up.",
-        ),
-        "already fixed": _ended(
-            RunState.REJECTED, declined="already_fixed", message="Fixed by 9cbd10e last week."
-        ),
-        "not wanted": _ended(
-            RunState.REJECTED,
-            declined="not_wanted",
-            message="AGENTS.md forbids floats in `tally/money.py`.",
         ),
         "question": _ended(RunState.AWAITING_USER_INPUT, message=question),
         "limit of iterations": report(
             outcome=_unfinished_outcome(
                 RunState.LIMIT, limit="iterations", reason="the 250 iterations are used up"
             )
-        ),
-        "limit of money": report(
-            outcome=_unfinished_outcome(
-                RunState.LIMIT, limit="budget", reason="the $5.00 are spent"
-            )
-        ),
-        "limit before the work": _failed(
-            LimitReached("time", "the clone took longer than the 600 s it may take", "raise it")
         ),
         "stuck": report(
             outcome=_unfinished_outcome(
@@ -389,7 +332,6 @@ def _reports() -> dict[str, Report]:
         "stopped by a person": report(
             outcome=_unfinished_outcome(RunState.STOPPED, reason="ada asked it to stop")
         ),
-        "stopped by a signal": _failed(RunStopped("the process got SIGTERM", "ask again")),
         "approval": report(patch=None, pending_approval=pending),
         "policy": _failed(
             PolicyViolation(
@@ -412,7 +354,6 @@ def _reports() -> dict[str, Report]:
                 next_step="Look at the provider's status page.",
             ),
         ),
-        "no model": _failed(ModelError("the model is not known there", "set LLM_MODEL")),
         "error": _failed(down),
     }
 
