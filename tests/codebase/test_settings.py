@@ -10,7 +10,6 @@ from resolver.config.setting_names import (
 )
 from resolver.config.settings import (
     EVENT_SETTINGS,
-    GROUPS,
     Settings,
     load_settings,
     repository_settings,
@@ -18,7 +17,6 @@ from resolver.config.settings import (
 from resolver.errors import UsageError
 from resolver.github.comments.report import CommentPreferences
 from resolver.github.events.starting_events import ListeningPolicy
-from scripts.settings_docs import ESSENTIALS
 
 
 def test_options_win_over_inputs_over_environment_over_repository_over_defaults() -> None:
@@ -230,22 +228,11 @@ def test_any_bytes_are_settings_or_a_usage_error(content: bytes) -> None:
         assert ".github/resolver.yml" in error.what
 
 
-def test_every_setting_is_in_exactly_one_group_of_the_reference() -> None:
-    grouped = [name for group in GROUPS for name in group.model_fields]
-    assert sorted(grouped) == sorted(Settings.model_fields)
-    assert all(group.title and group.when for group in GROUPS)
-    assert set(ESSENTIALS) <= set(grouped) and len(ESSENTIALS) == 10
-
-
 def test_what_is_filled_from_settings_of_the_same_names_finds_them() -> None:
     assert CommentPreferences.from_settings(Settings()) == CommentPreferences()
     policy = ListeningPolicy.model_validate(Settings(), from_attributes=True)
     assert policy == ListeningPolicy(mention="@agent", label="agent")
     assert set(ListeningPolicy.model_fields) <= EVENT_SETTINGS
-
-
-def test_the_reference_stays_readable() -> None:
-    assert len(Settings.model_fields) <= 70
 
 
 def test_a_name_that_no_setting_has_is_refused_in_a_file_and_reported_in_a_variable() -> None:

@@ -170,7 +170,3 @@ def test_no_module_is_part_of_an_import_cycle() -> None:
 
     for module in graph:
         visit(module, ())
-
-
-def test_the_guide_for_contributors_is_short() -> None:
-    assert len((ROOT / "AGENTS.md").read_text().splitlines()) <= 120

@@ -30,7 +30,6 @@ from resolver.runs.conversation.commands import (
 from resolver.runs.reporting import build_report, outcome_file_of
 from resolver.runs.resuming.continuation import read_earlier_publication
 from resolver.runs.stages import RunRequest, RunResult
-from resolver.storage.ledger_ref import REF
 from resolver.storage.run_refs import RUNS
 from resolver.storage.run_store import OUTCOME
 from tests.github import reports
@@ -118,16 +117,6 @@ def test_the_archived_log_of_the_last_run_is_continued(
     found = request.continuation
     assert found is not None and request.notices == ()
     assert (found.run, found.by, found.message) == (RUN, "alice", "mention the ticket")
-
-
-def test_after_a_log_of_another_server_the_run_starts_over_and_says_why(
-    github: GitHubServer, issue: Issue, tmp_path: Path
-) -> None:
-    """`test_continuation.py` has the other ways in which a log can be wrong."""
-    request, _ = continued(github, tmp_path, issue, f"https://evil.example/{NAME}.git")
-    assert request.continuation is None and not request.output.log.exists()
-    [notice] = request.notices
-    assert "another server's" in notice and "can't be used" in notice and "started over" in notice
 
 
 def test_a_command_on_resolvers_pull_request_is_about_its_issue(
@@ -262,16 +251,3 @@ def test_a_decision_about_the_waiting_action_of_an_archived_run_continues_it(
     assert found is not None and found.decision is not None
     decision = found.decision
     assert (decision.approved, decision.by, decision.number) == (True, "alice", "123456")
-
-
-def test_help_is_answered_with_the_commands_and_starts_nothing(
-    github: GitHubServer, issue: Issue, tmp_path: Path
-) -> None:
-    trigger = triggered(github, github.add_comment(issue, "@agent help", "alice"))
-    forge, host = forge_for(github), run_request(tmp_path).host
-    settings = settings_for(github)
-    handler = CommandHandler(forge, settings)
-    handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
-    assert handled is not None and (handled.state, handled.exit_code) == ("help", 0)
-    assert "@agent continue" in issue.comments[-1].body
-    assert github.repository(NAME).git.text("for-each-ref", REF) == "", "it is not counted"

@@ -125,14 +125,6 @@ def test_somebody_elses_pull_request_from_such_a_branch_is_left_alone(
     assert "Resolver has no open pull request" in reason(server, failed(server, BRANCH))
 
 
-def test_a_branch_without_an_open_pull_request_is_left_alone(server: GitHubServer) -> None:
-    server.commit(NAME, BRANCH, {"calc.py": "x = 2\n"})
-    assert "Resolver has no open pull request" in reason(server, failed(server, BRANCH))
-    pull = our_pull(server)
-    pull.state = "closed"
-    assert "Resolver has no open pull request" in reason(server, failed(server, BRANCH))
-
-
 @pytest.mark.parametrize("branch", ["main", BRANCH])
 def test_a_newer_commit_is_reported_by_its_own_checks(server: GitHubServer, branch: str) -> None:
     our_pull(server)
@@ -140,11 +132,6 @@ def test_a_newer_commit_is_reported_by_its_own_checks(server: GitHubServer, bran
     server.commit(NAME, branch, {"calc.py": "x = 9\n"})
     assert "newer commit" in reason(server, trigger)
     assert isinstance(place(server, trigger, is_rerun=True), Trigger)
-
-
-def test_a_branch_that_is_gone_is_left_alone(server: GitHubServer) -> None:
-    trigger = failed(server, BRANCH, head="a" * 40)
-    assert "newer commit" in reason(server, trigger)
 
 
 def test_the_attempts_on_our_own_pull_request_are_counted_there(server: GitHubServer) -> None:
@@ -172,6 +159,7 @@ def test_what_others_say_and_other_runs_do_not_count(server: GitHubServer) -> No
     assert number(server, failed(server, BRANCH), max_attempts=1) == pull.number
 
 
+<<<<<<< HEAD
 def test_the_attempts_for_the_default_branch_are_counted_on_its_issue(
     server: GitHubServer,
 ) -> None:
@@ -182,6 +170,8 @@ def test_the_attempts_for_the_default_branch_are_counted_on_its_issue(
     assert "tried 1 times" in reason(server, failed(server), max_attempts=1)
 
 
+=======
+>>>>>>> c9becfa2 (Remove tests of what the same package shows elsewhere)
 def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
     first = number(server, failed(server))
     issue = server.repository(NAME).issues[first]
@@ -201,6 +191,7 @@ def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
     assert number(server, later, max_attempts=2)
 
 
+<<<<<<< HEAD
 def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> None:
     first = number(server, failed(server))
     issue = server.repository(NAME).issues[first]
@@ -213,6 +204,8 @@ def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> No
     assert number(server, failed(server), max_attempts=1) != first
 
 
+=======
+>>>>>>> c9becfa2 (Remove tests of what the same package shows elsewhere)
 def test_what_fails_together_is_worked_on_together(server: GitHubServer) -> None:
     first = number(server, failed(server))
     add_run_comment(server, server.repository(NAME).issues[first], tip(server))
@@ -250,10 +243,3 @@ def test_a_dispatch_learns_whether_its_number_is_a_pull_request(
 def test_a_dispatch_about_nothing_is_left_to_its_run_to_tell_of(server: GitHubServer) -> None:
     trigger = failed(server, kind=TriggerKind.DISPATCHED, number=77)
     assert place(server, trigger) == trigger
-
-
-def test_others_are_not_looked_at(server: GitHubServer) -> None:
-    trigger = failed(server, kind=TriggerKind.ISSUE_COMMENT, number=1)
-    count = len(server.requests)
-    assert place(server, trigger) == trigger
-    assert len(server.requests) == count

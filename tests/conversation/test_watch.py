@@ -17,14 +17,13 @@ from resolver.controller.control import (
     Pause,
     Request,
     Resume,
-    Stop,
 )
 from resolver.errors import NotAllowed, Refused
 from resolver.github.local_forge import LocalForge
 from resolver.models.run import Actor, Command, Extension, Trigger
 from resolver.runs.conversation.watch import STEERING_COMMANDS, CommentWatch, authorize_steering
 from tests.github import reports
-from tests.github.test_github_reading import NAME, forge_for, issue, triggered
+from tests.github.test_github_reading import forge_for, issue, triggered
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.waiting import Steps
@@ -109,11 +108,6 @@ def test_a_decision_reaches_the_run_that_waits(
     assert request.at == watched.said[0].created_at
 
 
-def test_new_work_is_not_for_the_run_at_work(watched: Watched) -> None:
-    watched.poll(watched.say("@agent also fix the docs"), watched.say("Thanks!"), lambda: None)
-    assert watched.take_all() == [] and watched.reactions() == [[], []]
-
-
 def test_what_was_said_in_the_second_before_the_request_is_not_for_its_run(
     github: GitHubServer, issue: Issue
 ) -> None:
@@ -140,13 +134,6 @@ def test_a_stranger_stops_nothing(watched: Watched) -> None:
     watched.github.add_user("eve")
     watched.poll(watched.say("@agent stop", "eve"), watched.say("@agent pause", "eve"), int)
     assert watched.take_all() == [] and watched.reactions() == [[], []]
-
-
-def test_who_has_asked_for_the_run_may_stop_it_without_write_access(watched: Watched) -> None:
-    watched.github.grant("alice", NAME, "read")
-    watched.poll(watched.say("@agent pause"), watched.say("@agent stop: wrong file"), int)
-    assert watched.take_all() == [Stop(by="alice", reason="wrong file")]
-    assert watched.reactions() == [[], ["+1"]]
 
 
 def sent_by(login: str, command: Command, *, is_bot: bool = False) -> Trigger:

@@ -17,7 +17,6 @@ ONE_LINE = "yes 'f(1);' | tr -d '\\n' | head -c {size} > big.py; echo >> big.py"
 LONG_LINES = (
     "yes $(head -c 9000 /dev/zero | tr '\\0' '@') | head -c {size} > big.py; echo >> big.py"
 )
-QUOTES = LONG_LINES.replace("@", '"')
 CONTROLS = LONG_LINES.replace("@", "\\1")
 
 
@@ -40,7 +39,7 @@ def edit(sandbox: Runtime, make: str, size: int) -> int:
 
 
 @pytest.mark.parametrize("sandbox_kind", kinds(LOCAL))
-@pytest.mark.parametrize("megabytes", [1, 32])
+@pytest.mark.parametrize("megabytes", [32])
 def test_an_edit_of_one_line_makes_small_events(sandbox: Runtime, megabytes: int) -> None:
     assert edit(sandbox, LINES, megabytes * 1_000_000) < 3_000
 
@@ -53,8 +52,8 @@ def test_an_edit_refused_for_the_files_size_makes_a_small_event(sandbox: Runtime
 
 
 @pytest.mark.parametrize("sandbox_kind", kinds(LOCAL))
-@pytest.mark.parametrize("megabytes", [1, 32])
-@pytest.mark.parametrize("make", [ONE_LINE, LONG_LINES, QUOTES, CONTROLS])
+@pytest.mark.parametrize("megabytes", [32])
+@pytest.mark.parametrize("make", [ONE_LINE, CONTROLS])
 def test_huge_lines_next_to_an_edit_are_truncated(
     sandbox: Runtime, make: str, megabytes: int
 ) -> None:

@@ -17,7 +17,7 @@ from resolver.events.log import (
 )
 from resolver.events.observations import CmdOutput
 from resolver.events.stores import JsonlStore, MemoryStore
-from resolver.events.stream import ROLES, EventStream
+from resolver.events.stream import EventStream
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -143,27 +143,6 @@ def test_a_text_of_the_longest_length_is_kept_and_what_exceeds_it_is_counted(exc
     assert found == "x" * MAX_TEXT_LENGTH + (f"[cut: {excess} characters]" if excess else "")
 
 
-def test_a_complete_surrogate_pair_stays() -> None:
-    assert make_storable(Think(content="\ud83d\ude00 \ud800")).content == "\U0001f600 \ufffd"
-
-
-def test_subscribers_are_called_in_the_order_of_roles() -> None:
-    stream, _ = make()
-    result: list[str] = []
-    for role in reversed(ROLES):
-        for turn in (1, 2):
-            stream.subscribe(role, lambda event, said=f"{role} {turn}": result.append(said))
-    stream.add(Think(content="x"))
-    assert result == [f"{role} {turn}" for role in ROLES for turn in (1, 2)]
-    assert (ROLES[0], ROLES[-1]) == ("state", "runtime")
-
-
-def test_a_role_that_is_not_listed_is_refused() -> None:
-    stream, _ = make()
-    with pytest.raises(ValueError, match="not in tuple"):
-        stream.subscribe("bystander", print)  # type: ignore[arg-type]
-
-
 def test_a_filter_selects_the_events_of_a_subscriber() -> None:
     stream, _ = make()
     by_type: list[int] = []
@@ -180,14 +159,6 @@ def test_a_filter_selects_the_events_of_a_subscriber() -> None:
     assert (by_type, by_word, both) == ([1, 2, 3], [1, 3], [3])
 
 
-def test_a_filter_that_fails_is_a_subscriber_that_fails() -> None:
-    stream, store = make()
-    stream.subscribe("forge", print, accepts=lambda event: event.nothing)  # type: ignore[attr-defined]
-    stream.add(Think(content="x"))
-    stream.add(Think(content="y"))
-    assert [e.kind for e in store] == ["think", "warned", "think"]
-
-
 def test_an_unsubscribed_subscriber_is_not_called_even_for_queued_events() -> None:
     stream, _ = make()
     result: list[int] = []
@@ -202,23 +173,6 @@ def test_an_unsubscribed_subscriber_is_not_called_even_for_queued_events() -> No
     for _ in range(3):
         stream.add(Think(content="x"))
     assert result == [0]
-
-
-def test_a_new_subscriber_sees_only_later_events() -> None:
-    stream, store = make()
-    late: list[int] = []
-    before: list[int] = []
-
-    def invite(event: Event) -> None:
-        if event.id == 0:
-            stream.add(Think(content="added before"))
-            before.extend(e.id for e in store)
-            stream.subscribe("progress", lambda event: late.append(event.id))
-            stream.add(Think(content="added after"))
-
-    stream.subscribe("controller", invite)
-    stream.add(Think(content="x"))
-    assert (before, late) == ([0, 1], [2])
 
 
 def test_an_essential_failure_loses_no_event_for_the_others() -> None:

@@ -46,12 +46,6 @@ def test_the_last_call_gives_the_characters_per_token() -> None:
     assert affordable_output(0.33, price, 40_000, last) == 18_000
 
 
-def test_without_a_price_there_is_no_limit() -> None:
-    assert affordable_output(0.0, lambda _: None, 10**9, None) is None
-    assert affordable_output(float("inf"), price, 10**9, None) is None
-    assert affordable_output(0.5, lambda _: 0.0, 10**9, None) is None
-
-
 def test_calls_and_pictures_count_and_the_bytes_of_a_picture_do_not() -> None:
     call = {"function": {"name": "bash", "arguments": "x" * 100}}
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10**6}}

@@ -40,13 +40,6 @@ except ImportError as error:
 """
 
 
-def test_an_error_while_preloading_is_left_to_the_next_user() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BROKEN], capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.stderr) == ("litellm\n", "")
-
-
 ENDS_MEANWHILE = """
 import sys, time
 from resolver.llm.library import preload_litellm
@@ -64,27 +57,3 @@ def test_a_process_can_end_while_litellm_is_loaded(seconds: str) -> None:
         [sys.executable, "-c", ENDS_MEANWHILE, seconds], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (3, "ended\n", "")
-
-
-OVERTAKEN = """
-import warnings
-from resolver.llm.library import litellm
-
-other_thread = warnings.catch_warnings()
-other_thread.__enter__()
-litellm()
-other_thread.__exit__(None, None, None)
-
-from pydantic import TypeAdapter
-from typing_extensions import ReadOnly, TypedDict
-TypeAdapter(TypedDict("Entry", {"id": ReadOnly[str]}))
-warnings.warn("Pydantic serializer warnings: none", UserWarning)
-"""
-
-
-def test_the_warnings_of_litellms_types_stay_suppressed_whatever_other_threads_do() -> None:
-    """A `catch_warnings` block that ends puts the filters back that were there when it began."""
-    done = subprocess.run(
-        [sys.executable, "-c", OVERTAKEN], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")

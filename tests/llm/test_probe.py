@@ -22,11 +22,6 @@ def test_a_working_model_is_shown_with_its_price(model_endpoint: ModelEndpoint) 
     assert len(model_endpoint.requests) == 1
 
 
-def test_an_unknown_price_is_reported(model_endpoint: ModelEndpoint) -> None:
-    model_endpoint.script(reply("ready"))
-    assert "price unknown" in ask(model_endpoint.url, "my-own")
-
-
 @pytest.mark.parametrize(
     ("answer", "meaning", "next_step"),
     [
@@ -61,13 +56,3 @@ def test_a_key_that_is_not_accepted_names_its_variable(model_endpoint: ModelEndp
 def test_an_unreachable_address_is_reported() -> None:
     with pytest.raises(ModelError, match="nothing answers at the address"):
         ask("http://127.0.0.1:1/v1")
-
-
-def test_an_unresolvable_name_is_reported() -> None:
-    with pytest.raises(ModelError, match="the address can't be found"):
-        ask("http://nowhere.invalid/v1")
-
-
-def test_an_endpoint_without_tls_is_reported(model_endpoint: ModelEndpoint) -> None:
-    with pytest.raises(ModelError, match="certificate"):
-        ask(model_endpoint.url.replace("http:", "https:"))

@@ -18,12 +18,6 @@ def test_replies_come_in_the_recorded_order() -> None:
     assert [model.complete([]).text, model.complete([]).text] == ["one", "two"]
 
 
-def test_a_replayed_reply_keeps_its_tokens_and_costs_nothing() -> None:
-    completion = ReplayModel(RECORDED).complete([])
-    assert completion == RECORDED[0].model_copy(update={"cost": 0.0, "latency": 0.0})
-    assert completion.tokens == Tokens(input=10, output=2)
-
-
 @pytest.mark.parametrize(("count", "words"), [(0, "0 model replies"), (1, "1 model reply ")])
 def test_an_exhausted_recording_is_reported(count: int, words: str) -> None:
     model = ReplayModel(RECORDED[:count])
@@ -39,10 +33,3 @@ def test_a_recorded_models_replies_are_reported_before_they_are_used() -> None:
     model = RecordedModel(ReplayModel(RECORDED, supports_tools=False), reported.append)
     assert model.complete([]) is reported[0]
     assert (model.name, model.supports_tools) == ("replay", False)
-
-
-def test_a_failed_call_reports_nothing() -> None:
-    reported: list[Completion] = []
-    with pytest.raises(ReplayExhausted):
-        RecordedModel(ReplayModel([]), reported.append).complete([])
-    assert reported == []

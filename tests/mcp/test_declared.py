@@ -119,11 +119,6 @@ def test_a_repository_can_disable_and_restrict_servers() -> None:
     assert [t for t in tools if docs.allows(t)] == ["get_a"]
 
 
-def test_an_empty_list_of_tools_allows_none() -> None:
-    (docs,) = chosen({"docs": {**DOCS, "tools": []}}).host
-    assert not docs.allows("anything")
-
-
 def test_an_unknown_server_is_reported() -> None:
     assert "docs is not a server" in chosen({}, {"docs": {"tools": ["a"]}}).warnings[0]
     assert chosen({}, {"docs": False}).warnings == ()

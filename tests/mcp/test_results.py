@@ -10,7 +10,6 @@ from resolver.mcp.results import (
     MAX_FILE_CHARACTERS,
     MAX_IMAGE_CHARACTERS,
     MAX_IMAGES,
-    MAX_STRUCTURED_CHARACTERS,
     MAX_TEXT_CHARACTERS,
     observation_of_result,
 )
@@ -49,10 +48,6 @@ def test_any_result_gives_an_observation(result: dict[str, Any]) -> None:
     assert all(url.startswith("data:image/") for url in found.images)
 
 
-def test_text_is_returned_unchanged() -> None:
-    assert of(text("a"), text("b")).content == "a\nb"
-
-
 def test_an_error_result_is_marked_as_one() -> None:
     assert of(text("no"), isError=True).error
     assert not of(text("no"), isError="true").error
@@ -61,11 +56,6 @@ def test_an_error_result_is_marked_as_one() -> None:
 def test_data_without_text_is_shown_as_text() -> None:
     found = of(structuredContent={"a": [1]})
     assert json.loads(found.content) == {"a": [1]} and found.structured == {"a": [1]}
-
-
-def test_large_data_is_shown_as_text_only() -> None:
-    found = of(structuredContent={"a": "x" * MAX_STRUCTURED_CHARACTERS})
-    assert found.structured is None and "xxx" in found.content
 
 
 def test_pictures_are_limited_in_kind_size_and_number() -> None:

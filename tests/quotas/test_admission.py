@@ -27,7 +27,7 @@ from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.quotas.booking import NOW, Place
 from tests.runs.plain_values import run_request
-from tests.storage.test_ledger_ref import put, ref
+from tests.storage.test_ledger_ref import ref
 
 REPOSITORY = "octo/demo"
 CALM = nullcontext()
@@ -162,18 +162,6 @@ def test_a_run_whose_token_may_not_push_starts_without_an_entry(
     assert "the quota ledger could not be updated" in caplog.text
 
 
-def test_a_bot_does_not_replace_an_unreadable_ledger(
-    github: GitHubServer, place: Place, request_for_run: RunRequest
-) -> None:
-    """Otherwise the refused bot would be admitted at its next request."""
-    spoiled = put(github, b"\0\1\2 no ledger")
-    number = github.create_issue(REPOSITORY, "It breaks", "x").number
-    by_bot = reports.trigger(number=number, actor=Actor(login="ci[bot]", is_bot=True))
-    with pytest.raises(QuotaReached, match="can't be read"):
-        reserve(github, place, replace(request_for_run, trigger=by_bot))
-    assert ref(github, REF).strip() == spoiled
-
-
 def test_a_reached_quota_is_reported_once_and_then_refused_in_silence(
     github: GitHubServer, place: Place, request_for_run: RunRequest
 ) -> None:
@@ -205,68 +193,6 @@ def test_a_run_on_a_pull_request_counts_for_its_issue(
     _, ledger = reserve(github, place, replace(request_for_run, trigger=trigger))
     [entry] = ledger.runs
     assert entry.thread == 12
-
-
-@pytest.mark.parametrize(
-    ("authors", "is_refused"),
-    [
-        (("octo", "ci[bot]", "octo", "ci[bot]", "octo"), True),
-        (("octo", "ci[bot]", "mona", "octo", "ci[bot]", "octo"), False),
-        (("mona", "octo", "ci[bot]", "octo", "ci[bot]", "octo"), True),
-        (("ci[bot]", "ci[bot]", "ci[bot]", "ci[bot]"), False),
-    ],
-)
-def test_our_comments_since_a_person_wrote_count_in_a_chain_of_bots(
-    github: GitHubServer,
-    place: Place,
-    request_for_run: RunRequest,
-    authors: tuple[str, ...],
-    is_refused: bool,
-) -> None:
-    github.add_user("ci[bot]", type="Bot")
-    issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
-    for author in authors:
-        github.advance(1)
-        github.add_comment(issue, "Well.", author)
-    by_bot = reports.trigger(number=issue.number, actor=Actor(login="ci[bot]", is_bot=True))
-    request = replace(request_for_run, trigger=by_bot)
-    with pytest.raises(QuotaReached, match="answered each other 3 times") if is_refused else CALM:
-        reserve(github, place, request)
-
-
-@pytest.mark.parametrize(
-    ("author", "days", "text", "is_silent"),
-    [
-        ("octo", 0, "quota", True),
-        ("octo", 1, "quota", False),
-        ("mona", 0, "quota", False),
-        ("octo", 0, "Hello", False),
-    ],
-)
-def test_the_comment_of_today_shows_that_a_refusal_was_said(
-    github: GitHubServer,
-    place: Place,
-    request_for_run: RunRequest,
-    author: str,
-    days: int,
-    text: str,
-    is_silent: bool,
-) -> None:
-    quotas = {"RESOLVER_RUN_QUOTAS": "{repository_day: 1}"}
-    reserve(github, place, request_for_run, quotas)
-    issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
-    told = f"{run_marker('issue_comment:70', Ending.CEILING)}\n\nIt was too much."
-    github.add_comment(issue, told if text == "quota" else text, author)
-    trigger = reports.trigger(number=issue.number, key="issue_comment:78")
-    now = github.world.now() + timedelta(days=days)
-    late = replace(request_for_run, trigger=trigger, now=lambda: now)
-    # The first run was on that day.
-    entry = place.ledger().read().runs[0].model_copy(update={"at": now})
-    place.ledger().change(lambda ledger: (ledger.with_run(entry), None))
-    reader = github.token_for("octo", REPOSITORY, permissions={"contents": "read"})
-    with pytest.raises(QuotaReached) as reached:
-        reserve(github, replace(place, token=reader), late, quotas)
-    assert reached.value.is_silent is is_silent
 
 
 @pytest.mark.parametrize("is_bot", [True, False])

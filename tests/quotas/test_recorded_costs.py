@@ -24,7 +24,6 @@ from resolver.runs.quotas.admission import (
     reserve_quota,
 )
 from resolver.runs.stages import AcceptedRun, OpenedLog, RunRequest, StageValues
-from resolver.storage.ledger_ref import REF
 from resolver.storage.run_refs import RUNS
 from tests.github import reports
 from tests.parts.github import GitHubServer
@@ -130,13 +129,6 @@ def test_what_today_has_used_of_the_quotas_is_returned(recording: Recording) -> 
     assert [(quota.max_runs, quota.max_cost) for quota in use] == [(20, 50), (50, 100), (200, 250)]
 
 
-def test_a_ledger_that_was_removed_meanwhile_gets_the_entry_again(recording: Recording) -> None:
-    accepted = recording.accepted()
-    recording.github.repository(REPOSITORY).git.git("update-ref", "-d", REF)
-    recording.record(recording.values(accepted))
-    assert recording.entry.cost == 0.25
-
-
 def test_a_record_that_is_repeated_counts_once(recording: Recording) -> None:
     """The answer to the first push may have been lost."""
     accepted = recording.accepted()
@@ -158,11 +150,6 @@ def test_a_run_without_a_log_has_cost_nothing(recording: Recording) -> None:
     recording.record(recording.values(recording.accepted(), has_log=False), Ending.ERROR)
     entry = recording.entry
     assert (entry.cost, entry.unpriced, entry.ending) == (0.0, 0, "error")
-
-
-def test_a_run_that_is_not_in_the_ledger_records_nothing(recording: Recording) -> None:
-    assert recording.record(recording.values(AcceptedRun())) == RecordedCost()
-    assert recording.ledger == QuotaLedger() and recording.archived == []
 
 
 @pytest.mark.parametrize("run", [RUN, OTHER_RUN])

@@ -1,6 +1,5 @@
 """Tests of the spans of a run, made by OpenTelemetry's tracer and read by its own exporters."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,14 +18,10 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import (
     CheckExecuted,
-    DelegateEvent,
     ModelReplied,
     RunStarted,
-    ServiceReplied,
     StageCompleted,
-    SystemPrompt,
 )
-from resolver.events.log import stored_line
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.github.comments.report import Report
@@ -135,22 +130,6 @@ def test_a_step_is_a_model_call_and_a_tool_below_the_run() -> None:
     assert SECRET not in everything and "no such file" not in everything
 
 
-def test_the_work_of_a_delegate_is_below_the_tool_that_started_it() -> None:
-    traced, nested = Traced(), Traced()
-    delegation = traced.add(2.0, a.Delegate(agent="LocAgent", task="Find.", source=Source.AGENT))
-    for event in (
-        SystemPrompt(content="s"),
-        ServiceReplied(service="judge", completion=COMPLETION),
-    ):
-        line = json.loads(stored_line(nested.add(5.0, event)))
-        traced.add(5.0, DelegateEvent(delegate=delegation.id, event=line))
-    spans = traced.end(6.0)
-    chat = spans["chat anthropic/claude-sonnet-4-5"]
-    assert parent_of(chat, spans) == "execute_tool delegate"
-    assert chat.attributes is not None and chat.attributes["resolver.service"] == "judge"
-    assert seconds_of(spans["execute_tool delegate"]) == (2.0, 6.0), "it was open at the end"
-
-
 def test_stages_and_checks_with_a_duration_are_spans() -> None:
     traced = Traced()
     traced.add(5.0, StageCompleted(stage="setup", detail="pip install", seconds=3.0))
@@ -168,22 +147,6 @@ def test_stages_and_checks_with_a_duration_are_spans() -> None:
     assert set(spans) == {"invoke_agent resolver", "setup", "check pytest"}
     assert seconds_of(spans["setup"]) == (2.0, 5.0)
     assert spans["check pytest"].attributes == {"resolver.tree": "head", "process.exit.code": 1}
-
-
-@pytest.mark.parametrize(
-    ("model", "provider"),
-    [
-        ("anthropic/claude-sonnet-4-5", "anthropic"),
-        ("gemini/gemini-3-pro", "gcp.gemini"),
-        ("azure/mine", "azure.ai.openai"),
-        ("gpt-5", "openai"),
-    ],
-)
-def test_the_provider_of_a_model_has_its_well_known_name(model: str, provider: str) -> None:
-    traced = Traced()
-    traced.add(3.0, ModelReplied(completion=COMPLETION.model_copy(update={"model": model})))
-    attributes = traced.end(4.0)[f"chat {model}"].attributes
-    assert attributes is not None and attributes["gen_ai.provider.name"] == provider
 
 
 class Interrupted(RunSpans):
@@ -208,11 +171,6 @@ def test_a_signal_while_spans_are_sent_changes_no_result(tmp_path: Path) -> None
     report = Report(trigger=request.trigger, run="run-1", model="m")
     result = RunResult(request, report, outcome_file, Publication(), 0)
     assert end_spans(result) is result
-
-
-def test_a_run_without_a_collector_has_no_spans(tmp_path: Path) -> None:
-    request = run_request(tmp_path)
-    assert with_spans(request, load_settings({}, {})) is request and request.traceparent == ""
 
 
 @pytest.fixture

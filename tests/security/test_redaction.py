@@ -84,16 +84,6 @@ def test_no_form_of_a_secret_survives_in_any_context(
     assert MARK in result
 
 
-@given(before=contexts, after=contexts, secret=st.sampled_from(SECRETS), k=st.integers(0, 99))
-def test_a_secret_inside_longer_base64_is_found_at_any_offset(
-    before: str, after: str, secret: str, k: int
-) -> None:
-    text = base64.b64encode(f"{before}{secret}{after}".encode()).decode()
-    result = redactor(o.CmdOutput(content="x" * k + text)).content
-    assert all(form not in result for form in forms(secret)[1:4])
-    assert MARK in result
-
-
 @pytest.mark.attack
 @given(
     start=st.integers(0, len(LONG_TOKEN) - 16),
@@ -260,10 +250,6 @@ def test_constant_fields_are_never_replaced() -> None:
 def test_short_secrets_are_ignored() -> None:
     assert Redactor(["abc", "", "12345"]).redact_text("abc 12345") == "abc 12345"
     assert Redactor(["123456"]).redact_text("a 123456 b") == f"a {MARK} b"
-
-
-def test_adjacent_secrets_become_one_mark() -> None:
-    assert redactor.redact_text(f"a {SHORT_TOKEN}{MODEL_KEY} b") == f"a {MARK} b"
 
 
 def test_only_the_body_of_a_pem_key_is_secret() -> None:

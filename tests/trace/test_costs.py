@@ -1,6 +1,6 @@
 """Tests of the cost of each model and each service in traces."""
 
-from resolver.events.lifecycle import ModelReplied, ModelRetried, ModelSwitched, ServiceReplied
+from resolver.events.lifecycle import ModelReplied, ServiceReplied
 from resolver.events.state import State
 from resolver.models.run import Completion, Tokens
 from resolver.trace.html import render_html
@@ -46,15 +46,3 @@ def test_every_form_of_the_trace_shows_them() -> None:
     page = render_html(BOTH)
     assert "condenser: $0.01 for 1 reply" in page
     assert "<b>small" not in page
-
-
-def test_a_retry_and_a_switch_name_their_service() -> None:
-    events = [
-        ModelRetried(id=0, attempt=1, wait=1.0, reason="busy", service="condenser"),
-        ModelRetried(id=1, attempt=1, wait=1.0, reason="busy"),
-        ModelSwitched(id=2, from_model="a", to_model="b", reason="down", service="condenser"),
-    ]
-    text = render_text(events)
-    assert "The model call was retried by the condenser (attempt 1, after 1.0 s): busy" in text
-    assert "The model call was retried (attempt 1, after 1.0 s): busy" in text
-    assert "From here on, b is used by the condenser instead of a: down" in text

@@ -170,16 +170,6 @@ def test_in_a_browser_an_injected_script_neither_runs_nor_connects(
     page.context.close()
 
 
-@pytest.mark.chromium
-def test_on_paper_folded_outputs_are_unfolded(chromium: Browser, tmp_path: Path) -> None:
-    page, _, _ = opened(chromium, tmp_path / "trace.html", render_html(realistic()))
-    folded = page.locator("details:not([open]) pre").last
-    assert not folded.evaluate("pre => pre.checkVisibility()")
-    page.emulate_media(media="print")
-    assert folded.evaluate("pre => pre.checkVisibility()")
-    page.context.close()
-
-
 DIFF = """diff --git a/calc.py b/calc.py
 index 1..2 100644
 --- a/calc.py

@@ -96,11 +96,6 @@ def test_a_command_that_still_runs_says_so() -> None:
     assert (running.badge, late.badge) == ("still running", "timed out")
 
 
-def test_an_action_without_its_observation_says_so() -> None:
-    (step,) = steps_of(a.CmdRun(command="reboot"))
-    assert step.badge == "no answer"
-
-
 def test_an_action_that_the_model_rated_a_high_risk_is_marked() -> None:
     done, unanswered, medium = steps_of(
         a.CmdRun(command="git push", security_risk=SecurityRisk.HIGH),
@@ -131,12 +126,6 @@ def test_an_action_without_a_text_of_its_own_shows_its_fields() -> None:
     assert answered.action is not None and '"pattern": "x"' in answered.action.text
     assert [block.text for block in answered.outputs] == ["7 lines"]
     assert unanswered.badge == "no answer"
-
-
-def test_the_first_step_of_a_reply_carries_its_cost() -> None:
-    first, second = steps_of(reply("x", 0.5), a.Think(content="one"), a.Think(content="two"))
-    assert (first.cost, second.cost) == (0.5, None)
-    assert first.tokens is not None
 
 
 def test_a_short_command_is_shown_once_and_a_long_one_completely() -> None:
@@ -220,11 +209,6 @@ def test_a_condensation_shows_what_was_removed_and_the_models_notes() -> None:
     assert second.text == (
         "The conversation was shortened: only the end of 2 outputs shown from here on"
     )
-
-
-def test_a_reply_without_an_action_is_shown() -> None:
-    (note,) = notes_of(reply("I was about to"))
-    assert note.detail == "I was about to"
 
 
 def test_an_unknown_answer_belongs_to_its_action() -> None:

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
-from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import dump_line
 from resolver.trace.html import render_json
@@ -20,7 +19,6 @@ from resolver.trace.plain import (
     duration,
     for_terminal,
     money,
-    one_line,
     truncate_text,
 )
 from resolver.trace.text import TerminalProgress, live_line, render_text
@@ -104,14 +102,6 @@ def test_rich_markup_in_outside_text_is_shown_as_it_is() -> None:
     assert "Run [bold]x[/bold] [/] :smile:" in STYLE.sub("", shown)
 
 
-@pytest.mark.parametrize(
-    "event",
-    [life.SystemPrompt(content="x"), o.Null(), a.Think(content="x"), o.FileReadResult(path="x")],
-)
-def test_irrelevant_events_have_no_live_line(event: EventBase) -> None:
-    assert live_line(event.model_copy(update={"cause": 1})) is None
-
-
 def test_the_text_trace_has_header_steps_and_outputs() -> None:
     shown = render_text(realistic())
     assert shown.startswith(
@@ -169,11 +159,6 @@ def test_durations_are_human_readable(seconds: float, expected: str) -> None:
 )  # fmt: skip
 def test_small_amounts_have_enough_digits(cost: float | None, expected: str) -> None:
     assert money(cost) == expected
-
-
-def test_a_title_is_one_short_line() -> None:
-    assert one_line("\n\n  a \t b\nc") == "a b"
-    assert one_line("x" * 200) == "x" * 99 + "…"
 
 
 def test_a_truncated_text_shows_both_ends_and_the_omitted_amount() -> None:
