@@ -25,7 +25,7 @@ def action_image(engine: docker.DockerClient, python_image: str) -> str:
     """Name of the image of this checkout's Dockerfile, built as far as it is not cached."""
     proxies = {name: os.environ[name] for name in PROXIES if name in os.environ}
     base = _base(engine, python_image)
-    return build_image(engine, ROOT, "Dockerfile", {"BASE": base, **proxies})
+    return build_image(engine, ROOT, {"BASE": base, **proxies})
 
 
 def _base(engine: docker.DockerClient, image: str) -> str:

@@ -39,7 +39,6 @@ MORE = [
         "name": "long",
         "inputSchema": {"type": "object", "properties": {"count": {"type": "integer"}}},
     },
-    {"name": "picture", "inputSchema": {"type": "object"}},
     {"name": "count", "description": "How often it was called.", "inputSchema": {"type": "object"}},
     {"name": "wait", "inputSchema": {"type": "object", "properties": {"pipe": TEXT}}},
 ]
@@ -59,10 +58,6 @@ ODD: list[Any] = [
     },
     {"name": "says", "description": "twice"},
 ]
-DOT = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
-    "gg=="
-)
 COMPLETE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 calls = 0
 
@@ -102,8 +97,6 @@ def listing(mode: str, params: Message) -> Message:
         return {"tools": tools, "nextCursor": str(number + 1)}
     if mode == "changing" and calls:
         return {"tools": [{**GOOD, "name": "other"}]}
-    if mode == "not-a-list":
-        return {"tools": {"a": 1}}
     return {"tools": [GOOD, *MORE], **(COMPLETE if mode == "newest" else {})}
 
 
@@ -132,8 +125,6 @@ def call(answer: Message, params: Message, mode: str) -> Iterator[Message]:
     if mode == "asks":
         yield {"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage", "params": {}}
         yield {"jsonrpc": "2.0", "id": "s2", "method": "roots/list"}
-    if mode == "wrong-id":
-        yield {**answer, "id": 987654, "result": {"content": []}}
     if mode == "odd-result":
         yield {**answer, "result": {"content": "no list", "isError": "yes"}}
         return
@@ -156,8 +147,6 @@ def content(params: Message, mode: str) -> list[Message]:
             text = str(calls)
         case "wait":
             text = Path(given["pipe"]).read_text()  # until the test has written to it
-        case "picture":
-            return [{"type": "image", "data": DOT, "mimeType": "image/png"}]
         case name:
             text = f"no tool {name}"
     if mode == "huge":
@@ -227,7 +216,7 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(404, b"", "text/plain")
         elif self.mode == "cut" and calling:
             self._answer(200, b'{"jsonrpc"', "application/json", short=True)
-        elif len(answers) > 1 or self.mode == "stream":
+        elif len(answers) > 1:
             text = "".join(f"event: message\ndata: {json.dumps(a)}\n\n" for a in answers)
             self._answer(200, text.encode(), "text/event-stream")
         else:

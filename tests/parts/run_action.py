@@ -50,8 +50,6 @@ class ActionRun:
     exit_code: int
     outputs: Mapping[str, str]
     environment: Mapping[str, str]
-    state: Mapping[str, str]
-    path: tuple[str, ...]
     summary: str
     logs: str
 
@@ -90,29 +88,25 @@ def run_action(
     action: Path,
     workspace: Path,
     job: Job,
-    inputs: Mapping[str, str] | None = None,
-    image: str | None = None,
-    timeout: float = 300,
+    inputs: Mapping[str, str],
+    image: str,
 ) -> ActionRun:
-    """One step `uses: <action>`, from its action.yml.
+    """One step `uses: <action>`, from its action.yml, in this image.
 
     action: the folder with action.yml. workspace: what is checked out, mounted writable.
     inputs: `with:`; the defaults of action.yml are applied. Raises ValueError for an input
-        that the action does not have, and for an action that is no container action.
-    image: run this one and do not build the action's Dockerfile.
-    timeout: seconds; then the container is killed and requests' timeout error is raised.
+        that the action does not have.
     """
-    definition = yaml.safe_load(_definition(action).read_text())
+    definition = yaml.safe_load((action / "action.yml").read_text())
     runs = definition["runs"]
-    if runs.get("using") != "docker":
-        raise ValueError(f"{action} is no container action: it uses {runs.get('using')}")
-    given = _inputs(definition, inputs or {}, job)
+    assert runs["using"] == "docker"
+    given = _inputs(definition, inputs, job)
     contexts = {"github": _github_context(job), "inputs": given}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         mounts = _mounts(folder, workspace, job)
         container = engine.containers.create(
-            image or build_image(engine, action, runs["image"]),
+            image,
             command=[expand(str(argument), contexts) for argument in runs.get("args", ())],
             entrypoint=runs.get("entrypoint"),
             working_dir="/github/workspace",
@@ -127,7 +121,7 @@ def run_action(
         )
         stack.callback(container.remove, force=True, v=True)
         container.start()
-        exit_code = container.wait(timeout=timeout)["StatusCode"]
+        exit_code = container.wait(timeout=300)["StatusCode"]
         logs = container.logs().decode("utf-8", "replace")
         return _result(folder / "file_commands", exit_code, logs)
 
@@ -135,26 +129,20 @@ def run_action(
 def build_image(
     engine: docker.DockerClient,
     action: Path,
-    image: str,
-    arguments: Mapping[str, str] | None = None,
+    arguments: Mapping[str, str],
 ) -> str:
-    """The image that `runs.image` names: a Dockerfile is built, in its own folder.
+    """The image of the action's Dockerfile, with these values of its ARGs.
 
-    arguments: values of the Dockerfile's ARGs; the runner gives none.
     What an earlier build of the same folder left without a name is removed.
     """
-    if image.startswith("docker://"):
-        return image.removeprefix("docker://")
-    file = action / image
-    tag = image_tag(action)
+    tag = f"resolver-test/action:{uuid.uuid5(uuid.NAMESPACE_URL, str(action.resolve())).hex[:12]}"
     for attempt in range(BUILD_ATTEMPTS):
         try:
             engine.images.build(
-                path=str(file.parent),
-                dockerfile=file.name,
+                path=str(action),
                 tag=tag,
                 rm=True,
-                buildargs=dict(arguments or {}),
+                buildargs=dict(arguments),
                 labels={BUILD_LABEL: tag},
             )
             break
@@ -166,20 +154,10 @@ def build_image(
     return tag
 
 
-def image_tag(action: Path) -> str:
-    """The name that the image of this folder's action gets."""
-    return f"resolver-test/action:{uuid.uuid5(uuid.NAMESPACE_URL, str(action.resolve())).hex[:12]}"
-
-
 def checked_out(repository: BareRepository, folder: Path, ref: str = "main") -> Path:
     """Return what actions/checkout leaves: a clone of the test GitHub's repository in `folder`."""
     repository.git("clone", "--quiet", "--branch", ref, str(repository.path), str(folder))
     return folder
-
-
-def _definition(action: Path) -> Path:
-    plain = action / "action.yml"
-    return plain if plain.is_file() else action / "action.yaml"
 
 
 def _items(section: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
@@ -294,8 +272,6 @@ def _result(folder: Path, exit_code: int, logs: str) -> ActionRun:
         exit_code=exit_code,
         outputs=file_command_values(texts["GITHUB_OUTPUT"]),
         environment=file_command_values(texts["GITHUB_ENV"]),
-        state=file_command_values(texts["GITHUB_STATE"]),
-        path=tuple(texts["GITHUB_PATH"].splitlines()),
         summary=texts["GITHUB_STEP_SUMMARY"],
         logs=logs,
     )

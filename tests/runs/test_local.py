@@ -152,7 +152,7 @@ def test_a_base_branch_that_a_checkout_has_not_is_refused(
 def test_a_wrong_command_line_is_exit_code_2_with_what_to_do(
     command_line: CommandLine, args: list[str], says: str, next_step: str
 ) -> None:
-    done = command_line.run("resolve", *args)
+    done = command_line.call("resolve", *args)
     assert done.exit_code == 2, done.stderr
     assert says in done.stderr
     assert next_step in done.stderr

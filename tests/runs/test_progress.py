@@ -5,17 +5,12 @@ It is created at once, edited while the run works, and says at the end how the r
 Whole runs, because the comment has to follow the work, and to outlive a process that is killed.
 """
 
-import json
 import re
-import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from resolver.storage.run_refs import RUNS
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, bash, finish
@@ -38,38 +33,6 @@ TESTS = bash("run_tests() { grep -q 'a + b' calc.py; }")
 def checklist(body: str) -> str:
     """The lines of the comment that are boxes."""
     return "".join(f"{line}\n" for line in body.splitlines() if line.startswith("- ["))
-
-
-class Begun:
-    """`resolver action` in a process of its own, at work until it is ended. name: the event's."""
-
-    def __init__(
-        self, scenario: Scenario, event: dict[str, Any], name: str = "issue_comment", **more: str
-    ) -> None:
-        folder = scenario.line.folder / f"begun-{time.monotonic_ns()}"
-        folder.mkdir()
-        (folder / "event.json").write_text(json.dumps(event))
-        self.environment = {
-            **scenario.line.environment,
-            "GITHUB_EVENT_NAME": name,
-            "GITHUB_EVENT_PATH": str(folder / "event.json"),
-            "GITHUB_WORKSPACE": str(folder),
-            "GITHUB_STEP_SUMMARY": str(folder / "summary"),
-            "GITHUB_RUN_ID": "123",
-            "GITHUB_RUN_ATTEMPT": "2",
-            **more,
-        }
-        self.process = subprocess.Popen(
-            scenario.line.command("action"),
-            env=self.environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-
-    def end(self, number: int) -> int:
-        self.process.send_signal(number)
-        self.process.communicate(timeout=60)
-        return self.process.returncode
 
 
 def at_work(scenario: Scenario) -> bool:
@@ -142,37 +105,6 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
         comment.partition("\n")[0].endswith("ending=pull_request -->")
         and "Resolver opened" in comment
     )
-
-
-def test_a_run_ended_by_a_signal_says_so_in_the_same_comment(scenario: Scenario) -> None:
-    """A whole run in a process of its own, because it is ended by a signal. Its log is not to be
-    kept, so it offers nobody to continue it."""
-    scenario.endpoint.script(bash("sleep 600"))
-    event = scenario.github.event_issue_comment(scenario.mention())
-    begun = Begun(scenario, event, RESOLVER_KEEP_LOG="false")
-    until(lambda: at_work(scenario))
-    assert begun.end(signal.SIGTERM) == 1
-    [comment] = scenario.bot_comments()
-    assert "ending=stopped -->" in comment and "SIGTERM" in comment
-    assert "@agent continue" not in comment
-    assert scenario.repository.git.text("for-each-ref", RUNS) == ""
-
-
-def test_a_step_after_a_killed_sweep_says_which_run_died(scenario: Scenario) -> None:
-    """A whole run, because the closing step finds the comment of a killed sweep by the job that its
-    run has named there. `test_close.py` has the comments of other runs."""
-    scenario.github.add_label(scenario.issue, "agent", "mona")
-    scenario.github.advance(5)
-    scenario.endpoint.script(bash("sleep 600"))
-    more = {"GITHUB_REPOSITORY": "octo/calc", "GITHUB_ACTIONS": "true"}
-    begun = Begun(scenario, {"schedule": "17 3 * * *"}, "schedule", **more)
-    until(lambda: at_work(scenario))
-    assert begun.end(signal.SIGKILL) == -signal.SIGKILL
-    kept = {k: v for k, v in begun.environment.items() if k.startswith(("GITHUB_", "INPUT_"))}
-    done = scenario.line.call("action", **kept, INPUT_CLOSE="true", INPUT_MAX_BUDGET="a lot")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [result] = scenario.bot_comments()
-    assert "ending=died -->" in result
 
 
 def test_a_refused_push_is_kept_and_published_by_a_comment(scenario: Scenario) -> None:

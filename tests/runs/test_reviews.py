@@ -11,7 +11,7 @@ import pytest
 
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue, Review
-from tests.parts.model_endpoint import Answer, ModelEndpoint, reply, tool_call
+from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine
 from tests.runs.test_github import Scenario
 
@@ -68,33 +68,6 @@ def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> Iterator[ReviewScenario]:
     yield ReviewScenario(github, command_line, model_endpoint)
-
-
-def test_the_tags_do_the_same(scenario: ReviewScenario) -> None:
-    """A whole run: the story of a review, from the words of the model to GitHub's page."""
-    text = (
-        'Found one.\n\n<review_comment path="half.py" line="11" start_line="10" severity="high">\n'
-        "<body>\nIt rounds. See half.py:10.\n</body>\n"
-        "<suggestion>\ndef half(x):\n    return x / 2\n"
-        "</suggestion>\n</review_comment>\n\n"
-        '<submit_review verdict="comment">\nFine otherwise.\n</submit_review>'
-    )
-    scenario.endpoint.script(reply(text))
-    done = scenario.action(scenario.ask(), RESOLVER_DIALECT="tags")
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [review] = scenario.reviews
-    [placed] = review.comments
-    assert (placed.start_line, placed.line, placed.side) == (10, 11, "RIGHT")
-    assert placed.body.startswith("**High**")
-    page = f"{scenario.github.server_url}/{UPSTREAM}/blob/{scenario.head}/half.py#L10"
-    assert f"[`half.py:10`](<{page}>)" in placed.body
-    assert placed.body.endswith("```suggestion\ndef half(x):\n    return x / 2\n```")
-    assert (review.state, review.commit) == ("COMMENTED", scenario.head)
-    assert "Fine otherwise." in review.body
-    [result] = scenario.own_comments()
-    assert f"#pullrequestreview-{review.id}" in result
-    assert f"`{scenario.head[:12]}`: 1 comment" in result
-    assert scenario.branches() == [] and len(scenario.pulls()) == 1
 
 
 def test_the_command_line_reviews_and_publishes_once_at_the_head_where_it_is_wanted(
