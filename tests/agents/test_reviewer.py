@@ -1,6 +1,7 @@
 """Tests of the reviewer: prompt, tools, and review comments in both dialects."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from resolver.agents.readonly import REVIEWER, ReviewerAgent
 from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.task_prompt import MAX_THREADS_LENGTH, build_pull_request_part
+from resolver.agents.task_prompt import MAX_THREADS_LENGTH
 from resolver.agents.tools.calls import parse_tool_call
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
@@ -19,6 +20,7 @@ from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.pull_request import AuthoredText, PullRequestContext, ReviewThread
 from resolver.models.run import RequestedToolCall
+from tests.agents.test_prompts import make_task, rendered
 from tests.github.reports import WHEN
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
@@ -166,12 +168,10 @@ def thread(number: int, *, resolved: bool = False, body: str = "x" * 5_000) -> R
 
 def test_of_many_review_threads_the_open_and_the_newest_are_shown() -> None:
     threads = tuple(thread(n, resolved=n == 19) for n in range(20))
-    described = build_pull_request_part(
-        PullRequestContext(number=1, head="a" * 40, base_branch="main", threads=threads), ""
-    )
-    assert described is not None
-    heads = [thread.heading for thread in described.threads]
+    pull = PullRequestContext(number=1, head="a" * 40, base_branch="main", threads=threads)
+    prompt = rendered(make_task(pull=pull))
+    heads = re.findall(r"--- begin (.* conversation on .*) \w+ ---", prompt)
     assert heads[0] == "open conversation on 18.py:1"
-    assert sum(len(thread.text) for thread in described.threads) <= MAX_THREADS_LENGTH
-    assert described.threads_left_out == 20 - len(heads)
+    assert len(heads) * 5_000 <= MAX_THREADS_LENGTH
+    assert f"{20 - len(heads)} more conversations on the code are not shown" in prompt
     assert not any("resolved" in head for head in heads)

@@ -24,6 +24,7 @@ from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.run import Extension, RunLimits
+from tests.agents.test_prompts import make_task
 
 MAX_PROMPT_TOKENS = 4000
 """Tokens of a system prompt, as counted for gpt-4o."""
@@ -46,8 +47,9 @@ NOTHING = {
     "granted": RunLimits(),
     "left": 0.0,
     "max_plan_steps": 0,
-    "block": lambda *_: "",
+    **dict.fromkeys(("block", "line", "who", "heading", "thread_text", "cut"), lambda *_: ""),
     "statements": {},
+    "task": make_task(),
     "total": count_outcomes(()),
 }
 """Values that some templates compute with, so that they can't be missing."""
