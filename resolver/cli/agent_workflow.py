@@ -1,21 +1,24 @@
 """Renders the workflow that `resolver init` writes, and validates what is inserted into it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+import yaml
+
+from resolver.config.bounded_yaml import read_yaml
 from resolver.config.templates import render
 from resolver.errors import UsageError
-from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
 from resolver.github.events.starting_events import (
     ListeningPolicy,
     starting_actions,
     starting_events_by_name,
 )
 
+FOLDER = ".github/workflows"
 WORKFLOW = f"{FOLDER}/agent.yml"
 
 EVERY_NIGHT = "17 3 * * *"
@@ -99,41 +102,30 @@ def workflow_text(
     )
 
 
-def find_test_workflows(root: Path) -> tuple[str, ...]:
-    """Return the names of a checkout's workflows that run tests on a push or a pull request.
-
-    Workflows that run the agent are left out.
-    """
-    workflows = {workflow.path: workflow for workflow in _workflows(root)}
-    return tuple(
-        dict.fromkeys(
-            workflow.name
-            for workflow in workflows.values()
-            if workflow.on_changes
-            and not workflow.agents
-            and _NAME.fullmatch(workflow.name)
-            and any(
-                workflows[path].runs_tests
-                for path in (workflow.path, *workflow.calls)
-                if path in workflows
-            )
-        )
-    )
-
-
-def _workflows(root: Path) -> Iterator[WorkflowFile]:
+def find_check_workflows(root: Path) -> tuple[str, ...]:
+    """Return the names of a checkout's workflows that start on a pull request or a push, for a
+    person to choose from."""
     folder = root / FOLDER
-    for file in sorted(folder.glob("*.y*ml")) if folder.is_dir() else ():
-        if (
-            file == root / WORKFLOW
-            or file.is_symlink()
-            or not file.is_file()
-            or file.stat().st_size > _MAX_WORKFLOW_BYTES
-        ):
-            continue
-        workflow = read_workflow(f"{FOLDER}/{file.name}", file.read_bytes())
-        if workflow is not None:
-            yield workflow
+    files = sorted(folder.glob("*.y*ml")) if folder.is_dir() else []
+    return tuple(dict.fromkeys(filter(None, map(_name_if_on_changes, files))))
+
+
+def _name_if_on_changes(file: Path) -> str | None:
+    if file.name == Path(WORKFLOW).name or file.is_symlink() or not file.is_file():
+        return None
+    try:
+        data = read_yaml(file.read_bytes()[:_MAX_WORKFLOW_BYTES])
+    except yaml.YAMLError:
+        return None
+    # In YAML 1.1, the key `on` is the boolean true: https://yaml.org/type/bool.html
+    on = data.get("on", data.get(True)) if isinstance(data, dict) else None
+    if not isinstance(on, str | list | dict) or not {"pull_request", "push"} & set(
+        [on] if isinstance(on, str) else on
+    ):
+        return None
+    name = data.get("name")
+    name = name if isinstance(name, str) and name.strip() else f"{FOLDER}/{file.name}"
+    return name if _NAME.fullmatch(name) else None
 
 
 def plain_yaml(description: str, value: str) -> str:

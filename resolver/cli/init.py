@@ -14,7 +14,7 @@ from resolver.cli.agent_workflow import (
     EVERY_NIGHT,
     WORKFLOW,
     Features,
-    find_test_workflows,
+    find_check_workflows,
     workflow_text,
 )
 from resolver.cli.setup_check import try_setup
@@ -76,7 +76,7 @@ class _Inspection:
     "checked",
     multiple=True,
     metavar="NAME",
-    help="Workflow whose failures start work. Default: all that run tests.",
+    help="Workflow whose failures start work. Default: all that start on changes.",
 )
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option(
@@ -107,7 +107,7 @@ def command(
     features = Features(
         schedule=schedule or (EVERY_NIGHT if sweep else ""),
         fix_checks=fix_checks or "",
-        checked=checked or find_test_workflows(checkout.root),
+        checked=checked or find_check_workflows(checkout.root),
     )
     inspection = _inspect(checkout.root)
     proposal = inspection.proposal

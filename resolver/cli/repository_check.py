@@ -1,7 +1,6 @@
 """The checks of `resolver doctor OWNER/NAME`, and the result of a check.
 
-They cover the account, its permissions, the repository's settings and rules, and whether CI runs on
-what the agent pushes.
+They cover the account, its permissions, and the repository's settings and rules.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,9 +11,6 @@ from resolver.config.settings import REPOSITORY_FILE, Settings, load_settings, r
 from resolver.errors import ResolverError
 from resolver.github.client.app import EVENTS, PERMISSIONS, AppAccess
 from resolver.github.client.repository_access import RepositoryAccess
-from resolver.github.context.workflows import AgentJob, WorkflowFile
-from resolver.github.events.checks import CHECK_EVENTS
-from resolver.github.forge import ACTIONS_LOGIN
 from resolver.runs.common import github_forge
 from resolver.runs.wiring.sandbox import RunHost, access_of
 
@@ -76,10 +72,6 @@ EXAMPLE_BRANCH = "agent/issue-1-doctor"
 
 REQUIRED_PERMISSIONS = ("contents", "issues", "pull_requests", "metadata")
 """Permissions that every run needs; the others are for optional features."""
-
-REQUIRED_JOB_PERMISSIONS = ("contents", "issues", "pull-requests")
-CHECK_PERMISSIONS = ("checks", "statuses", "actions")
-"""Permissions that a job needs to do its work, and those for reading failing checks."""
 
 _LEVELS = ("none", "read", "write", "admin")
 
@@ -203,7 +195,8 @@ def _check_repository(
     )
     yield _check_settings_file(access)
     yield from findings_until_error("rules", _check_rules(access, settings), required=False)
-    yield from findings_until_error("workflows", _check_ci(access, login), required=False)
+    if not settings.has_app:
+        yield _check_actions(access)
 
 
 def _check_rights(
@@ -259,116 +252,16 @@ def _check_rules(access: RepositoryAccess, settings: Settings) -> Iterator[Docto
         yield DoctorFinding(False, f"rules: {what}", fix, required)
 
 
-def _check_ci(access: RepositoryAccess, login: str) -> Iterator[DoctorFinding]:
-    """Check that CI runs on what the agent pushes, and check the jobs that run the agent."""
-    workflows = access.workflows()
-    checks = [w.path for w in workflows if w.checks_changes]
-    agents = [(w, job) for w in workflows for job in w.agents]
-    if login == ACTIONS_LOGIN:
-        yield _no_ci_finding("this token is the job's own", checks)
-    elif not agents:
-        yield _ci_finding(checks)
-    for workflow, job in agents:
-        yield from _check_agent_job(access, workflow, job, checks)
-
-
-def _ci_finding(checks: list[str]) -> DoctorFinding:
-    return DoctorFinding(
-        bool(checks),
-        f"CI on the agent's commits: {', '.join(checks) or 'no workflow starts on a pull request'}",
-        "a workflow with `on: pull_request` would check what the agent proposes",
-        required=False,
-    )
-
-
-def _no_ci_finding(reason: str, checks: list[str]) -> DoctorFinding:
-    what = f"{reason}, so GitHub starts no workflow on what the agent pushes"
-    return DoctorFinding(
-        not checks,
-        f"CI on the agent's commits: {what}" if checks else "CI: there is no workflow to start",
-        "give the Action an App (app-id, app-private-key) or a personal token (github-token); or "
-        "close and reopen each pull request",
-        required=False,
-    )
-
-
-def _check_features(workflow: WorkflowFile, job: AgentJob, label: str) -> Iterator[DoctorFinding]:
-    """Check that the features that a job enables have the permissions and events they need."""
-    unreadable = [f"{name}: read" for name in job.lacks("read", *CHECK_PERMISSIONS)]
-    if not (job.own_token or job.settings.get("args")):
-        yield DoctorFinding(
-            not unreadable,
-            f"failing checks can be read by {label}"
-            + (f": not {', '.join(unreadable)}" * bool(unreadable)),
-            f"add to the job's `permissions:` {', '.join(unreadable)}",
-            required=False,
-        )
-    yield from _check_failing_checks(workflow, job, label)
-
-
-def _check_failing_checks(
-    workflow: WorkflowFile, job: AgentJob, label: str
-) -> Iterator[DoctorFinding]:
-    """Check that failing checks start the job if, and only if, its setting says so."""
-    fixes = job.settings.get("fix_failing_checks") or "none"
-    check_events = workflow.events & CHECK_EVENTS
-    is_let_through = all(e in job.condition for e in check_events) if job.condition else True
-    if fixes != "none":
-        if not check_events:
-            state = "no event"
-        else:
-            state = "yes" if is_let_through else "its `if:` blocks them"
-        yield DoctorFinding(
-            state == "yes",
-            f"failing checks (`fix-failing-checks: {fixes}`) reach {label}: {state}",
-            f"`resolver init --fix-checks {fixes}` writes `on: workflow_run` and its part of the "
-            "job's `if:`",
-            required=False,
-        )
-    elif check_events:
-        yield DoctorFinding(
-            False, f"failing checks start nothing: {label} has no `fix-failing-checks`",
-            "give the step `fix-failing-checks: own`, `default-branch` or `all`, or take "
-            f"{', '.join(sorted(check_events))} out of `on:`", required=False,
-        )  # fmt: skip
-    if fixes in {"own", "all"} and not job.own_token:
-        yield DoctorFinding(
-            False, f"failing checks of its own pull requests never reach {label}: GitHub starts no "
-            "CI on what the job's own token pushes",
-            "give the Action an App (app-id, app-private-key) or a personal token (github-token)",
-            required=False,
-        )  # fmt: skip
-
-
-def _check_agent_job(
-    access: RepositoryAccess, workflow: WorkflowFile, job: AgentJob, checks: list[str]
-) -> Iterator[DoctorFinding]:
-    label = f"job {job.name} of {workflow.path}"
-    is_close_job = job.settings.get("close") == "true"
-    if not is_close_job:
-        yield from _check_features(workflow, job, label)
-    if job.own_token:
-        yield _ci_finding(checks)
-        return
-    required = [
-        name for name in REQUIRED_JOB_PERMISSIONS if not (is_close_job and name == "contents")
-    ]
-    missing = [f"{name}: write" for name in job.lacks("write", *required)]
-    yield DoctorFinding(
-        not missing,
-        f"permissions of {label}" + (f": not {', '.join(missing)}" if missing else ""),
-        "add them to the job's `permissions:`",
-    )
-    if is_close_job:
-        return
-    yield _no_ci_finding(f"{label} works with the job's own token", checks)
+def _check_actions(access: RepositoryAccess) -> DoctorFinding:
+    """Check the setting that most first runs of the Action fail at."""
 
     def may_open() -> str | None:
         allowed = access.actions_may_open_pulls()
         return {True: "yes", False: None}.get(allowed, "unknown, only an administrator can read it")  # type: ignore[arg-type]
 
     finding = check_finding("Actions may open pull requests", may_open)
-    fix = "enable it: Settings, Actions, General, Allow GitHub Actions to create and approve " + (
-        "pull requests"
+    fix = (
+        "for the Action with the job's own token, enable it: Settings, Actions, General, Allow "
+        "GitHub Actions to create and approve pull requests"
     )
-    yield DoctorFinding(finding.good, finding.what, finding.next_step or fix)
+    return DoctorFinding(finding.good, finding.what, finding.next_step or fix, required=False)

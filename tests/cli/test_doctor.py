@@ -15,7 +15,7 @@ def test_what_is_missing_comes_with_the_next_step(capsys: pytest.CaptureFixture[
     assert run(["doctor", "--runtime", "docker"], NO_ENGINE) == 1
     shown = capsys.readouterr().out
     assert "missing  Docker engine" in shown
-    assert "--runtime local" in shown
+    assert "RESOLVER_RUNTIME=local" in shown
     assert "missing  model" in shown
     assert "LLM_MODEL" in shown
 

@@ -112,7 +112,7 @@ def test_each_feature_adds_what_it_needs_and_nothing_else(checkout: Path) -> Non
         assert after == before | given.get(option, {})
 
 
-def test_the_workflows_whose_failures_count_are_those_that_run_tests(
+def test_the_workflows_whose_failures_count_are_those_that_start_on_changes(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = checkout / ".github/workflows"
@@ -125,14 +125,14 @@ def test_the_workflows_whose_failures_count_are_those_that_run_tests(
     (folder / "e.yml").write_text("name: Lint\non: push\njobs: {a: {steps: [{run: mypy}]}}\n")
     assert init(checkout, *ACTION, "--fix-checks", "all") == 0
     agent = yaml.safe_load((folder / "agent.yml").read_text())
-    assert agent[True]["workflow_run"]["workflows"] == ["Tests", ".github/workflows/c.yaml"]
+    assert agent[True]["workflow_run"]["workflows"] == ["Tests", ".github/workflows/c.yaml", "Lint"]
     shown = capsys.readouterr().out
-    assert "workflow_run of Tests, .github/workflows/c.yaml." in shown
+    assert "workflow_run of Tests, .github/workflows/c.yaml, Lint." in shown
     assert "you need an App" in shown
     init(checkout, "--action", "octo/fixer@v1", "--force")
     init(checkout, *ACTION, "--force", "--fix-checks=all")
     agent = yaml.safe_load((folder / "agent.yml").read_text())
-    assert agent[True]["workflow_run"]["workflows"] == ["Tests", ".github/workflows/c.yaml"]
+    assert agent[True]["workflow_run"]["workflows"] == ["Tests", ".github/workflows/c.yaml", "Lint"]
     init(checkout, *ACTION, "--force", "--fix-checks=default-branch", "--check-workflow=Mine")
     agent = yaml.safe_load((folder / "agent.yml").read_text())
     assert agent[True]["workflow_run"]["workflows"] == ["Mine"]

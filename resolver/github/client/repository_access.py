@@ -10,14 +10,7 @@ from github.GithubException import GithubException, UnknownObjectException
 from github.Repository import Repository
 
 from resolver.github.client.access import GitHubAccess, check_repository
-from resolver.github.client.resources import get_repository_file, list_repository_folder
-from resolver.github.context.workflows import FOLDER, WorkflowFile, read_workflow
-
-MAX_WORKFLOWS = 100
-"""Maximum number of workflow files that are read."""
-
-_MAX_WORKFLOW_BYTES = 200_000
-"""Maximum size of a workflow file in bytes."""
+from resolver.github.client.resources import get_repository_file
 
 _MISSING_COMMIT = "0" * 40
 """A commit id that no repository has."""
@@ -125,18 +118,3 @@ class RepositoryAccess:
         with self._access.wrap_errors(f"read {path} of {self._name}", "contents: read"):
             file = get_repository_file(self._repository, path)
             return file.decoded_content if file else None
-
-    def workflows(self) -> tuple[WorkflowFile, ...]:
-        """Return the workflow files of the default branch."""
-        with self._access.wrap_errors(f"read {FOLDER} of {self._name}", "contents: read"):
-            files = [
-                entry.path
-                for entry in list_repository_folder(self._repository, FOLDER)
-                if entry.type == "file" and entry.size <= _MAX_WORKFLOW_BYTES
-            ]
-        workflows = (
-            read_workflow(path, self.file(path) or b"")
-            for path in files[:MAX_WORKFLOWS]
-            if path.endswith((".yml", ".yaml"))
-        )
-        return tuple(workflow for workflow in workflows if workflow is not None)
