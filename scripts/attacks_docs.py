@@ -103,6 +103,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
     "Network": (
         "tests/attacks/test_egress.py",
         "tests/runtime/test_egress.py",
+        "tests/runs/test_browsing.py",
         "tests/runtime/test_tunnels.py",
     ),
     "Model and MCP servers": (

@@ -7,10 +7,16 @@ An agent that a repository defines is this agent with instructions and tools of 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from resolver.agents.definitions import MCP, NO_OPTIONAL_TOOLS, AgentDefinition, AvailableTools
+from resolver.agents.definitions import (
+    MCP,
+    NO_OPTIONAL_TOOLS,
+    AgentDefinition,
+    AvailableTools,
+)
 from resolver.agents.replies import find_offered_tools, next_action, read_reply
 from resolver.agents.tags import available_tags, write_examples
 from resolver.agents.tools.calls import (
+    BROWSER,
     MCP_TAG,
     native_names,
     native_specs,
@@ -193,7 +199,11 @@ class DefinedAgent(CodeActAgent):
         self.is_read_only = definition.read_only
         self._definition = definition
         # A definition can't know which servers an installation has: it gets all of them or none.
-        self._mcp = available.mcp if MCP in definition.tools else ()
+        self._mcp = tuple(
+            tool
+            for tool in available.mcp
+            if (BROWSER if tool.server == BROWSER else MCP) in definition.tools
+        )
         available_names = available_tools(available.requirements)
         self._tools = tuple(name for name in definition.tools if name in available_names)
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from resolver.agents.tools.base import Requirement
-from resolver.agents.tools.calls import suggest_name
+from resolver.agents.tools.calls import BROWSER, suggest_name
 from resolver.agents.tools.registry import REQUIRED_TOOLS, TOOLS, DelegateAgent, available_tools
 from resolver.errors import FrontmatterError, WorkspaceError
 from resolver.memory.frontmatter import Document, read_document, validate_document
@@ -43,7 +43,7 @@ EDITING_TOOLS = frozenset(tool.name for tool in TOOLS.values() if tool.is_editin
 MCP = "mcp"
 """Entry of `tools` in a definition that stands for all tools of the run's MCP servers."""
 
-KNOWN_TOOLS = (*available_tools(get_args(Requirement)), MCP)
+KNOWN_TOOLS = (*available_tools(get_args(Requirement)), BROWSER, MCP)
 """The values that `tools` in a definition accepts."""
 
 _DEFAULT_TOOLS = ("execute_bash", "execute_ipython_cell", "str_replace_editor", "plan", "recall")
@@ -278,9 +278,8 @@ class AvailableTools:
     """The parts that an agent may use in addition to its basic tools. Few agents use all.
 
     delegates: the agent may delegate work to other agents.
-    browser: the sandbox has a browser.
     index: the host has an index of the code.
-    mcp: tools of MCP servers.
+    mcp: tools of MCP servers, among them those of the browser.
     definitions: agents that the repository defines.
     colleagues: agents that can be delegated to; set by the registry.
     recall: there are skills that the agent can ask for.
@@ -290,7 +289,6 @@ class AvailableTools:
     """
 
     delegates: bool = False
-    browser: bool = False
     index: bool = False
     mcp: tuple[McpTool, ...] = ()
     definitions: tuple[AgentDefinition, ...] = ()
@@ -298,6 +296,11 @@ class AvailableTools:
     recall: bool = False
     count_lines: Callable[[str], int | None] = _no_lines
     thread_labels: tuple[str, ...] = ()
+
+    @property
+    def browser_tools(self) -> tuple[McpTool, ...]:
+        """Return the tools of the run's browser; none if there is no browser."""
+        return tuple(tool for tool in self.mcp if tool.server == BROWSER)
 
     @property
     def requirements(self) -> frozenset[Requirement]:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import NO_OPTIONAL_TOOLS, AvailableTools
 from resolver.agents.tags import write_examples
-from resolver.agents.tools.calls import refuse_unavailable
+from resolver.agents.tools.calls import BROWSER, refuse_unavailable
 from resolver.agents.tools.registry import TOOLS
 from resolver.config.templates import render
 from resolver.events import actions as a
@@ -144,20 +144,24 @@ class ReviewerAgent(AnsweringAgent):
     examples = _REVIEWER_EXAMPLES
 
 
-BROWSING_TOOLS = ("think", "browser", "finish")
+BROWSING_TOOLS = ("think", "finish")
 
 _BROWSING_EXAMPLES = {
-    **TOOLS["browser"].examples,
+    "navigate": a.McpCall(
+        server=BROWSER, name="browser_navigate", arguments={"url": "http://127.0.0.1:8000/login"}
+    ),
+    "type": a.McpCall(
+        server=BROWSER, name="browser_type", arguments={"target": "e12", "text": "alice"}
+    ),
     "think": a.Think(content="The form was sent, but the list still has two rows: look for why."),
     "report": a.Finish(message="After logging in, the page says 'Welcome, alice'. ..."),
 }
-_SCREENSHOT_CALL = "screenshot("
 
 
 class BrowsingAgent(AnsweringAgent):
     """Works on web pages by their accessibility tree, and reports.
 
-    Calls of tools other than its own are refused with a reason.
+    It has the tools of the browser's MCP server. Calls of other tools are refused with a reason.
     """
 
     name = "BrowsingAgent"
@@ -165,25 +169,16 @@ class BrowsingAgent(AnsweringAgent):
     examples = _BROWSING_EXAMPLES
     template = "agent/browsing.md.j2"
 
+    def __init__(self, model: Model, dialect: Dialect, available: AvailableTools) -> None:
+        super().__init__(model, dialect, available)
+        self._mcp = available.browser_tools
+
     def accepts_images(self, model: Model) -> bool:
         return self.takes_screenshots and model.supports_vision
 
-    def step(self, state: State) -> ActionBase:
-        """Return the next action, extended by a screenshot if the agent is shown images."""
-        return self._with_screenshot(super().step(state))
-
-    def _with_screenshot(self, action: ActionBase) -> ActionBase:
-        """Append a screenshot with the ids of the elements drawn on it to a browser action."""
-        if not self._accepts_images or not isinstance(action, a.BrowseInteractive):
-            return action
-        if _SCREENSHOT_CALL in action.code:
-            return action
-        code = f"{action.code.rstrip()}\nscreenshot(marks=True)"
-        return action.model_copy(update={"code": code})
-
 
 class VisualBrowsingAgent(BrowsingAgent):
-    """A BrowsingAgent that also gets screenshots if its model accepts images.
+    """A BrowsingAgent that also looks at screenshots if its model accepts images.
 
     If the model does not, the system prompt says so.
     """

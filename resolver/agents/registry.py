@@ -54,7 +54,7 @@ class BuiltInAgent:
     note: str = ""
     is_callable: bool = True
     is_read_only: bool = False
-    needs: Literal["", "browser", "index"] = ""
+    needs: Literal["", "browser_tools", "index"] = ""
 
 
 def make_agent(
@@ -117,7 +117,8 @@ def delegate_agents(available: AvailableTools) -> tuple[DelegateAgent, ...]:
 
     They are the same for all agents of a run.
     """
-    is_available = {"": True, "browser": available.browser, "index": available.index}
+    has_browser = bool(available.browser_tools)
+    is_available = {"": True, "browser_tools": has_browser, "index": available.index}
     return (
         *(
             DelegateAgent(name, f"{agent.description}{agent.note and '; '}{agent.note}")
@@ -146,9 +147,10 @@ def choose_dialect(model: Model, requested: Literal["auto", "tools", "tags"]) ->
 
 
 _MISSING_PARTS = {
-    "browser": (
-        "the sandbox has no browser, so a browsing agent could do nothing",
-        f"use an image with chromium (see {DOCS}/how-to/browser.md), or another agent",
+    "browser_tools": (
+        "this run has no browser, so a browsing agent could do nothing",
+        f"set `image_options: {{browser: IMAGE}}` (see {DOCS}/how-to/browser.md), or use another "
+        "agent",
     ),
     "index": ("this run has no index of the code", "use another agent"),
 }
@@ -183,13 +185,13 @@ AGENTS: dict[str, BuiltInAgent] = {
         BrowsingAgent,
         "uses web pages by their accessibility tree, and reports what it saw",
         is_read_only=True,
-        needs="browser",
+        needs="browser_tools",
     ),
     "VisualBrowsingAgent": BuiltInAgent(
         VisualBrowsingAgent,
         "the same with pictures of the pages, for how they look",
         is_read_only=True,
-        needs="browser",
+        needs="browser_tools",
     ),
     "DummyAgent": BuiltInAgent(lambda *_: DummyAgent()),
 }

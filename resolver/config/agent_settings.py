@@ -20,7 +20,7 @@ class CondenserSettings(StructuredSetting):
 
     stages: str = part(
         "masking,summarizing",
-        "Condensers in the order in which they are applied, like `browser(keep_last=1),window`; "
+        "Condensers in the order in which they are applied, like `masking(keep_last=30),window`; "
         "`none` for none.",
     )
     max_tokens: int = part(
@@ -152,7 +152,6 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     NO_CONDENSER: (),
     "recent": _KEEP_PARAMETERS,
     "masking": ("keep_last",),
-    "browser": ("keep_last", "at_once"),
     "amortized": ("max_turns", "keep_first"),
     "window": _KEEP_PARAMETERS,
     "summarizing": _KEEP_PARAMETERS,
@@ -187,7 +186,7 @@ def parse_condenser(text: str) -> tuple[CondenserStage, ...]:
         match = _STAGE.match(text, position)
         if match is None:
             raise ValueError(
-                f"can't be read from {text[position : position + 40]!r} on; like `browser,window`"
+                f"can't be read from {text[position : position + 40]!r} on; like `masking,window`"
             )
         stages.append(_parse_stage(match.group(1), match.group(2) or ""))
         position = match.end()

@@ -35,6 +35,11 @@ class ImageOptions(StructuredSetting):
         "Build the sandbox image if `image` is `devcontainer` or `dockerfile:PATH`. A build runs "
         "the repository's commands with the network of the engine.",
     )
+    browser: str = part(
+        "",
+        "Image with Playwright's MCP server, which gives the agent a browser. None when empty; it "
+        "needs the docker runtime. See docs/how-to/browser.md.",
+    )
     services: tuple[str, ...] = part(
         (),
         "List of images of services that may run alongside the sandbox while checks are executed, "

@@ -244,10 +244,8 @@ def describe_action(action: ActionBase) -> str:
     match action:
         case a.CmdRun(command=command, is_input=False):
             return command
-        case a.IPythonRunCell(code=code) | a.BrowseInteractive(code=code):
+        case a.IPythonRunCell(code=code):
             return code
-        case a.BrowseURL(url=url):
-            return url
         case _:
             fields = action.model_dump(mode="json", exclude=set(_OWN_FIELDS), exclude_none=True)
             return json.dumps(fields, indent=2, ensure_ascii=False)

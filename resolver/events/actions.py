@@ -97,26 +97,6 @@ class FileEdit(SandboxAction):
     )
 
 
-class BrowseURL(SandboxAction):
-    """Open a web page."""
-
-    kind: Literal["browse_url"] = "browse_url"
-    observation = o.BrowserOutput
-    error_code = "browse"
-    is_external = True
-    url: str = Field(description="Address of the page.")
-
-
-class BrowseInteractive(SandboxAction):
-    """Interact with the open page by BrowserGym-style code."""
-
-    kind: Literal["browse_interactive"] = "browse_interactive"
-    observation = o.BrowserOutput
-    error_code = "browse"
-    is_external = True
-    code: str = Field(description="Calls such as click('12'), one per line.")
-
-
 class McpCall(ActionBase):
     """Call a tool of an MCP server."""
 
@@ -310,8 +290,6 @@ Action = (
     | FileRead
     | FileWrite
     | FileEdit
-    | BrowseURL
-    | BrowseInteractive
     | McpCall
     | CodeSearch
     | CodeExplore

@@ -98,15 +98,6 @@ class FileEditResult(SandboxObservation):
     new_hash: str = Field(default="", description="SHA-256 of the file after the change.")
 
 
-class BrowserOutput(SandboxObservation):
-    """Result of `browse_url` and `browse_interactive`."""
-
-    kind: Literal["browser_output"] = "browser_output"
-    url: str = Field(default="", description="Present address of the page.")
-    error: bool = Field(default=False, description="True if an action on the page failed.")
-    screenshot: str | None = Field(default=None, description="Screenshot as a data: URL.")
-
-
 class McpResult(ObservationBase):
     """Result of `mcp_call`."""
 
@@ -207,7 +198,6 @@ Observation = (
     | FileReadResult
     | FileWriteResult
     | FileEditResult
-    | BrowserOutput
     | McpResult
     | CodeResult
     | RecallResult

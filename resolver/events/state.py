@@ -52,7 +52,7 @@ class ModelMetrics:
 
 
 _SANDBOX_OBSERVATIONS = frozenset(
-    {"cmd_output", "ipython_output", "file_write_result", "file_edit_result", "browser_output"}
+    {"cmd_output", "ipython_output", "file_write_result", "file_edit_result"}
 )
 """Kinds of the observations that may have `changed`."""
 

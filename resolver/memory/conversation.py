@@ -52,8 +52,6 @@ def images_of(event: EventBase) -> tuple[str, ...]:
             | o.McpResult(images=images)
         ):
             return images
-        case o.BrowserOutput(screenshot=str(screenshot)):
-            return (screenshot,)
         case _:
             return ()
 

@@ -250,8 +250,6 @@ def masked_text(observation: ObservationBase) -> str:
             parts += ["[the cell raised an error]"] if error else []
         case o.FileReadResult(path=path):
             parts = [f"[{size} of {path} left out to save space; view it again if you need it]"]
-        case o.BrowserOutput(url=url):
-            parts = [f"[the page {url[:300]} left out to save space; open it again if you need it]"]
         case _:
             parts = [f"[{size} left out to save space]"]
     return "\n".join(part for part in parts if part)

@@ -398,7 +398,6 @@ def _open_controller(
     )
     available_tools = AvailableTools(
         delegates=True,
-        browser=runtime.browser,
         index=True,
         mcp=parts.mcp.tools,
         definitions=prepared.agents.agents,

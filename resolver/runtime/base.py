@@ -36,6 +36,9 @@ class SandboxSpec(BaseModel):
     environment: dict[str, str] = Field(
         default={}, description="Additional environment variables in the sandbox."
     )
+    browser_image: str = Field(
+        default="", description="Image with Playwright's MCP server; empty for no browser."
+    )
     egress: tuple[str, ...] = Field(
         default=(),
         description="What the run may reach, as AllowList reads it; where there is anything, the "
@@ -63,6 +66,39 @@ class Channel(Protocol):
 
     def exit_details(self) -> str:
         """Return the end of the server's stderr for an error message, "" if there is none."""
+        ...
+
+
+BROWSER_OPTIONS: Final = (
+    "--headless",
+    "--isolated",
+    # Chromium's own sandbox needs user namespaces or a set-uid program, which a container without
+    # privileges does not have. A hostile page is confined by what confines the agent's programs.
+    "--no-sandbox",
+    "--no-webmcp",  # a page can't offer tools to the model
+    "--codegen=none",
+)
+"""Options of Playwright's MCP server."""
+
+
+class BrowserProcess(Protocol):
+    """The input and output of a browser's MCP server. Two threads may read and write at once."""
+
+    def read(self) -> bytes:
+        """Return the next output, waiting for it; b"" if the server has ended."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Write to the server's input. Raises SandboxError if that fails."""
+        ...
+
+    def close(self) -> None:
+        """End the server and its browser. May be called more than once."""
+        ...
+
+    @property
+    def exit_details(self) -> str:
+        """The end of what the server wrote to standard error."""
         ...
 
 
@@ -111,6 +147,18 @@ class Machine(Protocol):
         seconds: maximum time for their start. cancelled: returns True if the wait is to end.
         Raises ServiceUnavailable.
         """
+        ...
+
+    def start_browser(self, proxy_port: int) -> BrowserProcess:
+        """Start the server of `browser_image` in the sandbox's network. Raises SandboxError.
+
+        proxy_port: port of the sandbox's proxy on loopback; 0 if there is none.
+        """
+        ...
+
+    @property
+    def browser_image(self) -> str:
+        """The image that `start_browser` starts; "" if the machine can start none."""
         ...
 
     @property

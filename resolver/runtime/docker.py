@@ -17,7 +17,8 @@ from docker.models.containers import Container
 
 from resolver.errors import SandboxError, SandboxLost
 from resolver.models.verification import CheckService
-from resolver.runtime.base import Channel, SandboxSpec
+from resolver.runtime.base import BrowserProcess, Channel, SandboxSpec
+from resolver.runtime.browser import BrowserContainer
 from resolver.runtime.channel import DockerChannel
 from resolver.runtime.disk import DiskWatch
 from resolver.runtime.engine import (
@@ -106,6 +107,8 @@ class DockerMachine:
     def __enter__(self) -> "DockerMachine":
         try:
             settings = image_settings(self._client, self._spec.image)
+            if self._spec.browser_image:  # pulled here, because an MCP server has less time
+                image_settings(self._client, self._spec.browser_image)
             if self._spec.oci_runtime:
                 require_oci_runtime(self._client, self._spec.oci_runtime)
             self._start()
@@ -188,6 +191,17 @@ class DockerMachine:
         container = self._running_container.id or ""
         sandbox = ServiceHost(self._client, self._toolbox, self._spec, container)
         return run_service_containers(sandbox, services, seconds, cancelled)
+
+    @property
+    def browser_image(self) -> str:
+        """The image that `start_browser` starts; "" if there is none."""
+        return self._spec.browser_image
+
+    def start_browser(self, proxy_port: int) -> BrowserProcess:
+        """Start a browser that shares the sandbox's network; see `browser.py`."""
+        container = self._running_container.id or ""
+        sandbox = ServiceHost(self._client, self._toolbox, self._spec, container)
+        return BrowserContainer(sandbox, proxy_port)
 
     @property
     def _running_container(self) -> Container:

@@ -33,7 +33,13 @@ from resolver.config.temporary_directory import (
 from resolver.errors import SandboxError
 from resolver.models.verification import CheckService
 from resolver.runtime import enter
-from resolver.runtime.base import NOT_SEPARATED, Channel, SandboxSpec, refuse_services
+from resolver.runtime.base import (
+    NOT_SEPARATED,
+    BrowserProcess,
+    Channel,
+    SandboxSpec,
+    refuse_services,
+)
 from resolver.runtime.channel import KEPT_STDERR_BYTES, SocketChannel
 from resolver.runtime.disk import DiskWatch, bytes_below, open_below, remove_tree, unpack_below
 from resolver.runtime.toolbox import SANDBOX_FOLDER
@@ -224,6 +230,15 @@ class LocalMachine:
     ) -> AbstractContextManager[None]:
         """Return a context for no services. Raises ServiceUnavailable if there are any."""
         return refuse_services(services, "local")
+
+    @property
+    def browser_image(self) -> str:
+        """Return "": this machine has no images."""
+        return ""
+
+    def start_browser(self, proxy_port: int) -> BrowserProcess:  # noqa: ARG002
+        """Raise SandboxError: this machine has no images."""
+        raise SandboxError("the local runtime has no images", "use the docker runtime")
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:  # noqa: ARG002 - no images here
         """Return False: this machine has no images."""

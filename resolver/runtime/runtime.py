@@ -16,8 +16,6 @@ from typing import Any, Final, TypeVar
 from resolver.config.templates import render
 from resolver.errors import SandboxError
 from resolver.events.actions import (
-    BrowseInteractive,
-    BrowseURL,
     CmdRun,
     FileEdit,
     FileRead,
@@ -30,7 +28,7 @@ from resolver.events.lifecycle import Egress
 from resolver.events.log import own_fields
 from resolver.events.observations import ChangedPaths, ErrorObservation
 from resolver.models.verification import CheckService
-from resolver.runtime.base import Machine
+from resolver.runtime.base import BROWSER_OPTIONS, BrowserProcess, Machine
 from resolver.runtime.client import (
     EmptyResult,
     Notices,
@@ -44,6 +42,7 @@ from resolver.runtime.client import (
 from resolver.runtime.egress import EgressLog, EgressPolicy
 from resolver.runtime.tunnels import HostTunnels
 from resolver.sandbox import wire
+from resolver.sandbox.environment import BROWSER_SERVER
 
 logger = logging.getLogger("resolver.runtime")
 
@@ -57,13 +56,6 @@ FILE_SECONDS: Final = 60.0
 GIT_SECONDS: Final = 600.0
 ANSWER_SECONDS: Final = 30.0
 """Time added to a command's own timeout for the server to interrupt it and answer."""
-
-BROWSE_SECONDS: Final = 120.0
-"""Upper limit of the time for the actions of one browse request."""
-
-BROWSE_GRACE_SECONDS: Final = 120.0
-"""Seconds added to the time of a browse request: for starting the browser, for ending a page that
-does not answer, and for reading the page's state afterwards."""
 
 INTERRUPT_SECONDS: Final = 0.5
 """Pause between two interrupt requests. The second and later requests kill the program."""
@@ -110,8 +102,8 @@ class Runtime:
         self._client: WireClient | None = None
         self.root = ""
         """Absolute path of the repository's root in the sandbox, where the shell starts."""
-        self.browser = False
-        """True if the sandbox has a Chromium, so that pages can be browsed."""
+        self._own_browser = ""
+        self._proxy_port = 0
 
     @property
     def isolation(self) -> str:
@@ -131,7 +123,7 @@ class Runtime:
                     "remove the toolbox volume and start again",
                 )
             self._client, self.root = client, hello["root"]
-            self.browser = hello["browser"]
+            self._own_browser, self._proxy_port = hello["browser"], hello["proxy"]
             self._resources = opening.pop_all()
         return self
 
@@ -234,6 +226,22 @@ class Runtime:
         started = _call(self._wire, "start_program", params, wire.ProgramStarted, START_SECONDS)
         return Program(self._wire, started["program"])
 
+    @property
+    def has_browser(self) -> bool:
+        """True if `start_browser` finds Playwright's MCP server, in an image or in the sandbox."""
+        return bool(self._machine.browser_image or self._own_browser)
+
+    def start_browser(self) -> BrowserProcess:
+        """Start Playwright's MCP server, with its input and output connected to the host.
+
+        It shares the sandbox's network, whose only way out is the proxy. Raises SandboxError.
+        """
+        if self._machine.browser_image:
+            return self._machine.start_browser(self._proxy_port)
+        # Its default folder for files would be in the repository.
+        places = ["--output-dir", f"{self.scratch}/browser", "--executable-path", self._own_browser]
+        return self.start_program(BROWSER_SERVER, [*BROWSER_OPTIONS, *places])
+
     def execute(self, action: SandboxAction) -> ObservationBase:
         """Execute the action and return its observation.
 
@@ -265,10 +273,6 @@ class Runtime:
                 seconds = self._timeout(action.timeout)
                 request = {"code": code, "timeout": seconds}
                 return "run_cell", request, wire.CellReport, seconds + self._answer_seconds
-            case BrowseURL() | BrowseInteractive():
-                seconds = min(self._command_timeout, BROWSE_SECONDS)
-                request = {**own_fields(action), "timeout": seconds}
-                return "browse", request, wire.BrowseReport, seconds + BROWSE_GRACE_SECONDS
             case FileRead():
                 return action.method, own_fields(action), wire.ViewResult, FILE_SECONDS
             case FileWrite(path=path, content=content):
@@ -324,14 +328,12 @@ def _edit_parameters(action: FileEdit) -> dict[str, Any]:
 
 def _build_observation(action: SandboxAction, result: Mapping[str, Any]) -> ObservationBase:
     """Return the observation, with the fields that the result has, else those of the action."""
-    images = _image_urls(result.get("images", []))
     values = {
         **own_fields(action),
         **result,
         "content": _with_notice(result["output"], _notice(result)),
         "changed": _changed_paths(result) if "changed" in result else None,
-        "images": images,
-        "screenshot": images[0] if images else None,
+        "images": _image_urls(result.get("images", [])),
     }
     names = action.observation.model_fields.keys() - EventBase.model_fields.keys() - {"kind"}
     return action.observation(**{name: values[name] for name in names & values.keys()})

@@ -50,7 +50,9 @@ _POLL_SECONDS: Final = 0.1
 # The shell is the container's first process. It ends with the service or with its own stdin, which
 # the host holds open, and the kernel then ends everything in the container.
 _RUN_SERVICE: Final = 'exec 3<&0; "$@" </dev/null 3<&- & { read -r _ <&3; } & wait -n'
-_FILTERED: Final = (ENTRY, "-I", "-S", SOCKET_FILTER)
+FILTERED: Final = (ENTRY, "-I", "-S", SOCKET_FILTER)
+"""Begins the command of a container whose programs open sockets of the usual families only."""
+
 _PROBE: Final = """
 import socket, sys, time
 end = time.monotonic() + float(sys.argv[1])
@@ -163,8 +165,8 @@ class _ServiceContainer:
 
     def _options(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            **_container_options(self._sandbox),
-            "entrypoint": [*_FILTERED, BASH, "-p", "-c", _RUN_SERVICE, "service"],
+            **service_options(self._sandbox),
+            "entrypoint": [*FILTERED, BASH, "-p", "-c", _RUN_SERVICE, "service"],
             "environment": self.service.environment,
             "stdin_open": True,
             "cap_add": list(CAPABILITIES),
@@ -187,7 +189,8 @@ def _command(settings: Mapping[str, Any], service: CheckService) -> list[str]:
     return [*(settings.get("Entrypoint") or ()), *arguments]
 
 
-def _container_options(sandbox: ServiceHost) -> dict[str, Any]:
+def service_options(sandbox: ServiceHost) -> dict[str, Any]:
+    """Return options for a container that shares the sandbox's network, limits and run."""
     return {
         **confinement(sandbox.spec),
         "labels": {RUN_LABEL: sandbox.spec.run, SERVICE_LABEL: sandbox.container},
@@ -205,12 +208,12 @@ def _probe(
     It is a container of its own, so that no program of the sandbox can trace it.
     """
     ports = [port for service in services for port in service.ports]
-    options = {**_container_options(sandbox), "auto_remove": False}
+    options = {**service_options(sandbox), "auto_remove": False}
     with engine_errors("the engine can't look for the services", "start the run again"):
         container = sandbox.client.containers.create(
             sandbox.spec.image,
             [PYTHON, "-I", "-S", "-c", _PROBE, str(seconds), *ports],
-            entrypoint=list(_FILTERED),
+            entrypoint=list(FILTERED),
             **options,
         )
     try:

@@ -87,6 +87,7 @@ def _serve() -> None:
         tools=options.tools,
         keep_environment=options.keep_environment,
         variables=variables,
+        proxy=proxy.port if proxy else 0,
     )
     kernel_scratch = os.path.join(paths.scratch, "ipython")
     kernel = (options.python, "-I", os.path.abspath(__file__), "--kernel", kernel_scratch)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from .bash import Bash
 from .change import checkout, compare_tree, export_change, set_baseline
 from .changed_paths import TreeComparison
-from .environment import Outputs, find_chromium, shell_environment, user_name
+from .environment import Outputs, find_browser, shell_environment, user_name
 from .ipython import IPython, KernelCommand
 from .processes import Family
 from .programs import Programs
@@ -29,7 +29,6 @@ from .wire import (
 )
 
 if TYPE_CHECKING:
-    from .browser import Browser
     from .editor import Editor
 
 MAX_TIMEOUT_SECONDS: Final = 24 * 3600.0
@@ -47,6 +46,7 @@ class SandboxPaths(NamedTuple):
     tools: str | None  # folder appended to the image's own PATH
     keep_environment: bool
     variables: Mapping[str, str]
+    proxy: int  # its port on loopback; 0 if there is none
 
 
 class Actions:
@@ -68,7 +68,6 @@ class Actions:
         self._ipython = IPython(family, command, outputs)
         self._family = family
         self._environment = environment
-        self._browser: Browser | None = None
         self._editor: Editor | None = None
         self._programs = Programs(family, environment, paths.root)
         self._background = ThreadPoolExecutor(max_workers=1)
@@ -100,13 +99,13 @@ class Actions:
             "root": self._paths.root,
             "python": ".".join(map(str, sys.version_info[:3])),
             "user": user_name(),
-            "browser": find_chromium(self._environment) is not None,
+            "browser": find_browser(self._environment),
+            "proxy": self._paths.proxy,
         }
 
     def interrupt(self) -> bool:
-        """Interrupt the running command, cell or page; return False if nothing is running."""
-        sessions = (self._bash, self._ipython, self._browser)
-        return any(session is not None and session.interrupt() for session in sessions)
+        """Interrupt the running command or cell; return False if nothing is running."""
+        return any(session.interrupt() for session in (self._bash, self._ipython))
 
     def last_lines(self, method: str) -> str:
         """Return the last complete lines that the running command or cell has written so far.
@@ -119,8 +118,6 @@ class Actions:
         """End all sessions."""
         self._bash.close()
         self._ipython.close()
-        if self._browser is not None:
-            self._browser.close()
         self._programs.close()
         if self._comparison is not None and self._comparison.done():
             self._end_reports()
@@ -132,24 +129,6 @@ class Actions:
 
     def _run_cell(self, parameters: "Parameters") -> Mapping[str, Any]:
         return self._ipython.run(parameters.text("code"), parameters.seconds())
-
-    def _browse(self, parameters: "Parameters") -> Mapping[str, Any]:
-        browser = self._opened_browser()
-        if parameters.has("url"):
-            return browser.open(parameters.text("url"), parameters.seconds())
-        return browser.run(parameters.text("code"), parameters.seconds())
-
-    def _opened_browser(self) -> "Browser":
-        # Its modules are a sixth of what the server would load before it answers, and most runs
-        # open no page.
-        from .browser import Browser
-
-        if self._browser is None:
-            paths = self._paths
-            self._browser = Browser(
-                self._family, paths.bash, self._environment, paths.root, paths.scratch
-            )
-        return self._browser
 
     def _opened_editor(self) -> "Editor":
         # It imports parsers, to check the syntax of what it writes, and the first action is most
@@ -252,7 +231,6 @@ class Actions:
     CHANGING_METHODS: Final[Mapping[str, "Method"]] = {
         "run_command": _run_command,
         "run_cell": _run_cell,
-        "browse": _browse,
         "create": _create,
         "str_replace": _str_replace,
         "insert": _insert,

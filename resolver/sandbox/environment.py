@@ -33,6 +33,9 @@ PLAIN_TERMINAL: Final = {
 """Variables that keep programs from using colours, pagers, editors and prompts."""
 
 
+BROWSER_SERVER: Final = "playwright-mcp"
+"""Name of Playwright's MCP server on PATH."""
+
 CHROMIUM_NAMES: Final = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
     "headless_shell", "chrome-headless-shell", "chrome",
@@ -85,14 +88,13 @@ def _account() -> tuple[str, str]:
         return str(os.getuid()), "/tmp"
 
 
-def find_chromium(environment: Mapping[str, str]) -> str | None:
-    """Return the program that CHROMIUM names, or the first known one on PATH, or None."""
+def find_browser(environment: Mapping[str, str]) -> str:
+    """Return the first known Chromium on PATH; "" without one, or without the server for it."""
     path = environment.get("PATH")
-    named = environment.get("CHROMIUM")
-    if named:
-        return shutil.which(named, path=path)
+    if shutil.which(BROWSER_SERVER, path=path) is None:
+        return ""
     found = (shutil.which(name, path=path) for name in CHROMIUM_NAMES)
-    return next(filter(None, found), None)
+    return next(filter(None, found), "")
 
 
 class Outputs:

@@ -101,7 +101,8 @@ class Handshake(TypedDict):
     root: str  # absolute path of the repository's root, where the shell starts
     python: str
     user: str
-    browser: bool  # true if `browse` finds a Chromium
+    browser: str  # Chromium's path, if Playwright's MCP server is installed too; else ""
+    proxy: int  # port of the proxy on loopback; 0 if there is none
 
 
 class CommandResult(TypedDict):
@@ -128,7 +129,7 @@ class CommandResult(TypedDict):
 
 
 class InterruptResult(TypedDict):
-    """Result of `interrupt` {}, which sends Ctrl-C to the running command, cell or page.
+    """Result of `interrupt` {}, which sends Ctrl-C to the running command or cell.
 
     A second `interrupt` kills it. Requests of these kinds that still wait in the queue are
     cancelled. `ping` {} and `shutdown` {} have an empty result.
@@ -147,18 +148,6 @@ class CellResult(TypedDict):
     error: bool
     images: list[str]  # data: URLs
     omitted: int
-
-
-class BrowseResult(TypedDict):
-    """Result of `browse` {code: str, timeout: float}, or with `url: str` instead of `code`.
-
-    The error is ACTION_FAILED if the sandbox has no Chromium.
-    """
-
-    output: str  # the page: what happened, address, tabs, accessibility tree with element ids
-    error: bool  # true if an action failed; `output` then begins with the reason
-    url: str  # address of the active tab
-    images: list[str]  # data: URLs; one if the code called screenshot()
 
 
 class ViewResult(TypedDict):
@@ -209,10 +198,6 @@ class CommandReport(CommandResult, ReportedChanges):
 
 class CellReport(CellResult, ReportedChanges):
     """Complete result of `run_cell`."""
-
-
-class BrowseReport(BrowseResult, ReportedChanges):
-    """Complete result of `browse`."""
 
 
 class EditReport(EditResult, ReportedChanges):
@@ -295,7 +280,7 @@ PROGRAM_CHUNK: Final = 64 * 1024
 MAX_PROGRAMS: Final = 8
 """Maximum number of programs that run at the same time."""
 
-INTERRUPTIBLE: Final = {"run_command", "run_cell", "browse"}
+INTERRUPTIBLE: Final = {"run_command", "run_cell"}
 """Methods that `interrupt` ends."""
 
 OUTPUT_METHODS: Final = {"run_command", "run_cell"}

@@ -193,10 +193,6 @@ def _describe_action(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
             return "Create", action.path, TraceBlock(action.content, _code_language(action.path))
         case a.FileEdit():
             return _EDIT_VERBS[action.command], action.path, _edit_as_diff(action)
-        case a.BrowseURL():
-            return "Open", action.url, TraceBlock(action.url)
-        case a.BrowseInteractive():
-            return "Use the browser", action.code, TraceBlock(action.code, "python")
         case a.McpCall():
             arguments = TraceBlock(as_json(action.arguments), "json") if action.arguments else None
             return "Call", f"{action.server}/{action.name}", arguments
@@ -307,7 +303,7 @@ def _result_badge(observation: Event) -> tuple[str, Mood]:
             return f"exit code {observation.exit_code}", "bad" if observation.exit_code else "good"
         case o.ErrorObservation():
             return "not done", "bad"
-        case o.IPythonOutput(error=True) | o.BrowserOutput(error=True) | o.McpResult(error=True):
+        case o.IPythonOutput(error=True) | o.McpResult(error=True):
             return "error", "bad"
         case o.DelegateResult():
             return observation.state.value.replace(
@@ -351,8 +347,6 @@ def _images(observation: Event) -> tuple[str, ...]:
     match observation:
         case o.IPythonOutput() | o.FileReadResult() | o.McpResult():
             return observation.images
-        case o.BrowserOutput(screenshot=str() as screenshot):
-            return (screenshot,)
         case _:
             return ()
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from resolver.agents.definitions import AvailableTools
 from resolver.agents.readonly import BrowsingAgent, VisualBrowsingAgent
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags
@@ -19,12 +20,23 @@ from resolver.events.stream import EventStream
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.models.run import Completion, RequestedToolCall
+from resolver.models.base import JsonObject
+from resolver.models.run import Completion, McpTool, RequestedToolCall
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
 PICTURE = "data:image/jpeg;base64,AAAA"
-CODE = "goto('http://127.0.0.1:8000/')"
-IN_TAGS = f"<execute_browse>{CODE}</execute_browse>"
+NAVIGATE = '{"url": "http://127.0.0.1:8000/"}'
+IN_TAGS = f'<mcp server="browser" tool="browser_navigate">{NAVIGATE}</mcp>'
+URL: JsonObject = {"type": "object", "properties": {"url": {"type": "string"}}}
+TOOLS = AvailableTools(
+    mcp=(
+        McpTool(server="browser", name="browser_navigate", parameters=URL),
+        McpTool(server="docs", name="search"),
+    )
+)
+
+
+EXAMPLE_TOOLS = (*TOOLS.mcp, McpTool(server="browser", name="browser_type"))
 
 
 class Seeing:
@@ -61,15 +73,15 @@ def stepped(
     def record(completion: Completion) -> None:
         stream.add(ModelReplied(completion=completion))
 
-    made = agent(RecordedModel(model, record), dialect)
+    made = agent(RecordedModel(model, record), dialect, TOOLS)
     stream.add(made.system_prompt())
     stream.add(a.Message(content="Look at the page", source=Source.USER))
     taken: list[ActionBase] = []
     for _ in replies:
         action = stream.add(made.step(state))  # type: ignore[type-var]
         taken.append(action)  # type: ignore[arg-type]
-        if isinstance(action, a.BrowseInteractive):
-            stream.add(o.BrowserOutput(content="[1] link", screenshot=PICTURE, cause=action.id))
+        if isinstance(action, a.McpCall):
+            stream.add(o.McpResult(content="[1] link", images=(PICTURE,), cause=action.id))
     return taken, model
 
 
@@ -85,13 +97,15 @@ def pictures(messages: list[dict[str, Any]]) -> list[str]:
 
 def browse(dialect: Dialect) -> Completion:
     if dialect == "tools":
-        return call("browser", f'{{"code": "{CODE}"}}')
+        return call("browser__browser_navigate", NAVIGATE)
     return Completion(model="m", text=IN_TAGS)
 
 
 def test_a_browsing_agent_is_offered_only_the_browser() -> None:
     _, model = stepped(BrowsingAgent, "tools", call("think", '{"thought": "x"}'))
-    assert [x["function"]["name"] for x in model.tools or ()] == ["think", "browser", "finish"]
+    assert [x["function"]["name"] for x in model.tools or ()] == [
+        "think", "finish", "browser__browser_navigate",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -107,12 +121,11 @@ def test_a_browsing_agent_can_not_use_other_tools(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_visual_agent_gets_a_marked_screenshot_after_each_action(dialect: Dialect) -> None:
+def test_the_visual_agent_sees_the_pictures_of_the_browser(dialect: Dialect) -> None:
     (first, _), model = stepped(VisualBrowsingAgent, dialect, browse(dialect), browse(dialect))
-    assert isinstance(first, a.BrowseInteractive)
-    assert first.code == f"{CODE}\nscreenshot(marks=True)"
+    assert isinstance(first, a.McpCall) and first.name == "browser_navigate"
     assert pictures(model.messages) == [PICTURE]
-    assert "picture of the window" in model.messages[0]["content"]
+    assert "browser_take_screenshot" in model.messages[0]["content"]
 
 
 @pytest.mark.parametrize(
@@ -122,23 +135,26 @@ def test_without_image_input_the_visual_agent_works_with_the_tree(
     agent: type[BrowsingAgent], sees: bool
 ) -> None:
     (first, _), model = stepped(agent, "tools", browse("tools"), browse("tools"), sees=sees)
-    assert isinstance(first, a.BrowseInteractive) and first.code == CODE
+    assert isinstance(first, a.McpCall)
     assert not pictures(model.messages)
     assert "[1] link" in model.messages[-1]["content"]
 
 
 def test_a_visual_agent_without_image_input_is_asked_to_report_it() -> None:
-    agent = VisualBrowsingAgent(ReplayModel([]), "tools")
+    agent = VisualBrowsingAgent(ReplayModel([]), "tools", TOOLS)
     assert "this model can't see images" in agent.system_prompt().content
-    assert "can't see" not in BrowsingAgent(ReplayModel([]), "tools").system_prompt().content
+    other = BrowsingAgent(ReplayModel([]), "tools", TOOLS)
+    assert "can't see" not in other.system_prompt().content
 
 
 @pytest.mark.parametrize("agent", [BrowsingAgent, VisualBrowsingAgent])
 def test_the_examples_of_browsing_agents_can_be_parsed(agent: type[BrowsingAgent]) -> None:
-    prompt = agent(ReplayModel([]), "tags").system_prompt()
-    assert prompt.tools == ("think", "execute_browse", "finish")
-    actions = parse_tags(prompt.content.split("# How to act")[1])
-    assert {type(x) for x in actions} == {a.BrowseInteractive, a.Think, a.Finish}
+    prompt = agent(ReplayModel([]), "tags", TOOLS).system_prompt()
+    assert prompt.tools == ("think", "finish", "mcp")
+    assert [tool.server for tool in prompt.mcp_tools] == ["browser"]
+    shown = prompt.content.split("# How to act")[1].split("# Tools of other servers")[0]
+    actions = parse_tags(shown, mcp=EXAMPLE_TOOLS)
+    assert {type(x) for x in actions} == {a.McpCall, a.Think, a.Finish}
 
 
 @pytest.mark.parametrize("name", ["BrowsingAgent", "VisualBrowsingAgent"])

@@ -21,7 +21,9 @@ from resolver.events.stream import EventStream
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.models.run import CodePlace, Completion, RequestedToolCall
+from resolver.models.run import CodePlace, Completion, McpTool, RequestedToolCall
+
+BROWSER_TOOL = McpTool(server="browser", name="browser_navigate")
 
 
 class ListeningModel:
@@ -194,7 +196,9 @@ def test_an_unknown_agent_is_a_usage_error_that_lists_the_known_ones() -> None:
 
 def test_the_registry_makes_each_agent_under_its_own_name() -> None:
     for name, built in AGENTS.items():
-        agent = make_agent(name, ReplayModel([]), "auto", AvailableTools(browser=True, index=True))
+        agent = make_agent(
+            name, ReplayModel([]), "auto", AvailableTools(index=True, mcp=(BROWSER_TOOL,))
+        )
         assert agent.name == name
         assert getattr(agent, "is_read_only", False) is built.is_read_only, name
 
@@ -219,7 +223,6 @@ def test_the_dummy_agent_continues_its_script_after_the_logged_steps() -> None:
         a.CodeSearch(terms=("parse",)),
         a.ReviewComment(path="a.py", line=1, body="x"),
         a.Delegate(agent="CodeActAgent", task="x"),
-        a.BrowseInteractive(code="goto('file:///')"),
         a.Finish(message="x", places=(CodePlace(path="a.py", start=1, end=1),)),
         a.Finish(message="x", verdict="comment"),
     ],

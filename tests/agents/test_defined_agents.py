@@ -21,6 +21,9 @@ from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.run import Completion, McpTool, RequestedToolCall
 
+BROWSER_TOOL = McpTool(server="browser", name="browser_navigate")
+SEARCH = McpTool(server="docs", name="search")
+
 
 def defined(head: str = "", body: str = "HOUSE-WORD {{ not_ours }}") -> AgentDefinition:
     data = f"---\ndescription: Does one thing.\n{head}---\n{body}\n".encode()
@@ -91,8 +94,8 @@ def test_the_prompt_of_a_read_only_agent_does_not_mention_a_change() -> None:
 def test_a_tool_that_the_run_lacks_is_not_offered() -> None:
     agent = defined("tools: browser, delegate, execute_bash\n")
     assert prompt_of(agent, "tools").tools == ("execute_bash", "think", "finish")
-    tools = prompt_of(agent, "tools", browser=True, delegates=True).tools
-    assert tools == ("execute_bash", "think", "delegate", "browser", "finish")
+    tools = prompt_of(agent, "tools", mcp=(BROWSER_TOOL, SEARCH), delegates=True).tools
+    assert tools == ("execute_bash", "think", "delegate", "finish", "browser__browser_navigate")
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -112,7 +115,6 @@ def test_mcp_tools_are_offered_only_to_agents_that_list_them(named: bool) -> Non
         a.FileRead(path="a.py"),
         a.IPythonRunCell(code="1"),
         a.Delegate(agent="CodeActAgent", task="do it"),
-        a.BrowseInteractive(code="goto('x')"),
     ],
 )
 def test_a_tool_of_another_agent_is_refused_with_a_reason(action: ActionBase) -> None:
@@ -155,7 +157,9 @@ def test_the_registry_finds_a_defined_agent_by_its_exact_name() -> None:
 def test_the_available_delegates_depend_on_the_run() -> None:
     names = [agent.name for agent in delegate_agents(AvailableTools())]
     assert "BrowsingAgent" not in names and "DummyAgent" not in names
-    offer = AvailableTools(browser=True, index=True, definitions=(defined("read_only: true\n"),))
+    offer = AvailableTools(
+        mcp=(BROWSER_TOOL,), index=True, definitions=(defined("read_only: true\n"),)
+    )
     everybody = {agent.name: agent.description for agent in delegate_agents(offer)}
     assert {"BrowsingAgent", "LocAgent", "ReadOnlyAgent", "own"} <= set(everybody)
     assert "edits are refused" in everybody["own"]

@@ -162,10 +162,10 @@ def test_a_reply_without_anything_usable_is_answered_so(
 
 def test_an_unreadable_reply_is_answered_with_the_agents_own_tools() -> None:
     (tagged,) = read_reply(
-        reply("<think>x</think>/y</think>"), "tags", (), ("think", "execute_browse", "finish")
+        reply("<think>x</think>/y</think>"), "tags", (), ("think", "plan", "finish")
     )
     assert isinstance(tagged, a.Invalid)
-    assert "The tags are <think>, <execute_browse>, <finish>." in tagged.reason
+    assert "The tags are <think>, <plan>, <finish>." in tagged.reason
     assert "execute_bash" not in tagged.reason
     called = reply("", ("no_such_thing", "{}"))
     (native,) = read_reply(called, "tools", (), ("think", "finish"))

@@ -67,7 +67,6 @@ actions = st.one_of(
     ),
     st.builds(a.Finish, message=content | sections),
     st.builds(a.Finish, message=content | sections, threads=answers),
-    st.builds(a.BrowseInteractive, code=solid),
     st.builds(
         a.FileRead,
         path=path,
@@ -261,7 +260,6 @@ def test_attributes_are_coerced() -> None:
         ("<execute_bash timeout=3>ls</execute_bash>", "malformed"),
         ('<execute_bash command="ls">ls</execute_bash>', "given twice"),
         ("<execute_bash></execute_bash>", "empty"),
-        ("<execute_browse> </execute_browse>", "code is empty"),
         ("<delegate> </delegate>", "task is empty"),
         ('<finish task_completed="perhaps">x</finish>', "task_completed"),
         ("<execute_basch>\nls\n</execute_basch>", "did you mean 'execute_bash'"),
@@ -288,9 +286,7 @@ def test_a_wrong_form_of_a_tag_is_explained(reply: str, words: str) -> None:
 
 
 def test_one_bad_block_keeps_the_others_from_running() -> None:
-    assert "code is empty" in reason(
-        "<execute_bash>ls</execute_bash><execute_browse> </execute_browse>"
-    )
+    assert "task is empty" in reason("<execute_bash>ls</execute_bash><delegate> </delegate>")
 
 
 def test_the_editor_accepts_arguments_as_attributes_or_as_tags() -> None:

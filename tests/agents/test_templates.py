@@ -23,8 +23,10 @@ from resolver.config.templates import template_folder
 from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.models.run import Extension, RunLimits
+from resolver.models.run import Extension, McpTool, RunLimits
 from tests.agents.test_prompts import make_task
+
+BROWSER_TOOL = McpTool(server="browser", name="browser_navigate")
 
 MAX_PROMPT_TOKENS = 4000
 """Tokens of a system prompt, as counted for gpt-4o."""
@@ -202,7 +204,9 @@ DEFINITIONS = tuple(
     )
     for number in range(MAX_DEFINITIONS)
 )
-ALL = AvailableTools(delegates=True, browser=True, index=True, recall=True, definitions=DEFINITIONS)
+ALL = AvailableTools(
+    delegates=True, mcp=(BROWSER_TOOL,), index=True, recall=True, definitions=DEFINITIONS
+)
 NAMES = (*AGENTS, "agent-number-0", "agent-number-1")
 
 

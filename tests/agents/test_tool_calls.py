@@ -233,7 +233,7 @@ def test_each_example_of_a_tool_is_the_same_action_in_both_dialects(tool: Tool) 
         assert call(tool.name, **tool.arguments.texts_of(arguments)) == action
 
 
-RATED_TOOLS = ("execute_bash", "execute_ipython_cell", "str_replace_editor", "browser")
+RATED_TOOLS = ("execute_bash", "execute_ipython_cell", "str_replace_editor")
 
 
 @pytest.mark.parametrize("name", RATED_TOOLS)

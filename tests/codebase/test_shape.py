@@ -21,9 +21,9 @@ LAZY_IMPORTS = {
 }
 """The only packages that may be imported inside a function."""
 
-LAZY_IN_SANDBOX = {"IPython", "traitlets", "browser", "editor"}
-"""Those that the action execution server may import inside a function, too. Its browser is ten
-modules, which a run that opens no page would load for nothing; its editor imports parsers."""
+LAZY_IN_SANDBOX = {"IPython", "traitlets", "editor"}
+"""Those that the action execution server may import inside a function, too. Its editor imports
+parsers."""
 
 BROAD_HANDLERS = {
     "resolver/controller/controller.py": 1,  # one step

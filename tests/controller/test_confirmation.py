@@ -462,12 +462,17 @@ def browsing(earlier: Sequence[Event], *requests: Request) -> Scenario:
     scenario = Scenario(earlier=earlier)
     for request in requests:
         scenario.control.send(request)
-    script = (
-        []
-        if earlier
-        else [a.BrowseURL(url="http://169.254.169.254/", security_risk=SecurityRisk.HIGH)]
+
+    def call(action: a.McpCall) -> o.McpResult:
+        scenario.sandbox.done.append(action.name)
+        return o.McpResult(content="opened")
+
+    script = [] if earlier else [a.McpCall(server="browser", name="open")]
+    rules = (parse_action_rule("browser/open"),)
+    confirmation = replace(waiting(Thread(scenario), "never"), ask=rules)
+    scenario.go(
+        DummyAgent([*script, FINISH]), confirmation=confirmation, host_handlers={a.McpCall: call}
     )
-    scenario.go(DummyAgent([*script, FINISH]), confirmation=waiting(Thread(scenario)))
     return scenario
 
 
@@ -475,14 +480,14 @@ def test_an_approved_external_action_is_executed_once() -> None:
     first = browsing([])
     assert first.state.run_state is RunState.AWAITING_CONFIRMATION
     later = browsing(list(first.store), Approve("maria", LATER))
-    assert later.sandbox.done == ["browse_url"]
+    assert later.sandbox.done == ["open"]
 
 
 def test_an_external_action_allowed_before_is_not_repeated() -> None:
     first = browsing([])
     later = browsing(list(first.store), Approve("maria", LATER))
     events = list(later.store)
-    end = next(i for i, e in enumerate(events) if isinstance(e, o.CmdOutput))
+    end = next(i for i, e in enumerate(events) if isinstance(e, o.McpResult))
     again = browsing(events[:end])
     assert again.sandbox.done == []
     assert errors(again) == ["interrupted"]

@@ -196,8 +196,6 @@ def test_the_index_is_asked_again_only_where_its_answer_is_missing() -> None:
     "action",
     [
         a.McpCall(server="s", name="create_ticket"),
-        a.BrowseURL(url="http://x"),
-        a.BrowseInteractive(code="click('1')"),
     ],
     ids=lambda x: x.kind,
 )

@@ -29,8 +29,8 @@ SCHEMA = log_schema()
 VALIDATOR = Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 ACTIONS = {
-    "CmdRun", "IPythonRunCell", "FileRead", "FileWrite", "FileEdit", "BrowseURL",
-    "BrowseInteractive", "McpCall", "Recall", "Delegate", "Message", "Think", "Finish", "Reject",
+    "CmdRun", "IPythonRunCell", "FileRead", "FileWrite", "FileEdit",
+    "McpCall", "Recall", "Delegate", "Message", "Think", "Finish", "Reject",
     "ChangeAgentState", "CondensationRequest",
 }  # fmt: skip
 """What every CodeAct system of this family has."""

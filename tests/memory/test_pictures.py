@@ -79,7 +79,7 @@ def test_in_tags_an_image_follows_its_observation() -> None:
 
 def test_a_screenshot_is_sent_as_an_image() -> None:
     log = started()
-    log.turn(a.BrowseInteractive(code="x"), o.BrowserOutput(content="t", screenshot=url(3)))
+    log.turn(a.McpCall(server="x", name="y"), o.McpResult(content="t", images=(url(3),)))
     assert sent(memory().messages(log.state)) == [url(3)]
 
 

@@ -52,7 +52,7 @@ def logs(draw: st.DrawFn) -> tuple[list[Event], list[str]]:
         return number
 
     sorts = st.sampled_from(
-        ["done", "refused", "not begun", "own", "delegate", "cut off", "browse"]
+        ["done", "refused", "not begun", "own", "delegate", "cut off", "external"]
     )
     for number, sort in enumerate(draw(st.lists(sorts, max_size=12))):
         command = f"{number} {draw(WORDS)}"
@@ -63,8 +63,8 @@ def logs(draw: st.DrawFn) -> tuple[list[Event], list[str]]:
                 add(DelegateEvent(delegate=number, event=event.model_dump(mode="json")))
             expected.append(command)
             continue
-        if sort == "browse":
-            add(o.BrowserOutput(cause=add(a.BrowseURL(url="http://a"))))
+        if sort == "external":
+            add(o.McpResult(cause=add(a.McpCall(server="x", name="y"))))
             continue
         source = Source.ENVIRONMENT if sort == "own" else Source.AGENT
         id = add(a.CmdRun(command=command, source=source))
@@ -86,7 +86,7 @@ def test_what_was_done_is_done_again_in_order_and_once(log: tuple[list[Event], l
     done = reexecute(events, sandbox, ())
     assert sandbox.done == expected
     assert (done.actions, done.differences) == (len(expected), ())
-    assert len(done.skipped) == sum(isinstance(e, a.BrowseURL) for e in events)
+    assert len(done.skipped) == sum(isinstance(e, a.McpCall) for e in events)
 
 
 @given(logs(), st.frozensets(st.integers(0, 12)))

@@ -14,7 +14,7 @@ from resolver.sandbox import wire
 
 HELLO = {
     "protocol": wire.PROTOCOL, "pid": 7, "root": "/workspace", "python": "3.11", "user": "root",
-    "browser": False,
+    "browser": "", "proxy": 0,
 }  # fmt: skip
 
 

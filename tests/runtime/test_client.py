@@ -19,7 +19,7 @@ from resolver.sandbox import wire
 Server = Callable[[socket.socket], None]
 HELLO = {
     "protocol": 1, "pid": 7, "root": "/workspace", "python": "3.11", "user": "root",
-    "browser": False,
+    "browser": "", "proxy": 0,
 }  # fmt: skip
 
 

@@ -38,7 +38,6 @@ def test_what_finds_no_room_is_repeated_while_everything_else_is_killed() -> Non
 UNFINISHED = """
 import os, sys, threading
 from resolver.sandbox.bash import Bash
-from resolver.sandbox.browser import Browser
 from resolver.sandbox.environment import Outputs
 from resolver.sandbox.ipython import IPython, KernelCommand
 from resolver.sandbox.processes import Family
@@ -58,11 +57,7 @@ def descriptors():
 
 before, outputs = descriptors(), Outputs(folder)
 threading.Thread.start = start_or_fail
-if kind == "browser":
-    environment = {"PATH": "/usr/bin:/bin", "CHROMIUM": main}
-    session = Browser(Family(), "/bin/bash", environment, folder, folder)
-    output = session.open(f"file://{folder}/page.html", 60)["output"].split("Title: ")[1].split()[0]
-elif kind == "bash":
+if kind == "bash":
     session = Bash(Family(), "/bin/bash", {"PATH": "/usr/bin:/bin"}, "/", outputs)
     output = session.run("echo back", 60, False)["output"]
 else:
@@ -82,15 +77,6 @@ def test_a_start_that_finds_no_room_for_a_thread_leaves_nothing(
 ) -> None:
     """The process whose thread can't be started is reaped, and its pipes are closed."""
     left = start_without_thread(kind, failing, tmp_path, str(SANDBOX / "__main__.py"))
-    assert left == ["back", "None", "0", "True"]
-
-
-@pytest.mark.chromium
-def test_a_browser_that_finds_no_room_for_a_thread_leaves_nothing(
-    chromium_program: str, tmp_path: Path
-) -> None:
-    (tmp_path / "page.html").write_text("<title>back</title>")
-    left = start_without_thread("browser", 1, tmp_path, chromium_program)
     assert left == ["back", "None", "0", "True"]
 
 

@@ -26,7 +26,6 @@ LOW, MEDIUM, HIGH, UNKNOWN = (
         (a.FileEdit(command="undo_edit", path="x", security_risk=MEDIUM), MEDIUM),
         (a.FileRead(path="x"), LOW),
         (a.FileRead(path="x", security_risk=HIGH), LOW),
-        (a.BrowseInteractive(code="noop()"), UNKNOWN),
         (a.Think(content="hm"), LOW),
     ],
 )

@@ -250,8 +250,6 @@ def hostile(text: str) -> list[EventBase]:
             o.McpResult(content=text, structured={text: text}),
             a.Delegate(agent=text, task=text),
             o.DelegateResult(content=text, outputs={text: text}),
-            a.BrowseURL(url=text),
-            o.BrowserOutput(content=text, url=text, screenshot=text),
             a.Think(content=text),
             a.Invalid(reason=text),
             life.Warned(about=text, message=text),

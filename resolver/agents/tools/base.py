@@ -132,7 +132,7 @@ class Tag:
     explicit: tuple[str, ...] = ()
 
 
-Requirement = Literal["", "delegates", "browser", "recall"]
+Requirement = Literal["", "delegates", "recall"]
 
 
 @dataclass(frozen=True)

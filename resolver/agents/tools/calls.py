@@ -27,6 +27,9 @@ from resolver.models.run import McpTool, RequestedToolCall
 from resolver.models.truncate import truncate_middle
 
 MCP_TAG = "mcp"
+
+BROWSER = "browser"
+"""Name of the MCP server that drives the run's browser."""
 MAX_TOOL_NAME_LENGTH = 64
 """Maximum length of a tool name that all providers accept, in characters."""
 
@@ -132,14 +135,20 @@ def tools_text(tools: Sequence[McpTool], dialect: Literal["tools", "tags"]) -> s
     """Return the section of the system prompt about MCP tools, "" if there are none."""
     if not tools:
         return ""
+    has_browser = any(tool.server == BROWSER for tool in tools)
     if dialect == "tools":
-        return render("agent/mcp_native.md.j2").strip()
+        return render("agent/mcp_native.md.j2", has_browser=has_browser).strip()
     example = McpCall(server=tools[0].server, name=tools[0].name, arguments={})
     tool_schemas = [
         (tool, json.dumps(tool.parameters, ensure_ascii=False, separators=(",", ":")))
         for tool in tools
     ]
-    return render("agent/mcp_tags.md.j2", tools=tool_schemas, example=write_call(example)).strip()
+    return render(
+        "agent/mcp_tags.md.j2",
+        tools=tool_schemas,
+        example=write_call(example),
+        has_browser=has_browser,
+    ).strip()
 
 
 MAX_QUOTE_LENGTH = 300

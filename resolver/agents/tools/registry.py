@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from resolver.agents.tools import (
-    browser,
     code,
     code_search,
     finish,
@@ -23,7 +22,6 @@ TOOLS: dict[str, Tool] = {
     for tool in (
         *code.TOOLS,
         *planning.TOOLS,
-        *browser.TOOLS,
         *knowledge.TOOLS,
         *finish.TOOLS,
         *code_search.TOOLS,

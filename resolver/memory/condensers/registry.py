@@ -7,7 +7,6 @@ from resolver.events.lifecycle import Condensation
 from resolver.events.state import State
 from resolver.memory.condensers.rules import (
     AmortizedForgetting,
-    BrowserOutputs,
     ConversationWindow,
     NoOp,
     ObservationMasking,
@@ -29,7 +28,6 @@ CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
     NO_CONDENSER: lambda _: NoOp(),
     "recent": lambda _, **parameters: RecentEvents(**parameters),
     "masking": lambda _, **parameters: ObservationMasking(**parameters),
-    "browser": lambda _, **parameters: BrowserOutputs(**parameters),
     "amortized": lambda _, **parameters: AmortizedForgetting(**parameters),
     "window": lambda _, **parameters: ConversationWindow(**parameters),
     "summarizing": lambda open_client, **parameters: ConversationWindow(

@@ -112,13 +112,11 @@ def forget(
     return Condensation(forgotten=tuple(sorted(ids)), summary=summary, notes=notes or view.notes)
 
 
-def maskable(
-    view: CondenserView, turns: Iterable[Turn], kind: type[ObservationBase] = ObservationBase
-) -> list[ObservationBase]:
-    """Return the turns' results of that kind that are shown in full and are long enough to be
-    masked, in order."""
+def maskable(view: CondenserView, turns: Iterable[Turn]) -> list[ObservationBase]:
+    """Return the turns' results that are shown in full and are long enough to be masked, in
+    order."""
     results = (result for turn in turns for result in turn.results.values())
-    return [result for result in results if isinstance(result, kind) and view.may_mask(result)]
+    return [result for result in results if view.may_mask(result)]
 
 
 def mask(observations: Sequence[ObservationBase]) -> Condensation | None:
@@ -232,20 +230,6 @@ class ObservationMasking:
             chosen.append(result)
         is_worth_it = view.is_requested or freed >= MIN_SAVING_SHARE * view.target
         return mask(chosen) if is_worth_it else None
-
-
-@dataclass(frozen=True)
-class BrowserOutputs:
-    """Masks all browser pages except the last `keep_last`, at least `at_once` of them at a time."""
-
-    keep_last: int = 2
-    at_once: int = 4
-
-    def condense(self, view: CondenserView) -> Condensation | None:
-        """See `Condenser`."""
-        pages = maskable(view, view.turns, o.BrowserOutput)
-        older = pages[: max(0, len(pages) - self.keep_last)]
-        return mask(older) if len(older) >= self.at_once else None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from resolver.events.log import Event
 from resolver.events.state import LogFollower, State
 from resolver.models.run import Task, Trigger, TriggerKind
 
-_BROWSING_TOOLS = frozenset({"think", "browser", "execute_browse", "finish"})
+_BROWSING_TOOLS = frozenset({"think", "finish", "mcp"})
 
 
 class ObservedText:
@@ -54,7 +54,7 @@ class ObservedText:
     @property
     def works_on_code(self) -> bool:
         """True if the agent has tools for files. Agents that only browse get no skills."""
-        return bool(set(self.tools) - _BROWSING_TOOLS)
+        return any("__" not in name and name not in _BROWSING_TOOLS for name in self.tools)
 
     def _clear(self) -> None:
         self.texts: list[str] = []

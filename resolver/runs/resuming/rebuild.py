@@ -2,7 +2,7 @@
 
 Only actions that can change the sandbox are executed, in the order of the log, including those of
 delegates. Views of files change nothing and are left out unless their results are to be compared.
-Actions that reach outside of the sandbox (browser, MCP) are never executed twice. The model is not
+Actions that reach outside of the sandbox (MCP) are never executed twice. The model is not
 asked again: its decisions are in the log.
 """
 

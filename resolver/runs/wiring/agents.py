@@ -14,7 +14,7 @@ from resolver.agents.base import Agent
 from resolver.agents.definitions import AvailableTools, Definitions, read_definitions
 from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.agents.registry import AGENTS, find_agent_model, make_agent, require_agent
-from resolver.agents.tools.calls import suggest_name
+from resolver.agents.tools.calls import BROWSER, suggest_name
 from resolver.config.agent_settings import parse_condenser
 from resolver.config.mcp_servers import HostServer, choose_servers
 from resolver.config.settings import Settings
@@ -61,6 +61,19 @@ from resolver.security.invisible_text import with_invisible_shown, without_invis
 
 RESERVED_NAMES = (*AGENTS, *COMMAND_NAMES)
 """Names that a repository's agents must not use."""
+
+BROWSER_TOOLS = frozenset({
+    "browser_click", "browser_console_messages", "browser_drag", "browser_evaluate",
+    "browser_fill_form", "browser_find", "browser_handle_dialog", "browser_hover",
+    "browser_navigate", "browser_navigate_back", "browser_network_requests", "browser_press_key",
+    "browser_resize", "browser_select_option", "browser_snapshot", "browser_tabs",
+    "browser_take_screenshot", "browser_type", "browser_wait_for",
+})  # fmt: skip
+"""The tools of Playwright's MCP server that agents get. Not among them: `browser_run_code_unsafe`,
+which runs code in the server itself, and what reads files of the server's machine."""
+
+BROWSER_SECONDS = 90.0
+"""Time limit of one call in seconds; a page may take 60 to load."""
 
 MAX_LISTED_NAMES = 50
 """Maximum number of names in one error message."""
@@ -304,6 +317,8 @@ def open_mcp(
 
     endpoints: Sequence[Endpoint] = ()
     if log.state.run_state not in FINAL_STATES:
+        if settings.image_options.browser and not runtime.has_browser:
+            warn(render("run/no_browser.md.j2").strip())
         chosen = choose_servers(settings.mcp_servers, settings.mcp)
         for warning in chosen.warnings:
             warn(f"MCP: {warning}")
@@ -318,6 +333,7 @@ def open_mcp(
                 )
                 for program in chosen.inside
             ),
+            *([_browser_endpoint(runtime)] if runtime.has_browser else []),
         )
     if not endpoints and not logged_tools:
         yield McpSession((), {}, lambda: None, warnings)
@@ -344,6 +360,11 @@ def _host_endpoint(chosen: HostServer, environment: Mapping[str, str]) -> Endpoi
         variables = {**server.variables, **secret}
         transport = partial(HostProcess, server.command, server.args, variables, environment)
     return Endpoint(chosen.name, transport, chosen.allows, server.timeout)
+
+
+def _browser_endpoint(runtime: Runtime) -> Endpoint:
+    allows = BROWSER_TOOLS.__contains__
+    return Endpoint(BROWSER, runtime.start_browser, allows, BROWSER_SECONDS)
 
 
 class _ResultStore:

@@ -279,6 +279,7 @@ def open_runtime(
         read_only_root=limits.read_only_root,
         oci_runtime=limits.oci_runtime,
         egress=settings.allow_list.entries,
+        browser_image=settings.image_options.browser,
     )
     machine: Machine
     if kind == "docker":

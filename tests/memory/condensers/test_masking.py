@@ -4,10 +4,10 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.registry import LogCondenser
-from resolver.memory.condensers.rules import BrowserOutputs, ObservationMasking
+from resolver.memory.condensers.rules import ObservationMasking
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
-from tests.memory.condensers.scenarios import condense, filled, of, sent_text
+from tests.memory.condensers.scenarios import condense, filled, of
 from tests.memory.logs import started
 from tests.memory.test_conversation import assert_pairs_are_complete
 
@@ -56,7 +56,6 @@ def test_a_masked_output_says_how_to_get_it_again() -> None:
     log.turn(a.CmdRun(command="pytest"), failed)
     log.turn(a.FileRead(path="a.py"), o.FileReadResult(path="a.py", content=long))
     log.turn(a.IPythonRunCell(code="f()"), o.IPythonOutput(content=long, error=True))
-    log.turn(a.BrowseURL(url="u"), o.BrowserOutput(content=long, url="http://x/y"))
     log.turn(a.CmdRun(command="last"), o.CmdOutput(content=long, exit_code=0))
     condense(log, ObservationMasking(keep_last=1), SizeBound(100))
     results = [
@@ -66,30 +65,16 @@ def test_a_masked_output_says_how_to_get_it_again() -> None:
     assert "all of it is in /tmp/out-1]\n[exit code 1, in /w]" in results[0]
     assert "2600 characters of a.py left out" in results[1] and "view it again" in results[1]
     assert "[the cell raised an error]" in results[2]
-    assert "http://x/y" in results[3] and "open it again" in results[3]
-    assert all(len(result) < 1000 for result in results[:4])
-    assert "line of text\nline of text" in results[4]
+    assert all(len(result) < 1000 for result in results[:3])
+    assert "line of text\nline of text" in results[3]
 
 
 def test_pictures_of_masked_results_are_not_sent() -> None:
     log = started()
     for number in range(3):
-        page = o.BrowserOutput(content=f"page {number}", url="http://x/", screenshot=PICTURE)
-        log.turn(a.BrowseURL(url="http://x/"), page)
-    assert condense(log, BrowserOutputs(keep_last=1, at_once=2)) is not None
+        page = o.McpResult(content=f"page {number} " + "z" * 900, images=(PICTURE,))
+        log.turn(a.McpCall(server="browser", name="look"), page)
+    assert condense(log, ObservationMasking(keep_last=1), SizeBound(100)) is not None
     messages = ConversationMemory(sees_images=True).messages(log.state)
     assert str(messages).count(PICTURE) == 1
     assert "page 2" in str(messages) and "page 1" not in str(messages)
-
-
-def test_the_browser_condenser_masks_only_pages() -> None:
-    log = filled(10)
-    for number in range(9):
-        page = o.BrowserOutput(content=f"page {number} " + "z" * 900, url=f"http://x/{number}")
-        log.turn(a.BrowseURL(url=f"http://x/{number}"), page)
-    condensation = condense(log, BrowserOutputs(keep_last=2, at_once=4))
-    assert condensation is not None and len(condensation.masked) == 7
-    shown = sent_text(log)
-    assert "page 6" not in shown and "page 7" in shown and "page 8" in shown
-    assert "x" * 1000 in shown
-    assert condense(log, BrowserOutputs(keep_last=2, at_once=4)) is None

@@ -6,7 +6,6 @@ from resolver.config.agent_settings import PARAMETERS, parse_condenser
 from resolver.events import actions as a
 from resolver.memory.condensers.registry import CONDENSER_FACTORIES, make_condenser
 from resolver.memory.condensers.rules import (
-    BrowserOutputs,
     ObservationMasking,
     Pipeline,
     RecentEvents,
@@ -37,7 +36,7 @@ def never() -> None:  # type: ignore[misc]
 
 
 def test_nothing_to_condense_gives_no_event() -> None:
-    assert condense(filled(3), Pipeline(BrowserOutputs(), RecentEvents())) is None
+    assert condense(filled(3), Pipeline(ObservationMasking(), RecentEvents())) is None
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -56,8 +55,8 @@ def test_the_table_of_factories_has_the_names_of_the_setting() -> None:
 
 
 def test_parameters_are_given_in_parentheses() -> None:
-    first, second = parse_condenser(" browser( keep_last=1 , at_once=3 ) , window")
-    assert (first.name, dict(first.parameters)) == ("browser", {"keep_last": 1, "at_once": 3})
+    first, second = parse_condenser(" recent( keep_last=1 , keep_first=3 ) , window")
+    assert (first.name, dict(first.parameters)) == ("recent", {"keep_last": 1, "keep_first": 3})
     assert (second.name, dict(second.parameters)) == ("window", {})
 
 
@@ -70,8 +69,8 @@ def test_parameters_are_given_in_parentheses() -> None:
         ("recent(keep_last=-1)", "recent takes no 'keep_last=-1'"),
         ("recent(keep_last=99999)", "more than 10000"),
         ("none(most=1)", "it takes nothing"),
-        ("browser masking", "can't be read from 'browser masking' on"),
-        ("browser,,masking", "can't be read"),
+        ("recent masking", "can't be read from 'recent masking' on"),
+        ("recent,,masking", "can't be read"),
         ("recent(keep_last=3", "can't be read"),
     ],
 )

@@ -28,12 +28,11 @@ from tests.memory.test_conversation import DIALECTS, assert_pairs_are_complete
 SMALLEST = {
     "recent": "recent(keep_first=1,keep_last=3)",
     "masking": "masking(keep_last=2)",
-    "browser": "browser(keep_last=1,at_once=1)",
     "amortized": "amortized(max_turns=6,keep_first=1)",
 }
 NAMES = [
     *(SMALLEST.get(name, f"{name}(keep_last=3)") for name in PARAMETERS if name != NO_CONDENSER),
-    "browser(keep_last=1,at_once=1),masking(keep_last=3),summarizing(keep_last=3)",
+    "masking(keep_last=3),summarizing(keep_last=3)",
 ]
 PICTURE = "data:image/png;base64,AAAA"
 STEPS: list[tuple[EventBase, EventBase | None]] = [
@@ -42,7 +41,7 @@ STEPS: list[tuple[EventBase, EventBase | None]] = [
     (a.CmdRun(command="rm a.txt"), None),
     (a.FileEdit(command="insert", path="a.py"), o.FileEditResult(path="a.py", diff="+x")),
     (a.FileRead(path="b.py"), o.FileReadResult(path="b.py", content="line\n" * 400)),
-    (a.BrowseURL(url="http://x/"), o.BrowserOutput(content="page " * 300, screenshot=PICTURE)),
+    (a.McpCall(server="x", name="y"), o.McpResult(content="page " * 300, images=(PICTURE,))),
     (a.PlanUpdate(items=(PlanItem(title="do it"),)), o.PlanUpdated(content="noted")),
     (a.Think(content="hm"), o.Null()),
     (a.Invalid(reason="write it so"), o.ErrorObservation(content="write it so")),

@@ -60,6 +60,6 @@ def test_an_unknown_name_is_a_usage_error_that_lists_the_known_ones() -> None:
 
 
 def test_the_repositorys_file_may_choose_one() -> None:
-    chosen = {"stages": "browser,window", "max_tokens": 9000}
+    chosen = {"stages": "masking,window", "max_tokens": 9000}
     settings = load_settings({}, {}, {"condenser": chosen})
-    assert (settings.condenser.stages, settings.condenser.max_tokens) == ("browser,window", 9000)
+    assert (settings.condenser.stages, settings.condenser.max_tokens) == ("masking,window", 9000)

@@ -200,7 +200,7 @@ def test_a_requested_task_is_presented_as_the_work() -> None:
 
 
 def test_a_browsing_agent_gets_no_knowledge_about_files() -> None:
-    for tools in (("think", "browser", "finish"), ()):
+    for tools in (("think", "browser__browser_click", "finish"), ()):
         assert recalled(numbered(opening("flaky", tools=tools))) == []
 
 
