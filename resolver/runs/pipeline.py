@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
@@ -29,7 +29,6 @@ from resolver.controller.limits import derive_outcome
 from resolver.errors import PolicyViolation, ResolverError, RunStopped
 from resolver.events.run_log import RunLog
 from resolver.git.policy import MAX_PATCH_BYTES, enforce_policy, withhold_secrets
-from resolver.github.comments.progress import ProgressChanges
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
@@ -169,7 +168,7 @@ def _stages(
             yield from _work_and_publish(values, prepared, forge, folder)
 
 
-def _update_progress(values: StageValues, **changes: Unpack[ProgressChanges]) -> None:
+def _update_progress(values: StageValues, **changes: Any) -> None:
     """Update the run's progress comment."""
     if values.progress is not None:
         values.progress.show(**changes)

@@ -21,12 +21,14 @@ from resolver.events.run_log import RunLog
 from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.policy import MAX_PATCH_BYTES
 from resolver.git.tree import read_changes
-from resolver.github.comments import comment_text, verification_text
+from resolver.github.comments import comment_text
 from resolver.github.comments.report import (
     CommentPreferences,
     Report,
     RunFailure,
 )
+from resolver.github.comments.templates import render_comment
+from resolver.github.comments.verification_text import verification_values
 from resolver.models.approval import PendingApproval
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import (
@@ -314,7 +316,7 @@ def print_result(result: RunResult, console: Console, resume_command: str = "") 
 
     resume_command: the command line that resumes the run; "" if it can't be resumed.
     """
-    output = result.request.output
+    output, verification = result.request.output, verification_values(result.report, 0)
     text = render(
         "run/result.txt.j2",
         result=result,
@@ -326,7 +328,9 @@ def print_result(result: RunResult, console: Console, resume_command: str = "") 
         resume_command=resume_command,
         diff_command=diff_command(result),
         files=() if result.is_answer else result.outcome_file.files,
-        verification=verification_text.tabulate_verification(result.report, 0),
+        verdict=render_comment("_verdict_text.md.j2", **verification)
+        if verification["verification"]
+        else "",
         trace_command=_trace_command(output.trace_html, console),
     )
     # The first line says how the run ended.

@@ -20,6 +20,7 @@ from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.tools.registry import tool_specs
 from resolver.cli.outcomes import count_outcomes
 from resolver.config.templates import template_folder
+from resolver.github.comments.templates import markdown_environment
 from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
@@ -48,8 +49,9 @@ NOTHING = {
     "more": NONE_GRANTED,
     "granted": RunLimits(),
     "left": 0.0,
-    "max_plan_steps": 0,
-    **dict.fromkeys(("block", "line", "who", "heading", "thread_text", "cut"), lambda *_: ""),
+    **dict.fromkeys(
+        ("block", "named", "line", "who", "heading", "thread_text", "cut"), lambda *_: ""
+    ),
     "statements": {},
     "task": make_task(),
     "total": count_outcomes(()),
@@ -140,7 +142,13 @@ class Anything(str):
     __radd__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __sub__
 
 
-def environment(undefined: type) -> Environment:
+def environment(undefined: type, name: str = "") -> Environment:
+    if name.startswith("comments/"):
+        comments = markdown_environment(undefined)
+        # These need a value of the right type.
+        for typed in ("duration", "minute", "money", "second", "totals"):
+            comments.filters[typed] = lambda _: Anything()
+        return comments
     return Environment(
         loader=FileSystemLoader(template_folder()),
         undefined=undefined,
@@ -153,7 +161,7 @@ def names_in(name: str) -> set[str]:
     """Return the names that the template and its includes may be given."""
     found: set[str] = set()
 
-    jinja = environment(StrictUndefined)
+    jinja = environment(StrictUndefined, name)
     waiting, seen = [name], set[str]()
     while waiting:
         source = waiting.pop()
@@ -168,7 +176,7 @@ def names_in(name: str) -> set[str]:
 
 def filled(name: str) -> str:
     values = {variable: Anything() for variable in names_in(name)} | CHOSEN.get(name, {})
-    return environment(StrictUndefined).get_template(name).render(values)
+    return environment(StrictUndefined, name).get_template(name).render(values)
 
 
 def tokens(text: str) -> int:
@@ -176,8 +184,10 @@ def tokens(text: str) -> int:
 
 
 def test_every_template_renders_where_nothing_is_known() -> None:
-    templates = environment(ChainableUndefined)
-    texts = {name: templates.get_template(name).render(NOTHING) for name in TEMPLATES}
+    texts = {
+        name: environment(ChainableUndefined, name).get_template(name).render(NOTHING)
+        for name in TEMPLATES
+    }
     assert [name for name, text in texts.items() if "Undefined" in text] == []
 
 

@@ -2,9 +2,9 @@
 
 import threading
 from datetime import timedelta
-from typing import get_type_hints
 
 import pytest
+from pydantic import ValidationError
 
 from resolver.errors import ForgeError
 from resolver.events import actions as a
@@ -20,7 +20,6 @@ from resolver.events.observations import AgentStateChanged, ChangedPaths, CmdOut
 from resolver.events.state import State
 from resolver.github.comments.progress import (
     MAX_FAILURES,
-    ProgressChanges,
     ProgressReporter,
     RunProgress,
 )
@@ -92,9 +91,9 @@ class Log:
 REPLY = ModelReplied(completion=Completion(text="", model="m", cost=0.25))
 
 
-def test_the_changes_are_fields_of_the_progress() -> None:
-    # `model_copy` takes any name and any value.
-    assert get_type_hints(ProgressChanges).items() <= get_type_hints(RunProgress).items()
+def test_only_fields_of_the_progress_can_be_shown() -> None:
+    with pytest.raises(ValidationError):
+        telling(Board()).show(no_such_field=True)
 
 
 def test_progress_follows_the_log() -> None:

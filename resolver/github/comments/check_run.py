@@ -10,11 +10,11 @@ from typing import Any
 
 from github.Repository import Repository
 
-from resolver.config.templates import render
 from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.comment_text import LEVELS
 from resolver.github.comments.report import Report
-from resolver.github.comments.verification_text import tabulate_verification
+from resolver.github.comments.templates import render_comment
+from resolver.github.comments.verification_text import verification_values
 from resolver.github.text.comment_markdown import MAX_BODY
 from resolver.github.text.markdown import shorten_text, visible
 from resolver.models.verification import CaseResult, Verification
@@ -30,15 +30,15 @@ def publish_check_run(
     access: GitHubAccess, repository: Repository, report: Report, commit: str
 ) -> None:
     """Create the check run of the commit, unless this run has created it. Raises ForgeError."""
-    verification, values = report.verification, tabulate_verification(report, LEVELS[1].output)
-    if verification is None or values is None:
+    verification, values = report.verification, verification_values(report, LEVELS[1].output)
+    if verification is None or values["verification"] is None:
         return
     what, permission = f"create a check run for {commit[:12]}", "checks: write"
     with access.wrap_errors(what, permission):
         found = repository.get_commit(commit).get_check_runs(check_name=NAME)
         if any(check_run.external_id == report.run for check_run in found):
             return
-        summary = render("comments/check_run.md.j2", verification=values).strip()
+        summary = render_comment("check_run.md.j2", **values).strip()
         output: dict[str, Any] = {
             "title": _TITLES.get(verification.verdict, "Not verified"),
             "summary": shorten_text(summary, MAX_BODY),

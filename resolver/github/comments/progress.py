@@ -9,13 +9,11 @@ import logging
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol, TypedDict, Unpack
+from typing import Any, Protocol
 
 from pydantic import Field
 
-from resolver.config.templates import render
 from resolver.errors import ResolverError
 from resolver.events.lifecycle import (
     CheckExecuted,
@@ -28,18 +26,12 @@ from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stream import Subscriber
 from resolver.github.comments.markers import ActiveRunMarker, active_run_marker, killed_run_marker
+from resolver.github.comments.templates import render_comment
 from resolver.github.text.comment_markdown import MAX_BODY
-from resolver.github.text.markdown import code_span, single_line
 from resolver.models.base import FrozenModel
-from resolver.models.run import Command, PlanItem, RunState, Trigger
+from resolver.models.run import PlanItem, RunState, Trigger
 from resolver.models.verification import VerificationVerdict
-from resolver.trace.plain import money
 from resolver.trace.untrusted_text import utf16_length
-
-MAX_PLAN_ITEMS = 30
-"""Maximum number of steps of a plan that are shown."""
-
-_URL = re.compile(r"https?://[^\s<>()]+")
 
 
 class RunProgress(FrozenModel):
@@ -87,115 +79,9 @@ class RunProgress(FrozenModel):
         return ActiveRunMarker(self.run, self.since, self.until, self.job)
 
 
-class ProgressChanges(TypedDict, total=False):
-    """The fields of `RunProgress` that change during a run."""
-
-    read: bool
-    base: str
-    sandbox: bool
-    iterations: int
-    max_iterations: int
-    cost: float | None
-    paused: bool
-    plan: tuple[PlanItem, ...]
-    changed_files: int
-    worked: bool
-    published: bool
-    verifying: bool
-    verdict: VerificationVerdict | None
-    reproduced: int
-
-
-@dataclass(frozen=True)
-class PlanRow:
-    """One step of the agent's plan."""
-
-    title: str
-    status: Literal["todo", "doing", "done"]
-
-
-@dataclass(frozen=True)
-class ProgressSummary:
-    """The values that the template of the progress comment reads.
-
-    stop, resume: comments that stop and resume the run, as inline code.
-    requested_at: time of the request.
-    subject: what the request is about.
-    base: the first digits of the cloned commit as inline code.
-    max_iterations: maximum number of iterations; 0 if unknown.
-    spent: cost so far, or "unknown".
-    max_plan_steps: maximum number of steps of the plan that are shown.
-    The other fields are as in `RunProgress`.
-    """
-
-    stop: str
-    resume: str
-    run: str
-    since: str
-    requested_at: str
-    subject: Literal["pull request", "issue"]
-    kind: Literal["change", "review", "answer"]
-    waits: str
-    paused: bool
-    read: bool
-    base: str
-    sandbox: bool
-    iterations: int
-    max_iterations: int
-    spent: str
-    plan: tuple[PlanRow, ...]
-    max_plan_steps: int
-    changed_files: int
-    reproduced: int
-    worked: bool
-    published: bool
-    verifies: bool
-    verifying: bool
-    verdict: VerificationVerdict | None
-    log_url: str
-
-
-_KINDS: dict[Command, Literal["review", "answer"]] = {
-    Command.REVIEW: "review",
-    Command.QUESTION: "answer",
-}
-
-
-def summarize_progress(progress: RunProgress) -> ProgressSummary:
-    """Return the progress as the template of its comment shows it."""
-    trigger = progress.trigger
-    return ProgressSummary(
-        stop=code_span(f"{progress.mention} stop"),
-        run=code_span(progress.run),
-        since=f"{progress.since:%Y-%m-%d %H:%M} UTC",
-        requested_at=f"{trigger.at:%Y-%m-%d %H:%M:%S} UTC",
-        subject="pull request" if trigger.is_pull_request and not trigger.issue else "issue",
-        waits=single_line(progress.waits, 300),
-        paused=progress.paused,
-        resume=code_span(f"{progress.mention} resume"),
-        read=progress.read,
-        base=code_span(progress.base[:12]),
-        sandbox=progress.sandbox,
-        iterations=progress.iterations,
-        max_iterations=progress.max_iterations,
-        spent=money(progress.cost),
-        plan=tuple(PlanRow(single_line(item.title, 200), item.status) for item in progress.plan),
-        max_plan_steps=MAX_PLAN_ITEMS,
-        changed_files=progress.changed_files,
-        reproduced=progress.reproduced,
-        kind=_KINDS.get(trigger.command, "change"),
-        worked=progress.worked,
-        published=progress.published,
-        verifies=progress.verifies,
-        verifying=progress.verifying,
-        verdict=progress.verdict,
-        log_url=progress.log_url if _URL.fullmatch(progress.log_url) else "",
-    )
-
-
 def progress_body(progress: RunProgress) -> str:
     """Return the comment of an active run, without the plan if it would be too long."""
-    text = render("comments/progress.md.j2", summarize_progress(progress))
+    text = render_comment("progress.md.j2", progress=progress, trigger=progress.trigger)
     marker = active_run_marker(progress.trigger.key, progress.active_run)
     text = re.sub(r"\n{3,}", "\n\n", text.strip())
     body = f"{marker}\n\n{text}\n"
@@ -210,14 +96,7 @@ def killed_run_body(body: str, work: ActiveRunMarker, mention: str, page: str) -
     `page` is the URL of the repository's workflow runs, to which the id of the run is appended.
     """
     url = f"{page}/{work.job.partition('.')[0]}"
-    text = render(
-        "comments/died.md.j2",
-        run=code_span(work.run),
-        since=f"{work.since:%Y-%m-%d %H:%M} UTC",
-        mention=code_span(mention),
-        continue_command=code_span(f"{mention} continue"),
-        log_url=url if work.job and _URL.fullmatch(url) else "",
-    )
+    text = render_comment("died.md.j2", work=work, mention=mention, log_url=url if work.job else "")
     return f"{killed_run_marker(body)}\n\n{text.strip()}\n"
 
 
@@ -285,10 +164,10 @@ class ProgressReporter:
         self._changed.set()
         self._thread.start()
 
-    def show(self, **changes: Unpack[ProgressChanges]) -> None:
-        """Update the given fields of the progress. Returns at once."""
+    def show(self, **changes: Any) -> None:
+        """Update these fields of the `RunProgress`. Returns at once."""
         with self._lock:
-            changed = self._progress.model_copy(update=changes)
+            changed = RunProgress(**{**dict(self._progress), **changes})
             if changed == self._progress:
                 return
             self._progress = changed

@@ -6,14 +6,12 @@ sections. Titles and commit subjects are the agent's, if they say what changed.
 
 import re
 import textwrap
-from collections.abc import Sequence
 from enum import StrEnum
 
 from resolver.config.templates import render
-from resolver.github.comments.comment_contexts import PullRequestSections
 from resolver.github.comments.comment_text import (
     LEVELS,
-    comment_context,
+    comment_values,
     find_files_to_review,
     is_task_completed,
     message_below_title,
@@ -21,18 +19,18 @@ from resolver.github.comments.comment_text import (
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.pull_request_template import fill_template
 from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.templates import render_comment, safe
 from resolver.github.comments.titles import write_subject
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import (
     MAX_TITLE,
-    code_span,
     format_title,
     shorten_text,
     visible,
     without_bot_commands,
     without_notifications,
 )
-from resolver.models.run import FileChange, TriggerKind
+from resolver.models.run import TriggerKind
 from resolver.models.titles import MAX_TITLE_CHARACTERS
 from resolver.trace.plain import plural
 from resolver.trace.untrusted_text import utf16_length
@@ -146,11 +144,11 @@ def addition_text(report: Report) -> str:
     for level in range(len(LEVELS)):
         parts = render_parts(report, level)
         del parts[BodySection.ISSUE]  # the pull request's own text closes the issue
-        text = render(
-            "comments/addition.md.j2",
-            commit=code_span((report.publication.commit or "")[:12]),
+        text = render_comment(
+            "addition.md.j2",
+            commit=(report.publication.commit or "")[:12],
             issue=report.trigger.number,
-            text=_join_own_sections(parts),
+            text=safe(_join_own_sections(parts)),
         ).strip()
         if utf16_length(text) <= max_length and is_closed(text):
             break
@@ -215,7 +213,7 @@ def _join_own_sections(parts: dict[BodySection, str]) -> str:
 
 def _with_heading(part: BodySection, text: str) -> str:
     """Return the part below a heading of its own, if it has a name."""
-    name = render("comments/pull_request_part.md.j2", part="label", of=part.value).strip()
+    name = render_comment("pull_request_part.md.j2", part="label", of=part.value).strip()
     return f"### {name}\n\n{text}" if name else text
 
 
@@ -229,21 +227,13 @@ def render_parts(
     """
     outcome = report.outcome
     message = message_below_title(outcome, outcome.title, _subject(report)) if outcome else ""
-    context = comment_context(report, message, LEVELS[level])
-    start, careful = find_files_to_review(report.patch.files if report.patch else ())
-    statements = {
-        name: text for name, text in context.message.sections if name != omitted_statement
-    }
-    sections = PullRequestSections(
-        statements=statements,
-        start=tuple(start),
-        careful=tuple(careful),
-        size=_size(report.patch.files if report.patch else ()),
-    )
+    files = report.patch.files if report.patch else ()
+    values = comment_values(report, message, LEVELS[level])
+    start, careful = find_files_to_review(files)
+    statements = {name: text for name, text in values["sections"] if name != omitted_statement}
+    values |= {"statements": statements, "start": start, "careful": careful, "all_files": files}
     rendered = {
-        part: render(
-            "comments/pull_request_part.md.j2", *context, sections, part=part.value
-        ).strip()
+        part: render_comment("pull_request_part.md.j2", **values, part=part.value).strip()
         for part in BodySection
     }
     return {part: re.sub(r"\n{3,}", "\n\n", text) for part, text in rendered.items()}
@@ -252,10 +242,3 @@ def render_parts(
 def _closes(report: Report) -> bool:
     is_on_pull = report.task is not None and report.task.pull is not None
     return report.trigger.subject is not None and is_task_completed(report) and not is_on_pull
-
-
-def _size(files: Sequence[FileChange]) -> str:
-    """Return how many files and lines the change has. Binary files have no lines."""
-    added = sum(file.additions or 0 for file in files)
-    deleted = sum(file.deletions or 0 for file in files)
-    return f"{plural(len(files), 'file')}, +{added:,} \u2212{deleted:,}"

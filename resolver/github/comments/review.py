@@ -19,15 +19,15 @@ import github
 from github.PullRequest import PullRequest
 from github.PullRequestComment import PullRequestComment
 from github.PullRequestReview import PullRequestReview
+from markupsafe import Markup
 
-from resolver.config.templates import render
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import Listing
-from resolver.github.comments.comment_contexts import BodyRemark, ReviewBody
 from resolver.github.comments.find_or_create import write_once
 from resolver.github.comments.markers import is_review, review_marker
 from resolver.github.comments.report import Report
+from resolver.github.comments.templates import render_comment, safe
 from resolver.github.text.comment_markdown import MAX_BODY, safe_markdown
 from resolver.github.text.markdown import code_span, fence, shorten_text, visible
 from resolver.models.pull_request import (
@@ -62,29 +62,23 @@ def review_body(report: Report, review: Review, page: str, refused: int = 0) -> 
     outcome = report.outcome
     number, host = report.trigger.number, report.forge_host
     for summary_limit, remark_limit, max_remarks in _LENGTH_LIMITS:
-        body = ReviewBody(
-            marker=review_marker(report.trigger.key),
-            summary=safe_markdown(
-                outcome.message if outcome else "",
-                own_issue=number,
-                limit=summary_limit,
-                forge_host=host,
-            ),
-            remarks=tuple(
+        text = render_comment(
+            "review_body.md.j2",
+            marker=safe(review_marker(report.trigger.key)),
+            summary=_markdown(outcome.message if outcome else "", number, summary_limit, host),
+            remarks=[
                 _body_remark(remark, page, number, remark_limit, host)
                 for remark in review.body_comments[:max_remarks]
-            ),
+            ],
             more_remarks=max(0, len(review.body_comments) - max_remarks),
             refused=refused,
-            verification=_section(
+            verification=_markdown(
                 outcome.verification if outcome else "", number, remark_limit, host
             ),
-            remaining=_section(outcome.remaining if outcome else "", number, remark_limit, host),
-            repeated=review.repeated,
-            left_out=review.left_out,
-            commit=code_span(review.commit[:12]),
+            remaining=_markdown(outcome.remaining if outcome else "", number, remark_limit, host),
+            review=review,
         )
-        text = render("comments/review_body.md.j2", body).strip() + "\n"
+        text = text.strip() + "\n"
         if utf16_length(text) <= MAX_BODY:
             break
     return text
@@ -92,15 +86,12 @@ def review_body(report: Report, review: Review, page: str, refused: int = 0) -> 
 
 def remark_body(remark: Remark, number: int | None, forge_host: str) -> str:
     """Return the text of a comment on lines of the diff. It links to pages of `forge_host` only."""
-    text = safe_markdown(
-        remark.body, own_issue=number, limit=MAX_REMARK_LENGTH, forge_host=forge_host
-    )
-    return render(
-        "comments/review_comment.md.j2",
-        text=text,
+    return render_comment(
+        "review_comment.md.j2",
+        text=_markdown(remark.body, number, MAX_REMARK_LENGTH, forge_host),
         severity=remark.severity,
-        suggestion=suggestion_block(remark),
-        code=_as_code(remark),
+        suggestion=safe(suggestion_block(remark)),
+        code=safe(_as_code(remark)),
     ).strip()
 
 
@@ -141,16 +132,16 @@ def _as_code(remark: Remark) -> str:
     return fence(shorten_text(remark.suggestion, MAX_REMARK_LENGTH))
 
 
-def _section(text: str, number: int | None, limit: int, host: str) -> str:
-    if not text.strip():
-        return ""
-    return safe_markdown(text, own_issue=number, limit=limit, forge_host=host)
+def _markdown(text: str, number: int | None, limit: int, host: str) -> Markup:
+    shown = safe_markdown(text, own_issue=number, limit=limit, forge_host=host)
+    return safe(shown if text.strip() else "")
 
 
 def _body_remark(
     remark: Remark, page: str, number: int | None, limit: int, host: str
-) -> BodyRemark:
-    text = safe_markdown(remark.body, own_issue=number, limit=limit, forge_host=host)
+) -> dict[str, Any]:
+    """Return a comment of the review's body with its place, as a link if it has a page."""
+    text = _markdown(remark.body, number, limit, host)
     code = fence(shorten_text(remark.suggestion, limit)) if remark.suggestion else ""
     code = f"Proposed instead:\n\n{code}" if code else ""
     quoted_place = code_span(shorten_text(remark.place, 200))
@@ -162,11 +153,11 @@ def _body_remark(
     has_stable_url = remark.side == "RIGHT" and not {"", ".", ".."} & set(remark.path.split("/"))
     query = "?plain=1" if remark.path.lower().endswith((".md", ".rst")) else ""
     url = f"{page}/{quote(remark.path)}{query}{lines}" if page and has_stable_url else ""
-    return BodyRemark(
-        place=f"[{quoted_place}](<{url}>)" if url else quoted_place,
-        text=_indent("\n\n".join(part for part in (text, code) if part)),
-        severity=remark.severity,
-    )
+    return {
+        "place": safe(f"[{quoted_place}](<{url}>)" if url else quoted_place),
+        "text": safe(_indent("\n\n".join(part for part in (text, code) if part))),
+        "severity": remark.severity,
+    }
 
 
 def _indent(text: str) -> str:

@@ -12,7 +12,6 @@ from github.PullRequest import PullRequest
 from github.PullRequestComment import PullRequestComment
 from github.Repository import Repository
 
-from resolver.config.templates import render
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import is_by
@@ -21,10 +20,10 @@ from resolver.github.client.resources import Listing, query_graphql
 from resolver.github.comments.find_or_create import searched_since, write_once
 from resolver.github.comments.markers import is_thread_reply, thread_marker
 from resolver.github.comments.report import Report
+from resolver.github.comments.templates import render_comment, safe
 from resolver.github.context.review_threads import ConversationReader
 from resolver.github.context.review_threads import Thread as FetchedThread
 from resolver.github.text.comment_markdown import safe_markdown
-from resolver.github.text.markdown import code_span
 from resolver.models.pull_request import AnsweredThreads, ThreadReply
 from resolver.models.run import Trigger
 
@@ -42,16 +41,17 @@ def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: boo
     number, patch = report.trigger.number, report.patch
     other_pull_url = report.pull_request.url if report.pull_request and not link else ""
     commit = patch.commit if patch is not None and patch.commit else ""
-    return render(
-        "comments/thread_reply.md.j2",
-        marker=marker_of(report, reply),
-        text=safe_markdown(
-            reply.text, own_issue=number, limit=MAX_REPLY_LENGTH, forge_host=report.forge_host
-        ),
+    text = safe_markdown(
+        reply.text, own_issue=number, limit=MAX_REPLY_LENGTH, forge_host=report.forge_host
+    )
+    return render_comment(
+        "thread_reply.md.j2",
+        marker=safe(marker_of(report, reply)),
+        text=safe(text),
         done=reply.is_addressed,
-        commit=code_span(commit[:12]),
-        link=link,
-        other_pull_request=other_pull_url or "",
+        commit=commit[:12],
+        link=safe(link),
+        other_pull_request=safe(other_pull_url or ""),
         resolved=resolved,
         is_outdated=reply.thread.thread.is_outdated,
     )

@@ -1,0 +1,167 @@
+"""Renders the templates of prompts/comments/, which escape what they are given.
+
+Each text becomes one line without markup, mentions or references, unless it is markdown already:
+what a filter has made, and what the template says itself. So a template reads the values of a run
+as they are, and can't pass on by mistake what a model or a user wrote.
+"""
+
+import html
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Undefined, nodes
+from jinja2.compiler import CodeGenerator, Frame
+from markupsafe import Markup
+
+from resolver.config.templates import template_folder
+from resolver.github.text.markdown import code_span, fence, shorten_text, single_line, visible
+from resolver.models.truncate import keep_last_lines
+from resolver.models.verification import totals_of
+from resolver.security.invisible_text import with_invisible_shown
+from resolver.trace.plain import duration, money
+
+_MAX_LINE = 800
+"""Maximum number of characters of a text that no filter shortens."""
+
+_PAGE = re.compile(r"https?://[^\s<>()]+")
+
+
+def safe(markdown: Any) -> Markup:
+    """Return markdown in which nothing needs to be escaped as such."""
+    return Markup(markdown)  # noqa: S704 - the caller has made or escaped it
+
+
+def line(text: str, limit: int = _MAX_LINE) -> Markup:
+    """Return the text as one line without markup. What is markdown already is returned as it is."""
+    return text if isinstance(text, Markup) else safe(single_line(str(text or ""), limit))
+
+
+def code(text: str | None, limit: int = 200, *, in_table: bool = False) -> Markup:
+    """Return the text as inline code on one line, "" for none."""
+    shown = shorten_text(" ".join(str(text or "").split()), limit)
+    return safe(code_span(shown, in_table=in_table))
+
+
+def command(mention: str, *words: str) -> Markup:
+    """Return a comment that commands Resolver, as inline code."""
+    return code(" ".join(str(word) for word in (mention, *words) if word))
+
+
+def minute(moment: datetime) -> Markup:
+    """Return a point in time, to the minute."""
+    return safe(f"{moment:%Y-%m-%d %H:%M} UTC")
+
+
+def second(moment: datetime) -> Markup:
+    """Return a point in time, to the second."""
+    return safe(f"{moment:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def block(text: str, language: str = "") -> Markup:
+    """Return the text in a code block, "" for none."""
+    return safe(fence(str(text), language) if text else "")
+
+
+def output(text: str, limit: int) -> Markup:
+    """Return the last lines of a command's output in a code block, "" for none."""
+    shown = visible(str(text)).strip("\n")
+    return safe(fence(keep_last_lines(shown, limit)) if shown.strip() else "")
+
+
+def html_code(text: str, limit: int = 200) -> Markup:
+    """Return the text on one line, escaped for an HTML element."""
+    return safe(html.escape(shorten_text(" ".join(visible(str(text)).split()), limit)))
+
+
+def page(url: str) -> Markup:
+    """Return the address if it can be linked as it is, else ""."""
+    return safe(url if _PAGE.fullmatch(str(url)) else "")
+
+
+def sentence(text: str) -> Markup:
+    """Return the text as one line that ends with a punctuation mark, "" for none."""
+    shown = line(text)
+    return shown if not shown or shown[-1] in ".!?…" else safe(f"{shown}.")
+
+
+def capitalized(text: str) -> Markup:
+    """Return the text as a line that begins with a capital letter."""
+    shown = line(text)
+    return safe(f"{shown[:1].upper()}{shown[1:]}")
+
+
+def join(parts: Iterable[Any], separator: str = "") -> Markup:
+    """Return the parts joined, each escaped unless it is markdown."""
+    return safe(line(separator).join(_finalize(part) for part in parts))
+
+
+def _finalize(value: Any) -> Any:
+    if value is None:
+        return safe("")
+    return line(value) if isinstance(value, str) else safe(value)
+
+
+class _MarkdownGenerator(CodeGenerator):
+    """Compiles a template so that its own text is markdown, and so that `~` escapes the rest."""
+
+    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
+        if isinstance(node.value, str):
+            self.write(f"Markup({node.value!r})")
+        else:
+            super().visit_Const(node, frame)
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+        self.write("environment.filters['join']((")
+        for part in node.nodes:
+            self.visit(part, frame)
+            self.write(", ")
+        self.write("))")
+
+
+class _MarkdownEnvironment(Environment):
+    code_generator_class = _MarkdownGenerator
+
+
+def markdown_environment(undefined: type[Undefined] = StrictUndefined) -> Environment:
+    """Return the environment of the templates of comments."""
+    environment = _MarkdownEnvironment(
+        loader=FileSystemLoader(template_folder()),
+        undefined=undefined,
+        autoescape=True,  # keeps what a block, a macro or a filter has made apart from other text
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "block": block,
+        "capitalized": capitalized,
+        "code": code,
+        "command": command,
+        "duration": lambda seconds: safe(duration(seconds)),
+        "html_code": html_code,
+        "join": join,
+        "line": line,
+        "minute": minute,
+        "money": lambda cost: safe(money(cost)),
+        "output": output,
+        "page": page,
+        "second": second,
+        "sentence": sentence,
+        "shown": lambda text: with_invisible_shown(str(text)),
+        "totals": totals_of,
+    }
+    return environment
+
+
+@cache
+def _environment() -> Environment:
+    return markdown_environment()
+
+
+def render_comment(name: str, **values: Any) -> str:
+    """Return the template `prompts/comments/<name>` rendered with the values, as markdown."""
+    return str(_environment().get_template(f"comments/{name}").render(**values))
