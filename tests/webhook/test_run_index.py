@@ -107,7 +107,8 @@ def test_start_stages_and_end_of_a_run_are_recorded(tmp_path: Path, index: RunIn
         assert row is not None and row.stage == "executed"
         request.observe(values.with_value(PublishedRun(publication)))
         outcome = result_of(tmp_path / "result", publication)
-        report = outcome.report.model_copy(update={"task": reports.task(reports.trigger())})
+        task = reports.task(request.trigger).model_copy(update={"url": "https://x/issues/12"})
+        report = outcome.report.model_copy(update={"task": task})
         files = outcome.outcome_file.model_copy(update={"files": reports.patch().files})
         return replace(outcome, request=request, log=None, report=report, outcome_file=files)
 
@@ -118,7 +119,7 @@ def test_start_stages_and_end_of_a_run_are_recorded(tmp_path: Path, index: RunIn
     assert row is not None
     assert (row.state, row.cause, row.stage) == ("finished", "", "published")
     assert row.pull_request == PULL.url and row.branch == "agent/12"
-    assert row.issue_url == reports.task(reports.trigger()).url != "" and row.verdict == "no_checks"
+    assert row.issue_url == "https://x/issues/12" and row.verdict == "no_checks"
     assert row.ended == NOW.timestamp() and row.day == "2026-03-04"
     assert index.total(RunFilter()).runs == 1
 
