@@ -119,7 +119,7 @@ def test_start_stages_and_end_of_a_run_are_recorded(tmp_path: Path, index: RunIn
     assert row is not None
     assert (row.state, row.cause, row.stage) == ("finished", "", "published")
     assert row.pull_request == PULL.url and row.branch == "agent/12"
-    assert row.issue_url == "https://x/issues/12" and row.verdict == "no_checks"
+    assert row.issue_url == "https://x/issues/12" and row.verdict == "not_verified"
     assert row.ended == NOW.timestamp() and row.day == "2026-03-04"
     assert index.total(RunFilter()).runs == 1
 
