@@ -9,11 +9,11 @@ import ast
 from functools import cache
 from pathlib import Path
 
+from scripts.settings_docs import origin_note
+
 ROOT = Path(__file__).parents[1]
 
 HEAD = """# Attacks that the tests try
-
-Made from the docstrings of the tests by `make docs`.
 
 Each line is a test: what is tried, and what holds. In the tests of whole runs, a scripted model
 does exactly what the attacker wants, so that no result depends on the good sense of a model. To run
@@ -156,7 +156,7 @@ def attacks_page() -> str:
         ]
         heading = [f"## {chapter}", "", "| What is tried, and what holds | Test |", "|---|---|"]
         parts.append("\n".join([*heading, *rows, ""]))
-    return "\n".join(parts)
+    return "\n".join(parts) + origin_note("the docstrings of the tests")
 
 
 def _cell(text: str) -> str:

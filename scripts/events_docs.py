@@ -10,11 +10,10 @@ from resolver.events.log import EVENT_TYPES, MAX_LINE_BYTES, Lifecycle
 from resolver.events.observations import Observation
 from resolver.events.schema import log_schema
 from resolver.events.stream import ROLES
+from scripts.settings_docs import origin_note
 
 MEGABYTES = MAX_LINE_BYTES // 1024**2
 HEAD = f"""# The event log
-
-Made from `resolver/events/` by `make docs`.
 
 A run is recorded as one append-only list of events. The state of the run is derived from it.
 `events.jsonl` contains one event per line, numbered 0, 1, 2, ... without gaps. Each event is on
@@ -128,6 +127,7 @@ def events_page() -> str:
             format_section("Observations", get_args(Observation), ObservationBase),
             format_section("Lifecycle events", get_args(Lifecycle), EventBase),
             values_section(),
+            origin_note("resolver/events/"),
         ]
     )
 

@@ -16,13 +16,13 @@ from resolver.entrypoints.webhook.request_queue import Backlog
 from resolver.entrypoints.webhook.worker_supervisor import WorkerSupervisor
 from resolver.runs.output import OutcomeFile
 from scripts.events_docs import describe_type, format_table
-from scripts.settings_docs import link_pages
+from scripts.settings_docs import link_pages, origin_note
 
 ROOT = Path(__file__).parents[1]
 
 CLI_HEAD = """# The command line
 
-Made from `resolver/cli/` by `make docs`. `resolver COMMAND --help` prints the same.
+`resolver COMMAND --help` prints the same.
 
 Many options set a setting; [settings.md](settings.md) tells how they combine with variables and
 files. An error is two lines on stderr: what is wrong, and what to do next.
@@ -40,8 +40,6 @@ files. An error is two lines on stderr: what is wrong, and what to do next.
 
 OUTCOME_HEAD = """# outcome.json
 
-Made from `resolver/runs/output.py` by `make docs`.
-
 Each run writes `outcome.json` into its output folder: the result of the run for programs.
 
     jq -r '"\\(.state): \\(.reason)"' outcome.json
@@ -53,8 +51,6 @@ far. New fields may be added. `format` rises when the meaning of a field changes
 """
 
 METRICS_HEAD = """# Metrics
-
-Made from `resolver/entrypoints/webhook/metrics.py` by `make docs`.
 
 <!-- not run: starts a server -->
 
@@ -70,8 +66,6 @@ person. Counters begin at 0 when the server starts.
 """
 
 ROUTES_HEAD = """# The HTTP routes of the server
-
-Made from `resolver/entrypoints/` by `make docs`.
 
 <!-- not run: needs a server -->
 
@@ -262,6 +256,7 @@ def reference_pages() -> dict[str, str]:
     """Return the content of each page, by its path."""
     return {
         f"docs/reference/{name}": re.sub(r"[ \t]+$", "", page(), flags=re.MULTILINE)
+        + origin_note("the code")
         for name, page in PAGES.items()
     }
 

@@ -28,8 +28,6 @@ ESSENTIALS = (
 
 HEAD = """# Settings
 
-Made from the modules in `resolver/config/` by `make docs`.
-
 A setting is read from the first of these sources that has it:
 
 1. the command-line option (`--max-budget 3`)
@@ -143,7 +141,12 @@ def settings_page() -> str:
     parts = [HEAD, "## The essentials\n\n", format_rows(ESSENTIALS)]
     for group in GROUPS:
         parts.append(f"\n## {group.title}\n\n{group.when}\n\n{format_rows(group.model_fields)}")
-    return "".join(parts)
+    return "".join([*parts, origin_note("resolver/config/")])
+
+
+def origin_note(source: str) -> str:
+    """Return the end of a page for whoever edits it, which readers do not see."""
+    return f"\n<!-- Made from {source} by `make docs`. -->\n"
 
 
 if __name__ == "__main__":
