@@ -5,23 +5,22 @@ tell the host's owner that Resolver read the issue. SVG is not supported, becaus
 scripts. Source:
 https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/attaching-files
 
-The type and size of a picture are read from its header, without decoding it. Sources:
-https://www.w3.org/TR/png-3/
-https://www.w3.org/Graphics/JPEG/itu-t81.pdf
-https://www.w3.org/Graphics/GIF/spec-gif89a.txt
-https://developers.google.com/speed/webp/docs/riff_container
+The type and size of a picture are read from its header, without decoding it.
 """
 
 import base64
+import io
 import re
+import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 import github
+import imagesize
 import requests
 from github.Requester import Requester
 
@@ -33,14 +32,12 @@ from resolver.models.issue_context import Picture
 
 Kind = Literal["png", "jpeg", "gif", "webp"]
 
-_FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-"""JPEG markers of frame headers (SOF), which contain the size."""
-
-_MARKERS_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8)})
-"""JPEG markers without a length field."""
-
-_MAX_SEGMENTS = 1_000
-"""Maximum number of JPEG segments that are searched for the size."""
+_SIGNATURES: Mapping[Kind, re.Pattern[bytes]] = {
+    "png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "jpeg": re.compile(rb"\xff\xd8\xff"),
+    "gif": re.compile(rb"GIF8[79]a"),
+    "webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+}
 
 
 @dataclass(frozen=True)
@@ -54,61 +51,14 @@ class ImageHead:
 
 def image_head(data: bytes) -> ImageHead | None:
     """Return type and size, None for anything but a PNG, JPEG, GIF or WebP with a size."""
-    head: ImageHead | None = None
-    if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR" and len(data) >= 24:
-        head = ImageHead("png", _big_endian(data[16:20]), _big_endian(data[20:24]))
-    elif data.startswith(b"\xff\xd8\xff"):
-        head = _read_jpeg_head(data)
-    elif data[:6] in {b"GIF87a", b"GIF89a"} and len(data) >= 10:
-        head = ImageHead("gif", _little_endian(data[6:8]), _little_endian(data[8:10]))
-    elif data[:4] == b"RIFF" and data[8:12] == b"WEBP" and len(data) >= 30:
-        head = _read_webp_head(data)
-    return head if head and head.width and head.height else None
-
-
-def _read_jpeg_head(data: bytes) -> ImageHead | None:
-    position = 2
-    for _ in range(_MAX_SEGMENTS):
-        while data[position : position + 2] == b"\xff\xff":
-            position += 1
-        if data[position : position + 1] != b"\xff" or len(data) < position + 9:
-            return None
-        marker = data[position + 1]
-        if marker in _FRAME_MARKERS:
-            height, width = data[position + 5 : position + 7], data[position + 7 : position + 9]
-            return ImageHead("jpeg", _big_endian(width), _big_endian(height))
-        length = (
-            0
-            if marker in _MARKERS_WITHOUT_LENGTH
-            else _big_endian(data[position + 2 : position + 4])
-        )
-        position += 2 + length
-    return None
-
-
-def _read_webp_head(data: bytes) -> ImageHead | None:
-    match data[12:16]:
-        case b"VP8 " if data[23:26] == b"\x9d\x01\x2a":
-            width, height = (
-                _little_endian(data[26:28]) & 0x3FFF,
-                _little_endian(data[28:30]) & 0x3FFF,
-            )
-        case b"VP8L" if data[20] == 0x2F:
-            packed = _little_endian(data[21:25])
-            width, height = (packed & 0x3FFF) + 1, (packed >> 14 & 0x3FFF) + 1
-        case b"VP8X":
-            width, height = _little_endian(data[24:27]) + 1, _little_endian(data[27:30]) + 1
-        case _:
-            return None
-    return ImageHead("webp", width, height)
-
-
-def _big_endian(data: bytes) -> int:
-    return int.from_bytes(data, "big")
-
-
-def _little_endian(data: bytes) -> int:
-    return int.from_bytes(data, "little")
+    kind = next((kind for kind, start in _SIGNATURES.items() if start.match(data)), None)
+    if kind is None:
+        return None
+    try:
+        width, height = imagesize.get(io.BytesIO(data), exif_rotation=False)
+    except (ValueError, struct.error, IndexError):
+        return None
+    return ImageHead(kind, width, height) if width > 0 and height > 0 else None
 
 
 MAX_PICTURES = 4
