@@ -10,32 +10,7 @@ from pydantic import field_validator
 from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
 from resolver.config.documentation import DOCS
 from resolver.config.mcp_servers import McpServers, RepositoryServers, secrets_of
-from resolver.models.approval import parse_action_rule, parse_tool_risk
-
-
-class CondenserSettings(StructuredSetting):
-    """The condensers of a conversation and when they are applied."""
-
-    plain: ClassVar[str] = "stages"
-
-    stages: str = part(
-        "masking,summarizing",
-        "Condensers in the order in which they are applied, like `masking(keep_last=30),window`; "
-        "`none` for none.",
-    )
-    max_tokens: int = part(
-        0,
-        "Number of tokens above which a conversation is condensed. 0 means 100,000, or 70% of the "
-        "model's context window if that is less.",
-        ge=0,
-        le=10_000_000,
-    )
-
-    @field_validator("stages")
-    @classmethod
-    def _check_condensers(cls, value: str) -> str:
-        parse_condenser(value)
-        return value
+from resolver.models.approval import parse_action_rule
 
 
 class ConfirmationRules(StructuredSetting):
@@ -57,31 +32,12 @@ class ConfirmationRules(StructuredSetting):
         (),
         "List of rules, as in `ask`, for actions that are never executed.",
     )
-    tool_risks: tuple[str, ...] = part(
-        (),
-        "List of the risks of MCP tools, like `SERVER=low` or `SERVER/TOOL=high`; unknown for all "
-        "others.",
-    )
-    wait_seconds: float = part(
-        600.0,
-        "Seconds that a run waits for the comment that approves an action. After that the run "
-        "ends, and it resumes when the comment is written.",
-        ge=0,
-        le=86_400,
-    )
 
     @field_validator("ask", "refuse")
     @classmethod
     def _check_rules(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
             parse_action_rule(text)
-        return value
-
-    @field_validator("tool_risks")
-    @classmethod
-    def _check_tool_risks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for text in value:
-            parse_tool_risk(text)
         return value
 
 
@@ -96,15 +52,10 @@ class AgentSettings(SettingGroup):
         "Agent that does the work: `CodeActAgent`, `ReadOnlyAgent`, which answers a question, or "
         f"an agent that the repository defines. See {DOCS}/how-to/agents.md.",
     )
-    enable_agent_model_choice: bool = setting(
-        False,
-        "Let an agent that a repository defines choose any model of the same provider as `model`. "
-        "Otherwise it can choose only models that are named in these settings.",
-        option=False,
-    )
-    condenser: CondenserSettings = setting(
-        CondenserSettings(),
-        "How a conversation is shortened when it grows too long. "
+    condenser: str = setting(
+        "masking,summarizing",
+        "Condensers that shorten a conversation when it grows too long, in the order in which they "
+        "are applied, like `masking(keep_last=30),window`; `none` for none. "
         f"See {DOCS}/explanation/memory.md.",
         repository=True,
         option=False,
@@ -124,6 +75,12 @@ class AgentSettings(SettingGroup):
         repository=True,
         option=False,
     )
+
+    @field_validator("condenser")
+    @classmethod
+    def _check_condensers(cls, value: str) -> str:
+        parse_condenser(value)
+        return value
 
     @property
     def mcp_secrets(self) -> tuple[str, ...]:

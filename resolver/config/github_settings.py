@@ -76,19 +76,6 @@ class RetrySettings(StructuredSetting):
         return RetryPolicy(self.github_writes, first_wait_seconds=self.first_wait)
 
 
-class IssueImages(StructuredSetting):
-    """Images in issues and comments."""
-
-    max_images: int = part(
-        4, "Maximum number of images of an issue that are fetched; 0 for none.", ge=0, le=8
-    )
-    hosts: tuple[str, ...] = part(
-        (),
-        "List of further hosts that images are fetched from, with their ports if they have one: "
-        "for an Enterprise Server that keeps its uploads on another host.",
-    )
-
-
 class GitHubSettings(SettingGroup):
     """Access to GitHub."""
 
@@ -262,18 +249,6 @@ class ContextSettings(SettingGroup):
         "branch when empty.",
         repository=True,
         action_input=True,
-    )
-    issue_images: IssueImages = setting(
-        IssueImages(),
-        "Images in issues and comments, which are fetched for models with image input.",
-        option=False,
-    )
-    enable_organization_skills: bool = setting(
-        True,
-        "Also read skills from the owner's `.github` and `.agents` repositories, if the token has "
-        "access to them.",
-        repository=True,
-        option=False,
     )
 
 

@@ -43,11 +43,6 @@ class RunStarted(EventBase):
     runtime: str = Field(description="Kind of sandbox: docker or local.")
     limits: RunLimits = Field(description="Limits of the run.")
     condenser: str = Field(default="", description="Value of the setting `condenser`.")
-    condenser_max_tokens: int = Field(
-        default=0,
-        description="`max_tokens` of the setting `condenser`: number of tokens above which the "
-        "conversation is condensed.",
-    )
 
 
 class SystemPrompt(EventBase):

@@ -193,7 +193,7 @@ class Forge(Protocol):
         ...
 
     def answer_threads(
-        self, report: Report, replies: Sequence[ThreadReply], commit: str, *, resolve: bool
+        self, report: Report, replies: Sequence[ThreadReply], commit: str
     ) -> AnsweredThreads:
         """Write one reply in each of these review threads, unless it exists.
 

@@ -37,7 +37,6 @@ from resolver.github.comments.run_comments import (
 )
 from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_replies import ThreadReplyWriter, reply_of_run
-from resolver.github.context.issue_context import DEFAULT, ContextLimits
 from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
 from resolver.github.context.read_task import NewComments, read_task
@@ -61,9 +60,9 @@ class GitHubForge:
     """
 
     def __init__(
-        self, access: GitHubAccess, repository: str, context_limits: ContextLimits = DEFAULT
+        self, access: GitHubAccess, repository: str, picture_hosts: tuple[str, ...] = ()
     ) -> None:
-        self._access, self._limits = access, context_limits
+        self._access, self._picture_hosts = access, picture_hosts
         self._name = check_repository(repository)
         self._client = access.client()
         self._newest_pulls: CachedRows[GitHubPullRequest] | None = None
@@ -181,7 +180,9 @@ class GitHubForge:
 
     def read(self, trigger: Trigger) -> Task:
         self._number(trigger)
-        return read_task(self._access, self._repository, trigger, self.whoami(), self._limits)
+        return read_task(
+            self._access, self._repository, trigger, self.whoami(), self._picture_hosts
+        )
 
     def request_status(self, trigger: Trigger) -> RequestStatus:
         return read_request_status(self._access, self._repository, trigger)
@@ -254,13 +255,13 @@ class GitHubForge:
         return publisher.publish(review)
 
     def answer_threads(
-        self, report: Report, replies: Sequence[ThreadReply], commit: str, *, resolve: bool
+        self, report: Report, replies: Sequence[ThreadReply], commit: str
     ) -> AnsweredThreads:
         self._number(report.trigger)
         page = f"{self._access.server_url.rstrip('/')}/{self._name}/pull/{report.trigger.number}"
         link = f"{page}/commits/{commit}" if commit else ""
         answers = ThreadReplyWriter(self._access, self._repository, self.whoami(), report, link)
-        return answers.post(replies, resolve=resolve)
+        return answers.post(replies)
 
     def ask(self, report: Report) -> datetime | None:
         return self.run_comments.write_report(report).updated_at

@@ -186,8 +186,6 @@ class LocalForge:
         report: Report,  # noqa: ARG002 - there are no review threads
         replies: Sequence[ThreadReply],  # noqa: ARG002
         commit: str,  # noqa: ARG002
-        *,
-        resolve: bool,  # noqa: ARG002
     ) -> AnsweredThreads:
         return AnsweredThreads()
 

@@ -26,14 +26,6 @@ RATINGS = (SecurityRisk.LOW, SecurityRisk.MEDIUM, SecurityRisk.HIGH)
 """The risks that a model or the operator can state."""
 
 
-def parse_tool_risk(text: str) -> tuple[str, SecurityRisk]:
-    """Return the tool and the risk in `SERVER/TOOL=RISK` or `SERVER=RISK`. Raises ValueError."""
-    name, _, level = (part.strip() for part in text.partition("="))
-    if not name or level.lower() not in RATINGS:
-        raise ValueError(f"{text!r} is not SERVER=RISK or SERVER/TOOL=RISK (low, medium, high)")
-    return name, SecurityRisk(level.lower())
-
-
 _RULE = re.compile(r"\s*([^\s()]+)\s*(?:\((.+)\))?\s*", re.DOTALL)
 
 

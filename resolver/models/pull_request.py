@@ -6,7 +6,6 @@ prompts and by `resolver.publishing`.
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
@@ -128,12 +127,10 @@ class AnsweredThreads(FrozenModel):
 
     url: address of the first reply's page.
     missing_places: places of the threads that no longer exist.
-    resolve_problem: why some threads could not be resolved; "" when all were.
     """
 
     url: str = ""
     missing_places: tuple[str, ...] = ()
-    resolve_problem: str = ""
 
 
 class PastReview(LoggedModel):
@@ -297,14 +294,6 @@ class PullRequestSource(FrozenModel):
     is_protected: bool = False
 
 
-class ReviewVerdict(StrEnum):
-    """The verdict of a review."""
-
-    COMMENT = "comment"
-    APPROVE = "approve"
-    REQUEST_CHANGES = "request_changes"
-
-
 class Remark(FrozenModel):
     """One comment of a review, as the agent made it."""
 
@@ -339,7 +328,6 @@ class Review(FrozenModel):
     """
 
     commit: str
-    verdict: ReviewVerdict = ReviewVerdict.COMMENT
     inline_comments: tuple[Remark, ...] = ()
     body_comments: tuple[Remark, ...] = ()
     repeated: int = 0
@@ -351,9 +339,6 @@ class PublishedReview(FrozenModel):
 
     commit: str = Field(description="The commit that was reviewed.")
     url: str = Field(default="", description="Address of its page; empty if it was not published.")
-    verdict: ReviewVerdict = Field(
-        default=ReviewVerdict.COMMENT, description="What the review recommends."
-    )
     placed: int = Field(default=0, description="Number of comments on lines of the diff.")
     in_body: int = Field(default=0, description="Number of comments in the body of the review.")
     repeated: int = Field(
@@ -369,7 +354,6 @@ def describe_review(review: Review, url: str = "") -> PublishedReview:
     return PublishedReview(
         commit=review.commit,
         url=url,
-        verdict=review.verdict,
         placed=len(review.inline_comments),
         in_body=len(review.body_comments),
         repeated=review.repeated,

@@ -45,14 +45,6 @@ class Conventions(FrozenModel):
     )
 
 
-class PullRequestPreferences(FrozenModel):
-    """The labels of a pull request, and whether the requester is asked to review and assigned."""
-
-    request_review: bool = False
-    labels: tuple[str, ...] = ()
-    assign_requester: bool = False
-
-
 def template_path(paths: Sequence[str]) -> str:
     """Return the path of the pull request template, or "" when there is none.
 

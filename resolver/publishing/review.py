@@ -8,7 +8,7 @@ was not about are not touched.
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from resolver.agents.readonly import REVIEWER
@@ -29,7 +29,6 @@ from resolver.models.pull_request import (
     Remark,
     Review,
     ReviewThread,
-    ReviewVerdict,
     ThreadAnswer,
     ThreadReply,
     ThreadRequest,
@@ -76,17 +75,13 @@ def review_remarks(events: Iterable[Event]) -> list[Remark]:
 def place_remarks(
     remarks: Sequence[Remark],
     pull: PullRequestContext,
-    verdict: str,
     own_login: str,
     read_lines: ReadLines,
-    allowed_verdicts: Collection[str] = (),
     max_comments: int = MAX_COMMENTS,
 ) -> Review:
     """Return the review with these comments.
 
-    verdict: the agent's; `comment` is used if it is not allowed.
     own_login: Resolver's login. Comments that repeat one of its open threads are left out.
-    allowed_verdicts: verdicts that may be given in addition to `comment`.
     """
     open_threads = [t for t in pull.threads if not t.is_resolved and not t.is_outdated]
     located = [match_diff_side(remark, pull.files) for remark in remarks]
@@ -97,7 +92,6 @@ def place_remarks(
     ]
     return Review(
         commit=pull.head,
-        verdict=ReviewVerdict(verdict) if verdict in allowed_verdicts else ReviewVerdict.COMMENT,
         inline_comments=tuple(r for r in chosen if fits_in_diff(r, pull.files)),
         body_comments=tuple(r for r in chosen if not fits_in_diff(r, pull.files)),
         repeated=len(remarks) - len(new),
@@ -161,14 +155,11 @@ def build_review(
     pull = workspace.pull
     if pull is None:
         return None
-    finish = log.state.finish
     review = place_remarks(
         review_remarks(log.state.events),
         pull,
-        finish.verdict if finish else "",
         own_login,
         lambda path: _read_lines(workspace, path),
-        settings.review_verdicts,
     )
     review = _with_code_links(review, code_linker(report.trigger, settings, workspace))
     number, host = report.trigger.number, report.forge_host
@@ -231,15 +222,11 @@ ADDED_METHODS = frozenset({"added", "pushed", "updated"})
 """The values of `how` with which a change became a part of the pull request."""
 
 
-def answer_threads(
-    report: Report, log: RunLog, forge: Forge, redactor: Redactor, *, resolve: bool
-) -> PostedReplies:
+def answer_threads(report: Report, log: RunLog, forge: Forge, redactor: Redactor) -> PostedReplies:
     """Post the replies of a finished run.
 
     A run that did not finish posts none; its final comment says how it ended. Never raises
     ForgeError: replies that were posted stay, and a warning says what is missing.
-
-    resolve: mark the threads that were addressed as resolved.
     """
     task, outcome, publication = report.task, report.outcome, report.publication
     if task is None or outcome is None or not task.asked or outcome.state not in DONE_STATES:
@@ -257,18 +244,14 @@ def answer_threads(
     )
     commit = (publication.commit or "") if publication.how in ADDED_METHODS else ""
     try:
-        posted = forge.answer_threads(report, replies, commit, resolve=resolve)
+        posted = forge.answer_threads(report, replies, commit)
     except ForgeError as error:
         warning = render("run/unanswered_threads.md.j2", why=error.what, next_step=error.next_step)
         return PostedReplies(warnings=(warning.strip(),))
     log.stage("answered", posted.url, time.monotonic() - started)
     warnings: tuple[str, ...] = ()
-    if posted.missing_places or posted.resolve_problem:
-        warning = render(
-            "run/answered_threads.md.j2",
-            gone=posted.missing_places,
-            unresolved=posted.resolve_problem,
-        )
+    if posted.missing_places:
+        warning = render("run/answered_threads.md.j2", gone=posted.missing_places)
         warnings = (warning.strip(),)
     return PostedReplies(posted.url if is_only_answer else "", warnings)
 

@@ -21,7 +21,6 @@ from resolver.errors import ForgeError, ResolverError, RunStopped, UsageError
 from resolver.github import github_forge as github_forge_module
 from resolver.github.client import accounts, failures
 from resolver.github.client.access import FixedToken
-from resolver.github.context import issue_context
 from resolver.github.events import parse
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
@@ -128,10 +127,7 @@ def github_forge(
         raise UsageError(
             "there is no GitHub token", "set GITHUB_TOKEN, or the id and key of a GitHub App"
         )
-    context_limits = issue_context.ContextLimits(
-        settings.issue_images.max_images, settings.issue_images.hosts
-    )
-    return github_forge_module.GitHubForge(access_of(settings, source), repository, context_limits)
+    return github_forge_module.GitHubForge(access_of(settings, source), repository)
 
 
 def app_login(settings: Settings, host: RunHost) -> dict[str, Any]:

@@ -289,8 +289,7 @@ def _log_start(prepared: PreparedRun, kind: str, log: RunLog) -> RunStarted:
             model=find_agent_model(settings.agent, agents) or model_name(settings),
             runtime=kind,
             limits=settings.limits,
-            condenser=settings.condenser.stages,
-            condenser_max_tokens=settings.condenser.max_tokens,
+            condenser=settings.condenser,
         )
     )
 

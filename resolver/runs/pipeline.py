@@ -396,9 +396,8 @@ def _answer_threads(
     """Reply in the review threads that the request asks about."""
     if not prepared.request.publish or not prepared.task.asked:
         return PostedReplies()
-    resolve_threads = prepared.settings.resolve_threads == "addressed"
     report: Report = build_report(values)
-    return review.answer_threads(report, log, forge, prepared.redactor, resolve=resolve_threads)
+    return review.answer_threads(report, log, forge, prepared.redactor)
 
 
 def _published_run(change: "commit_builder.PushedChange") -> PublishedRun:

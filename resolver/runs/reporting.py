@@ -195,7 +195,7 @@ def build_report(
         draft=commit_builder.is_draft(settings.draft, unverified),
         unverified=unverified,
         **({"conventions": prepared.conventions} if prepared else {}),
-        preferences=settings.pull_request_preferences,
+        labels=settings.pull_request_labels,
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
         trace_markdown=trace.render(comment_text.RESERVED_TRACE_LENGTH) if trace else "",
         render_trace=trace.render if trace else None,

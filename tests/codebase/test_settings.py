@@ -195,11 +195,9 @@ def test_a_repository_sets_nothing_that_decides_where_a_secret_goes() -> None:
     it."""
     allowed = {n for n, f in Settings.model_fields.items() if setting_arguments(f)["repository"]}
     assert allowed == {
-        "max_iterations", "max_budget", "max_time", "timeout_seconds", "image", "draft",
-        "setup", "mcp", "enable_organization_skills",
-        "condenser", "resolve_threads",
-        "base_branch", "request_review", "pull_request_labels", "assign_requester",
-        "signed_commits", "checks", "verify",
+        "max_iterations", "max_budget", "max_time", "timeout_seconds", "image", "setup", "verify",
+        "checks", "base_branch", "mcp", "condenser", "draft", "pull_request_labels",
+        "signed_commits",
     }  # fmt: skip
 
 
@@ -272,10 +270,9 @@ def test_parts_of_several_sources_combine_with_the_plain_value() -> None:
     assert secret.secrets == ("canary-123456",) and "canary" not in repr(secret)
 
 
-@pytest.mark.parametrize("value", ["window", {"stages": "window"}])
+@pytest.mark.parametrize("value", [False, {"enabled": False}])
 def test_the_main_part_may_be_a_plain_value(value: object) -> None:
-    settings = load_settings({}, {}, {"condenser": value})
-    assert settings.condenser.stages == "window"
+    assert not load_settings({}, {}, {"verify": value}).verify.enabled
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.config.settings import load_settings
+from resolver.config.settings import Settings, load_settings
 from resolver.errors import ForgeError
 from resolver.github.comments.report import Report
 from resolver.github.local_forge import LocalForge
@@ -20,20 +20,18 @@ from tests.github import reports
 from tests.runs.plain_values import executed_values, run_request
 
 
-def has_progress_comment(request: RunRequest, enabled: bool = True, url: str | None = None) -> bool:
-    settings = load_settings({}, {"RESOLVER_PROGRESS_COMMENTS": str(enabled).lower()})
+def has_progress_comment(request: RunRequest, url: str | None = None) -> bool:
     forge = LocalForge(request.output.folder / "issue.md", "main")
     published = Publication(comment_url=url)
-    reporter = start_progress_comment(request, settings, published, forge)
+    reporter = start_progress_comment(request, Settings(), published, forge)
     if reporter is not None:
         reporter.close()
     return reporter is not None
 
 
-def test_a_run_has_one_unless_the_setting_or_the_request_says_otherwise(tmp_path: Path) -> None:
+def test_a_run_has_one_unless_it_publishes_nothing_or_has_ended(tmp_path: Path) -> None:
     request = run_request(tmp_path)
     assert has_progress_comment(request)
-    assert not has_progress_comment(request, enabled=False)
     assert not has_progress_comment(replace(request, publish=False))
     final_comment = "https://github.com/octo/demo/issues/12#issuecomment-1"
     assert not has_progress_comment(request, url=final_comment)

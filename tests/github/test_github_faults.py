@@ -43,7 +43,7 @@ class Scenario:
         assert read is not None
         thread = ThreadRequest(label="T1", thread=read.threads[0])
         replies = [ThreadReply(thread=thread, is_addressed=True, text="Done.")]
-        return forge.answer_threads(reports.report(trigger=trigger), replies, "", resolve=False)
+        return forge.answer_threads(reports.report(trigger=trigger), replies, "")
 
     def review(self, forge: GitHubForge) -> object:
         trigger = reports.trigger(number=self.pull.number, is_pull_request=True)

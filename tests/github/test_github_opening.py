@@ -6,7 +6,7 @@ import pytest
 
 from resolver.github.comments.markers import run_marker
 from resolver.github.comments.report import Ending, Report
-from resolver.models.repository import Conventions, PullRequestPreferences
+from resolver.models.repository import Conventions
 from resolver.models.run import FileChange, Patch, Publication, PullRequest
 from resolver.models.verification import DISABLED
 from tests.github import reports
@@ -17,7 +17,6 @@ from tests.parts.github_server.state import Issue
 
 OWNER = NAME.partition("/")[0]
 BRANCH = "agent/issue-1-it-breaks"
-ALL = PullRequestPreferences(request_review=True)
 
 
 @pytest.fixture
@@ -49,29 +48,22 @@ def patch(*paths: str) -> Patch:
     return reports.patch(*paths)
 
 
-def wished(issue: Issue, wishes: PullRequestPreferences, *paths: str, **changes: Any) -> Report:
+def wished(issue: Issue, *paths: str, **changes: Any) -> Report:
     return report_on(
         issue,
-        preferences=wishes,
         patch=patch(*paths or ("a.py",)),
         **changes,
     )
 
 
 def test_the_requester_is_asked_to_review(github: GitHubServer, issue: Issue) -> None:
-    pull, found = opened(github, wished(issue, ALL))
+    pull, found = opened(github, wished(issue))
     assert requested_reviewers(found) == ({"alice"}, set())
     assert pull.notes == ()
 
 
-def test_nobody_is_asked_to_review_unless_configured(github: GitHubServer, issue: Issue) -> None:
-    _, found = opened(github, wished(issue, PullRequestPreferences()))
-    assert requested_reviewers(found) == (set(), set())
-    assert not found.labels and not found.assignees
-
-
 def test_nobody_is_asked_to_review_a_draft(github: GitHubServer, issue: Issue) -> None:
-    _, found = opened(github, wished(issue, ALL, draft=True))
+    _, found = opened(github, wished(issue, draft=True))
     assert requested_reviewers(found) == (set(), set())
 
 
@@ -79,7 +71,7 @@ def test_a_requester_who_cant_review_is_reported(github: GitHubServer, issue: Is
     github.world.account("stranger")
     asker = reports.trigger(number=issue.number, comment_id=None)
     asker = asker.model_copy(update={"actor": reports.Actor(login="stranger")})
-    pull, found = opened(github, wished(issue, ALL, trigger=asker))
+    pull, found = opened(github, wished(issue, trigger=asker))
     assert requested_reviewers(found) == (set(), set())
     [note] = pull.notes
     assert "`stranger` could not be asked to review" in note and "not a collaborator" in note
@@ -96,34 +88,24 @@ def test_a_bot_that_requested_the_work_is_not_asked_to_review(
     ):
         trigger = reports.trigger(number=issue.number, comment_id=None)
         trigger = trigger.model_copy(update={"actor": actor})
-        wishes = PullRequestPreferences(request_review=True, assign_requester=True)
-        pull, found = opened(github, wished(issue, wishes, trigger=trigger))
-        assert (
-            requested_reviewers(found) == (set(), set())
-            and pull.notes == ()
-            and not found.assignees
-        )
+        pull, found = opened(github, wished(issue, trigger=trigger))
+        assert requested_reviewers(found) == (set(), set()) and pull.notes == ()
 
 
-def test_labels_are_added_and_the_requester_is_assigned(github: GitHubServer, issue: Issue) -> None:
-    wishes = PullRequestPreferences(
-        labels=("agent-made", "needs: review", " "), assign_requester=True
-    )
+def test_labels_are_added_once(github: GitHubServer, issue: Issue) -> None:
     for _ in range(2):
-        _, found = opened(github, wished(issue, wishes))
+        _, found = opened(github, wished(issue, labels=("agent-made", "needs: review", " ")))
         assert found.labels == ["agent-made", "needs: review"]
-        assert [assignee.login for assignee in found.assignees] == ["alice"]
     assert sum(request.path.endswith("/labels") for request in github.writes()) == 1
 
 
-@pytest.mark.parametrize("path", ["/requested_reviewers$", "/labels$", "/assignees$"])
+@pytest.mark.parametrize("path", ["/requested_reviewers$", "/labels$"])
 @pytest.mark.parametrize("status", [403, 404, 422])
-def test_a_refused_label_or_assignee_is_reported_and_ends_nothing(
+def test_a_refused_label_or_reviewer_is_reported_and_ends_nothing(
     github: GitHubServer, issue: Issue, path: str, status: int
 ) -> None:
     github.fail_next("POST", path, status, body={"message": "no @way"})
-    wishes = PullRequestPreferences(request_review=True, labels=("a",), assign_requester=True)
-    pull, found = opened(github, wished(issue, wishes))
+    pull, found = opened(github, wished(issue, labels=("a",)))
     [note] = pull.notes
     assert "`a`" in note or "`alice`" in note
     assert pull.number == found.number
@@ -131,7 +113,7 @@ def test_a_refused_label_or_assignee_is_reported_and_ends_nothing(
 
 def test_a_review_is_requested_only_once(github: GitHubServer, issue: Issue) -> None:
     for _ in range(2):
-        opened(github, wished(issue, ALL))
+        opened(github, wished(issue))
     assert sum("requested_reviewers" in request.path for request in github.writes()) == 1
 
 
@@ -243,9 +225,7 @@ def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, is
     marker = run_marker("another", Ending.PULL_REQUEST, issue.number, "r")
     body = f"{marker}\n\ntheir words"
     persons_pull = github.create_pull(NAME, BRANCH, "Theirs", body, author="alice")
-    pull, _ = opened(
-        github, wished(issue, PullRequestPreferences(labels=("a",), request_review=True))
-    )
+    pull, _ = opened(github, wished(issue, labels=("a",)))
     assert (pull.number, pull.title, pull.body) == (persons_pull.number, "Theirs", body)
     assert not persons_pull.labels and requested_reviewers(persons_pull) == (set(), set())
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from resolver.github.client.downloads import Download, DownloadRefusal, download
-from resolver.github.context.issue_context import ContextLimits
 from resolver.github.context.pictures import MAX_BYTES, PictureHosts
 from resolver.github.github_forge import GitHubForge
 from resolver.models.issue_context import Picture
@@ -40,21 +39,18 @@ Read = Callable[..., Task]
 def read(github: GitHubServer, issue: Issue) -> Read:
     """Sets the issue's text, asks, and reads."""
 
-    def reading(body: str, wanted: ContextLimits | None = None) -> Task:
+    def reading(body: str) -> Task:
         github.edit_issue(issue, body=body)
         github.advance(10)
         trigger = triggered(github, github.add_comment(issue, "@agent fix it", "alice"))
-        return forge(github, wanted).read(trigger)
+        return forge(github).read(trigger)
 
     return reading
 
 
-def forge(
-    github: GitHubServer, wanted: ContextLimits | None = None, token: str = ""
-) -> GitHubForge:
+def forge(github: GitHubServer, token: str = "") -> GitHubForge:
     """One that knows where the test server keeps its files."""
-    there = wanted or ContextLimits(picture_hosts=(github.world.files_host,))
-    return GitHubForge(forge_for(github, token)._access, NAME, there)
+    return GitHubForge(forge_for(github, token)._access, NAME, (github.world.files_host,))
 
 
 def url(github: GitHubServer, file: bytes | File) -> str:
@@ -187,12 +183,6 @@ def test_the_number_and_total_size_of_pictures_are_limited(
     assert [bool(picture.data) for picture in task.pictures] == [True] * 2 + [False] * 4
     assert task.pictures[2].why_not == "it is too large"
     assert task.pictures[5].why_not == "at most 4 are"
-
-
-def test_no_pictures_are_fetched_if_disabled(github: GitHubServer, read: Read) -> None:
-    task = read(f"![x]({url(github, PNG)})", ContextLimits(max_pictures=0))
-    assert only(task).why_not == "none are"
-    assert asked_for(github) == []
 
 
 def test_a_picture_of_a_later_comment_is_not_fetched(github: GitHubServer, issue: Issue) -> None:

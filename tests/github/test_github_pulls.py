@@ -21,7 +21,6 @@ from resolver.models.pull_request import (
     PullRequestContext,
     Remark,
     Review,
-    ReviewVerdict,
 )
 from resolver.models.run import Command, Task, Trigger, TriggerKind
 from tests.github import reports
@@ -353,13 +352,6 @@ def test_a_lost_answer_to_a_review_does_not_make_two(github: GitHubServer, pull:
     assert len(pull.reviews) == 1
 
 
-def test_an_allowed_approval_is_published_as_one(github: GitHubServer, pull: Issue) -> None:
-    approval = review(github, verdict=ReviewVerdict.APPROVE)
-    done = forge_for(github).publish_review(report_on(pull), approval)
-    assert done.verdict is ReviewVerdict.APPROVE
-    assert [review.state for review in pull.reviews] == ["APPROVED"]
-
-
 @pytest.mark.attack
 def test_a_forged_marker_hides_no_review(github: GitHubServer, pull: Issue) -> None:
     """Somebody forges the marker of a review: the review is published."""
@@ -415,14 +407,6 @@ def test_a_review_of_a_commit_that_was_removed_keeps_all_text(
     [published] = pull.reviews
     assert published.comments == []
     assert "on 30" in published.body
-
-
-def test_a_review_of_an_own_pull_request_is_a_comment(github: GitHubServer, pull: Issue) -> None:
-    pull.author = github.world.account(BOT)
-    made = review(github, 30, verdict=ReviewVerdict.REQUEST_CHANGES)
-    done = forge_for(github).publish_review(report_on(pull), made)
-    assert done.verdict is ReviewVerdict.COMMENT
-    assert [(r.state, len(r.comments)) for r in pull.reviews] == [("COMMENTED", 1)]
 
 
 def test_a_missing_review_permission_is_named(github: GitHubServer, pull: Issue) -> None:

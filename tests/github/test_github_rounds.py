@@ -69,14 +69,13 @@ def give(
     review: Review,
     replies: Sequence[ThreadReply],
     commit: str = COMMIT,
-    resolve: bool = False,
     token: str = "",
     **changes: Any,
 ) -> AnsweredThreads:
     patch = reports.patch("a.py").model_copy(update={"commit": commit or None})
     report = reports.report(trigger=trigger(review), patch=patch, **changes)
     forge = forge_for(github, token) if token else forge_for(github)
-    return forge.answer_threads(report, replies, commit, resolve=resolve)
+    return forge.answer_threads(report, replies, commit)
 
 
 def ours(pull: Issue) -> list[ReviewComment]:
@@ -102,7 +101,7 @@ def test_each_thread_gets_one_reply_with_the_commit(
     page = f"{github.server_url}/{NAME}/pull/{pull.number}/commits/{COMMIT}"
     assert first.body.rstrip().endswith(f"Changed.\n\nDone in [`{COMMIT[:12]}`](<{page}>).")
     assert given.url.endswith(f"#discussion_r{first.id}")
-    assert (given.missing_places, given.resolve_problem) == ((), "")
+    assert given.missing_places == ()
 
 
 def test_a_second_attempt_finds_replies_of_the_first(
@@ -152,7 +151,7 @@ def test_another_request_gets_a_reply_of_its_own_in_the_same_thread(
 
 def test_an_answer_is_not_called_done(github: GitHubServer, pull: Issue, review: Review) -> None:
     replies = [ThreadReply(thread=t, text="It is kept.") for t in read_threads(github, review)]
-    give(github, review, replies, resolve=True)
+    give(github, review, replies)
     assert all("It is kept." in c.body and "Done" not in c.body for c in ours(pull))
     assert not any(c.resolved for c in pull.review_comments)
 
@@ -172,37 +171,12 @@ def test_a_reply_may_have_no_text(github: GitHubServer, pull: Issue, review: Rev
     assert reply.body.split("\n\n")[1].startswith("Done in")
 
 
-# Resolving
-
-
-def test_addressed_threads_are_resolved_if_configured(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    first, second, _ = read_threads(github, review)
-    replies = [*done([first]), ThreadReply(thread=second, text="No.")]
-    assert give(github, review, replies, resolve=True).resolve_problem == ""
-    assert [c.resolved for c in review.comments] == [True, False, False]
-
-
-def test_a_thread_that_can_not_be_resolved_still_gets_a_reply(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    app = "resolver[bot]"
-    github.add_user(app, "Bot")
-    rights = {"pull_requests": "write", "issues": "write", "contents": "read"}
-    token = github.token_for(app, NAME, permissions=rights)
-    given = give(github, review, done(read_threads(github, review)), resolve=True, token=token)
-    assert "not accessible" in given.resolve_problem
-    assert len([c for c in pull.review_comments if c.author.login == app]) == 3
-    assert not any(c.resolved for c in review.comments)
-
-
 def test_a_reply_says_that_its_thread_was_resolved_meanwhile(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
     threads = read_threads(github, review)[:2]
     review.comments[0].resolved = True
-    give(github, review, done(threads), resolve=True)
+    give(github, review, done(threads))
     says_resolved = [("resolved after the request" in c.body) for c in ours(pull)]
     assert says_resolved == [True, False]
     assert review.comments[0].resolved_by is None
@@ -284,12 +258,12 @@ def test_the_answer_to_a_question_in_a_thread_is_found_again(
     assert question.in_thread
     [thread] = read_threads(github, review)[:1]
     forge = forge_for(github)
-    forge.answer_threads(reports.report(trigger=question), done([thread]), "", resolve=False)
+    forge.answer_threads(reports.report(trigger=question), done([thread]), "")
     assert forge.find_publication(question) is None, "an answer among others is not the whole"
     github.advance(5)
     later = question.model_copy(update={"key": "review:9"})
     whole = [ThreadReply(thread=thread, text="Because.", is_only_answer=True)]
-    given = forge.answer_threads(reports.report(trigger=later), whole, "", resolve=False)
+    given = forge.answer_threads(reports.report(trigger=later), whole, "")
     found = forge.find_publication(later)
     assert found is not None
     assert found.comment_url == given.url

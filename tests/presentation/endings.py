@@ -21,7 +21,7 @@ from resolver.github.comments.progress import RunProgress, progress_body
 from resolver.github.comments.pull_request_text import pull_request_body
 from resolver.github.comments.report import Report, failure_from_error
 from resolver.models.approval import PendingApproval, SecurityRisk
-from resolver.models.pull_request import PublishedReview, PullRequestContext, ReviewVerdict
+from resolver.models.pull_request import PublishedReview, PullRequestContext
 from resolver.models.run import (
     CheckedCommand,
     Command,
@@ -306,7 +306,6 @@ def _reports() -> dict[str, Report]:
             review=PublishedReview(
                 commit="e9c9859" * 5,
                 url="https://github.com/octo/tally/pull/480#pullrequestreview-1",
-                verdict=ReviewVerdict.COMMENT,
                 placed=3,
             ),
         ),

@@ -86,9 +86,9 @@ class ThreadForge(LocalForge):
         self.replies: list[ThreadReply] = []
 
     def answer_threads(
-        self, report: Report, replies: Sequence[ThreadReply], commit: str, *, resolve: bool
+        self, report: Report, replies: Sequence[ThreadReply], commit: str
     ) -> AnsweredThreads:
-        del report, commit, resolve
+        del report, commit
         self.replies += replies
         return AnsweredThreads(url="https://github.com/octo/demo/pull/7#discussion_r1")
 
@@ -117,7 +117,7 @@ def test_a_run_that_did_not_finish_leaves_the_threads_to_its_final_comment(
     )
     forge = ThreadForge(tmp_path)
     with run_log(tmp_path / "events.jsonl") as log:
-        posted = answer_threads(report, log, forge, Redactor(()), resolve=False)
+        posted = answer_threads(report, log, forge, Redactor(()))
     texts = [reply.text for reply in forge.replies]
     assert texts == (["It rounds down."] if is_answered else [])
     # Only where the reply is all there is to say, it replaces the final comment.
@@ -141,7 +141,7 @@ def answered(folder: Path, *answers: ThreadAnswer, is_question: bool = False) ->
     forge = ThreadForge(folder)
     with run_log(folder / "events.jsonl") as log:
         log.stream.add(Finish(message="Both are on purpose.", threads=answers))
-        posted = answer_threads(report, log, forge, Redactor((SECRET,)), resolve=False)
+        posted = answer_threads(report, log, forge, Redactor((SECRET,)))
     assert posted.comment_url == "", "the final comment was left out"
     return forge
 

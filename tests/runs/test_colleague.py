@@ -20,7 +20,6 @@ class T(unittest.TestCase):
 """
 SETTINGS = """
 base_branch: develop
-request_review: true
 pull_request_labels: [agent-made]
 signed_commits: true
 """

@@ -23,7 +23,8 @@ from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 LAST = 9
 ENVIRONMENT = {
-    "RESOLVER_CONDENSER": "{stages: 'summarizing(keep_first=1,keep_last=2)', max_tokens: 5000}",
+    "LLM_MODEL": "openai/gpt-4",  # its context window is small
+    "RESOLVER_CONDENSER": "summarizing(keep_first=1,keep_last=2)",
     "RESOLVER_SERVICES": "condenser: {model: openai/notes, retries: 0,"
     " input_cost_per_token: 0.00001, output_cost_per_token: 0.00001}",
 }

@@ -37,7 +37,7 @@ def test_a_decision_reaches_the_run_that_waits(scenario: Continuing, word: str) 
 
     watching = threading.Thread(target=watch)
     watching.start()
-    options = {"RESOLVER_CONFIRMATION": "{mode: risky, wait_seconds: 30}"}
+    options = {"RESOLVER_CONFIRMATION": "risky"}
     done = scenario.ask("@agent please fix this", **options)
     ended.set()
     watching.join()

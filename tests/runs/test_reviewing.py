@@ -13,7 +13,6 @@ from resolver.models.pull_request import (
     PullRequestContext,
     Remark,
     ReviewThread,
-    ReviewVerdict,
 )
 from resolver.publishing.review import (
     place_remarks,
@@ -50,11 +49,10 @@ def thread(author: str, body: str, line: int | None = 6, **more: Any) -> ReviewT
 def review(
     *made: Remark,
     of: PullRequestContext | None = None,
-    verdict: str = "",
     **limits: Any,
 ) -> Any:
     lines = [f"line {n}" for n in range(1, 60)]
-    return place_remarks(list(made), of or pull(), verdict, "bot", lambda path: lines, **limits)
+    return place_remarks(list(made), of or pull(), "bot", lambda path: lines, **limits)
 
 
 @pytest.mark.parametrize(
@@ -165,22 +163,6 @@ def test_a_suggestion_that_changes_nothing_is_taken_out() -> None:
         remark(10, suggestion="line 10", side="LEFT"),
     )
     assert [r.suggestion for r in found.inline_comments] == [None, None, "line 9  ", "line 10"]
-
-
-@pytest.mark.parametrize(
-    ("said", "allowed", "verdict"),
-    [
-        ("approve", (), ReviewVerdict.COMMENT),
-        ("approve", ("request_changes",), ReviewVerdict.COMMENT),
-        ("approve", ("approve",), ReviewVerdict.APPROVE),
-        ("request_changes", ("request_changes",), ReviewVerdict.REQUEST_CHANGES),
-        ("", ("approve",), ReviewVerdict.COMMENT),
-    ],
-)
-def test_a_verdict_counts_only_where_it_is_allowed(
-    said: str, allowed: tuple[str, ...], verdict: ReviewVerdict
-) -> None:
-    assert review(verdict=said, allowed_verdicts=allowed).verdict is verdict
 
 
 def test_names_that_people_gave_hide_nothing_either() -> None:

@@ -120,23 +120,11 @@ def test_an_agent_may_ask_for_what_the_operator_has_named(model: str) -> None:
     assert is_allowed_model(model, named)
 
 
-@pytest.mark.parametrize("model", ["openai/huge", "anthropic/large", "large", "openai"])
+@pytest.mark.parametrize(
+    "model", ["openai/huge", "anthropic/large", "large", "openai", "scripted:x/y"]
+)
 def test_it_may_ask_for_no_other(model: str) -> None:
     assert not is_allowed_model(model, settings())
-
-
-def test_with_the_operators_leave_it_may_ask_for_any_of_the_same_provider() -> None:
-    allowed = settings(RESOLVER_ENABLE_AGENT_MODEL_CHOICE="true")
-    assert is_allowed_model("openai/huge", allowed)
-    assert not is_allowed_model("anthropic/large", allowed)
-    assert not is_allowed_model("huge", allowed)
-
-
-@pytest.mark.parametrize("model", ["claude", "scripted:other.yml", "scripted:x/y", "replay:x/y"])
-def test_a_name_that_alone_decides_where_the_key_goes_is_never_alike(model: str) -> None:
-    for own in ("gpt-4o", "scripted:x/mine.yml"):
-        allowed = settings(LLM_MODEL=own, RESOLVER_ENABLE_AGENT_MODEL_CHOICE="true")
-        assert not is_allowed_model(model, allowed)
 
 
 def test_what_was_denied_is_said_of_those_that_were_used() -> None:

@@ -8,7 +8,6 @@ from resolver.models.approval import (
     ActionRule,
     SecurityRisk,
     parse_action_rule,
-    parse_tool_risk,
 )
 from resolver.security.analyzer import LLMSecurityAnalyzer
 
@@ -33,16 +32,9 @@ def test_the_stated_risk_counts_and_a_view_is_low(action: ActionBase, risk: Secu
     assert LLMSecurityAnalyzer().security_risk(action) is risk
 
 
-@pytest.mark.parametrize(
-    ("server", "name", "risk"),
-    [("issues", "list", LOW), ("issues", "delete", HIGH), ("docs", "list", UNKNOWN)],
-)
-def test_an_mcp_tool_has_the_declared_risk_whatever_the_model_says(
-    server: str, name: str, risk: SecurityRisk
-) -> None:
-    analyzer = LLMSecurityAnalyzer({"issues": LOW, "issues/delete": HIGH, "list": HIGH})
-    action = a.McpCall(server=server, name=name, security_risk=MEDIUM)
-    assert analyzer.security_risk(action) is risk
+def test_the_risk_of_an_mcp_tool_is_unknown_whatever_the_model_says() -> None:
+    action = a.McpCall(server="issues", name="list", security_risk=LOW)
+    assert LLMSecurityAnalyzer().security_risk(action) is UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -81,10 +73,3 @@ def test_a_rule_looks_for_its_text_anywhere(tool: str, text: str, matches: bool)
 def test_a_rule_of_many_stars_is_quick_on_hostile_text() -> None:
     """The text is written by a model, and the controller waits for the answer."""
     assert not ActionRule("*", "a*a*a*a*a*a*b").matches("execute_bash", "a" * 20_000)
-
-
-def test_declared_risks_are_parsed() -> None:
-    assert parse_tool_risk("issues/delete = High") == ("issues/delete", HIGH)
-    for text in ("issues", "=high", "issues=unknown", "issues=severe"):
-        with pytest.raises(ValueError, match="low, medium, high"):
-            parse_tool_risk(text)

@@ -39,41 +39,29 @@ MAX_LABELS = 100
 def add_pull_request_metadata(
     access: GitHubAccess, pull: GitHubPullRequest, report: Report, own_login: str
 ) -> tuple[str, ...]:
-    """Add labels, assignee and reviewers as the settings say, and return notes on refusals.
+    """Add the labels of the settings and the reviewer, and return notes on refusals.
 
     `own_login` is the login that opened the pull request and so cannot review it. What is already
     there is not requested again, and no reviews are requested for a draft.
     """
     notes: list[str] = []
-    labels = [label for label in report.preferences.labels if label.strip()][:MAX_LABELS]
+    labels = [label for label in report.labels if label.strip()][:MAX_LABELS]
     present_labels = {label.name.casefold() for label in pull.labels}
     missing = [label for label in labels if label.casefold() not in present_labels]
     _write_or_note(access, "labels", missing, lambda names: pull.add_to_labels(*names), notes)
-    requester = (
-        _requester_login(report.trigger.actor, own_login)
-        if report.preferences.assign_requester
-        else ""
-    )
-    if requester.casefold() not in {
-        "",
-        *(assignee.login.casefold() for assignee in pull.assignees),
-    }:
-        _write_or_note(
-            access, "assign", [requester], lambda names: pull.add_to_assignees(*names), notes
-        )
     return (*notes, *request_review(access, pull, report, own_login))
 
 
 def request_review(
     access: GitHubAccess, pull: GitHubPullRequest, report: Report, own_login: str
 ) -> tuple[str, ...]:
-    """Ask the requester to review the pull request, if that is wished and it is not a draft.
+    """Ask the requester to review the pull request, if it is not a draft.
 
     GitHub itself asks the owners of the changed files (CODEOWNERS).
     """
     requester = _requester_login(report.trigger.actor, own_login)
     requested = {reviewer.login.casefold() for reviewer in pull.requested_reviewers}
-    if pull.draft or not report.preferences.request_review or requester.casefold() in requested:
+    if pull.draft or requester.casefold() in requested:
         return ()
     notes: list[str] = []
     names = [requester] if requester else []

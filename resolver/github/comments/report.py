@@ -26,7 +26,7 @@ from resolver.errors import (
 from resolver.models.approval import PendingApproval
 from resolver.models.base import FrozenModel
 from resolver.models.pull_request import PublishedReview
-from resolver.models.repository import Conventions, PullRequestPreferences
+from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
     Outcome,
@@ -176,7 +176,7 @@ class Report(FrozenModel):
         default=Conventions(),
         description="How the repository writes pull requests and commits.",
     )
-    preferences: PullRequestPreferences = PullRequestPreferences()
+    labels: tuple[str, ...] = Field(default=(), description="Labels that its pull request gets.")
     warnings: tuple[str, ...] = Field(
         default=(), description="Facts that the reader should know, such as weak isolation."
     )

@@ -34,7 +34,6 @@ from resolver.models.pull_request import (
     PublishedReview,
     Remark,
     Review,
-    ReviewVerdict,
     describe_review,
 )
 from resolver.trace.untrusted_text import utf16_length
@@ -172,11 +171,6 @@ _MAX_SEARCHED_REVIEWS = 500
 """Number of newest reviews of a pull request that are searched for Resolver's own."""
 
 _PENDING_STATE = "PENDING"
-_EVENTS = {
-    ReviewVerdict.COMMENT: "COMMENT",
-    ReviewVerdict.APPROVE: "APPROVE",
-    ReviewVerdict.REQUEST_CHANGES: "REQUEST_CHANGES",
-}
 
 
 def find_review(pull: PullRequest, own_login: str, key: str) -> PullRequestReview | None:
@@ -192,7 +186,7 @@ def find_review(pull: PullRequest, own_login: str, key: str) -> PullRequestRevie
 def published_review(pull: PullRequest, own_login: str, key: str) -> PublishedReview | None:
     """Return what GitHub has of Resolver's review for the request with this key, or None.
 
-    The verdict and the comments in the body are not read back.
+    The comments in the body are not read back.
     """
     review = find_review(pull, own_login, key)
     if review is None:
@@ -239,8 +233,8 @@ class ReviewPublisher:
     def _create(self, versions: list[Review]) -> PullRequestReview:
         """Publish as much of the review as GitHub accepts.
 
-        Each version that is tried is appended to `versions`: first the review itself, then as a
-        plain comment without a verdict, then with all comments in its body.
+        Each version that is tried is appended to `versions`: first the review itself, then with
+        all comments in its body.
         """
         review = versions[0]
         self._discard_draft()
@@ -249,17 +243,7 @@ class ReviewPublisher:
         except github.GithubException as error:
             if error.status != 422:
                 raise
-        if review.verdict is not ReviewVerdict.COMMENT:
-            # An author may not approve, or request changes on, their own pull request.
-            review = review.model_copy(update={"verdict": ReviewVerdict.COMMENT})
-            versions.append(review)
-            try:
-                return self._send(review, 0)
-            except github.GithubException as error:
-                if error.status != 422:
-                    raise
-        # The review is refused without its verdict too, so a comment must be on a line that is not
-        # in the diff. GitHub does not say which one.
+        # A comment must be on a line that is not in the diff. GitHub does not say which one.
         refused = review.inline_comments
         review = review.model_copy(
             update={"inline_comments": (), "body_comments": (*refused, *review.body_comments)}
@@ -276,7 +260,7 @@ class ReviewPublisher:
         that is no longer part of the pull request.
         """
         document: dict[str, Any] = {
-            "event": _EVENTS[review.verdict],
+            "event": "COMMENT",
             "body": review_body(self._report, review, self._page, refused),
         }
         if review.inline_comments:

@@ -16,7 +16,7 @@ from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import is_by
 from resolver.github.client.failures import ServerFailure
-from resolver.github.client.resources import Listing, query_graphql
+from resolver.github.client.resources import Listing
 from resolver.github.comments.find_or_create import searched_since, write_once
 from resolver.github.comments.markers import is_thread_reply, thread_marker
 from resolver.github.comments.report import Report
@@ -69,12 +69,6 @@ logger = logging.getLogger("resolver.github")
 _MAX_SEARCHED_COMMENTS = 1_000
 """Number of newest review comments on a pull request that are searched."""
 
-_RESOLVE_MUTATION = """
-mutation($input: ResolveReviewThreadInput!) {
-  resolveReviewThread(input: $input) { thread { id isResolved } }
-}
-"""
-
 
 def reply_of_run(pull: PullRequest, own_login: str, trigger: Trigger) -> PullRequestComment | None:
     """Return the reply that is the only response to the trigger's request, or None."""
@@ -106,18 +100,16 @@ class ThreadReplyWriter:
         self._pull = repository.get_pull(report.trigger.number or 0)
         self._known_replies: dict[str, PullRequestComment] | None = None
 
-    def post(self, replies: Sequence[ThreadReply], *, resolve: bool) -> AnsweredThreads:
+    def post(self, replies: Sequence[ThreadReply]) -> AnsweredThreads:
         """Write one reply in each thread that still exists, and return the result.
 
-        With `resolve`, threads in which the request was carried out are marked as resolved. Raises
-        ForgeError if GitHub is unavailable or no reply could be written.
+        Raises ForgeError if GitHub is unavailable or no reply could be written.
         """
         with self._access.wrap_errors(self._operation, "pull-requests: read"):
             threads = self._threads()
         urls: list[str] = []
         unanswered: list[str] = []
         last_error: ForgeError | None = None
-        resolve_error = ""
         for reply in replies:
             thread = threads.get(reply.thread.thread.id)
             if thread is None:
@@ -131,14 +123,11 @@ class ThreadReplyWriter:
                 unanswered.append(reply.thread.place)
                 last_error = error
                 continue
-            if resolve and reply.is_addressed and not thread.is_resolved:
-                resolve_error = self._resolve(thread.id) or resolve_error
         if last_error is not None and not urls:
             raise last_error
         return AnsweredThreads(
             url=urls[0] if urls else "",
             missing_places=tuple(unanswered),
-            resolve_problem=resolve_error,
         )
 
     @property
@@ -180,16 +169,6 @@ class ThreadReplyWriter:
                 (comment.body or "").split("\n", 1)[0].strip(): comment for comment in replies
             }
         return self._known_replies.get(marker)
-
-    def _resolve(self, thread: str) -> str:
-        """Mark a thread as resolved; return why that failed, "" if it did not."""
-        try:
-            with self._access.wrap_errors("resolve a review thread", "pull-requests: write"):
-                query_graphql(self._access, _RESOLVE_MUTATION, {"input": {"threadId": thread}})
-        except ForgeError as error:
-            logger.warning("%s", error.what)
-            return error.what
-        return ""
 
 
 def _own_replies(

@@ -22,7 +22,7 @@ from resolver.github.client.answers import AuthoredAnswer, Nodes, TitleChange, n
 from resolver.github.client.resources import query_repository
 from resolver.github.comments.markers import without_markers
 from resolver.github.context.failed_checks import FailedCheckReader
-from resolver.github.context.pictures import MAX_PICTURES, PictureHosts, PictureReader
+from resolver.github.context.pictures import PictureHosts, PictureReader
 from resolver.github.context.visibility import utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, references_in, without_pictures
@@ -234,21 +234,6 @@ class RelatedIssueReader:
 
 
 @dataclass(frozen=True)
-class ContextLimits:
-    """The limits of the context that is read.
-
-    max_pictures: maximum number of pictures that are fetched.
-    picture_hosts: hosts in addition to GitHub's own, with their port if it is not the default.
-    """
-
-    max_pictures: int = MAX_PICTURES
-    picture_hosts: tuple[str, ...] = ()
-
-
-DEFAULT = ContextLimits()
-
-
-@dataclass(frozen=True)
 class IssueContext:
     """The context of an issue or pull request."""
 
@@ -259,14 +244,18 @@ class IssueContext:
 
 @dataclass(frozen=True)
 class IssueContextReader:
-    """Reads the context of the issue or pull request with this number. own_login: Resolver's."""
+    """Reads the context of the issue or pull request with this number.
+
+    own_login: Resolver's.
+    picture_hosts: hosts in addition to GitHub's own, with their port if it is not the default.
+    """
 
     access: GitHubAccess
     repository: Repository
     trigger: Trigger
     number: int
     own_login: str
-    context_limits: ContextLimits
+    picture_hosts: tuple[str, ...] = ()
 
     def read(
         self,
@@ -329,9 +318,8 @@ class IssueContextReader:
             for link in links.links
             if any(f"[picture {link.number}]" in text for text in texts)
         ]
-        hosts = PictureHosts(self.access.server_url, self.context_limits.picture_hosts)
-        requester, max_pictures = self.repository.requester, self.context_limits.max_pictures
-        reader = PictureReader(self.access, requester, hosts, max_pictures)
+        hosts = PictureHosts(self.access.server_url, self.picture_hosts)
+        reader = PictureReader(self.access, self.repository.requester, hosts)
         return reader.read(used_links, left_out)
 
 

@@ -163,13 +163,11 @@ class PictureReader:
     """Fetches pictures.
 
     requester: asks the API for the HTML of the texts that contain the pictures.
-    max_pictures: maximum number of pictures that are fetched, 0 for none.
     """
 
     access: GitHubAccess
     requester: Requester
     hosts: PictureHosts
-    max_pictures: int = MAX_PICTURES
     clock: Callable[[], float] = time.monotonic
     _pages: dict[str, list[str]] = field(default_factory=dict)
 
@@ -184,7 +182,7 @@ class PictureReader:
         chosen += [link for link in reversed(uploads) if link.api_path != first_text]
         fetched: dict[int, Picture] = {}
         remaining_bytes = MAX_TOTAL_BYTES
-        for link in chosen[: self.max_pictures]:
+        for link in chosen[:MAX_PICTURES]:
             picture = self._picture(link, min(remaining_bytes, MAX_BYTES))
             fetched[link.number] = picture
             remaining_bytes -= len(picture.data) * 3 // 4
@@ -204,7 +202,7 @@ class PictureReader:
             return fetched
         reason = "only uploads to GitHub are fetched"
         if self.hosts.holds_upload(link.url):
-            reason = f"at most {self.max_pictures} are" if self.max_pictures else "none are"
+            reason = f"at most {MAX_PICTURES} are"
         return _picture(link, reason)
 
     def _picture(self, link: PictureLink, max_bytes: int) -> Picture:

@@ -22,7 +22,7 @@ from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.accounts import author_login
 from resolver.github.client.resources import PAGE_SIZE, Listing, PolledReader
 from resolver.github.comments.markers import is_of_run, run_message_in, without_markers
-from resolver.github.context.issue_context import DEFAULT, ContextLimits, IssueContextReader
+from resolver.github.context.issue_context import IssueContextReader
 from resolver.github.context.pull_request import read_pull
 from resolver.github.context.visibility import (
     WRITTEN,
@@ -66,7 +66,7 @@ def read_task(
     repository: Repository,
     trigger: Trigger,
     own_login: str,
-    context_limits: ContextLimits = DEFAULT,
+    picture_hosts: tuple[str, ...] = (),
 ) -> Task:
     """Return the Task of a trigger. Of Resolver's comments, only questions and answers are used.
 
@@ -90,7 +90,7 @@ def read_task(
         if issue.raw_data.get("pull_request") is not None:
             pull = read_pull(access, repository, trigger, own_login, links, left_out)
         text = links.take(trigger.instruction, "in the request", issue.url, actor.login)
-        reader = IssueContextReader(access, repository, trigger, number, own_login, context_limits)
+        reader = IssueContextReader(access, repository, trigger, number, own_login, picture_hosts)
         issue_context = reader.read(snapshot, comments, links, pull, left_out)
         is_pull = trigger.is_pull_request or pull is not None
         return Task(

@@ -44,7 +44,7 @@ def start_progress_comment(
     forge.acknowledge(request.trigger)
     # A question in a review thread is answered in that thread and nowhere else.
     is_answered = publication.comment_url is not None or request.trigger.in_thread
-    if is_answered or not settings.progress_comments or request.is_local:
+    if is_answered or request.is_local:
         return None
     now = request.now()
     reporter = ProgressReporter(
@@ -68,6 +68,10 @@ def start_progress_comment(
 
 logger = logging.getLogger("resolver.runs.conversation.comments")
 
+APPROVAL_SECONDS = 600.0
+"""Seconds that a run waits for the comment that approves an action. After that the run ends, and it
+resumes when the comment is written."""
+
 
 def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
     """Return how the run asks for approval and how long it waits. It does not wait if nobody can
@@ -87,7 +91,7 @@ def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
             logger.warning("nobody could be asked to approve an action: %s", error.what)
             return None
 
-    return ApprovalRequester(values.current_settings.confirmation.wait_seconds, ask)
+    return ApprovalRequester(APPROVAL_SECONDS, ask)
 
 
 COMMENT_NOT_ACCEPTED = frozenset({"locked", "issues_off"})

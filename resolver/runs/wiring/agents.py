@@ -38,7 +38,6 @@ from resolver.git.workspace import Workspace
 from resolver.github.events.commands import COMMAND_NAMES
 from resolver.llm.base import Model, ModelConfig
 from resolver.llm.library import context_window
-from resolver.llm.registry import provider_of
 from resolver.llm.router import parse_rule
 from resolver.mcp import servers as mcp_servers
 from resolver.mcp.host_process import HostProcess
@@ -46,7 +45,7 @@ from resolver.mcp.transports import Address, Endpoint, Launch
 from resolver.memory.condensers.registry import LogCondenser, make_condenser
 from resolver.memory.condensers.view import SERVICE, SizeBound
 from resolver.memory.condensers.with_model import SummaryClient
-from resolver.models.approval import parse_action_rule, parse_tool_risk
+from resolver.models.approval import parse_action_rule
 from resolver.models.run import FINAL_STATES, Command, McpTool, Trigger
 from resolver.runs.resuming.rebuild import recorded_actions
 from resolver.runs.wiring.models import (
@@ -108,13 +107,7 @@ def is_allowed_model(model: str, settings: Settings) -> bool:
     rules = (parse_rule(text).model for text in settings.model_rules)
     services = (service.model for service in settings.services.values())
     configured = {"", settings.model, *settings.fallback_models, *rules, *services}
-    provider = provider_of(model)
-    # The provider of a name decides where the request, and with it the API key, is sent. A name
-    # without a provider leaves that to litellm, so it is not accepted by similarity.
-    same_provider = (
-        bool(provider) and provider == provider_of(settings.model) and ":" not in provider
-    )
-    return model in configured or (settings.enable_agent_model_choice and same_provider)
+    return model in configured
 
 
 def denied_models(agents: Definitions, used: Collection[str]) -> list[str]:
@@ -218,13 +211,13 @@ def open_condensers(
     recording: events of the run that is replayed, whose condenser settings are then used.
     """
     config = service_config(settings, AGENT, settings.agent)[0]
-    name, max_tokens = settings.condenser.stages, settings.condenser.max_tokens
+    name = settings.condenser
     started = next((event for event in recording if isinstance(event, RunStarted)), None)
     if started is not None:
         config = config.model_copy(update={"model": started.model, "base_url": None})
-        name, max_tokens = started.condenser or name, started.condenser_max_tokens
+        name = started.condenser or name
     stages = parse_condenser(name)
-    bound = SizeBound(max_tokens, cache(lambda: _context_window(config)))
+    bound = SizeBound(window=cache(lambda: _context_window(config)))
 
     def condenser_of(stream: EventStream) -> ConversationCondenser:
         def warn(about: str, what: str) -> None:
@@ -259,13 +252,12 @@ class ApprovalRequester:
 def open_confirmation(settings: Settings, requester: ApprovalRequester) -> Confirmation:
     """Return which actions of a run need the approval of a person, and how it is asked for."""
     confirmation = settings.confirmation
-    tool_risks = dict(parse_tool_risk(text) for text in confirmation.tool_risks)
     return Confirmation(
         mode=confirmation.mode,
         ask=tuple(parse_action_rule(text) for text in confirmation.ask),
         refuse=tuple(parse_action_rule(text) for text in confirmation.refuse),
         wait=requester.seconds,
-        analyzer=LLMSecurityAnalyzer(tool_risks),
+        analyzer=LLMSecurityAnalyzer(),
         display_form=with_invisible_shown,
         notify=requester.notify,
     )

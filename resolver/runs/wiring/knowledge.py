@@ -89,7 +89,7 @@ def read_knowledge(
         Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted
     )
     sources = [repository_source, built_in_skills(template_folder() / "skills")]
-    if settings.enable_organization_skills and trigger.kind is not TriggerKind.LOCAL:
+    if trigger.kind is not TriggerKind.LOCAL:
         siblings_to_read = ORGANIZATION_FOLDERS if siblings is None else siblings
         sources += _read_organization_skills(
             settings, trigger.repository, credential, folder, is_public, siblings_to_read

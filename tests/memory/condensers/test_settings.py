@@ -40,8 +40,8 @@ def test_the_default_does_not_condense_a_conversation_that_fits() -> None:
     assert made({}) == (None, [])
 
 
-def test_the_limit_is_a_setting_and_a_model_writes_notes_for_the_default() -> None:
-    found, asked = made({"RESOLVER_CONDENSER": "{max_tokens: 5000}"})
+def test_a_small_context_window_is_the_limit_and_a_model_writes_notes_for_the_default() -> None:
+    found, asked = made({"LLM_MODEL": "openai/gpt-4"})
     assert found is not None and found.forgotten
     assert found.notes == "NOTES" and len(asked) == 1
 
@@ -60,6 +60,4 @@ def test_an_unknown_name_is_a_usage_error_that_lists_the_known_ones() -> None:
 
 
 def test_the_repositorys_file_may_choose_one() -> None:
-    chosen = {"stages": "masking,window", "max_tokens": 9000}
-    settings = load_settings({}, {}, {"condenser": chosen})
-    assert (settings.condenser.stages, settings.condenser.max_tokens) == ("masking,window", 9000)
+    assert load_settings({}, {}, {"condenser": "masking,window"}).condenser == "masking,window"

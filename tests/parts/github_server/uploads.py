@@ -17,6 +17,9 @@ from tests.parts.github_server.state import World
 
 PAGES = "/user-attachments/assets/"
 STORE = "/private-user-images/"
+OWN_STORE = "/storage/user/1/files/"
+"""Where an Enterprise Server keeps uploads that it serves itself."""
+
 FILES = "/files/"
 FULL = "application/vnd.github.full+json"
 
@@ -39,7 +42,7 @@ class File:
 
 
 def is_file(path: str) -> bool:
-    return path.startswith((PAGES, STORE, FILES))
+    return path.startswith((PAGES, STORE, OWN_STORE, FILES))
 
 
 def serve(world: World, exchange: Exchange) -> Served:
@@ -53,7 +56,7 @@ def serve(world: World, exchange: Exchange) -> Served:
         return Served(
             Answer(302, None, {"Location": signed(world, exchange.site.server_url, name)})
         )
-    if path.startswith(STORE) and "jwt" not in exchange.query:
+    if path.startswith((STORE, OWN_STORE)) and "jwt" not in exchange.query:
         return Served(Answer(404))
     found = world.files.get(path.rpartition("/")[2].removeprefix("1-").removesuffix(".png"))
     if found is None:
@@ -66,7 +69,8 @@ def serve(world: World, exchange: Exchange) -> Served:
 
 def signed(world: World, server_url: str, name: str) -> str:
     """The address of an upload that anybody can use."""
-    return f"{world.files_url(server_url)}{STORE}1-{name}.png?jwt=e30.e30.e30"
+    store = STORE if world.files_host else OWN_STORE
+    return f"{world.files_url(server_url)}{store}1-{name}.png?jwt=e30.e30.e30"
 
 
 def with_html(world: World, exchange: Exchange, answer: Answer) -> Answer:

@@ -16,7 +16,7 @@ from tests.webhook.serving import SUMMARY, Forge, Plans, Server
 
 RISKY = bash("sed -i 's/a - b/a + b/' calc.py", security_risk="HIGH")
 
-SETTINGS = {"RESOLVER_CONFIRMATION": "{mode: risky, wait_seconds: 30}"}
+SETTINGS = {"RESOLVER_CONFIRMATION": "risky"}
 
 
 def asks(thread: Thread) -> bool:
@@ -82,27 +82,3 @@ def test_a_run_that_was_killed_while_it_waited_asks_on_and_is_approved_once(
     until(lambda: not asks(thread))
     until(thread.final_comments)
     assert len(thread.final_comments()) == 1
-
-
-@pytest.mark.nightly
-def test_an_approval_after_the_end_of_the_run_continues_from_its_log(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
-    server.end(signal.SIGTERM)
-    server.environment["RESOLVER_CONFIRMATION"] = "{mode: risky, wait_seconds: 0.5}"
-    server.start()
-    plans.add("late", RISKY, finish(SUMMARY))
-    thread = Thread(forge, server, "late")
-    thread.say("@agent please fix this")
-    until(
-        lambda: any(
-            "Resolver **stopped before this action**" in comment
-            for comment in thread.final_comments()
-        )
-    )
-    forge.github.advance(2)
-    assert not thread.pulls()
-    thread.say("@agent approve")
-    until(thread.pulls)
-    assert len(plans.times("late")) == 2
-    assert len(answers(thread)) == 1
