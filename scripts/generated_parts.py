@@ -196,7 +196,7 @@ def generated_files() -> dict[str, str]:
             ".github/workflows/resolve.yml",
             "    if: >-\n",
             "    runs-on:",
-            job_condition(CALLED_CONDITION_VALUES, fix_checks="all") + "\n",
+            job_condition(CALLED_CONDITION_VALUES) + "\n",
         ),
         (
             "docs/how-to/action.md",

@@ -9,16 +9,8 @@ import click
 import yaml
 
 from resolver.cli.action_address import REMOTE, action_address, git_output
-from resolver.cli.agent_workflow import (
-    DEFAULT_TEST_WORKFLOW,
-    EVERY_NIGHT,
-    WORKFLOW,
-    Features,
-    find_check_workflows,
-    workflow_text,
-)
+from resolver.cli.agent_workflow import WORKFLOW, workflow_text
 from resolver.cli.setup_check import try_setup
-from resolver.config.documentation import DOCS
 from resolver.config.settings import REPOSITORY_FILE, load_settings, repository_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
@@ -62,22 +54,6 @@ class _Inspection:
 )
 @click.option("--mention", default="@agent", show_default=True, help="Mention that starts work.")
 @click.option("--label", default="agent", show_default=True, help="Label that starts work.")
-@click.option("--sweep", is_flag=True, help="Resolve labeled issues every night.")
-@click.option(
-    "--schedule", metavar="CRON", help='Resolve labeled issues at these times (UTC): "0 6 * * 1".'
-)
-@click.option(
-    "--fix-checks",
-    type=click.Choice(["own", "default-branch", "all"]),
-    help=f"Whose failing checks start work; see {DOCS}/reference/triggers.md.",
-)
-@click.option(
-    "--check-workflow",
-    "checked",
-    multiple=True,
-    metavar="NAME",
-    help="Workflow whose failures start work. Default: all that start on changes.",
-)
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option(
     "--check", is_flag=True, help="Try the setup once in a sandbox, at the checked-out commit."
@@ -90,10 +66,6 @@ def command(
     action: str | None,
     mention: str,
     label: str,
-    sweep: bool,
-    schedule: str | None,
-    fix_checks: str | None,
-    checked: tuple[str, ...],
     force: bool,
     check: bool,
 ) -> int:
@@ -104,11 +76,6 @@ def command(
     code is 1 if --check finds that the setup fails.
     """
     checkout = _checkout(path)
-    features = Features(
-        schedule=schedule or (EVERY_NIGHT if sweep else ""),
-        fix_checks=fix_checks or "",
-        checked=checked or find_check_workflows(checkout.root),
-    )
     inspection = _inspect(checkout.root)
     proposal = inspection.proposal
     files = {
@@ -117,12 +84,11 @@ def command(
             mention,
             label,
             installs=proposal.installs,
-            features=features,
         ),
         REPOSITORY_FILE: _settings_file(proposal, inspection.checks),
     }
     written = list(_write(checkout.root, files, force))
-    summary = _render_summary(checkout, inspection, written, mention, features)
+    summary = _render_summary(checkout, inspection, written, mention)
     click.echo(for_terminal(summary), nl=False)
     return _check_setup(environment, checkout.root, proposal) if check else 0
 
@@ -170,7 +136,6 @@ def _render_summary(
     inspection: _Inspection,
     files: list[tuple[str, str]],
     mention: str,
-    features: Features,
 ) -> str:
     """Return what was found and written, and what is left to do.
 
@@ -195,9 +160,6 @@ def _render_summary(
             (name for name in INSTRUCTION_FILES if (checkout.root / name).is_file()), ""
         ),
         settings_file=REPOSITORY_FILE,
-        fix_checks=features.fix_checks,
-        checked=features.checked or (DEFAULT_TEST_WORKFLOW,),
-        guessed=not features.checked,
     )
 
 

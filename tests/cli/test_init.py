@@ -3,12 +3,11 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from resolver.cli.agent_workflow import Features, workflow_text
+from resolver.cli.agent_workflow import workflow_text
 from resolver.cli.main import run
 from resolver.config.settings import load_settings
 
@@ -25,15 +24,6 @@ def checkout(tmp_path: Path) -> Path:
     subprocess.run(["git", "-C", str(root), *origin], check=True)
     (root / "pyproject.toml").write_text('[project]\nname = "demo"\n')
     return root
-
-
-def every_combination() -> list[Features]:
-    """Each feature with each other."""
-    return [
-        Features(schedule, fix_checks, ("CI", "Lint: all, \u00e9 & 'so'")[: len(fix_checks)])
-        for schedule in ("", "0 6 * * 1")
-        for fix_checks in ("", "own", "default-branch", "all")
-    ]
 
 
 def init(root: Path, *options: str) -> int:
@@ -69,74 +59,6 @@ def test_the_workflow_passes_the_published_checkers(checkout: Path) -> None:
         assert result.returncode == 0, result.stdout + result.stderr
     inputs = yaml.safe_load(workflow.read_text())["jobs"]["resolve"]["steps"][0]["with"]
     assert (inputs["mention"], inputs["label"], inputs["egress"]) == ("@bot", "fix me", "packages")
-
-
-def test_every_combination_of_features_passes_the_published_checkers(tmp_path: Path) -> None:
-    folder = tmp_path / ".github/workflows"
-    folder.mkdir(parents=True)
-    for number, features in enumerate(every_combination()):
-        text = workflow_text(ACTION[1], "@agent", "agent", installs=False, features=features)
-        (folder / f"{number}.yml").write_text(text)
-    files = sorted(str(path) for path in folder.iterdir())
-    for command in (
-        ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", *files],
-        ["zizmor", "--offline", "--no-progress", *files],
-    ):
-        result = subprocess.run([TOOLS / command[0], *command[1:]], capture_output=True, text=True)
-        assert result.returncode == 0, result.stdout + result.stderr
-
-
-def test_each_feature_adds_what_it_needs_and_nothing_else(checkout: Path) -> None:
-    def written(*options: str) -> dict[Any, Any]:
-        assert init(checkout, *ACTION, "--force", *options) == 0
-        return dict(yaml.safe_load((checkout / ".github/workflows/agent.yml").read_text()))
-
-    plain = written()
-    assert {"schedule", "workflow_run", "check_suite"}.isdisjoint(plain[True])
-    ways = {
-        "--sweep": {"schedule": [{"cron": "17 3 * * *"}]},
-        "--schedule=0 6 * * 1": {"schedule": [{"cron": "0 6 * * 1"}]},
-        "--fix-checks=own": {
-            "workflow_run": {"workflows": ["CI"], "types": ["completed"]},
-            "check_suite": {"types": ["completed"]},
-        },
-    }
-    for option, added in ways.items():
-        found = written(option)
-        assert found[True] == plain[True] | added
-        assert found["jobs"]["resolve"]["permissions"] == plain["jobs"]["resolve"]["permissions"]
-        before, after = (
-            workflow["jobs"]["resolve"]["steps"][0]["with"] for workflow in (plain, found)
-        )
-        given = {"--fix-checks=own": {"fix-failing-checks": "own"}}
-        assert after == before | given.get(option, {})
-
-
-def test_the_workflows_whose_failures_count_are_those_that_start_on_changes(
-    checkout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = checkout / ".github/workflows"
-    folder.mkdir(parents=True)
-    jobs = "jobs: {a: {runs-on: x, steps: [{run: pytest}]}}\n"
-    (folder / "a.yml").write_text(f"name: Tests\non: push\n{jobs}")
-    (folder / "b.yml").write_text(f"name: Nightly\non: schedule\n{jobs}")
-    (folder / "c.yaml").write_text(f"on: [pull_request]\n{jobs}")
-    (folder / "d.yml").write_text(f"name: x${{{{ y }}}}\non: push\n{jobs}")
-    (folder / "e.yml").write_text("name: Lint\non: push\njobs: {a: {steps: [{run: mypy}]}}\n")
-    assert init(checkout, *ACTION, "--fix-checks", "all") == 0
-    agent = yaml.safe_load((folder / "agent.yml").read_text())
-    assert agent[True]["workflow_run"]["workflows"] == ["Tests", ".github/workflows/c.yaml", "Lint"]
-    shown = capsys.readouterr().out
-    assert "workflow_run of Tests, .github/workflows/c.yaml, Lint." in shown
-    assert "you need an App" in shown
-    init(checkout, "--action", "octo/fixer@v1", "--force")
-    init(checkout, *ACTION, "--force", "--fix-checks=all")
-    agent = yaml.safe_load((folder / "agent.yml").read_text())
-    assert agent[True]["workflow_run"]["workflows"] == ["Tests", ".github/workflows/c.yaml", "Lint"]
-    init(checkout, *ACTION, "--force", "--fix-checks=default-branch", "--check-workflow=Mine")
-    agent = yaml.safe_load((folder / "agent.yml").read_text())
-    assert agent[True]["workflow_run"]["workflows"] == ["Mine"]
-    assert "Failing checks are reported by workflow_run of Mine." in capsys.readouterr().out
 
 
 def test_a_link_that_leads_nowhere_is_left_alone(
@@ -181,12 +103,6 @@ def test_a_setup_of_the_repository_is_not_written_twice(checkout: Path) -> None:
         (("--action", "octo/resolver"), "does not have the form OWNER/NAME@REF"),
         ((*ACTION, "--mention", "x') || true"), "can't be used in a workflow"),
         ((*ACTION, "--label", "a\nb: c"), "can't be used in a workflow"),
-        ((*ACTION, "--schedule", "every day"), "is not a schedule"),
-        ((*ACTION, "--schedule", '0 6 * * 1"\n'), "is not a schedule"),
-        (
-            (*ACTION, "--fix-checks", "all", "--check-workflow", 'a"'),
-            "can't be used as a workflow name",
-        ),
     ],
 )
 def test_what_can_not_be_written_is_a_clear_error(

@@ -20,7 +20,6 @@ from resolver.github.events.starting_events import ListeningPolicy
 from scripts.generated_parts import generated_files
 from scripts.reference_docs import reference_pages
 from scripts.settings_docs import settings_page
-from tests.cli.test_init import every_combination
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent
@@ -121,12 +120,7 @@ def workflows_with_close() -> dict[str, str]:
     own_workflows = {
         n: (ROOT / f".github/workflows/{n}.yml").read_text() for n in ("agent", "resolve")
     }
-    written = {
-        f"init {number}": workflow_text(
-            "octo/resolver@v1", "@fixer", "fix me", installs=True, features=features
-        )
-        for number, features in enumerate(every_combination())
-    }
+    written = {"init": workflow_text("octo/resolver@v1", "@fixer", "fix me", installs=True)}
     return own_workflows | written
 
 
