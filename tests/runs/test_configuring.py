@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.errors import UsageError, WorkspaceError
+from resolver.errors import WorkspaceError
 from resolver.github.local_forge import LocalForge
 from resolver.runs.prepare import _clone_workspace, clone, configure
 from resolver.runs.stages import AcceptedRun, PreparedRun, RunRequest, RunTask
@@ -42,16 +42,6 @@ def configured(request: RunRequest, checkout: Path, folder: Path) -> PreparedRun
     return configure(AcceptedRun(), run_task, cloned, forge, folder)
 
 
-@pytest.mark.parametrize(
-    ("files", "template"),
-    [({}, ""), ({".github/pull_request_template.md": "## Own\n"}, "## Own")],
-)
-def test_the_pull_request_template_of_the_repository_is_read(
-    tmp_path: Path, files: dict[str, str], template: str
-) -> None:
-    assert prepared(tmp_path, files).conventions.template.strip() == template
-
-
 def test_what_is_wrong_in_the_repositorys_files_becomes_a_warning(tmp_path: Path) -> None:
     made = prepared(
         tmp_path,
@@ -64,18 +54,6 @@ def test_what_is_wrong_in_the_repositorys_files_becomes_a_warning(tmp_path: Path
     assert made.settings.max_iterations == 7
     agent, skill = made.warnings
     assert ".agents/agents/bad.md:3" in agent and ".agents/skills/bad.md:3" in skill
-
-
-def test_a_setting_that_a_repository_may_not_have_ends_the_run(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'base_url' can't be set there"):
-        prepared(tmp_path, {".github/resolver.yml": "base_url: http://evil.example\n"})
-
-
-def test_a_settings_file_that_can_not_be_read_is_named_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as wrong:
-        prepared(tmp_path, {".github/resolver.yml": "max_iterations: [\n"})
-    assert ".github/resolver.yml, line 2: not YAML" in wrong.value.what
-    assert wrong.value.next_step == "correct the file on the default branch"
 
 
 def test_work_starts_from_the_branch_of_the_settings(tmp_path: Path) -> None:

@@ -47,11 +47,3 @@ def test_help_says_what_can_be_asked_and_starts_no_run(scenario: Scenario) -> No
     assert not scenario.work_done()
     assert not (done[0].output / "events.jsonl").exists()
     assert scenario.outputs() == {"state": "help"}
-
-
-def test_help_is_given_where_the_agents_can_not_be_read(scenario: Scenario) -> None:
-    missing = {"message": "Resource not accessible by integration"}
-    scenario.github.fail_next("GET", "/contents/", status=403, body=missing, times=9)
-    event = scenario.github.event_issue_comment(scenario.mention(text="@agent help"))
-    assert scenario.action(event).exit_code == 0
-    assert "`/CodeActAgent`" in scenario.bot_comments()[0]

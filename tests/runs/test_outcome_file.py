@@ -7,10 +7,9 @@ from resolver.config.settings import load_settings
 from resolver.events.lifecycle import ModelReplied, ServiceReplied
 from resolver.events.log import Event
 from resolver.events.run_log import RunLog
-from resolver.models.pull_request import PublishedReview
-from resolver.models.run import Completion, Publication, Tokens
+from resolver.models.run import Completion, Tokens
 from resolver.runs.reporting import outcome_file_of
-from resolver.runs.stages import OpenedLog, PublishedRun
+from resolver.runs.stages import OpenedLog
 from tests.runs.plain_values import executed_values, run_request
 from tests.trace import sample
 
@@ -43,12 +42,3 @@ def test_the_model_is_named_without_the_folder_of_its_file(tmp_path: Path) -> No
         settings = load_settings({}, {"LLM_MODEL": f"{kind}:/home/mona/replies.yml"})
         named = outcome_file_of(replace(values, settings=settings), values.publication, None, 0)
         assert named.model == f"{kind}:replies.yml"
-
-
-def test_a_review_is_in_the_file_with_its_page(tmp_path: Path) -> None:
-    values = executed_values(run_request(tmp_path))
-    review = PublishedReview(
-        commit="a" * 40, url="https://github.com/octo/demo/pull/12#r1", placed=1
-    )
-    values = values.with_value(PublishedRun(Publication(review=review)))
-    assert outcome_file_of(values, values.publication, None, 0).review == review

@@ -39,12 +39,3 @@ def test_it_is_asked_only_for_an_event_that_names_an_account_and_only_if_it_is_n
     assert own_login(settings(github), "issue_comment", {"action": "created"}, host) == ""
     assert github.requests == []
     assert own_login(settings(github), "issues", payload, host) == BOT
-
-
-def test_it_is_unknown_if_github_does_not_answer(github: GitHubServer, tmp_path: Path) -> None:
-    github.create_repository(REPOSITORY)
-    for login in (BOT, "mona", "zoe"):
-        github.add_user(login)
-    payload = assigned(github)
-    wrong = settings(github, GITHUB_TOKEN="ghp_wrong", RESOLVER_RETRY_SECONDS="{first_wait: 0.01}")
-    assert own_login(wrong, "issues", payload, RunHost({}, tmp_path)) == ""

@@ -77,19 +77,6 @@ def test_on_a_local_checkout_the_command_that_allows_a_waiting_action_is_shown(
     assert command not in printed(waiting(values, TriggerKind.ISSUE_COMMENT))
 
 
-@pytest.mark.parametrize(
-    ("exit_code", "style"), [(0, "\x1b[1;32m"), (3, "\x1b[1m"), (1, "\x1b[1;31m")]
-)
-def test_the_first_line_shows_by_its_colour_how_the_run_ended(
-    values: StageValues, exit_code: int, style: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    first, *others = printed(values, exit_code=exit_code, colors=True).splitlines()
-    assert first.startswith(style)
-    assert not any(line.startswith(style) for line in others)
-
-
 def test_a_review_is_shown_with_its_page_or_else_with_its_file(values: StageValues) -> None:
     for url in ("", "https://github.com/octo/demo/pull/12#pullrequestreview-3"):
         publication = Publication(review=PublishedReview(commit="a" * 40, url=url))

@@ -15,7 +15,6 @@ from resolver.models.run import (
     RunState,
     UnverifiedReason,
 )
-from resolver.publishing.commit_builder import PublishRequest, PushedChange
 from resolver.runs.reporting import (
     build_report,
     can_be_published,
@@ -67,11 +66,6 @@ def test_a_report_has_the_warnings_of_all_stages_and_of_the_pull_request(
     assert report.ending is Ending.PULL_REQUEST
 
 
-def test_the_commit_of_the_report_is_the_published_one(values: StageValues) -> None:
-    report = build_report(published_values(values))
-    assert report.patch is not None and report.patch.commit == "d" * 40
-
-
 @pytest.mark.parametrize(
     ("state", "task_completed", "has_verification", "expected"),
     [
@@ -114,10 +108,6 @@ def test_an_outage_is_found_in_the_failure_the_outcome_and_the_comment(
     assert outage_of(values, refused) == ""
 
 
-def test_a_run_without_a_log_leaves_nothing_to_publish(values: StageValues) -> None:
-    assert publishing_route(values, None) == ""
-
-
 def test_a_kept_change_can_be_published_unless_the_policy_would_refuse_it_with_any_settings(
     values_with_change: StageValues,
 ) -> None:
@@ -155,24 +145,6 @@ def test_the_outcome_file_puts_the_failure_before_the_agents_outcome(values: Sta
     assert (written.reason, written.next_step) == ("a protected file", "ask the owner")
     finished = outcome_file_of(values, values.publication, None, 0)
     assert (finished.state, finished.next_step) == (RunState.FINISHED, "")
-
-
-def test_notices_of_publishing_come_after_the_other_warnings(values: StageValues) -> None:
-    report = build_report(values).model_copy(update={"warnings": ("Weak isolation",)})
-    request = PublishRequest(
-        run="run-1",
-        trigger=values.request.trigger,
-        task=reports.task(values.request.trigger),
-        patch=reports.patch(),
-        settings=values.settings,
-        committed_at=reports.WHEN,
-        credential=lambda: None,
-        report=report,
-    )
-    pushed = PushedChange(Publication(branch="agent/12"), notices=("Not signed",))
-    pushed = pushed.with_earlier_notices(("Base moved",))
-    assert request.report_with(pushed).warnings == ("Weak isolation", "Base moved", "Not signed")
-    assert request.report_with(PushedChange(Publication())).warnings == ("Weak isolation",)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from resolver.controller.control import Approve, Control, Deny, MessageToAgent, Request
 from resolver.events.actions import Message
 from resolver.events.base import Source
-from resolver.events.lifecycle import ConfirmationAnswered, LimitsExtended, Resumed
+from resolver.events.lifecycle import ConfirmationAnswered, Resumed
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
@@ -201,30 +201,3 @@ def update(log: RunLog, folder: Path, **changes: Any) -> Control:
     request = replace(run_request(folder), run=RUN, **changes)
     _update_resumed_log(prepared_run(request, max_cost=100.0), log)
     return request.control
-
-
-def test_a_request_with_a_decision_sends_it_to_the_run(log: RunLog, tmp_path: Path) -> None:
-    ended_in(log, RunState.AWAITING_CONFIRMATION)
-    assert update(log, tmp_path, continuation=decided(True)).take() == APPROVAL
-    assert messages(log) == []
-
-
-def test_a_request_to_continue_lets_the_run_continue_with_more_and_the_text(
-    log: RunLog, tmp_path: Path
-) -> None:
-    ended_in(log, RunState.LIMIT)
-    before = log.state.limits.max_iterations
-    more = Extension(iterations=5)
-    asked = Continuation(run="run-1", extension=more, message="Use tabs", by="mona")
-    assert update(log, tmp_path, continuation=asked).is_empty
-    assert log.state.limits.max_iterations == before + 5
-    assert "Use tabs" in messages(log)[0] and log.state.run_state is RunState.RUNNING
-
-
-@pytest.mark.parametrize(("overrides", "granted"), [({"max_iterations": 5}, [5]), ({}, [])])
-def test_limits_of_the_command_line_replace_those_of_the_log(
-    log: RunLog, tmp_path: Path, overrides: dict[str, float], granted: list[int]
-) -> None:
-    update(ended_in(log, RunState.ERROR), tmp_path, limit_overrides=overrides)
-    extended = [e for e in log.state.events if isinstance(e, LimitsExtended)]
-    assert [e.limits.max_iterations for e in extended] == granted

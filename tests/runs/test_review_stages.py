@@ -32,7 +32,6 @@ from resolver.runs.pipeline import (
     _execute,
     _publish,
     _publish_review,
-    _with_links,
 )
 from resolver.runs.prepare import load_task
 from resolver.runs.stages import ExecutedRun, OpenedLog, RunRequest, StageValues
@@ -233,21 +232,6 @@ def test_the_comments_of_a_review_without_a_pull_request_are_in_its_message(
         log.stream.add(ReviewComment(path="a.py", line=3, body="This rounds down."))
         message = append_remarks(reports.outcome("Two things."), log).message
     assert ("This rounds down." in message) is is_shown and "Two things." in message
-
-
-@pytest.mark.parametrize(
-    ("state", "reason", "expected"),
-    [
-        (RunState.FINISHED, "", "answered"),
-        (RunState.FINISHED, "asked back", "asked back"),
-        (RunState.ERROR, "", ""),
-    ],
-)
-def test_an_answer_ends_as_answered_unless_it_says_otherwise(
-    tmp_path: Path, state: RunState, reason: str, expected: str
-) -> None:
-    outcome = reports.outcome(state=state, reason=reason)
-    assert _with_links(prepared_run(run_request(tmp_path)), outcome).reason == expected
 
 
 def test_a_resumed_review_is_of_the_commit_that_its_log_names(tmp_path: Path) -> None:

@@ -116,19 +116,6 @@ def test_a_comment_on_a_moved_or_deleted_file_is_where_the_diff_has_it(
     assert noted.content == f"Noted for {placed.place}."
 
 
-def test_a_part_without_lines_on_a_side_is_not_offered() -> None:
-    diff = PullRequestContext(number=7, head="a" * 40, base_branch="main", files=(GONE,))
-    noted = review_comment_handler(diff)(a.ReviewComment(path="gone.py", line=9, body="x"))
-    assert "(its parts on that side: 1-2), so it goes" in noted.content
-    fresh = DiffFile(path="a.py", status="modified", hunks=(DiffHunk(
-        old_start=0, old_lines=0, new_start=1, new_lines=2),))  # fmt: skip
-    diff = diff.model_copy(update={"files": (fresh,)})
-    noted = review_comment_handler(diff)(
-        a.ReviewComment(path="a.py", line=1, side="LEFT", body="x")
-    )
-    assert "part of the diff, so it goes into the text" in noted.content
-
-
 @pytest.mark.parametrize(
     ("said", "repeated"),
     [

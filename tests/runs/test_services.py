@@ -1,6 +1,5 @@
 """Each service and each agent asks the model that the settings name for it."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,28 +197,6 @@ def test_a_rule_for_an_unknown_service_is_reported() -> None:
     assert "agent, condenser" in raised.value.next_step
 
 
-def test_a_fallback_of_a_service_has_the_key_of_the_runs_own_provider() -> None:
-    given = settings(
-        "{condenser: anthropic/x}", LLM_MODEL="openai/main", RESOLVER_FALLBACK_MODELS="openai/spare"
-    )
-    config, others = service_config(given, "condenser")
-    spare = others.config_of(config, "openai/spare")
-    assert spare.api_key is not None
-    assert spare.api_key.get_secret_value() == KEY
-
-
-def test_the_runs_own_model_stands_in_for_a_service_with_its_own_price() -> None:
-    given = settings(
-        "{condenser: openai/x}",
-        LLM_MODEL="openai/main",
-        RESOLVER_FALLBACK_MODELS="openai/main",
-        RESOLVER_MODEL_OPTIONS="{input_cost_per_token: 0.001}",
-    )
-    config, others = service_config(given, "condenser")
-    assert config.input_cost_per_token is None
-    assert others.config_of(config, "openai/main").input_cost_per_token == 0.001
-
-
 @pytest.mark.parametrize(
     ("services", "says"),
     [
@@ -251,23 +228,6 @@ def test_the_key_of_a_service_is_a_secret() -> None:
     assert OTHER_KEY in given.secrets
     assert OTHER_KEY not in repr(given)
     assert OTHER_KEY not in given.model_dump_json()
-
-
-def test_a_script_may_have_replies_for_services(tmp_path: Path) -> None:
-    script = tmp_path / "script.yml"
-    script.write_text("agent: [one, two]\ncondenser: [short]\nReadOnlyAgent: [read]\n")
-    scenario = Scenario(settings(LLM_MODEL=f"scripted:{script}"))
-    agent, condenser = (
-        scenario.open_model(scenario.stream),
-        scenario.open_model(scenario.stream, "condenser"),
-    )
-    said = [agent.complete(HELLO).text, condenser.complete(HELLO).text, agent.complete(HELLO).text]
-    assert said == ["one", "short", "two"]
-    assert (
-        scenario.open_model(scenario.stream, agent="ReadOnlyAgent").complete(HELLO).text == "read"
-    )
-    with pytest.raises(ReplayExhausted):
-        scenario.open_model(scenario.stream, "condenser").complete(HELLO)
 
 
 def test_recorded_replies_are_given_back_by_service_and_in_order(

@@ -9,7 +9,6 @@ from resolver.config.settings import Settings, load_settings
 from resolver.errors import UsageError
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.wiring.agents import (
-    RESERVED_NAMES,
     SlashCommand,
     choose_agent,
     denied_models,
@@ -93,21 +92,12 @@ def test_a_name_with_a_mistake_is_answered_with_the_one_that_is_like_it() -> Non
         choose_agent(trigger("relese-notes"), "CodeActAgent", definitions("release-notes"))
 
 
-def test_the_settings_agent_has_to_be_there() -> None:
-    with pytest.raises(UsageError, match="there is no agent 'gone'"):
-        choose_agent(trigger(), "gone", definitions("own"))
-
-
 def test_an_agent_and_a_command_hide_a_skill_of_their_name() -> None:
     found = [skill.name for skill in list_slash_commands(definitions("own"), SKILLS)]
     assert found.count("own") == 1
     assert found[0] == "own"
     assert "release-notes" in found
     assert "review" not in found
-
-
-def test_names_of_ours_are_reserved() -> None:
-    assert {"CodeActAgent", "help", "stop", "review", "approve", "fix"} <= set(RESERVED_NAMES)
 
 
 @pytest.mark.parametrize("model", ["", "openai/large", "openai/small", "x/fast", "x/seeing", "x/c"])

@@ -1,7 +1,6 @@
 """Tests of the spans of a run, made by OpenTelemetry's tracer and read by its own exporters."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from resolver.config.settings import load_settings
-from resolver.errors import RunStopped
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
@@ -24,13 +22,10 @@ from resolver.events.lifecycle import (
 )
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
-from resolver.github.comments.report import Report
-from resolver.models.run import Completion, Publication, RunLimits, Tokens
+from resolver.models.run import Completion, RunLimits, Tokens
 from resolver.models.verification import CheckExecution
-from resolver.runs.output import build_outcome_file
 from resolver.runs.spans import RunSpans
-from resolver.runs.stages import RunResult
-from resolver.runs.wiring.telemetry import end_spans, with_spans
+from resolver.runs.wiring.telemetry import with_spans
 from resolver.security.redaction import Redactor
 from tests.github import reports
 from tests.parts.collector import Collector, attributes_of
@@ -147,30 +142,6 @@ def test_stages_and_checks_with_a_duration_are_spans() -> None:
     assert set(spans) == {"invoke_agent resolver", "setup", "check pytest"}
     assert seconds_of(spans["setup"]) == (2.0, 5.0)
     assert spans["check pytest"].attributes == {"resolver.tree": "head", "process.exit.code": 1}
-
-
-class Interrupted(RunSpans):
-    """A signal arrives while the last spans are sent."""
-
-    def end(self, *_: object) -> None:
-        raise RunStopped("stopped by SIGTERM")
-
-
-def test_a_signal_while_spans_are_sent_changes_no_result(tmp_path: Path) -> None:
-    spans = Interrupted(TracerProvider(shutdown_on_exit=False), str, {}, BEGIN)
-    request = replace(run_request(tmp_path), spans=spans)
-    outcome_file = build_outcome_file(
-        run="run-1",
-        trigger=request.trigger,
-        model="m",
-        exit_code=0,
-        outcome=reports.outcome(),
-        failure=None,
-        log_state=None,
-    )
-    report = Report(trigger=request.trigger, run="run-1", model="m")
-    result = RunResult(request, report, outcome_file, Publication(), 0)
-    assert end_spans(result) is result
 
 
 @pytest.fixture

@@ -152,11 +152,6 @@ def test_no_run_is_started_with_too_little_of_the_money(tmp_path: Path) -> None:
     assert text[-1] == "2 done, 1 not started; $2.00 of $2.10 spent"
 
 
-def test_a_tenth_of_a_runs_budget_is_enough_to_start_one(tmp_path: Path) -> None:
-    made = sweep(forge_with(tmp_path, 1, 2), tmp_path, cost=1.17)
-    assert [fate for _, fate, _ in fates(made)] == ["done", "done"]
-
-
 def test_an_issue_that_cannot_be_read_is_named_and_the_others_are_done(tmp_path: Path) -> None:
     lost = ForgeError("could not read the events of #1", "try again")
     made = sweep(forge_with(tmp_path, 1, 2, labelings={1: lost}), tmp_path)
@@ -172,13 +167,6 @@ def test_an_ignored_labeling_is_skipped_with_the_pull_request_that_is_there(
     assert fates(made) == [(1, "skipped", reason), (2, "done", "")]
     assert made.rows[0].url == "https://x/pull/7"
     assert made.started_runs == 1
-
-
-def test_a_dry_run_says_whose_label_starts_nothing(tmp_path: Path) -> None:
-    made = sweep(forge_with(tmp_path, 1, level="triage"), tmp_path, is_dry_run=True)
-    [(_, fate, reason)] = fates(made)
-    assert (fate, made.started_runs) == ("skipped", 0)
-    assert reason.startswith("mona has no write access")
 
 
 def test_a_label_of_somebody_without_write_access_is_refused_by_its_run_and_counts_as_none(
