@@ -60,8 +60,8 @@ def test_each_pull_request_has_its_outcome(
     github.advance(3600)
     github.merge_pull(first)
     github.advance(2 * 3600)
-    github.merge_pull(second, "squash")
-    github.close_pull(closed)
+    github.merge_pull(second)
+    github.close(closed)
     github.advance(40 * DAY)
     open_one = scenario.open("agent/issue-4-d")
     before = len(github.requests)
@@ -92,7 +92,7 @@ def test_more_pull_requests_than_one_page_are_counted(
     scenario.github.commit(REPOSITORY, "agent/x", {"x": "x"}, "x")
     for number in range(101):
         pull = scenario.github.create_pull(REPOSITORY, "agent/x", f"{number}", "", author=BOT)
-        scenario.github.close_pull(pull)
+        scenario.github.close(pull)
     data = scenario.json(capsys)
     assert (data["opened"], data["closed"], data["acceptance"]) == (101, 101, 0.0)
 

@@ -106,13 +106,6 @@ class GitHubServer(Stage):
             by = self.world.account(sender) if sender else issue.author
             return webhooks.issues(Site(self.server_url), issue, action, by, app)
 
-    def event_pull_request(
-        self, pull: Issue, action: str, sender: str | None = None, app: App | None = None
-    ) -> dict[str, Any]:
-        with self.world.lock:
-            by = self.world.account(sender) if sender else pull.author
-            return webhooks.pull_request(Site(self.server_url), pull, action, by, app)
-
     def event_issue_labeled(
         self, issue: Issue, label: str, sender: str | None = None, app: App | None = None
     ) -> dict[str, Any]:
@@ -176,11 +169,6 @@ class GitHubServer(Stage):
         fault = Fault(method, re.compile(path_regex), cut=True, after=after, times=times)
         self.app.faults.order(fault)
 
-    def slow_next(self, method: str, path_regex: str, seconds: float, times: int = 1) -> None:
-        """The next matching requests are answered rightly, and late."""
-        fault = Fault(method, re.compile(path_regex), delay=seconds, times=times)
-        self.app.faults.order(fault)
-
     def hold_next(
         self, method: str, path_regex: str, *, after: bool = False, lost: bool = False
     ) -> Hold:
@@ -234,23 +222,12 @@ def github_server(root: Path, bind: str = "127.0.0.1") -> Iterator[GitHubServer]
     """
     app = GitHubApp(World(root))
     with serve(app, bind) as address:
-        try:
-            yield GitHubServer(address.port, app)
-        finally:
-            app.closing.set()
+        yield GitHubServer(address.port, app)
 
 
 @pytest.fixture
 def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
     """A test GitHub with nothing in it; what the test did is validated when it is over."""
     with github_server(tmp_path_factory.mktemp("github")) as server:
-        yield server
-        server.validate_everything()
-
-
-@pytest.fixture
-def github_for_containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubServer]:
-    """The same, reachable from containers as well."""
-    with github_server(tmp_path_factory.mktemp("github"), bind="0.0.0.0") as server:
         yield server
         server.validate_everything()

@@ -1,7 +1,7 @@
 """Runs a container action the way the Actions runner does: same mounts, variables and files.
 
 The action reaches servers on this machine as `host.docker.internal` when they listen on
-0.0.0.0 (fixture `github_for_containers`), and whatever sandbox it starts through the engine's
+0.0.0.0, and whatever sandbox it starts through the engine's
 socket, which the runner mounts too.
 """
 

@@ -6,7 +6,6 @@ endpoint works, so that concurrent clients see one thing after the other.
 
 import hashlib
 import json
-import threading
 import time
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -70,7 +69,6 @@ class GitHubApp:
     """The application; `requests` grows with each request, in the order they came in."""
 
     def __init__(self, world: World) -> None:
-        self.closing = threading.Event()
         self.world = world
         self.faults = Faults()
         self.requests: list[Exchange] = []
@@ -91,7 +89,6 @@ class GitHubApp:
         if fault is None:
             return self._carried_out(exchange, environ, start_response)
         exchange.fault = fault.cut or fault.answer is not None
-        self.closing.wait(fault.delay)
         if fault.hold is not None:
             answer = self._carried_out(exchange, environ, start_response) if fault.after else None
             fault.hold.reached.set()

@@ -221,43 +221,6 @@ class BareRepository:
         self._kinds[sha] = "commit"
         return sha
 
-    def merge(self, base: str, head: str, method: str, message: str, by: str, at: datetime) -> str:
-        """Merge as GitHub's button does, and return the commit on the base branch."""
-        date = f"@{int(at.timestamp())} +0000"
-        author = self.facts(head).author
-        if method == "merge":
-            tree = self.text("merge-tree", "--write-tree", base, head)
-            who = Signature(by, f"{by}@users.noreply.github.com", at)
-            return self._put(tree, (base, head), message, who, date)
-        if method == "squash":
-            tree = self.text("merge-tree", "--write-tree", base, head)
-            return self._put(tree, (base,), message, author, date)
-        tip = base
-        for commit in self.between(base, head):
-            index = {"GIT_INDEX_FILE": str(self.path / "rebase-index")}
-            self.git("read-tree", tip, env=index)
-            patch = self.git("diff-tree", "-p", "--binary", f"{commit}^", commit)
-            self.git("apply", "--cached", "--unidiff-zero", "-", input=patch, env=index)
-            tree = self.git("write-tree", env=index).decode().strip()
-            facts = self.facts(commit)
-            tip = self._put(tree, (tip,), facts.message, facts.author, date)
-        return tip
-
-    def _put(
-        self, tree: str, parents: tuple[str, ...], message: str, author: Signature, date: str
-    ) -> str:
-        people = {
-            "GIT_AUTHOR_NAME": author.name,
-            "GIT_AUTHOR_EMAIL": author.email,
-            "GIT_AUTHOR_DATE": date,
-            "GIT_COMMITTER_NAME": "GitHub",
-            "GIT_COMMITTER_EMAIL": "noreply@github.com",
-            "GIT_COMMITTER_DATE": date,
-        }
-        options = [option for parent in parents for option in ("-p", parent)]
-        made = self.git("commit-tree", tree, *options, input=message.encode(), env=people)
-        return made.decode().strip()
-
     def facts(self, sha: str) -> CommitFacts:
         layout = "%H%x00%T%x00%P%x00%an%x00%ae%x00%at%x00%cn%x00%ce%x00%ct%x00%B"
         raw = self._ask((sha,), "log", "-1", "--no-show-signature", f"--format={layout}", sha)

@@ -236,7 +236,6 @@ class Fault:
     answer: Answer | None = None
     body: bytes | None = None
     cut: bool = False
-    delay: float = 0.0
     hold: Hold | None = None
     after: bool = False
     times: int = 1

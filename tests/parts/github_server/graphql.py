@@ -30,7 +30,6 @@ from tests.parts.github_server.graphql_fields import (
     argument,
     comment_nodes,
     issue_fields,
-    pull_nodes,
 )
 from tests.parts.github_server.graphql_merges import merge_fields
 from tests.parts.github_server.graphql_mutations import mutations
@@ -83,7 +82,6 @@ def _repository(repository: Repository) -> Fields:
         "isPrivate": lambda _: repository.private,
         "issue": numbered,
         "pullRequest": numbered,
-        "pullRequests": lambda arguments: pull_nodes(repository, arguments),
         "issueOrPullRequest": numbered,
     }
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any, TypeVar
 
 from tests.parts.github_server import documents_core as core
@@ -61,10 +60,6 @@ def connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
     }
 
 
-def _value(value: str, _: Mapping[str, Any]) -> str:
-    return value
-
-
 def _comment(comment: Comment) -> Fields:
     edited = comment.updated_at if comment.updated_at != comment.created_at else None
     return {
@@ -116,7 +111,7 @@ def issue_fields(issue: Issue) -> Fields:
         "closed": lambda _: issue.state == "closed",
         "locked": lambda _: issue.locked,
         "labels": lambda arguments: connection(
-            [{"name": partial(_value, name)} for name in issue.labels], arguments
+            [{"name": lambda _, name=name: name} for name in issue.labels], arguments
         ),
         "author": lambda _: author(issue.author),
         "createdAt": lambda _: core.stamp(issue.created_at),
@@ -125,14 +120,7 @@ def issue_fields(issue: Issue) -> Fields:
         "comments": lambda arguments: connection(
             [_comment(comment) for comment in issue.comments], arguments
         ),
-        "userContentEdits": lambda arguments: connection(
-            [_version(at, text) for at, text in reversed(issue.versions)], arguments
-        ),
     }
-
-
-def _version(at: datetime, text: str) -> Fields:
-    return {"editedAt": lambda _: core.stamp(at), "diff": lambda _: text}
 
 
 def argument(arguments: Mapping[str, Any], name: str, kind: type[Argument]) -> Argument:
@@ -174,23 +162,6 @@ def _closed(issue: Issue) -> Fields:
         **issue_fields(issue),
         "authorAssociation": lambda _: core.association(issue.repository, issue.author),
         "repository": lambda _: {"nameWithOwner": lambda _: name},
-    }
-
-
-def pull_nodes(repository: Repository, arguments: Mapping[str, Any]) -> Fields:
-    """The pull requests, the newest first; those that were merged if `states` is MERGED."""
-    pulls = [issue for issue in repository.issues.values() if issue.pull]
-    if arguments.get("states") == "MERGED":
-        pulls = [issue for issue in pulls if issue.pull and issue.pull.merged_at]
-    newest = sorted(pulls, key=lambda issue: (issue.created_at, issue.number), reverse=True)
-    return connection([_merged(issue) for issue in newest], arguments)
-
-
-def _merged(issue: Issue) -> Fields:
-    commit = issue.pull.merge_commit if issue.pull else ""
-    return {
-        **issue_fields(issue),
-        "mergeCommit": lambda _: {"oid": lambda _: commit} if commit else None,
     }
 
 

@@ -1,4 +1,4 @@
-"""What the GraphQL API changes: a review thread is resolved, a draft is ready, and back."""
+"""What the GraphQL API changes: a review thread is resolved."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -30,39 +30,9 @@ def mutations(call: Call) -> Fields:
         shown = thread_fields(issue, root)
         return {"thread": lambda _: shown}
 
-    def ready(arguments: Mapping[str, Any]) -> Fields:
-        return drafted(arguments, False)
-
-    def back(arguments: Mapping[str, Any]) -> Fields:
-        return drafted(arguments, True)
-
-    def drafted(arguments: Mapping[str, Any], draft: bool) -> Fields:
-        given = arguments.get("input")
-        id = given.get("pullRequestId") if isinstance(given, dict) else None
-        issue = next((pull for pull in _pulls(call) if _pull_id(pull) == id), None)
-        if issue is None or issue.pull is None:
-            raise QueryError(f"Could not resolve to a node with the global id of '{id}'")
-        if not _may_resolve(call, issue.repository):
-            raise QueryError("Resource not accessible by integration")
-        issue.pull.draft = draft
-        shown: Fields = {"isDraft": lambda _: draft}
-        return {"pullRequest": lambda _: shown}
-
     return {
         "resolveReviewThread": resolve,
-        "markPullRequestReadyForReview": ready,
-        "convertPullRequestToDraft": back,
     }
-
-
-def _pull_id(issue: Issue) -> str:
-    return core.node_id("PullRequest", issue.pull.id) if issue.pull else ""
-
-
-def _pulls(call: Call) -> Iterator[Issue]:
-    for repository in call.world.repositories.values():
-        if access.role(call.caller.token, repository) != "none":
-            yield from (issue for issue in repository.issues.values() if issue.pull)
 
 
 def _threads(call: Call) -> Iterator[tuple[Issue, ReviewComment]]:

@@ -25,27 +25,11 @@ def ref_fields(repository: Repository) -> Fields:
         found = bare.text("ls-tree", commit, "--", path).split()
         return {"object": lambda _: blob(bare.blob(found[2]))} if found else None
 
-    def history(tip: str, count: int) -> Fields:
-        rows = bare.text("rev-list", "--parents", f"--max-count={count}", tip).splitlines()
-        return {"nodes": lambda _: [commit(*row.split()) for row in rows]}
-
-    def commit(oid: str, *parents: str) -> Fields:
-        return {
-            "oid": lambda _: oid,
-            "parents": lambda given: {
-                "nodes": lambda _: [
-                    {"oid": lambda _, parent=parent: parent}
-                    for parent in parents[: argument(given, "first", int)]
-                ]
-            },
-        }
-
     def target(name: str) -> Fields:
         commit = bare.text("rev-parse", name)
         return {
             "__typename": lambda _: "Commit",
             "oid": lambda _: commit,
-            "history": lambda given: history(commit, argument(given, "first", int)),
             "file": lambda given: file(commit, argument(given, "path", str)),
         }
 

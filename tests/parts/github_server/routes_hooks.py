@@ -93,10 +93,6 @@ def _hook_document(call: Call, hook: Hook) -> dict[str, Any]:
     }
 
 
-def _list_hooks(call: Call) -> Answer:
-    return call.page(_hooks(call), lambda hook: _hook_document(call, hook))
-
-
 def add_routes(routes: Routes) -> None:
     app, hook = "/app/hook/deliveries", "/repos/{owner}/{repo}/hooks"
     own = f"{hook}/{{hook_id}}/deliveries"

@@ -157,50 +157,12 @@ def create_issue(call: Call) -> Answer:
     return Answer(201, documents.issue(call.site, issue))
 
 
-def change_issue(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    issue = issue_of(call, repository)
-    by = access.may_change(call, repository, issue.author, *permission_for(issue))
-    sent = call.body()
-    if "title" in sent:
-        issue.title = title_of(sent["title"], "Issue")
-    if "body" in sent:
-        issue.body = text_of(sent["body"], "Issue", "body") if sent["body"] else None
-        issue.last_edited_at = call.world.now()
-    if sent.get("state") in ("open", "closed"):
-        set_state(call.world, issue, sent["state"], sent.get("state_reason"))
-    if "labels" in sent:
-        names = _label_names(sent["labels"])
-        issue.labels.clear()
-        put_labels(call.world, issue, names, by)
-    issue.updated_at = call.world.now()
-    return Answer(200, documents.issue(call.site, issue))
-
-
-def set_state(world: World, issue: Issue, state: str, reason: str | None = None) -> None:
-    issue.state = state
-    issue.state_reason = reason or ("completed" if state == "closed" else "reopened")
-    issue.closed_at = world.now() if state == "closed" else None
-
-
 def list_comments(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = issue_of(call, repository)
     access.may_read(call, repository, *permission_for(issue))
     since = call.query.get("since", "")
     rows = [comment for comment in issue.comments if documents.stamp(comment.updated_at) >= since]
-    return call.page(rows, lambda comment: documents.comment(call.site, comment))
-
-
-def list_all_comments(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, *PERMISSIONS)
-    since = call.query.get("since", "")
-    rows = [
-        comment for comment in repository.comments() if documents.stamp(comment.updated_at) >= since
-    ]
-    newest_first = call.query.get("direction", "asc") == "desc" and "sort" in call.query
-    rows.sort(key=lambda comment: comment.id, reverse=newest_first)
     return call.page(rows, lambda comment: documents.comment(call.site, comment))
 
 
@@ -229,14 +191,6 @@ def change_comment(call: Call) -> Answer:
     comment.body = text_of(call.body().get("body"), "IssueComment")
     comment.updated_at = call.world.now()
     return Answer(200, documents.comment(call.site, comment))
-
-
-def delete_comment(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    comment = _find(repository, call.number("comment_id"))
-    access.may_change(call, repository, comment.author, *PERMISSIONS)
-    repository.issues[comment.number].comments.remove(comment)
-    return Answer(204)
 
 
 def react(
@@ -292,57 +246,13 @@ def _add_reaction_routes(routes: Routes, path: str, where: Any, *permissions: st
         rows = [reaction for reaction in reactions if wanted in (None, reaction.content)]
         return call.page(rows, lambda reaction: documents.reaction(call.site, reaction))
 
-    def delete(call: Call) -> Answer:
-        repository, reactions = where(call)
-        id = call.number("reaction_id")
-        given = next((reaction for reaction in reactions if reaction.id == id), None)
-        if given is None:
-            raise not_found()
-        access.may_change(call, repository, given.account, *permissions)
-        reactions.remove(given)
-        return Answer(204)
-
     routes.add(f"POST {path}", create)
     routes.add(f"GET {path}", show)
-    routes.add(f"DELETE {path}/{{reaction_id}}", delete)
-
-
-def list_labels(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    rows = list(repository.labels.values())
-    return call.page(rows, lambda label: documents.label(call.site, repository, label))
-
-
-def get_label(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    label = repository.labels.get(call.at["name"].lower())
-    if label is None:
-        raise not_found()
-    return Answer(200, documents.label(call.site, repository, label))
-
-
-def create_label(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_write(call, repository, *PERMISSIONS, role_needed="write")
-    sent = call.body()
-    name = sent.get("name")
-    if not isinstance(name, str) or not name:
-        raise invalid("Label", "name", "missing_field")
-    if name.lower() in repository.labels:
-        raise invalid("Label", "name", "already_exists")
-    color = sent.get("color") or "ededed"
-    label = Label(next(call.world.ids), name, color, sent.get("description"))
-    repository.labels[name.lower()] = label
-    return Answer(201, documents.label(call.site, repository, label))
 
 
 def _labels_answer(call: Call, issue: Issue) -> Answer:
     labels = [issue.repository.labels[name.lower()] for name in issue.labels]
     return Answer(200, [documents.label(call.site, issue.repository, label) for label in labels])
-
-
-def list_issue_labels(call: Call) -> Answer:
-    return _labels_answer(call, issue_of(call, access.repository_of(call)))
 
 
 def add_issue_labels(call: Call) -> Answer:
@@ -356,22 +266,9 @@ def add_issue_labels(call: Call) -> Answer:
     return _labels_answer(call, issue)
 
 
-def remove_issue_label(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    issue = issue_of(call, repository)
-    by = access.may_write(call, repository, *permission_for(issue), role_needed="triage")
-    kept = [name for name in issue.labels if name.lower() != call.at["name"].lower()]
-    if kept == issue.labels:
-        raise ApiError(404, "Label does not exist")
-    [taken] = set(issue.labels) - set(kept)
-    issue.labels = kept
-    call.world.note(issue, "unlabeled", by, taken)
-    return _labels_answer(call, issue)
-
-
 def add_routes(routes: Routes) -> None:
     repo = "/repos/{owner}/{repo}"
-    comments, one_comment = f"{repo}/issues/comments", f"{repo}/issues/comments/{{comment_id}}"
+    one_comment = f"{repo}/issues/comments/{{comment_id}}"
     issue = f"{repo}/issues/{{issue_number}}"
     _add_reaction_routes(
         routes, f"{one_comment}/reactions", _reactions_of_comment, "issues", "pull_requests"
@@ -386,21 +283,13 @@ def add_routes(routes: Routes) -> None:
         routes, f"{issue}/reactions", _reactions_of_issue, "issues", "pull_requests"
     )
     for operation, endpoint in (
-        (f"GET {comments}", list_all_comments),
         (f"GET {one_comment}", get_comment),
         (f"PATCH {one_comment}", change_comment),
-        (f"DELETE {one_comment}", delete_comment),
         (f"GET {repo}/issues", list_issues),
         (f"POST {repo}/issues", create_issue),
         (f"GET {issue}", get_issue),
-        (f"PATCH {issue}", change_issue),
         (f"GET {issue}/comments", list_comments),
         (f"POST {issue}/comments", create_comment),
-        (f"GET {issue}/labels", list_issue_labels),
         (f"POST {issue}/labels", add_issue_labels),
-        (f"DELETE {issue}/labels/{{name}}", remove_issue_label),
-        (f"GET {repo}/labels", list_labels),
-        (f"POST {repo}/labels", create_label),
-        (f"GET {repo}/labels/{{name}}", get_label),
     ):
         routes.add(operation, endpoint)

@@ -9,8 +9,6 @@ from tests.parts.github_server.routes_issues import (
     LONGEST_BODY,
     issue_of,
     new_issue,
-    set_state,
-    text_of,
     title_of,
 )
 from tests.parts.github_server.state import (
@@ -151,38 +149,6 @@ def get_pull(call: Call) -> Answer:
     return Answer(200, documents.pull(call.site, pull_of(call, repository)))
 
 
-def change_pull(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    issue = pull_of(call, repository)
-    assert issue.pull is not None
-    access.may_change(call, repository, issue.author, "pull_requests")
-    sent = call.body()
-    if "title" in sent:
-        issue.title = title_of(sent["title"], "PullRequest")
-    if "body" in sent:
-        issue.body = text_of(sent["body"], "PullRequest", "body") if sent["body"] else None
-        issue.last_edited_at = call.world.now()
-    if "base" in sent:
-        if repository.git.tip(sent["base"]) is None:
-            raise invalid("PullRequest", "base")
-        issue.pull.base = sent["base"]
-    if sent.get("state") in ("open", "closed") and sent["state"] != issue.state:
-        documents.tips(issue)
-        set_state(call.world, issue, sent["state"])
-    issue.updated_at = call.world.now()
-    return Answer(200, documents.pull(call.site, issue))
-
-
-def list_files(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "pull_requests")
-    ends = documents.fork_point(pull_of(call, repository))
-    return call.page(
-        repository.git.changes(*ends),
-        lambda diff: documents.file_diff(call.site, repository, ends, diff),
-    )
-
-
 def list_commits(call: Call) -> Answer:
     repository = access.repository_of(call)
     access.may_read(call, repository, "pull_requests")
@@ -201,8 +167,6 @@ def add_routes(routes: Routes) -> None:
         (f"GET {pulls}", list_pulls),
         (f"POST {pulls}", create_pull),
         (f"GET {pull}", get_pull),
-        (f"PATCH {pull}", change_pull),
-        (f"GET {pull}/files", list_files),
         (f"GET {pull}/commits", list_commits),
     ):
         routes.add(operation, endpoint)

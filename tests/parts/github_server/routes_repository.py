@@ -1,7 +1,6 @@
 """REST endpoints of accounts, Apps, repositories and what git holds."""
 
 import subprocess
-from datetime import timedelta
 from typing import Any
 
 from tests.parts.github_server import access
@@ -32,19 +31,6 @@ def get_user(call: Call) -> Answer:
     if account is None:
         raise not_found()
     return Answer(200, core.account_page(call.site, account, call.world.now()))
-
-
-def rate_limit(call: Call) -> Answer:
-    reset = int((call.world.now() + timedelta(hours=1)).timestamp())
-
-    def bucket(limit: int, resource: str) -> dict[str, Any]:
-        rest = limit - 1
-        row = {"limit": limit, "used": 1, "remaining": rest, "reset": reset}
-        return {**row, "resource": resource}
-
-    limits = {"core": 5000, "search": 30, "graphql": 5000}
-    resources = {name: bucket(limit, name) for name, limit in limits.items()}
-    return Answer(200, {"resources": resources, "rate": resources["core"]})
 
 
 def get_repository(call: Call) -> Answer:
@@ -90,16 +76,6 @@ def get_branch(call: Call) -> Answer:
         raise ApiError(404, "Branch not found")
     facts = repository.git.facts(tip)
     return Answer(200, documents.branch(call.site, repository, name, facts))
-
-
-def get_ref(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "contents")
-    name = f"refs/{call.at['ref']}"
-    found = repository.git.refs(name).get(name)
-    if found is None:
-        raise not_found()
-    return Answer(200, documents.ref(call.site, repository, name, *found))
 
 
 def matching_refs(call: Call) -> Answer:
@@ -221,17 +197,6 @@ def _set_check_run(run: CheckRun, sent: dict[str, Any]) -> None:
         run.values["status"] = "completed"
 
 
-def change_check_run(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_write(call, repository, "checks")
-    id = call.number("check_run_id")
-    run = next((run for run in repository.check_runs if run.id == id), None)
-    if run is None:
-        raise not_found()
-    _set_check_run(run, call.body())
-    return Answer(200, documents.check_run(call.site, repository, run))
-
-
 def list_check_runs(call: Call) -> Answer:
     repository = access.repository_of(call)
     sha = _revision(call, repository, call.at["ref"])
@@ -243,14 +208,12 @@ def list_check_runs(call: Call) -> Answer:
 def add_routes(routes: Routes) -> None:
     repo = "/repos/{owner}/{repo}"
     for operation, endpoint in (
-        ("GET /rate_limit", rate_limit),
         ("GET /user", get_me),
         ("GET /users/{username}", get_user),
         (f"GET {repo}", get_repository),
         (f"GET {repo}/collaborators/{{username}}/permission", get_permission),
         (f"GET {repo}/branches", list_branches),
         (f"GET {repo}/branches/{{branch}}", get_branch),
-        (f"GET {repo}/git/ref/{{ref}}", get_ref),
         (f"GET {repo}/git/matching-refs/{{ref}}", matching_refs),
         (f"POST {repo}/git/refs", create_ref),
         (f"PATCH {repo}/git/refs/{{ref}}", update_ref),
@@ -260,6 +223,5 @@ def add_routes(routes: Routes) -> None:
         (f"GET {repo}/commits/{{ref}}/check-runs", list_check_runs),
         (f"GET {repo}/commits/{{ref}}", get_commit),
         (f"POST {repo}/check-runs", create_check_run),
-        (f"PATCH {repo}/check-runs/{{check_run_id}}", change_check_run),
     ):
         routes.add(operation, endpoint)

@@ -90,20 +90,6 @@ def list_review_comments(call: Call) -> Answer:
     return call.page(rows, lambda comment: core.review_comment(call.site, comment))
 
 
-def create_review_comment(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    issue = pull_of(call, repository)
-    author = access.may_write(call, repository, "pull_requests")
-    sent = call.body()
-    body = text_of(sent.get("body"), "PullRequestReviewComment")
-    if repository.git.resolve(str(sent.get("commit_id", ""))) is None:
-        raise invalid("PullRequestReviewComment", "commit_id")
-    where = _where(sent)
-    commit = str(repository.git.resolve(str(sent["commit_id"])))
-    comment = new_review_comment(call.world, issue, body, author, where, commit=commit)
-    return Answer(201, core.review_comment(call.site, comment))
-
-
 def reply(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = pull_of(call, repository)
@@ -245,7 +231,6 @@ def add_routes(routes: Routes) -> None:
     for operation, endpoint in (
         (f"GET {pulls}/comments/{{comment_id}}", get_review_comment),
         (f"GET {pull}/comments", list_review_comments),
-        (f"POST {pull}/comments", create_review_comment),
         (f"POST {pull}/comments/{{comment_id}}/replies", reply),
         (f"GET {pull}/reviews", list_reviews),
         (f"POST {pull}/reviews", create_review),

@@ -269,28 +269,24 @@ class Stage:
             target = base or repo.default_branch
             return routes_pulls.new_pull(self.world, repo, (source, branch), target, words, by)
 
-    def close_pull(self, pull: Issue) -> None:
-        """Closed unmerged."""
+    def close(self, issue: Issue) -> None:
         with self.world.lock:
-            documents_git.tips(pull)
-            routes_issues.set_state(self.world, pull, "closed")
+            if issue.pull:
+                documents_git.tips(issue)
+            issue.state, issue.state_reason = "closed", "completed"
+            issue.closed_at = self.world.now()
 
-    def merge_pull(self, pull: Issue, method: str = "merge", by: str = "mona") -> str:
-        """Merged by the button. method: "merge", "squash" or "rebase". Gives the merge commit."""
-        with self.world.lock:
-            assert pull.pull is not None
-            base, head = documents_git.tips(pull)
-            titled = f"{pull.title} (#{pull.number})"
-            if method == "merge":
-                titled = f"Merge pull request #{pull.number} from {pull.pull.head}\n\n{pull.title}"
-            at, git = self.world.now(), pull.repository.git
-            made = git.merge(base, head, method, titled, by, at)
-            git.git("update-ref", f"refs/heads/{pull.pull.base}", made)
-            pull.pull.merge_commit, pull.pull.merged_at = made, at
-            routes_issues.set_state(self.world, pull, "closed")
-            for number in closed_issues(pull):
-                routes_issues.set_state(self.world, pull.repository.issues[number], "closed")
-            return made
+    def merge_pull(self, pull: Issue) -> None:
+        """Merge it by moving its base to its head, and close the issues that it closes."""
+        assert pull.pull is not None
+        _, head = documents_git.tips(pull)
+        git = pull.repository.git
+        git.git("fetch", "--quiet", str(pull.pull.head_repository.git.path), head)
+        git.git("update-ref", f"refs/heads/{pull.pull.base}", head)
+        pull.pull.merge_commit, pull.pull.merged_at = head, self.world.now()
+        for number in closed_issues(pull):
+            self.close(pull.repository.issues[number])
+        self.close(pull)
 
     def edit_issue(self, issue: Issue, title: str | None = None, body: str | None = None) -> None:
         with self.world.lock:
