@@ -26,9 +26,13 @@ from rich.terminal_theme import DEFAULT_TERMINAL_THEME, MONOKAI
 from rich.text import Text
 
 from resolver.events.log import Event, read_log
+from resolver.github.comments.comment_text import comment_body
+from resolver.models.run import PullRequest
+from resolver.trace.markdown import render_comment_trace
+from tests.github import reports
 from tests.parts.github_markdown import github_page
-from tests.presentation.endings import comment_with_trace
 
+TITLE = "Make the shares of a split bill add up to the bill"
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 SIZES = {"pull-request": (880, 560), "comment": (880, 560), "trace": (1280, 860)}
@@ -107,9 +111,19 @@ def run_demo(folder: Path) -> DemoRun:
 
 def make_pages(demo: DemoRun) -> Mapping[str, str]:
     """Return the pages that are pictured, by the name of their picture."""
-    comment = comment_with_trace(demo.events).replace(
-        "<details><summary>How it was made", OPENED_FOLD, 1
+    trace = render_comment_trace(demo.events, 60_000)
+    report = reports.report(
+        trigger=reports.trigger(repository="octo/tally"),
+        outcome=reports.outcome(TITLE, iterations=9, cost=0.21, seconds=75.0),
+        pull_request=PullRequest(
+            title=TITLE, body="", number=482, url="https://github.com/octo/tally/pull/482"
+        ),
+        verification=reports.verification(),
+        trace_markdown=trace,
+        render_trace=lambda limit: render_comment_trace(demo.events, limit),
+        log_url="https://github.com/octo/tally/actions/runs/91",
     )
+    comment = comment_body(report).replace("<details><summary>How it was made", OPENED_FOLD, 1)
     return {
         "pull-request": github_page(
             (demo.output / "pull_request.md").read_text(), own_style=CONTENT_STYLE

@@ -70,11 +70,6 @@ def test_the_reusable_workflow_passes_its_inputs_to_the_action() -> None:
     assert called["jobs"]["resolve"]["permissions"] == own["permissions"]
 
 
-@pytest.mark.parametrize("name", [*ACTION["inputs"], *ACTION["outputs"]])
-def test_every_input_and_output_is_described(name: str) -> None:
-    assert f"`{name}`" in (ROOT / "docs/reference/action-inputs.md").read_text()
-
-
 def test_what_a_repository_may_set_has_no_default_in_the_action() -> None:
     """The runner sends each default as if the workflow had set it, and that is stronger."""
     for setting, field in Settings.model_fields.items():

@@ -4,9 +4,16 @@ from resolver.entrypoints.action import render_job_summary
 from resolver.errors import PolicyViolation
 from resolver.github.comments.report import failure_from_error
 from resolver.github.events.quota_decision import QuotaUse
-from resolver.models.run import Publication
-from tests.presentation.endings import LOG, PULL, report
+from resolver.models.run import Publication, PullRequest
+from resolver.trace.markdown import render_comment_trace
+from tests.github import reports
+from tests.trace.sample import realistic
 
+LOG = "https://github.com/octo/tally/actions/runs/91"
+PULL = PullRequest(
+    title="Make it add up", body="", number=482, url="https://github.com/octo/tally/pull/482"
+)
+TRACE = render_comment_trace(realistic(), 1_500)
 DIFF = """\
 diff --git a/tally/money.py b/tally/money.py
 --- a/tally/money.py
@@ -19,7 +26,15 @@ diff --git a/tally/money.py b/tally/money.py
 
 def summary(diff: str = DIFF, branch: str | None = "agent/12", **changes: object) -> str:
     return render_job_summary(
-        report(pull_request=PULL, **changes),
+        reports.report(
+            **{
+                "pull_request": PULL,
+                "log_url": LOG,
+                "trace_markdown": TRACE,
+                "render_trace": lambda limit: TRACE,
+                **changes,
+            }
+        ),
         Publication(branch=branch),
         state="finished",
         server="https://github.com",
@@ -63,7 +78,7 @@ def test_a_run_without_steps_has_no_empty_parts() -> None:
 def test_the_use_of_the_quotas_is_a_table() -> None:
     use = (QuotaUse("#12", 2, 20, 1.5, 50.0), QuotaUse("this repository", 3, 0, 2.0, 0.0))
     text = render_job_summary(
-        report(pull_request=PULL),
+        reports.report(pull_request=PULL),
         Publication(branch="agent/12"),
         state="finished",
         server="https://github.com",

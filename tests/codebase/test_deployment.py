@@ -1,7 +1,6 @@
 """The files that deploy the server: valid by the published schemas, and what each must have."""
 
 import json
-import shlex
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -102,12 +101,3 @@ def test_every_deployment_has_probes_and_a_disruption_budget() -> None:
     probes = web["spec"]["template"]["spec"]["containers"][0]
     assert probes["livenessProbe"]["httpGet"]["path"] == "/healthz"
     assert probes["readinessProbe"]["httpGet"]["path"] == "/readyz"
-
-
-def test_all_processes_have_the_same_image() -> None:
-    images = {container["image"] for _, container in pods()}
-    images |= {
-        service["image"] for name, service in compose()["services"].items() if name != "database"
-    }
-    assert len(images) == 1
-    assert shlex.split(images.pop())[0].startswith("ghcr.io/OWNER/resolver:")

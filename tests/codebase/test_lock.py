@@ -64,11 +64,6 @@ def test_each_locked_package_has_one_version_and_its_hashes(name: str) -> None:
         assert hashes and all(HASH.fullmatch(digest) for digest in hashes), locked
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_the_lock_files_name_no_index_and_no_path(name: str) -> None:
-    assert not re.search(r"://|^-|/", (LOCKS / f"{name}.txt").read_text(), re.MULTILINE)
-
-
 def test_a_package_has_the_same_version_in_all_lock_files() -> None:
     versions: dict[str, set[Version]] = {}
     for name in SOURCES:

@@ -17,9 +17,8 @@ from sqlalchemy import URL
 from resolver.entrypoints.webhook.run_recorder import RunRecorder
 from resolver.errors import LogError, UnstorableEvent
 from resolver.events.actions import FileWrite, McpCall, Think
-from resolver.events.log import MAX_LINE_BYTES, dump_line, parse_logged_event, read_log
+from resolver.events.log import MAX_LINE_BYTES, read_log
 from resolver.events.stores import EventStore, JsonlStore, MemoryStore
-from resolver.events.stream import EventStream
 from resolver.storage.database import parse_database_url
 from resolver.storage.event_table import open_log
 from resolver.storage.run_archive import RunArchive, RunClaim
@@ -85,12 +84,6 @@ def test_events_come_back_in_order(opened: Opened) -> None:
     assert len(store) == 520
 
 
-def test_a_new_store_is_empty(opened: Opened) -> None:
-    store = opened("run")
-    assert len(store) == 0
-    assert list(store) == []
-
-
 def test_a_reopened_store_continues_where_it_ended(opened: Opened) -> None:
     first = opened("run")
     first.append(thought(0))
@@ -135,20 +128,6 @@ def test_an_unstorable_event_is_refused_and_the_log_continues(opened: Opened, ev
     assert len(store) == 0
     store.append(thought(0))
     assert list(store) == [thought(0)]
-
-
-def test_a_newer_versions_kinds_and_fields_are_kept(opened: Opened) -> None:
-    lines = [
-        {"id": 0, "kind": "from_the_future", "payload": {"a": [1, None]}, "none": None},
-        {"id": 1, "kind": "think", "content": "x", "colour": None},
-    ]
-    store = opened("run")
-    for line in lines:
-        store.append(parse_logged_event(line))
-    assert [dump_line(e) for e in store] == [
-        '{"id":0,"kind":"from_the_future","payload":{"a":[1,null]},"none":null}',
-        '{"id":1,"kind":"think","content":"x","colour":null}',
-    ]
 
 
 @given(events=logs(min_size=1, max_size=6))
@@ -329,22 +308,6 @@ def test_another_process_can_not_open_a_log_that_is_being_written(tmp_path: Path
     JsonlStore(path).close()
 
 
-@pytest.mark.parametrize("path", ["/proc/none/events.jsonl", "/dev/null/events.jsonl", "/proc"])
-def test_a_log_that_can_not_be_created_is_an_error(path: str) -> None:
-    with pytest.raises(LogError, match="can't be written"):
-        JsonlStore(Path(path))
-
-
-def test_the_file_of_a_log_that_is_refused_is_closed(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    path.write_text("garbage\n")
-    for _ in range(3):
-        with pytest.raises(LogError, match="not a line of JSON"):
-            JsonlStore(path)
-    opened = [os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()]
-    assert str(path) not in opened
-
-
 def test_many_threads_can_create_the_tables_at_once(postgres: Postgres) -> None:
     with postgres.new_database() as url:
         create_archives_at_once(url)
@@ -363,22 +326,6 @@ def create_archives_at_once(url: URL) -> None:
     assert len(archives) == 6
 
 
-def test_the_table_can_be_queried_by_kind(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/e.db"
-    archive = RunArchive(parse_database_url(url))
-    store = archived(archive, "run", tmp_path)
-    store.append(thought(0))
-    store.close()
-    archive.close()
-    assert list(open_log(f"{url}#run")) == [thought(0)]
-    with sqlite3.connect(tmp_path / "e.db") as connection:
-        rows = connection.execute(
-            "SELECT run, id, kind, json_extract(data, '$.content') FROM resolver_events"
-        ).fetchall()
-    connection.close()
-    assert rows == [("run", 0, "think", "thought 0")]
-
-
 def test_a_gap_in_a_database_is_named_by_row(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/e.db"
     archive = RunArchive(parse_database_url(url))
@@ -392,13 +339,3 @@ def test_a_gap_in_a_database_is_named_by_row(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(LogError, match="row 2: the event's id is 2, not 1"):
         list(open_log(f"{url}#run"))
-
-
-def test_a_stream_converts_values_that_the_store_can_not_hold(opened: Opened) -> None:
-    store = opened("run")
-    stream = EventStream(store)
-    result = [stream.add(e) for e in (*UNSTORABLE, Think(content="a zero \x00 byte"))]
-    assert list(store) == result
-    assert result[0].content == "half a \ufffd pair"
-    assert result[2].content.endswith("characters]")
-    assert result[3].content == "a zero \x00 byte"

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.github_server import description, graphql_schema, webhooks
+from tests.parts.github_server import description, webhooks
 from tests.parts.github_server.app import GitHubApp
 from tests.parts.github_server.exchange import DOCS, Answer, Exchange, Fault, Hold, Site
 from tests.parts.github_server.stage import Stage
@@ -210,7 +210,7 @@ class GitHubServer(Stage):
             if exchange.kind == "graphql" and "data" in exchange.answer_document
         }
         for query in queries:
-            problems.extend(graphql_schema.query_problems(schema, query))
+            problems.extend(description.query_problems(schema, query))
         assert not problems, "not as GitHub describes it:\n" + "\n".join(problems)
 
 

@@ -1,4 +1,4 @@
-"""Tests of pages in a browser: comments and pull requests as GitHub shows them, and the trace.
+"""Tests of the trace and of the server's pages in a browser.
 
 Each page is opened once, at the width of a laptop and of a phone, in light and dark colors. Pixels
 are not compared: a page fits into its window, its text can be read, and its blocks are in order.
@@ -14,9 +14,6 @@ from resolver.entrypoints.webhook.run_list_pages import RunLists, SiteLinks
 from resolver.storage.database import parse_database_url
 from resolver.storage.run_index import RunFilter, RunIndex
 from resolver.trace.html import LiveStream, RunControls, render_html
-from tests.parts.github_markdown import STYLESHEET, github_page
-from tests.parts.published import require
-from tests.presentation.endings import comments, pull_requests
 from tests.trace.sample import realistic
 
 DIFF = """\
@@ -111,30 +108,17 @@ def page(chromium: Browser) -> Any:
 
 
 @pytest.mark.chromium
-def test_every_page_fits_and_can_be_read_and_an_ordinary_pull_request_is_one_screen(
-    page: Page, tmp_path: Path
-) -> None:
-    """One test, because each opens a window of its own, and one page for all comments."""
-    require(STYLESHEET)
+def test_every_page_fits_and_can_be_read(page: Page, tmp_path: Path) -> None:
+    """One test, because each opens a window of its own."""
     trace = render_html(realistic(), diff=DIFF)
     controls = RunControls("/runs/1/commands", "0" * 64, "1", "octocat")
     live = render_html(realistic()[:8], 10, ["A notice."], live=LiveStream(7, 0), controls=controls)
-    assert problems(page, github_page(*comments().values(), *pull_requests().values())) == {}
     assert problems(page, trace) == {}
     assert problems(page, live) == {}
     runs, costs = run_lists(tmp_path)
     assert problems(page, runs) == {}
     assert problems(page, costs) == {}
 
-    page.set_viewport_size({"width": 1280, "height": 800})
-    page.set_content(github_page(pull_requests()["opened"]))
-    # An article is as wide as a comment on GitHub; a laptop shows about 900 pixels of it.
-    assert page.locator("article").bounding_box()["height"] < 900
-    assert page.evaluate(BLOCKS) == [
-        "Verified:", "What was wrong", "What changed", "3 files, +16 −2", "table",
-        "What to look at", "Checks", "What the agent checked in its own sandbox", "What is left",
-        "This run: $0.21, 9 iterations, 1 min 15 s", "table",
-    ]  # fmt: skip
     page.set_content(trace)
     blocks = page.evaluate(BLOCKS)
     places = [blocks.index(name) for name in ("The agent's summary", "Changes", "Work")]

@@ -7,8 +7,7 @@ import jwt
 
 from tests.parts.git_http import GitAccess, Grant, Refusal, token_of
 from tests.parts.github_server.exchange import ApiError, Call, Caller, not_found
-from tests.parts.github_server.forks import editable_branches
-from tests.parts.github_server.state import ROLES, Account, Repository, Token, World
+from tests.parts.github_server.state import ROLES, Account, Issue, Repository, Token, World
 
 LEVELS = ("none", "read", "write", "admin")
 
@@ -104,6 +103,21 @@ def may_write(
     return token.account
 
 
+def readable(call: Call, *permissions: str) -> Repository:
+    """The repository of the path, when one of the permissions lets the caller read there."""
+    repository = repository_of(call)
+    may_read(call, repository, *permissions)
+    return repository
+
+
+def writable(
+    call: Call, *permissions: str, role_needed: str = "read"
+) -> tuple[Repository, Account]:
+    """The repository of the path and the account that writes there, when it may."""
+    repository = repository_of(call)
+    return repository, may_write(call, repository, *permissions, role_needed=role_needed)
+
+
 def may_change(call: Call, repository: Repository, author: Account, *permissions: str) -> Account:
     """Authors change what is theirs; for the rest it takes a writer."""
     account = may_write(call, repository, *permissions)
@@ -115,6 +129,30 @@ def may_change(call: Call, repository: Repository, author: Account, *permissions
 def _not_accessible(token: Token) -> ApiError:
     kind = "integration" if token.is_installation else "personal access token"
     return ApiError(403, f"Resource not accessible by {kind}")
+
+
+def editable_branches(world: World, token: Token, fork: Repository) -> tuple[str, ...]:
+    """Branches of a fork that the token's holder may push to as a maintainer of where the open pull
+    requests from them go. A token that is bound to repositories, or is an App's, may not."""
+    if token.is_installation or token.repositories is not None:
+        return ()
+    pulls = (
+        issue
+        for repository in world.repositories.values()
+        for issue in repository.issues.values()
+        if _lets_edit(issue, fork) and _maintains(token, repository)
+    )
+    return tuple(issue.pull.head for issue in pulls if issue.pull)
+
+
+def _lets_edit(issue: Issue, fork: Repository) -> bool:
+    pull = issue.pull
+    open_from_it = pull is not None and issue.state == "open" and pull.head_repository is fork
+    return open_from_it and pull is not None and pull.maintainer_can_modify
+
+
+def _maintains(token: Token, repository: Repository) -> bool:
+    return ROLES.index(repository.role_of(token.account)) >= ROLES.index("write")
 
 
 class GitGate:

@@ -30,8 +30,7 @@ def note_pushes(world: World, repository: Repository) -> None:
 
 
 def list_activity(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "contents")
+    repository = access.readable(call, "contents")
     note_pushes(call.world, repository)
     wanted = call.query.get("ref", "").removeprefix("refs/heads/")
     rows = [push for push in repository.pushes if wanted in ("", push.branch)]

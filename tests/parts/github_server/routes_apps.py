@@ -6,8 +6,7 @@ from typing import Any
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
 from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, not_found
-from tests.parts.github_server.state import Account, App, Repository, Token, World
-from tests.parts.github_server.tokens import new_token
+from tests.parts.github_server.state import Account, App, Repository, Token, World, new_token
 
 
 def _app_of(call: Call) -> App:

@@ -22,8 +22,7 @@ def _run_of(call: Call, repository: Repository, name: str) -> CheckRun:
 
 
 def list_annotations(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "checks")
+    repository = access.readable(call, "checks")
     run = _run_of(call, repository, "check_run_id")
     given = (run.values.get("output") or {}).get("annotations", ())
     return call.page(given, lambda annotation: _annotation(call, repository, annotation))
@@ -36,8 +35,7 @@ def _annotation(call: Call, repository: Repository, given: Document) -> Document
 
 
 def list_statuses(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "statuses")
+    repository = access.readable(call, "statuses")
     sha = repository.git.resolve(call.at["ref"])
     rows = [status for status in reversed(repository.statuses) if status.commit == sha]
     return call.page(rows, lambda status: _status(call, repository, status))

@@ -20,8 +20,7 @@ SIGNATURE = "-----BEGIN PGP SIGNATURE-----\n\ntest\n-----END PGP SIGNATURE-----"
 
 
 def create_blob(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_write(call, repository, "contents", role_needed="write")
+    repository, _ = access.writable(call, "contents", role_needed="write")
     sent = call.body()
     content = sent.get("content")
     if not isinstance(content, str):
@@ -36,8 +35,7 @@ def create_blob(call: Call) -> Answer:
 
 
 def create_tree(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_write(call, repository, "contents", role_needed="write")
+    repository, _ = access.writable(call, "contents", role_needed="write")
     sent = call.body()
     entries = sent.get("tree")
     if not isinstance(entries, list) or not entries:
@@ -85,8 +83,7 @@ def _put(repository: Repository, entry: Any, env: dict[str, str]) -> None:
 
 
 def create_commit(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    account = access.may_write(call, repository, "contents", role_needed="write")
+    repository, account = access.writable(call, "contents", role_needed="write")
     sent = call.body()
     message, tree = sent.get("message"), sent.get("tree")
     if not isinstance(message, str):
@@ -118,8 +115,7 @@ def _person(account: Account) -> dict[str, str]:
 
 
 def get_commit(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "contents")
+    repository = access.readable(call, "contents")
     sha = call.at["commit_sha"]
     if not re.fullmatch("[0-9a-f]{40}", sha) or repository.git.resolve(sha) != sha:
         raise not_found()

@@ -121,8 +121,7 @@ def get_issue(call: Call) -> Answer:
 
 
 def list_issues(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "issues")
+    repository = access.readable(call, "issues")
     state = call.query.get("state", "open")
     wanted = [name for name in call.query.get("labels", "").lower().split(",") if name]
     since = call.query.get("since", "")
@@ -143,8 +142,7 @@ def list_issues(call: Call) -> Answer:
 
 
 def create_issue(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    author = access.may_write(call, repository, "issues")
+    repository, author = access.writable(call, "issues")
     sent = call.body()
     title = title_of(sent.get("title"), "Issue")
     body = sent.get("body")
@@ -179,8 +177,7 @@ def create_comment(call: Call) -> Answer:
 
 
 def get_comment(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, *PERMISSIONS)
+    repository = access.readable(call, *PERMISSIONS)
     return Answer(200, documents.comment(call.site, _find(repository, call.number("comment_id"))))
 
 

@@ -90,8 +90,7 @@ def _check_new(call: Call, repository: Repository, head: tuple[Repository, str],
 
 
 def create_pull(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    author = access.may_write(call, repository, "pull_requests")
+    repository, author = access.writable(call, "pull_requests")
     if author.login == "github-actions[bot]" and not repository.actions_may_create_pulls:
         raise ApiError(403, "GitHub Actions is not permitted to create or approve pull requests.")
     sent = call.body()
@@ -120,8 +119,7 @@ def create_pull(call: Call) -> Answer:
 
 
 def list_pulls(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "pull_requests")
+    repository = access.readable(call, "pull_requests")
     state, base = call.query.get("state", "open"), call.query.get("base")
     head = call.query.get("head", "")
     # GitHub ignores a head filter that does not name the owner.
@@ -144,14 +142,12 @@ def list_pulls(call: Call) -> Answer:
 
 
 def get_pull(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "pull_requests")
+    repository = access.readable(call, "pull_requests")
     return Answer(200, documents.pull(call.site, pull_of(call, repository)))
 
 
 def list_commits(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "pull_requests")
+    repository = access.readable(call, "pull_requests")
     base, head = documents.fork_point(pull_of(call, repository))
     git = repository.git
     return call.page(

@@ -68,8 +68,7 @@ def list_branches(call: Call) -> Answer:
 
 
 def get_branch(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "contents")
+    repository = access.readable(call, "contents")
     name = call.at["branch"]
     tip = repository.git.tip(name)
     if tip is None:
@@ -79,16 +78,14 @@ def get_branch(call: Call) -> Answer:
 
 
 def matching_refs(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "contents")
+    repository = access.readable(call, "contents")
     rows = sorted(repository.git.refs(f"refs/{call.at['ref']}").items())
     # All of them: this list has no pages.
     return Answer(200, [documents.ref(call.site, repository, row[0], *row[1]) for row in rows])
 
 
 def create_ref(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_write(call, repository, "contents", role_needed="write")
+    repository, _ = access.writable(call, "contents", role_needed="write")
     sent = call.body()
     name, sha = str(sent.get("ref", "")), str(sent.get("sha", ""))
     if not name.startswith("refs/") or name.count("/") < 2:
@@ -105,8 +102,7 @@ def create_ref(call: Call) -> Answer:
 
 
 def update_ref(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_write(call, repository, "contents", role_needed="write")
+    repository, _ = access.writable(call, "contents", role_needed="write")
     sent = call.body()
     name, sha = f"refs/{call.at['ref']}", str(sent.get("sha", ""))
     found = repository.git.refs(name).get(name)
@@ -121,8 +117,7 @@ def update_ref(call: Call) -> Answer:
 
 
 def delete_ref(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_write(call, repository, "contents", role_needed="write")
+    repository, _ = access.writable(call, "contents", role_needed="write")
     name = f"refs/{call.at['ref']}"
     if name not in repository.git.refs(name):
         raise ApiError(422, "Reference does not exist")
@@ -138,8 +133,7 @@ def _revision(call: Call, repository: Repository, name: str) -> str:
 
 
 def get_content(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "contents")
+    repository = access.readable(call, "contents")
     revision = call.query.get("ref", repository.default_branch)
     path = call.at.get("path", "").strip("/")
     entries = repository.git.entries(_revision(call, repository, revision), path)
@@ -153,8 +147,7 @@ def get_content(call: Call) -> Answer:
 
 
 def list_commits(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "contents")
+    repository = access.readable(call, "contents")
     git = repository.git
     start = _revision(call, repository, call.query.get("sha", repository.default_branch))
     path = call.query.get("path")
@@ -164,8 +157,7 @@ def list_commits(call: Call) -> Answer:
 
 
 def get_commit(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "contents")
+    repository = access.readable(call, "contents")
     git, name = repository.git, call.at["ref"]
     sha = git.tip(name) or git.resolve(name)
     if sha is None:

@@ -79,8 +79,7 @@ def new_review_comment(
 
 
 def list_review_comments(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "pull_requests")
+    repository = access.readable(call, "pull_requests")
     since = call.query.get("since", "")
     rows = [
         comment
@@ -105,8 +104,7 @@ def reply(call: Call) -> Answer:
 
 
 def get_review_comment(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "pull_requests")
+    repository = access.readable(call, "pull_requests")
     id = call.number("comment_id")
     for comment in repository.review_comments():
         if comment.id == id:
@@ -190,15 +188,13 @@ def _visible(call: Call, issue: Issue) -> list[Review]:
 
 
 def list_reviews(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "pull_requests")
+    repository = access.readable(call, "pull_requests")
     rows = _visible(call, pull_of(call, repository))
     return call.page(rows, lambda review: core.review(call.site, review))
 
 
 def _review_of(call: Call) -> tuple[Issue, Review]:
-    repository = access.repository_of(call)
-    access.may_read(call, repository, "pull_requests")
+    repository = access.readable(call, "pull_requests")
     issue = pull_of(call, repository)
     id = call.number("review_id")
     found = next((review for review in _visible(call, issue) if review.id == id), None)

@@ -43,8 +43,8 @@ from tests.parts.github_server.state import (
     Status,
     Token,
     World,
+    new_token,
 )
-from tests.parts.github_server.tokens import new_token
 
 
 class Stage:
@@ -295,12 +295,9 @@ class Stage:
                 self.world.note(issue, "renamed", issue.author, *words)
                 issue.title = title
             if body is not None:
-                issue.versions = issue.versions or [(issue.created_at, issue.body or "")]
-                issue.versions.append((self.world.now(), body))
-            issue.body = body if body is not None else issue.body
+                issue.body = body
+                issue.last_edited_at = self.world.now()
             issue.updated_at = self.world.now()
-            if body is not None:
-                issue.last_edited_at = issue.updated_at
 
     def add_comment(self, issue: Issue, body: str, author: str) -> Comment:
         with self.world.lock:

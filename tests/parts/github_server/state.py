@@ -1,5 +1,7 @@
 """The state of the test GitHub: data, and the lookups that everything needs."""
 
+import secrets
+import string
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -242,8 +244,6 @@ class Issue:
     reviews: list[Review] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
     last_edited_at: datetime | None = None
-    versions: list[tuple[datetime, str]] = field(default_factory=list)
-    """Of the body, the original first; empty unless it was edited."""
     events: list[IssueEvent] = field(default_factory=list)
     named_by: list[tuple["Issue", datetime]] = field(default_factory=list)
     """Issues of other repositories that name it, and when; for a test to set."""
@@ -377,3 +377,17 @@ class World:
     def repository(self, full_name: str) -> Repository:
         """Raises KeyError."""
         return self.repositories[full_name.lower()]
+
+
+ALPHABET = string.ascii_letters + string.digits
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(ALPHABET) for _ in range(length))
+
+
+def new_token(prefix: str, long: bool = False) -> str:
+    """`prefix` is ghp_, gho_ or ghs_; long: the newer form, an id and a signed part."""
+    if not long:
+        return prefix + _random(36)
+    return f"{prefix}{secrets.randbelow(10**7)}_eyJ{_random(80)}.eyJ{_random(160)}.{_random(250)}"
