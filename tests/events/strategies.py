@@ -18,8 +18,15 @@ from resolver.events.log import (
     dump_line,
     parse_logged_event,
 )
+from tests.trace.sample import HOSTILE
 
-text = st.text(max_size=20)
+# Texts of strangers try to break out of a rendering.
+ATOMS = (
+    *HOSTILE, "`", "```", "~~~", "    ", "\n", "\r", "<", ">", "&", "</details>", "<details>",
+    "</summary>", "<!--", "-->", "<script>", "@octocat", "#1", "![", "](", "\x1b[", "\u202e", "::",
+    "##[", "\u2028", "$$", "|", "- ", "1. ", "\\", "🦀", "\u0000", "]]>", "<pre>",
+)  # fmt: skip
+text = st.text(max_size=20) | st.lists(st.sampled_from(ATOMS), max_size=4).map("".join)
 numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 json_values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | numbers | text,
