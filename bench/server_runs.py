@@ -130,7 +130,6 @@ def started(runtime: str, with_worker: bool) -> Iterator[Bench]:
         app = GitHubApp(World(folder / "github"))
         recorder = Recorder(app)
         address = stack.enter_context(serve(recorder))
-        stack.callback(app.closing.set)
         forge = Forge(GitHubServer(address.port, app))
         endpoint = stack.enter_context(ModelEndpoint())
         model = Model(2)

@@ -192,10 +192,7 @@ def measure(scenario: Scenario, runtime: str) -> dict[str, Any]:
         recorder = Recorder(app)
         with serve(recorder, threads=8 * scenario.parallel) as address:
             github = GitHubServer(address.port, app)
-            try:
-                return _measure(scenario, runtime, root, github, endpoint, recorder)
-            finally:
-                app.closing.set()
+            return _measure(scenario, runtime, root, github, endpoint, recorder)
 
 
 def _measure(
