@@ -38,7 +38,7 @@ class ImageOptions(StructuredSetting):
     browser: str = part(
         "",
         "Image with Playwright's MCP server, which gives the agent a browser. None when empty; it "
-        "needs the docker runtime. See docs/how-to/browser.md.",
+        f"needs the docker runtime. See {DOCS}/how-to/browser.md.",
     )
     services: tuple[str, ...] = part(
         (),

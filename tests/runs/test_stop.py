@@ -8,9 +8,11 @@ run take the same way, from where the signal was received.
 import json
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import docker
@@ -18,6 +20,8 @@ import pytest
 
 from resolver.config.settings import load_settings
 from resolver.controller.control import Control, Stop
+from resolver.events.log import Event
+from resolver.events.observations import AgentStateChanged
 from resolver.events.stream import utc_now
 from resolver.github.local_forge import LocalForge, local_trigger
 from resolver.runs.output import Output
@@ -132,6 +136,18 @@ def test_a_signal_ends_a_run_that_waits_for_its_model(
     require_stopped(done, checkout, True, "resolve --resume")
 
 
+def test_a_signal_ends_a_run_that_waits_for_its_sandbox(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    """An engine accepts the connection and does not answer."""
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    with socket.create_server(("127.0.0.1", 0)) as engine, ExitStack() as connections:
+        when(lambda: connections.enter_context(engine.accept()[0]))
+        address = f"tcp://127.0.0.1:{engine.getsockname()[1]}"
+        done = command_line.call_resolve(checkout, "--runtime", "docker", DOCKER_HOST=address)
+    require_stopped(done, checkout, False, "resolve --resume")
+
+
 def test_a_run_that_was_stopped_in_its_checks_can_be_published(
     command_line: CommandLine, tmp_path: Path
 ) -> None:
@@ -166,7 +182,9 @@ def test_a_signal_ends_a_run_that_waits_for_git(stage: str, scenario: Scenario) 
     assert "SIGTERM" in result and ("@agent publish" in result) == (stage == "push"), result
 
 
-@pytest.mark.parametrize("command", ["sleep 3002", "sleep 3003"], ids=["agent", "checks"])
+@pytest.mark.parametrize(
+    "command", ["sleep 3002", "", "sleep 3003"], ids=["agent", "export of the change", "checks"]
+)
 def test_a_comment_ends_a_run_of_a_server(command: str, tmp_path: Path) -> None:
     """A server executes runs in threads, which no signal reaches."""
     checkout = make_checkout(tmp_path / "calc", {**FILES, **CHECKS})
@@ -174,6 +192,12 @@ def test_a_comment_ends_a_run_of_a_server(command: str, tmp_path: Path) -> None:
     options = {"model": script(tmp_path, FIX, *more)["LLM_MODEL"], "runtime": "local"}
     issue, control, now = tmp_path / "issue.md", Control(), utc_now()
     issue.write_text("# Fix it\n\nIt is broken.\n")
+    stop = Stop(by="mona", reason="wrong file")
+
+    def stop_when_the_agent_has_finished(event: Event) -> None:
+        if not command and isinstance(event, AgentStateChanged) and event.state == "finished":
+            control.send(stop)
+
     request = RunRequest(
         trigger=local_trigger(checkout, run="1", login="mona", at=now),
         run="run-1",
@@ -183,8 +207,10 @@ def test_a_comment_ends_a_run_of_a_server(command: str, tmp_path: Path) -> None:
         issue=str(issue),
         source=str(checkout),
         control=control,
+        progress=stop_when_the_agent_has_finished,
     )
-    act_on_start(command, lambda: control.send(Stop(by="mona", reason="wrong file")))
+    if command:
+        act_on_start(command, lambda: control.send(stop))
     with ThreadPoolExecutor() as pool:
         result = pool.submit(run_pipeline, request, LocalForge(issue, "main")).result()
     assert (result.exit_code, result.outcome_file.state.value) == (1, "stopped")
@@ -193,7 +219,18 @@ def test_a_comment_ends_a_run_of_a_server(command: str, tmp_path: Path) -> None:
     assert "stopped by mona: wrong file" in said
     assert "+ $2" in (tmp_path / "output/patch.diff").read_text()
     assert git(checkout, "branch", "--format=%(refname:short)") == "main"
-    assert count_running(command) == 0
+    assert not command or count_running(command) == 0
+
+
+def test_the_time_limit_ends_a_call_of_the_model(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    checkout = make_checkout(tmp_path / "calc", FILES)
+    model_endpoint.script(bash(FIX["command"]), slow(3000, finish()))
+    done = command_line.call_resolve(checkout, "--max-time", "5")
+    assert done.exit_code == 4, done.stdout + done.stderr
+    assert (done.outcome["state"], done.outcome["limit"]) == ("limit", "time")
+    assert "+ $2" in (done.output / "patch.diff").read_text()
 
 
 def test_the_time_limit_ends_a_command(command_line: CommandLine, tmp_path: Path) -> None:
