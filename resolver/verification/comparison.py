@@ -116,14 +116,14 @@ def compare_check(check: ProjectCheck, scope: Scope, results: Results) -> CheckC
     if old is not head:
         # By its own name: the test may be in a file that was moved.
         failing_now = {_own_name(name) for name, statuses in seen.new.items() if _fails(statuses)}
+        # Tests that can't be loaded with the change either are not altered but lost.
+        is_loaded = not _new_failures(seen) & _not_run(head)
+        lost = broken | missing if is_loaded else broken
+        former = {name for name in lost if _own_name(name) not in failing_now}
         # With a report, an exit code may only say that the code lacks the tests of the change.
-        fails_as_before = (
-            set()
-            if any(e.cases for e in old.executions)
-            else _broken_check(check, seen, base, old) - whole
-        )
-        altered = {name for name in broken | missing if _own_name(name) not in failing_now}
-        former = altered | fails_as_before
+        has_report = any(execution.cases for execution in old.executions)
+        fails_as_before = set() if has_report else _broken_check(check, seen, base, old) - whole
+        former |= fails_as_before
         broken |= fails_as_before
     broken |= whole
     new_failures = _new_failures(seen) - broken

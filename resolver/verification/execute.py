@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from resolver.errors import SandboxError, SetupFailed
 from resolver.models.verification import (
+    CaseResult,
     CheckComparison,
     CheckExecution,
     MissingEnvironment,
@@ -35,7 +36,7 @@ from resolver.verification.comparison import (
     needs_rerun,
     reproductions_to_confirm,
 )
-from resolver.verification.control import ControlTest, control_test
+from resolver.verification.control import control_test
 from resolver.verification.decide import decide
 from resolver.verification.missing_environment import find_missing_environment
 from resolver.verification.runner import CheckRequest, CheckRunner, OpenExecutor, RunnerOptions
@@ -96,8 +97,11 @@ def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> 
             try:
                 comparisons, obstacle = _compare_all(request, runner)
             except SetupFailed as error:
-                unprepared = None if runner.is_cancelled else _failed_setup(error)
                 obstacle = "unfinished"
+                if not runner.is_cancelled:
+                    unprepared = UnpreparedEnvironment(
+                        paths=error.paths, cause=error.why, detail=error.output
+                    )
     verification = decide(
         comparisons,
         changed_files=request.changed_files,
@@ -118,10 +122,6 @@ def _find_what_is_lacking(
     bases = (check.base for check in verification.checks if check.base is not None)
     found = (find_missing_environment(base, suggested_setup) for base in bases)
     return next(filter(None, found), None)
-
-
-def _failed_setup(error: SetupFailed) -> UnpreparedEnvironment:
-    return UnpreparedEnvironment(paths=error.paths, cause=error.why, detail=error.output)
 
 
 def _compare_all(
@@ -156,10 +156,7 @@ class _CheckVerification:
     """The executions of one check, at all trees."""
 
     def __init__(
-        self,
-        check: ProjectCheck,
-        request: VerificationRequest,
-        runner: CheckRunner,
+        self, check: ProjectCheck, request: VerificationRequest, runner: CheckRunner
     ) -> None:
         self._check = check
         self._request = request
@@ -170,8 +167,8 @@ class _CheckVerification:
         self._whole: defaultdict[TreeName, list[CheckExecution]] = defaultdict(list)
         self._narrowed: defaultdict[TreeName, list[CheckExecution]] = defaultdict(list)
         known = request.options.trees
-        optional: Sequence[TreeName] = ("head_with_base_tests",)
-        self._whole_trees: list[TreeName] = ["head", *(t for t in optional if t in known), "base"]
+        trees: Sequence[TreeName] = ("head", "head_with_base_tests", "base")
+        self._whole_trees = [tree for tree in trees if tree in known]
         self._without_code: TreeName = "base_with_tests" if "base_with_tests" in known else "base"
         self._repetitions = Counter[tuple[TreeName, str]]()
         self._hides_failures = False
@@ -204,10 +201,10 @@ class _CheckVerification:
         at_base = self._selection.affected(self._check, True)
         if self._affected is None or at_base is None:
             return False  # the change affects no test that the base commit has
-        requests = [self._next_request(tree, at_base.check) for tree in self._whole_trees[1:]]
+        wanted = [(tree, at_base.check) for tree in self._whole_trees[1:]]
         if not self._narrowed["head"]:
-            requests.append(self._next_request("head", self._affected.check))
-        self._add(self._narrowed, requests, self._runner.execute(requests))
+            wanted.append(("head", self._affected.check))
+        self._execute_at(wanted)
         if not all(self._narrowed[tree] for tree in self._whole_trees):
             return False
         self._scope = "affected"
@@ -222,35 +219,35 @@ class _CheckVerification:
         head, base = self._results("head").result, self._results("base").result
         if head is None:
             return
-        ids = self._tests_to_reproduce(base, head)
-        if head.cases and not ids:
-            return
-        # By file: a test that is named, and whose file can't be loaded, ends all of pytest's.
-        check = self._in_files(ids, self._request.changed_tests) or self._of_tests(ids)
-        self._execute_at([("base_with_tests", check)])
-
-    def _tests_to_reproduce(
-        self, base: CheckExecution | None, head: CheckExecution
-    ) -> tuple[str, ...]:
-        passed_before = base.passed if base is not None else set[str]()
         files = self._request.changed_tests
         may_be_altered = {case.id for case in head.cases if is_in_files(case, files)}
-        return tuple(sorted(head.passed - (passed_before - may_be_altered)))
+        passed_before = base.passed if base is not None else set[str]()
+        ids = tuple(sorted(head.passed - (passed_before - may_be_altered)))
+        if ids or not head.cases:
+            # By file: a test that is named, and whose file can't be loaded, ends all of pytest's.
+            check = self._in_files(ids, files) or self._of_tests("head", ids)
+            self._execute_at([("base_with_tests", check)])
 
-    def _of_tests(self, ids: Sequence[str]) -> ProjectCheck:
-        """Return the smallest check of the change that has these tests."""
+    def _of_tests(self, tree: TreeName, ids: Sequence[str]) -> ProjectCheck:
+        """Return the smallest check that has these tests in the tree."""
         # A parameter may be made from code that is not there at the base commit.
         narrowed = self._selection.only(self._check, function_names(ids)) if ids else None
-        return narrowed or self._in_files(ids, self._request.changed_tests) or self._largest()
+        if narrowed is None and tree in {"head", "base_with_tests"}:
+            return self._in_files(ids, self._request.changed_tests) or self._largest()
+        whole = self._largest() if self._scope == "affected" else self._check
+        return narrowed or whole
 
     def _in_files(self, ids: Sequence[str], files: Sequence[str]) -> ProjectCheck | None:
         """Return the check of these test files of the change; None if one of the tests is not in
         them."""
-        head = self._results("head").result
-        cases = [case for case in head.cases if case.id in set(ids)] if head else []
-        if not all(is_in_files(case, files) for case in cases):
+        if not all(is_in_files(case, files) for case in self._cases_of(ids)):
             return None
         return self._selection.in_files(self._check, files)
+
+    def _cases_of(self, ids: Sequence[str]) -> list[CaseResult]:
+        """Return the results of these tests with the change."""
+        head, wanted = self._results("head").result, set(ids)
+        return [case for case in head.cases if case.id in wanted] if head else []
 
     def _largest(self) -> ProjectCheck:
         """Return the check for all affected tests; the whole check if it can't be narrowed."""
@@ -274,11 +271,9 @@ class _CheckVerification:
             first = self._results(tree).result
             if first is None or not fails_without_test(base, first):
                 continue
-            has_report = bool(base.cases)
             # Without a report, the exit code of one execution is all that is known of a tree.
-            again = [tree] if has_report else [tree, "base"] * REPETITIONS
-            requests = [self._next_request(at, self._check) for at in again]
-            self._add(self._whole, requests, self._runner.execute(requests))
+            again: list[TreeName] = [tree] if base.cases else [tree, "base"] * REPETITIONS
+            self._execute_at([(at, self._check) for at in again], self._whole)
 
     def _confirm(self, ids: Sequence[str]) -> None:
         """Repeat the tests that fail without the code and pass with it, the last time beside a test
@@ -286,11 +281,14 @@ class _CheckVerification:
         trees: Sequence[TreeName] = (self._without_code, "head")
         times = [CONFIRMATIONS - 1 - self._number_of_executions(tree, ids) for tree in trees]
         self._repeat(ids, trees, times)
-        control = self._control_of(ids)
+        known = dict.fromkeys(case.file for case in self._cases_of(ids) if case.file)
+        files = tuple(known) or self._request.changed_tests
+        tree, changed = self._request.options.trees["head"], self._request.changed_files
+        control = control_test(self._check.runner, next(iter(files), ""), tree, changed)
         if control is None:
             self._repeat(ids, trees, [1, 1])
             return
-        files = tuple(dict.fromkeys((*self._files_of(ids), control.path)))
+        files = tuple(dict.fromkeys((*files, control.path)))
         narrowed = self._in_files(ids, files) or self._check
         check = narrowed.model_copy(update={"files": {control.path: control.text}})
         requests = [self._next_request(tree, check) for tree in trees]
@@ -300,19 +298,6 @@ class _CheckVerification:
         cleared = [execution and control.without(execution) for execution in executions]
         self._add(self._narrowed, requests, cleared)
 
-    def _control_of(self, ids: Sequence[str]) -> ControlTest | None:
-        request, files = self._request, self._files_of(ids)
-        tree = request.options.trees["head"]
-        first = next(iter(files), "")
-        return control_test(self._check.runner, first, tree, request.changed_files)
-
-    def _files_of(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """Return the files of these tests of the change, or those with its tests."""
-        head = self._results("head").result
-        cases = head.cases if head is not None else ()
-        files = [case.file for case in cases if case.id in set(ids) and case.file]
-        return tuple(dict.fromkeys(files)) or self._request.changed_tests
-
     def _number_of_executions(self, tree: TreeName, ids: Sequence[str]) -> int:
         executions = self._results(tree).executions
         return sum(set(ids) <= execution.statuses.keys() for execution in executions)
@@ -321,23 +306,21 @@ class _CheckVerification:
         """Repeat these tests, or the smallest check that has them, at each of the trees."""
         self._execute_at(
             [
-                (tree, self._of_tests_at(tree, ids))
+                (tree, self._of_tests(tree, ids))
                 for tree, number in zip(trees, times, strict=True)
                 for _ in range(number)
             ]
         )
 
-    def _of_tests_at(self, tree: TreeName, ids: Sequence[str]) -> ProjectCheck:
-        """Return the smallest check that has these tests, as they are named in the tree."""
-        if tree in {"head", "base_with_tests"}:
-            return self._of_tests(ids)
-        whole = self._largest() if self._scope == "affected" else self._check
-        return self._selection.only(self._check, function_names(ids)) or whole
-
-    def _execute_at(self, wanted: Sequence[tuple[TreeName, ProjectCheck]]) -> None:
-        """Execute checks of some tests at trees."""
+    def _execute_at(
+        self,
+        wanted: Sequence[tuple[TreeName, ProjectCheck]],
+        to: Mapping[TreeName, list[CheckExecution]] | None = None,
+    ) -> None:
+        """Execute checks at trees. to: where the results are added; those of some tests if None."""
         requests = [self._next_request(tree, check) for tree, check in wanted]
-        self._add(self._narrowed, requests, self._runner.execute(requests))
+        executions = self._runner.execute(requests)
+        self._add(self._narrowed if to is None else to, requests, executions)
 
     def _next_request(
         self, tree: TreeName, check: ProjectCheck, reserve: float = 0.0

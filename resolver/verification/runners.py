@@ -228,10 +228,11 @@ def instrument(check: ProjectCheck, folder: str) -> ProjectCheck:
 def reporter_of(check: ProjectCheck) -> tuple[str, bytes] | None:
     """Return the ending and the content of the program that the instrumented check expects beside
     its folder of reports; None if it expects none."""
+    reporters = resources.files("resolver.sandbox")
     if check.runner == "node":
-        return ".mjs", resources.files(__package__).joinpath("node_report.mjs").read_bytes()
+        return ".mjs", reporters.joinpath("node_report.mjs").read_bytes()
     if check.runner in {"unittest", "django"}:
-        return ".py", resources.files(__package__).joinpath("unittest_report.py").read_bytes()
+        return ".py", reporters.joinpath("unittest_report.py").read_bytes()
     return None
 
 

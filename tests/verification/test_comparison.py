@@ -198,6 +198,16 @@ def test_an_altered_test_that_fails_as_it_was_expects_the_former_behavior(
     assert (found.former, found.broken) == (former, broken)
 
 
+def test_tests_that_cannot_be_loaded_with_the_change_are_lost_and_not_altered() -> None:
+    error = CaseResult(id="t.py", status="error", message="ImportError while importing test")
+    unloaded = CheckExecution(exit_code=2, seconds=1, cases=(error,))
+    base = run(0, a="p", b="p")
+    found = compare(base, unloaded, run(1, new="f"), old=unloaded)
+    assert (found.missing, found.former) == (("a", "b"), ())
+    removed = compare(base, run(0, new="p"), run(1, new="f"), old=unloaded)
+    assert removed.former == ("a", "b")
+
+
 def test_a_deleted_or_renamed_test_that_passes_as_it_was_is_not_missed() -> None:
     found = compare(run(a="p", b="p"), run(a="p", c="p"), old=run(a="p", b="p"))
     assert (found.missing, found.broken, found.former) == ((), (), ())
