@@ -9,7 +9,7 @@ import click
 from resolver.config.settings import load_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
-from resolver.github.client.app_manifest import build_app_manifest, registration_form_url
+from resolver.github.events.app_manifest import build_app_manifest, registration_form_url
 
 
 @click.command()

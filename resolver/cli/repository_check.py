@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from resolver.config.documentation import DOCS
 from resolver.config.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
 from resolver.errors import ResolverError
-from resolver.github.client.app import EVENTS, PERMISSIONS, AppAccess
+from resolver.github.client.app import PERMISSIONS, AppAccess
 from resolver.github.client.repository_access import RepositoryAccess
+from resolver.github.events.app_manifest import EVENTS
 from resolver.runs.common import github_forge
 from resolver.runs.wiring.sandbox import RunHost, access_of
 

@@ -5,14 +5,13 @@
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery
 from resolver.github.comments.progress import ProgressWriter
 from resolver.github.comments.report import Report
-from resolver.github.context.request_status import RequestStatus
+from resolver.github.comments.run_comments import AuthoredComment
 from resolver.models.pull_request import (
     AnsweredThreads,
     OpenPullRequest,
@@ -22,21 +21,11 @@ from resolver.models.pull_request import (
     ThreadReply,
 )
 from resolver.models.repository import LocalCommit, PublishedCommit
+from resolver.models.request_status import RequestStatus
 from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger
 
 ACTIONS_LOGIN = "github-actions[bot]"
 """The login of the token that GitHub gives to an Action; it may not read its own account."""
-
-
-@dataclass(frozen=True)
-class AuthoredComment:
-    """A comment on an issue, with its author and time. `is_own` is true for Resolver's account."""
-
-    author: str
-    is_bot: bool
-    is_own: bool
-    at: datetime
-    body: str
 
 
 class PullRequestHeads(Protocol):

@@ -26,10 +26,10 @@ from resolver.github.comments import check_run, find_or_create
 from resolver.github.comments import open_pull_request as opening
 from resolver.github.comments import review as reviews
 from resolver.github.comments.check_conversations import CheckConversations
-from resolver.github.comments.markers import answer_marker, ending_of, parse_pull_request_marker
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
-from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.report import Report
 from resolver.github.comments.run_comments import (
+    AuthoredComment,
     RunComments,
     add_reaction,
     issue_number,
@@ -37,12 +37,15 @@ from resolver.github.comments.run_comments import (
 )
 from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.thread_replies import ThreadReplyWriter, reply_of_run
+from resolver.github.context import own_comments
 from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
 from resolver.github.context.read_task import NewComments, read_task
-from resolver.github.context.request_status import RequestStatus, read_request_status
-from resolver.github.forge import ACTIONS_LOGIN, AuthoredComment
+from resolver.github.context.request_status import read_request_status
+from resolver.github.forge import ACTIONS_LOGIN
+from resolver.github.text.markers import Ending, answer_marker, ending_of, parse_pull_request_marker
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
+from resolver.models.request_status import RequestStatus
 from resolver.models.run import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
 
 logger = logging.getLogger("resolver.github")
@@ -119,7 +122,7 @@ class GitHubForge:
         """Return True if a run with this key has written a comment on the issue."""
         login = self.whoami()
         with self._access.wrap_errors(f"read {self._name}#{trigger.number}", "issues: read"):
-            return find_or_create.comment_of_run(self._issue(trigger), login, trigger) is not None
+            return own_comments.comment_of_run(self._issue(trigger), login, trigger) is not None
 
     def post_answer(self, trigger: Trigger, text: str) -> None:
         """Answer the request with a comment that belongs to no run, at most once per request."""
@@ -194,7 +197,7 @@ class GitHubForge:
         with self._access.wrap_errors(operation, "pull-requests: read"):
             pull = find_or_create.pull_request_of_run(self._newest_pulls, login, trigger)
         with self._access.wrap_errors(operation, "issues: read"):
-            comment = find_or_create.comment_of_run(self._issue(trigger), login, trigger)
+            comment = own_comments.comment_of_run(self._issue(trigger), login, trigger)
             ending = ending_of(comment.body or "", trigger.key) if comment else None
             comment_url = comment.html_url if comment and ending and ending.is_final else None
             if trigger.in_thread and comment_url is None:

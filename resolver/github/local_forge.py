@@ -13,8 +13,7 @@ from resolver.github.client.snapshot import SnapshotQuery
 from resolver.github.comments import pull_request_text
 from resolver.github.comments.progress import RunProgress
 from resolver.github.comments.report import Report
-from resolver.github.context.request_status import RequestStatus
-from resolver.github.forge import AuthoredComment
+from resolver.github.comments.run_comments import AuthoredComment
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import shorten_text
 from resolver.models.pull_request import (
@@ -25,6 +24,7 @@ from resolver.models.pull_request import (
     ThreadReply,
     describe_review,
 )
+from resolver.models.request_status import RequestStatus
 from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger, TriggerKind
 
 MAX_ISSUE_FILE = 1_000_000

@@ -22,11 +22,7 @@ from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.policy import MAX_PATCH_BYTES
 from resolver.git.tree import read_changes
 from resolver.github.comments import comment_text
-from resolver.github.comments.report import (
-    CommentPreferences,
-    Report,
-    RunFailure,
-)
+from resolver.github.comments.report import CommentPreferences, Report, RunFailure
 from resolver.github.comments.templates import render_comment
 from resolver.github.comments.verification_text import verification_values
 from resolver.models.approval import PendingApproval

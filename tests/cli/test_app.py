@@ -6,7 +6,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from resolver.cli.main import run
-from resolver.github.client.app import EVENTS, PERMISSIONS
+from resolver.github.client.app import PERMISSIONS
+from resolver.github.events.app_manifest import EVENTS
 
 
 def said(capsys: pytest.CaptureFixture[str], *args: str, **environment: str) -> str:

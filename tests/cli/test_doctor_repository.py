@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from resolver.cli.main import run
-from resolver.github.client.app import EVENTS, PERMISSIONS
+from resolver.github.client.app import PERMISSIONS
+from resolver.github.events.app_manifest import EVENTS
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import App
 

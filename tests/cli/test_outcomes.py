@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from resolver.cli.main import run
-from resolver.github.comments.markers import run_marker
-from resolver.github.comments.report import Ending
+from resolver.github.text.markers import Ending, run_marker
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 

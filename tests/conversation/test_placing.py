@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from resolver.errors import ForgeError
-from resolver.github.comments.markers import run_marker
-from resolver.github.comments.report import Ending
 from resolver.github.events.checks import check_key
 from resolver.github.events.permission import IgnoredEvent
+from resolver.github.text.markers import Ending, run_marker
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.conversation.commands import locate_dispatch
 from tests.github.test_github_reading import BOT, NAME, forge_for

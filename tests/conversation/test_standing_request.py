@@ -11,8 +11,8 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.controller.control import Control
 from resolver.errors import ForgeError, Refused, RunStopped
-from resolver.github.context.request_status import RequestStatus, RequestText
 from resolver.github.local_forge import LocalForge
+from resolver.models.request_status import RequestStatus, RequestText
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.conversation.watch import (
     CommentWatch,

@@ -20,15 +20,21 @@ from resolver.errors import (
     RunStopped,
 )
 from resolver.github.comments.comment_text import comment_body
-from resolver.github.comments.markers import ending_of, is_refusal_of, refusal_marker, run_marker
 from resolver.github.comments.pull_request_text import (
     commit_message,
     pull_request_body,
     pull_request_title,
 )
-from resolver.github.comments.report import Ending, Report, RunFailure, failure_from_error
+from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed, shorten_markdown
 from resolver.github.text.markdown import markdown_parser
+from resolver.github.text.markers import (
+    Ending,
+    ending_of,
+    is_refusal_of,
+    refusal_marker,
+    run_marker,
+)
 from resolver.models.approval import PendingApproval, SecurityRisk
 from resolver.models.pull_request import OpenPullRequest, PublishedReview, PullRequestContext
 from resolver.models.repository import Conventions

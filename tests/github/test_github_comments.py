@@ -7,15 +7,15 @@ import pytest
 
 from resolver.config.templates import render
 from resolver.entrypoints.webhook.pause_notices import write_pause
-from resolver.github.comments.markers import (
+from resolver.github.comments.progress import RunProgress, progress_body
+from resolver.github.text.markers import (
     ActiveRunMarker,
+    Ending,
     active_run_marker,
     ending_of,
     find_active_run,
     is_of_run,
 )
-from resolver.github.comments.progress import RunProgress, progress_body
-from resolver.github.comments.report import Ending
 from resolver.models.run import Command, PlanItem, TriggerKind
 from tests.github import reports
 from tests.github.test_github_publishing import issue, report_on, trigger_on

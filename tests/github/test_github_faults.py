@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from resolver.errors import ForgeError
-from resolver.github.comments.markers import check_marker
 from resolver.github.github_forge import GitHubForge
+from resolver.github.text.markers import check_marker
 from resolver.models.pull_request import Remark, Review, ThreadReply, ThreadRequest
 from resolver.models.run import Command, TriggerKind
 from tests.github import reports

@@ -3,9 +3,8 @@
 import pytest
 
 from resolver.errors import ForgeError
-from resolver.github.comments.markers import run_marker
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
-from resolver.github.comments.report import Ending
+from resolver.github.text.markers import Ending, run_marker
 from resolver.models.run import Command, Publication, Trigger
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for

@@ -7,9 +7,8 @@ import pytest
 from github.IssueComment import IssueComment
 
 from resolver.github.client.resources import Listing
-from resolver.github.comments.markers import check_marker, run_marker
-from resolver.github.comments.report import Ending
 from resolver.github.github_forge import GitHubForge
+from resolver.github.text.markers import Ending, check_marker, run_marker
 from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github import reports
 from tests.github.test_github_comments import progress

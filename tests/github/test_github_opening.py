@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from resolver.github.comments.markers import run_marker
-from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.report import Report
+from resolver.github.text.markers import Ending, run_marker
 from resolver.models.repository import Conventions
 from resolver.models.run import FileChange, Patch, Publication, PullRequest
 from resolver.models.verification import DISABLED

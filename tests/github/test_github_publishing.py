@@ -7,9 +7,9 @@ import pytest
 
 from resolver.errors import ForgeError, ModelError, Refused
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.markers import answer_marker, refusal_marker, run_marker
-from resolver.github.comments.report import Ending, Report, failure_from_error
+from resolver.github.comments.report import Report, failure_from_error
 from resolver.github.github_forge import GitHubForge
+from resolver.github.text.markers import Ending, answer_marker, refusal_marker, run_marker
 from resolver.models.run import PullRequest, Task, Trigger, TriggerKind
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for

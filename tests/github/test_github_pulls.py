@@ -9,12 +9,17 @@ import pytest
 
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.markers import check_marker, review_marker, run_marker, thread_marker
-from resolver.github.comments.report import Ending
 from resolver.github.context.pinning import NOT_KNOWN
 from resolver.github.context.review_threads import ConversationReader, ThreadBounds
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.starting_events import ListeningPolicy
+from resolver.github.text.markers import (
+    Ending,
+    check_marker,
+    review_marker,
+    run_marker,
+    thread_marker,
+)
 from resolver.models.pull_request import (
     DiffFile,
     DiffHunk,

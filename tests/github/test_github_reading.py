@@ -9,11 +9,10 @@ import pytest
 
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.markers import run_marker
-from resolver.github.comments.report import Ending
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
+from resolver.github.text.markers import Ending, run_marker
 from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
 from tests.github import reports
 from tests.parts.clock import PassingTime

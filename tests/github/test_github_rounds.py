@@ -7,8 +7,8 @@ import pytest
 from markdown_it.tree import SyntaxTreeNode
 
 from resolver.errors import ForgeError
-from resolver.github.comments.markers import is_thread_reply, thread_marker
 from resolver.github.text.markdown import markdown_parser
+from resolver.github.text.markers import is_thread_reply, thread_marker
 from resolver.models.pull_request import AnsweredThreads, ThreadReply, ThreadRequest
 from resolver.models.run import Command, PullRequest, Trigger, TriggerKind
 from tests.github import reports

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from playwright.sync_api import Browser
 
-from resolver.github.comments.markers import is_review
 from resolver.github.comments.review import (
     is_applicable_suggestion,
     remark_body,
@@ -18,6 +17,7 @@ from resolver.github.comments.review import (
 )
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import visible
+from resolver.github.text.markers import is_review
 from resolver.models.pull_request import Remark, Review
 from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports

@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resolver.github.comments.markers import (
+from resolver.github.text.markers import (
     ActiveRunMarker,
+    Ending,
     active_run_marker,
     answer_marker,
     check_marker,
@@ -15,7 +16,6 @@ from resolver.github.comments.markers import (
     run_marker,
     thread_marker,
 )
-from resolver.github.comments.report import Ending
 from resolver.models.run import Trigger
 from tests.github.test_github_publishing import BRANCH, NAME, report_on, trigger_on
 from tests.github.test_github_reading import BOT, forge_for

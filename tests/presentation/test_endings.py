@@ -6,7 +6,7 @@ import pytest
 
 from resolver.github.comments.comment_text import comment_body
 from resolver.github.comments.pull_request_text import pull_request_body
-from resolver.github.comments.report import Ending
+from resolver.github.text.markers import Ending
 from tests.github.reports import verification
 from tests.github.test_comment_text import ended
 from tests.parts.github_markdown import render_github_markdown

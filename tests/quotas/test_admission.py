@@ -12,10 +12,9 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.errors import QuotaReached
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.markers import run_marker
-from resolver.github.comments.report import Ending
 from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.github.github_forge import GitHubForge
+from resolver.github.text.markers import Ending, run_marker
 from resolver.models.run import Actor
 from resolver.runs.quotas.admission import (
     read_refs,

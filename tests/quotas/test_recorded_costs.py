@@ -11,9 +11,9 @@ import pytest
 from resolver.config.settings import Settings, load_settings
 from resolver.events.run_log import RunLog
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.report import Ending
 from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
 from resolver.github.github_forge import GitHubForge
+from resolver.github.text.markers import Ending
 from resolver.models.run import RunState
 from resolver.runs.quotas.admission import (
     RecordedCost,

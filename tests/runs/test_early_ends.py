@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from resolver.github.client.snapshot import SnapshotQuery
-from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.report import Report
 from resolver.github.local_forge import LocalForge
+from resolver.github.text.markers import Ending
 from resolver.models.run import Publication, Task, Trigger
 from resolver.runs.pipeline import run_pipeline
 from tests.runs.plain_values import PULL, run_request

@@ -14,9 +14,8 @@ import pytest
 
 from resolver.config.settings import load_settings
 from resolver.entrypoints.action import event_from_environment
-from resolver.github.comments.markers import run_marker
-from resolver.github.comments.report import Ending
 from resolver.github.events.permission import IgnoredEvent
+from resolver.github.text.markers import Ending, run_marker
 from resolver.models.run import Trigger
 from resolver.runs.wiring.sandbox import RunHost
 from tests.parts.events import Events

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from resolver.events.observations import AgentStateChanged
-from resolver.github.comments.report import Ending, RunFailure
+from resolver.github.comments.report import RunFailure
+from resolver.github.text.markers import Ending
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import (
     ExportedChange,

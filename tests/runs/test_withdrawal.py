@@ -12,13 +12,10 @@ from resolver.config.settings import load_settings
 from resolver.controller.control import Control, Stop
 from resolver.errors import RunStopped
 from resolver.github.client.access import GitHubAccess
-from resolver.github.context.request_status import (
-    RequestStatus,
-    RequestText,
-    read_request_status,
-)
+from resolver.github.context.request_status import read_request_status
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
+from resolver.models.request_status import RequestStatus, RequestText
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.conversation.watch import (
     CommentWatch,

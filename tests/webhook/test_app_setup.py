@@ -35,7 +35,7 @@ from resolver.entrypoints.webhook.stored_app import (
     with_stored_app,
 )
 from resolver.errors import ForgeError, UsageError
-from resolver.github.client.app_manifest import AppCredentials, convert_manifest_code
+from resolver.github.events.app_manifest import AppCredentials, convert_manifest_code
 from resolver.runs.common import open_host
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import App

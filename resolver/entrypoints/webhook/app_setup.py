@@ -35,7 +35,7 @@ from resolver.entrypoints.webhook.missed_deliveries import POLL_INTERVAL_SECONDS
 from resolver.entrypoints.webhook.page_headers import page_headers, static_page_policy
 from resolver.entrypoints.webhook.stored_app import APP_FILE, store_app
 from resolver.errors import ForgeError, ResolverError, UsageError
-from resolver.github.client.app_manifest import (
+from resolver.github.events.app_manifest import (
     AppCredentials,
     app_registration_page,
     build_app_manifest,

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from resolver.config.settings import load_settings
 from resolver.errors import UsageError
-from resolver.github.client.app_manifest import AppCredentials
+from resolver.github.events.app_manifest import AppCredentials
 
 APP_FILE = "github-app.json"
 """Name of the file. Its fields are those of GitHub's answer."""

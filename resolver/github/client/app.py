@@ -18,7 +18,6 @@ from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess, redact_token
 from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.hook_deliveries import HookDeliveries
-from resolver.github.events.starting_events import starting_actions
 
 logger = logging.getLogger("resolver.github")
 
@@ -36,9 +35,6 @@ PERMISSIONS: Mapping[str, str] = {
 
 docs/how-to/action.md says what each is used for.
 """
-
-EVENTS = (*starting_actions(), "check_suite", "status", "workflow_run")
-"""The webhook events that the App must subscribe to."""
 
 RENEWAL_MARGIN = timedelta(minutes=15)
 """Time before its expiry at which a token is replaced. A push can take this long."""

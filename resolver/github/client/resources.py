@@ -96,10 +96,6 @@ class Listing(Generic[Element]):
         for rows in read_pages(self._requester, self._url, self._query):
             yield from self._elements(rows)
 
-    def page(self, number: int) -> list[Element]:
-        """Return the elements of one page, counted from 0."""
-        return self._get_page(number)[1]
-
     def newest(self, limit: int) -> list[Element]:
         """Return the last `limit` elements of a list that is sorted oldest first, oldest first.
 
@@ -112,7 +108,7 @@ class Listing(Generic[Element]):
         for number in range(last, 0, -1):
             if len(elements) >= limit:
                 break
-            elements = [*self.page(number), *elements]
+            elements = [*self._get_page(number)[1], *elements]
         if len(elements) < limit:
             elements = [*first, *elements]
         return elements[-limit:]

@@ -19,7 +19,8 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import Listing
 from resolver.github.comments import find_or_create
-from resolver.github.comments.markers import (
+from resolver.github.context import own_comments
+from resolver.github.text.markers import (
     check_marker,
     is_of_check,
     is_of_run,
@@ -175,8 +176,7 @@ class CheckConversations:
     def _own_comment_bodies(self, number: int) -> list[str]:
         issue = self.repository.get_issue(number)
         return [
-            comment.body or ""
-            for comment in find_or_create.own_comments(issue, self.own_login, None)
+            comment.body or "" for comment in own_comments.own_comments(issue, self.own_login, None)
         ]
 
     def _was_opened_for(self, pull: PullRequest, issue: int) -> bool:

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from resolver.github.comments.markers import refusal_marker, run_marker
-from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.report import Report
 from resolver.github.comments.templates import render_comment, safe
 from resolver.github.comments.verification_text import verification_values
 from resolver.github.events.starting_events import REQUEST_METHODS
 from resolver.github.text.comment_markdown import MAX_BODY, safe_markdown, shorten_markdown
 from resolver.github.text.markdown import visible, without_bot_commands
+from resolver.github.text.markers import Ending, refusal_marker, run_marker
 from resolver.models.run import FileChange, Outcome, RunState, TriggerKind
 from resolver.models.test_files import is_test_file
 from resolver.trace.untrusted_text import utf16_length

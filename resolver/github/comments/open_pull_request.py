@@ -23,7 +23,6 @@ from resolver.github.comments.find_or_create import (
     open_pull_request_of,
     write_once,
 )
-from resolver.github.comments.markers import answer_marker
 from resolver.github.comments.pull_request_text import (
     addition_text,
     pull_request_body,
@@ -31,6 +30,7 @@ from resolver.github.comments.pull_request_text import (
 )
 from resolver.github.comments.report import Report
 from resolver.github.text.markdown import code_span
+from resolver.github.text.markers import answer_marker
 from resolver.models.run import Actor, PullRequest
 
 MAX_LABELS = 100

@@ -25,9 +25,9 @@ from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stream import Subscriber
-from resolver.github.comments.markers import ActiveRunMarker, active_run_marker, killed_run_marker
 from resolver.github.comments.templates import render_comment
 from resolver.github.text.comment_markdown import MAX_BODY
+from resolver.github.text.markers import ActiveRunMarker, active_run_marker, killed_run_marker
 from resolver.models.base import FrozenModel
 from resolver.models.run import PlanItem, RunState, Trigger
 from resolver.models.verification import VerificationVerdict

@@ -20,12 +20,12 @@ from resolver.github.comments.find_or_create import (
     comes_from,
     describe_pull_request,
     open_pull_request_of,
-    searched_since,
 )
-from resolver.github.comments.markers import parse_pull_request_marker
+from resolver.github.context.own_comments import searched_since
 from resolver.github.context.pinning import PinnedHead, pin_head, pushers
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.markdown import shorten_text
+from resolver.github.text.markers import parse_pull_request_marker
 from resolver.models.pull_request import OpenPullRequest, PullRequestSource
 from resolver.models.run import Command, Publication, PublicationMethod, Trigger
 

@@ -16,9 +16,8 @@ from resolver.github.comments.comment_text import (
     is_task_completed,
     message_below_title,
 )
-from resolver.github.comments.markers import run_marker
 from resolver.github.comments.pull_request_template import fill_template
-from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.report import Report
 from resolver.github.comments.templates import render_comment, safe
 from resolver.github.comments.titles import write_subject
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
@@ -30,6 +29,7 @@ from resolver.github.text.markdown import (
     without_bot_commands,
     without_notifications,
 )
+from resolver.github.text.markers import Ending, run_marker
 from resolver.models.run import TriggerKind
 from resolver.models.titles import MAX_TITLE_CHARACTERS
 from resolver.trace.plain import plural

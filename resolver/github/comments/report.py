@@ -7,7 +7,6 @@ renders.
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import datetime
-from enum import StrEnum
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
@@ -23,6 +22,7 @@ from resolver.errors import (
     RunStopped,
     UsageError,
 )
+from resolver.github.text.markers import Ending
 from resolver.models.approval import PendingApproval
 from resolver.models.base import FrozenModel
 from resolver.models.pull_request import PublishedReview
@@ -39,44 +39,6 @@ from resolver.models.run import (
     UnverifiedReason,
 )
 from resolver.models.verification import Verification
-
-
-class Ending(StrEnum):
-    """The outcomes of a run that its comment distinguishes.
-
-    The value is the name of the comment's template.
-    """
-
-    PULL_REQUEST = "pull_request"
-    NO_CHANGE = "no_change"
-    ANSWER = "answer"
-    REVIEW = "review"
-    REJECTED = "rejected"
-    LIMIT = "limit"
-    STUCK = "stuck"
-    STOPPED = "stopped"
-    WAITING = "waiting"
-    CONFIRMATION = "confirmation"
-    POLICY = "policy"
-    REFUSED = "refused"
-    CEILING = "ceiling"
-    ERROR = "error"
-
-    @property
-    def is_final(self) -> bool:
-        """True if a run with the same key must not start again.
-
-        A run with any other ending may be started again on purpose, and its comment is then
-        rewritten in place.
-        """
-        return self in {
-            Ending.PULL_REQUEST,
-            Ending.NO_CHANGE,
-            Ending.ANSWER,
-            Ending.REVIEW,
-            Ending.REJECTED,
-        }
-
 
 FailureKind = Literal["error", "refused", "policy", "limit", "stopped", "ceiling"]
 

@@ -25,11 +25,11 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import Listing
 from resolver.github.comments.find_or_create import write_once
-from resolver.github.comments.markers import is_review, review_marker
 from resolver.github.comments.report import Report
 from resolver.github.comments.templates import render_comment, safe
 from resolver.github.text.comment_markdown import MAX_BODY, safe_markdown
 from resolver.github.text.markdown import code_span, fence, shorten_text, visible
+from resolver.github.text.markers import is_review, review_marker
 from resolver.models.pull_request import (
     PublishedReview,
     Remark,

@@ -6,6 +6,7 @@ comments of runs that were killed are found and closed by a later run.
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import github
@@ -17,21 +18,33 @@ from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import author_login, is_by
 from resolver.github.comments import comment_text, find_or_create
-from resolver.github.comments.markers import (
+from resolver.github.comments.progress import RunProgress, killed_run_body, progress_body
+from resolver.github.comments.report import CommentPreferences, Report
+from resolver.github.context import own_comments
+from resolver.github.context.read_task import newest_comments
+from resolver.github.context.visibility import utc
+from resolver.github.text.markers import (
     ActiveRunMarker,
+    Ending,
     find_active_run,
     is_of_run,
     is_refusal_of,
     may_close,
 )
-from resolver.github.comments.progress import RunProgress, killed_run_body, progress_body
-from resolver.github.comments.report import CommentPreferences, Ending, Report
-from resolver.github.context.read_task import newest_comments
-from resolver.github.context.visibility import utc
-from resolver.github.forge import AuthoredComment
 from resolver.models.run import Trigger, TriggerKind
 
 logger = logging.getLogger("resolver.github")
+
+
+@dataclass(frozen=True)
+class AuthoredComment:
+    """A comment on an issue, with its author and time. `is_own` is true for Resolver's account."""
+
+    author: str
+    is_bot: bool
+    is_own: bool
+    at: datetime
+    body: str
 
 
 def add_reaction(
@@ -103,10 +116,10 @@ class RunComments:
         is_refusal = report.ending is Ending.REFUSED
 
         def find() -> IssueComment | None:
-            run_comment = find_or_create.comment_of_run(issue, self._own_login, trigger)
+            run_comment = own_comments.comment_of_run(issue, self._own_login, trigger)
             if not is_refusal or (run_comment and find_active_run(run_comment.body or "")):
                 return run_comment
-            return find_or_create.refusal_of(issue, self._own_login, trigger.actor.login)
+            return own_comments.refusal_of(issue, self._own_login, trigger.actor.login)
 
         def attempt() -> IssueComment:
             if report.progress_comment_id is not None:
@@ -135,7 +148,7 @@ class RunComments:
 
         def find() -> IssueComment | None:
             # All of them, so that `close_killed_runs` does not have to list them again.
-            self._listed = find_or_create.own_comments(issue, self._own_login, None)
+            self._listed = own_comments.own_comments(issue, self._own_login, None)
             key = progress.trigger.key
             return next(
                 (comment for comment in self._listed if is_of_run(comment.body or "", key)), None
@@ -156,7 +169,7 @@ class RunComments:
             self._access,
             operation,
             "issues: write",
-            lambda: find_or_create.comment_of_run(issue, self._own_login, progress.trigger),
+            lambda: own_comments.comment_of_run(issue, self._own_login, progress.trigger),
             lambda: issue.create_comment(progress_body(progress)),
         )
 
@@ -233,7 +246,7 @@ class RunComments:
         operation = f"look for runs that died on {self._name}#{number}"
         with self._access.wrap_errors(operation, "issues: write"):
             if listed is None:
-                listed = find_or_create.own_comments(issue, self._own_login, None)
+                listed = own_comments.own_comments(issue, self._own_login, None)
             for comment in listed:
                 active_run = find_active_run(comment.body or "")
                 if active_run is None or not is_killed(comment.body or "", active_run):
@@ -253,7 +266,7 @@ class RunComments:
         A run is active while it waits or works.
         """
         with self._access.wrap_errors(self._describe_write(trigger), "issues: read"):
-            comment = find_or_create.comment_of_run(self._issue(trigger), self._own_login, trigger)
+            comment = own_comments.comment_of_run(self._issue(trigger), self._own_login, trigger)
             return find_active_run(comment.body or "") if comment else None
 
     def is_alive(self, active_run: ActiveRunMarker, now: datetime) -> bool:

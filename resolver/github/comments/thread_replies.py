@@ -17,13 +17,14 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import is_by
 from resolver.github.client.failures import ServerFailure
 from resolver.github.client.resources import Listing
-from resolver.github.comments.find_or_create import searched_since, write_once
-from resolver.github.comments.markers import is_thread_reply, thread_marker
+from resolver.github.comments.find_or_create import write_once
 from resolver.github.comments.report import Report
 from resolver.github.comments.templates import render_comment, safe
+from resolver.github.context.own_comments import searched_since
 from resolver.github.context.review_threads import ConversationReader
 from resolver.github.context.review_threads import Thread as FetchedThread
 from resolver.github.text.comment_markdown import safe_markdown
+from resolver.github.text.markers import is_thread_reply, thread_marker
 from resolver.models.pull_request import AnsweredThreads, ThreadReply
 from resolver.models.run import Trigger
 

@@ -20,13 +20,13 @@ from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.answers import AuthoredAnswer, Nodes, TitleChange, nodes_of
 from resolver.github.client.resources import query_repository
-from resolver.github.comments.markers import without_markers
 from resolver.github.context.failed_checks import FailedCheckReader
 from resolver.github.context.pictures import PictureHosts, PictureReader
 from resolver.github.context.visibility import utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, references_in, without_pictures
 from resolver.github.text.markdown import shorten_text
+from resolver.github.text.markers import without_markers
 from resolver.models.issue_context import FailedCheck, Picture, Reference
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Comment, Snapshot, Trigger, TriggerKind

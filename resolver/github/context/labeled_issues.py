@@ -20,10 +20,10 @@ from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.accounts import is_by
 from resolver.github.client.answers import ApiAnswer, AuthorAccount, Nodes, RepositoryName
 from resolver.github.client.resources import PAGE_SIZE, Listing, query_repository, read_pages
-from resolver.github.comments.find_or_create import comment_of_run
-from resolver.github.comments.markers import find_active_run, parse_pull_request_marker
+from resolver.github.context.own_comments import comment_of_run
 from resolver.github.context.visibility import utc
 from resolver.github.events.payloads import Issue, Label, User
+from resolver.github.text.markers import find_active_run, parse_pull_request_marker
 from resolver.models.run import Trigger
 
 logger = logging.getLogger("resolver.github")

@@ -11,7 +11,6 @@ from typing import Any
 from github.Repository import Repository
 
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.markers import without_markers
 from resolver.github.context.pinning import pin_head
 from resolver.github.context.review_threads import (
     ClosedIssue,
@@ -25,6 +24,7 @@ from resolver.github.context.visibility import describe_minimized, is_unwanted, 
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, without_pictures
 from resolver.github.text.markdown import shorten_text
+from resolver.github.text.markers import without_markers
 from resolver.models.pull_request import (
     AuthoredText,
     LinkedIssue,

@@ -6,11 +6,10 @@ comments are read.
 """
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 
 from github.Issue import Issue
@@ -20,8 +19,7 @@ from github.Repository import Repository
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.accounts import author_login
-from resolver.github.client.resources import PAGE_SIZE, Listing, PolledReader
-from resolver.github.comments.markers import is_of_run, run_message_in, without_markers
+from resolver.github.client.resources import Listing, PolledReader
 from resolver.github.context.issue_context import IssueContextReader
 from resolver.github.context.pull_request import read_pull
 from resolver.github.context.visibility import (
@@ -36,6 +34,7 @@ from resolver.github.events.payloads import IssueComment as CommentPayload
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, without_pictures
 from resolver.github.text.markdown import shorten_text
+from resolver.github.text.markers import is_of_run, run_message_in, without_markers
 from resolver.models.run import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 from resolver.models.truncate import shorten_thread
 
@@ -186,44 +185,19 @@ def _read_comments(issue: Issue, trigger: Trigger) -> _ReadComments:
     """
     if issue.comments <= MAX_COMMENTS:
         return _ReadComments(newest_comments(issue, MAX_COMMENTS))
-    page = cache(comments_of(issue).page)
-    count_before = _count_before_request(page, issue.comments, trigger)
-    newest_count = MAX_COMMENTS - OLDEST_COMMENTS if count_before > MAX_COMMENTS else count_before
-    indexes = [
-        *range(min(OLDEST_COMMENTS, count_before - newest_count)),
-        *range(count_before - newest_count, count_before),
-    ]
-    # Slices, because a comment may have been deleted since they were counted.
-    comments = [
-        comment
-        for index in indexes
-        for comment in page(index // PAGE_SIZE)[index % PAGE_SIZE : index % PAGE_SIZE + 1]
-    ]
-    return _ReadComments(
-        comments, OLDEST_COMMENTS, count_before - len(indexes), issue.comments - count_before
-    )
-
-
-def _count_before_request(
-    page: Callable[[int], Sequence[IssueComment]], comments: int, trigger: Trigger
-) -> int:
-    """Return how many comments of the issue were written before the request.
-
-    Comments are sorted by time, so a binary search over the pages needs few requests.
-    """
-    low, high = 0, -(-comments // PAGE_SIZE)
-    while low < high:
-        middle = (low + high) // 2
-        first_comments = page(middle)
-        if first_comments and not _is_written_after_request(first_comments[0], trigger):
-            low = middle + 1
+    oldest: list[IssueComment] = []
+    newest = deque[IssueComment](maxlen=MAX_COMMENTS - OLDEST_COMMENTS)
+    count = 0
+    for comment in comments_of(issue):
+        if _is_written_after_request(comment, trigger):
+            break
+        count += 1
+        if len(oldest) < OLDEST_COMMENTS:
+            oldest.append(comment)
         else:
-            high = middle
-    if not low:
-        return 0
-    return (low - 1) * PAGE_SIZE + sum(
-        not _is_written_after_request(comment, trigger) for comment in page(low - 1)
-    )
+            newest.append(comment)
+    read = [*oldest, *newest]
+    return _ReadComments(read, len(oldest), count - len(read), issue.comments - count)
 
 
 def _is_written_after_request(comment: IssueComment, trigger: Trigger) -> bool:

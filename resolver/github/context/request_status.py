@@ -4,8 +4,7 @@ query; and who is assigned or asked for a review, if that was the request.
 Source: https://docs.github.com/en/graphql/reference/interfaces#lockable
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from github.Repository import Repository
 from pydantic import AwareDatetime, Field
@@ -14,6 +13,7 @@ from resolver.github.client import resources
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer, Nodes
 from resolver.github.events.payloads import Label
+from resolver.models.request_status import RequestStatus, RequestText
 from resolver.models.run import Trigger, TriggerKind
 
 _SUBJECT = """
@@ -45,37 +45,6 @@ query($owner: String!, $name: String!, $number: Int!, $at: DateTime!{
   {_COMMENT if has_comment else ""}
 }}
 """
-
-
-@dataclass(frozen=True)
-class RequestText:
-    """The current text of what made a request. edited_at: None if it was never edited."""
-
-    body: str
-    edited_at: AwareDatetime | None = None
-
-
-@dataclass(frozen=True)
-class RequestStatus:
-    """The current state of what a request was made with.
-
-    exists: False if the issue was deleted or transferred.
-    locked: True if the conversation was locked after the request.
-    issue: the text of the issue or pull request.
-    comment: the comment or review that made the request; None if it was deleted.
-    has_comment: True if a comment or review made the request and could be looked up.
-    requested_accounts: logins that are assigned, if an assignment made the request; logins whose
-        review is requested, if a review request did.
-    """
-
-    exists: bool = True
-    closed: bool = False
-    locked: bool = False
-    labels: Sequence[str] = ()
-    issue: RequestText = RequestText("")
-    comment: RequestText | None = None
-    has_comment: bool = False
-    requested_accounts: Sequence[str] = ()
 
 
 class _Text(ApiAnswer):

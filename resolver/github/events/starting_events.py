@@ -19,7 +19,7 @@ from resolver.models.base import FrozenModel
 from resolver.models.trigger import Command, TriggerKind
 
 if TYPE_CHECKING:
-    from resolver.github.context.request_status import RequestStatus
+    from resolver.models.request_status import RequestStatus
 
 
 class ListeningPolicy(FrozenModel):

@@ -32,7 +32,6 @@ from resolver.controller.control import (
 )
 from resolver.errors import NotAllowed, Refused, ResolverError, RunStopped
 from resolver.github.context.read_task import NewComments
-from resolver.github.context.request_status import RequestStatus
 from resolver.github.events import parse
 from resolver.github.events.payloads import IssueComment
 from resolver.github.events.permission import PermissionReader, authorize
@@ -40,6 +39,7 @@ from resolver.github.events.starting_events import ListeningPolicy, find_event_o
 from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
 from resolver.models.approval import split_decision_number
+from resolver.models.request_status import RequestStatus
 from resolver.models.run import Command, Extension, Trigger, TriggerKind
 from resolver.runs.common import listening_policy
 from resolver.runs.stages import RunRequest

@@ -21,7 +21,8 @@ from resolver.errors import (
 )
 from resolver.events.run_log import cost_of_run
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery
-from resolver.github.comments.report import Ending, Report
+from resolver.github.comments.report import Report
+from resolver.github.comments.run_comments import AuthoredComment
 from resolver.github.events.quota_decision import (
     QuotaBound,
     QuotaExceeded,
@@ -42,7 +43,8 @@ from resolver.github.events.quota_ledger import (
     normalize_login,
     read_ledger,
 )
-from resolver.github.forge import AuthoredComment, Forge
+from resolver.github.forge import Forge
+from resolver.github.text.markers import Ending
 from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS

@@ -8,11 +8,11 @@ import pytest
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.context.labeled_issues import Labeling
+from resolver.github.context.labeled_trigger import labeled_trigger, with_later_time
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.payloads import Issue, User
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
-from resolver.github.events.sweep import labeled_trigger, with_later_time
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Trigger
 from tests.parts.github import GitHubServer

@@ -13,7 +13,12 @@ from pydantic import ConfigDict, Field, SecretStr, ValidationError
 
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.answers import ApiAnswer
-from resolver.github.client.app import EVENTS, PERMISSIONS
+from resolver.github.client.app import PERMISSIONS
+from resolver.github.events.starting_events import starting_actions
+
+EVENTS = (*starting_actions(), "check_suite", "status", "workflow_run")
+"""The webhook events that the App must subscribe to."""
+
 
 HOMEPAGE = "https://docs.github.com/apps"
 """The homepage URL, which GitHub requires; the App does not use it."""

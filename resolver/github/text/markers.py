@@ -8,8 +8,45 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 
-from resolver.github.comments.report import Ending
+
+class Ending(StrEnum):
+    """The outcomes of a run that its comment distinguishes.
+
+    The value is the name of the comment's template.
+    """
+
+    PULL_REQUEST = "pull_request"
+    NO_CHANGE = "no_change"
+    ANSWER = "answer"
+    REVIEW = "review"
+    REJECTED = "rejected"
+    LIMIT = "limit"
+    STUCK = "stuck"
+    STOPPED = "stopped"
+    WAITING = "waiting"
+    CONFIRMATION = "confirmation"
+    POLICY = "policy"
+    REFUSED = "refused"
+    CEILING = "ceiling"
+    ERROR = "error"
+
+    @property
+    def is_final(self) -> bool:
+        """True if a run with the same key must not start again.
+
+        A run with any other ending may be started again on purpose, and its comment is then
+        rewritten in place.
+        """
+        return self in {
+            Ending.PULL_REQUEST,
+            Ending.NO_CHANGE,
+            Ending.ANSWER,
+            Ending.REVIEW,
+            Ending.REJECTED,
+        }
+
 
 _RUN_MARKER = re.compile(
     r"<!-- resolver:run key=([0-9a-f]{40}) ending=([a-z_]+)"
