@@ -1,16 +1,19 @@
 """Reads skills from their files: those of a repository, of its organization, and the built-in ones.
 
 Files are read only from commits and folders that the caller trusts. A file that can't be read is
-left out and reported as a problem.
+left out and reported as a problem. An agent that asks for a skill by name is answered from them.
 """
 
 import codecs
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
+from resolver.config.templates import render
 from resolver.errors import FrontmatterError, ResolverError
+from resolver.events.actions import Recall
+from resolver.events.observations import RecallResult
 from resolver.memory.frontmatter import read_document, validate_document
 from resolver.memory.skills.skill import (
     MAX_DESCRIPTION_LENGTH,
@@ -124,6 +127,42 @@ def read_library(sources: Iterable[SkillSource]) -> Library:
         problems=tuple(reader.problems),
         read=reader.read,
     )
+
+
+RECALL_TOOL = "recall"
+"""Name of the tool, and of the tag in the tags dialect."""
+
+MAX_LINE_LENGTH = 200
+
+_LIST_QUERIES = {"", "*", "all", "list", "skills", "?"}
+
+
+def answer_recall(library: Library, action: Recall) -> RecallResult:
+    """Return the skill that the query names, or the list to choose from."""
+    query = action.query.strip()
+    skill = library.skill(query)
+    if skill is None:
+        unknown = None if query.lower() in _LIST_QUERIES else query[:MAX_LINE_LENGTH]
+        text = render_skill_list(library.skills, unknown)
+        return RecallResult(content=text, about="list", why="asked for")
+    return RecallResult(
+        content=skill.body,
+        about="skill",
+        name=skill.name,
+        sources=(skill.source,),
+        why="asked for",
+    )
+
+
+def render_skill_list(skills: Sequence[Skill], unknown: str | None = None) -> str:
+    """Return the list of skills with their descriptions, in the order given.
+
+    unknown: a query that matched no skill, to say so.
+    """
+    entries = [
+        (skill.name, " ".join(skill.description.split())[:MAX_LINE_LENGTH]) for skill in skills
+    ]
+    return render("agent/skill_list.md.j2", skills=entries, unknown=unknown).strip()
 
 
 def is_shown_to_agents(path: str) -> bool:

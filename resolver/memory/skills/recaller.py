@@ -13,8 +13,7 @@ from resolver.events.actions import Recall
 from resolver.events.base import Source as EventSource
 from resolver.events.observations import RecallResult
 from resolver.events.state import State
-from resolver.memory.skills.library import Library
-from resolver.memory.skills.lookup import RECALL_TOOL, render_skill_list
+from resolver.memory.skills.library import RECALL_TOOL, Library, render_skill_list
 from resolver.memory.skills.observed_text import ObservedText
 from resolver.memory.skills.skill import Origin, Skill, fill_task_skill
 from resolver.memory.skills.triggers import covers, find_trigger

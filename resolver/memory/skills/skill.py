@@ -73,17 +73,12 @@ class SkillFileHead(BaseModel):
 
 class SkillInput(SkillFileHead):
     """Represents an input of a task skill. It is required if it has no default, unless `required`
-    says otherwise.
-
-    choices: the allowed values; empty allows any.
-    """
+    says otherwise."""
 
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=MAX_NAME_LENGTH)
     description: Annotated[str, BeforeValidator(_to_single_line)] = ""
-    type: Literal["string", "integer", "number", "boolean"] = "string"
     required: bool | None = None
     default: str | None = None
-    choices: Annotated[tuple[str, ...], BeforeValidator(_split_list)] = ()
 
     @property
     def is_required(self) -> bool:
@@ -156,14 +151,6 @@ MAX_VALUE_LENGTH = 2_000
 
 _ASSIGNMENT = re.compile(r"""(?<!\S)([A-Za-z_][\w-]*)=("[^"]*"|'[^']*'|\S*)""")
 _PLACEHOLDER = re.compile(r"\$\{\s*([A-Za-z_][\w-]*)\s*\}|\{\{\s*([A-Za-z_][\w-]*)\s*\}\}")
-_BOOLEANS = {
-    "true": "true",
-    "yes": "true",
-    "1": "true",
-    "false": "false",
-    "no": "false",
-    "0": "false",
-}
 
 
 def fill_task_skill(skill: Skill, arguments: str) -> str:
@@ -192,9 +179,12 @@ def _parse_values(skill: Skill, arguments: str) -> Mapping[str, str]:
     values: dict[str, str] = {}
     for name, skill_input in inputs.items():
         if name in assigned:
-            problem = _describe_problem(skill_input, assigned[name])
-            problems += [problem] if problem else []
-            values[name] = _normalize_value(skill_input, assigned[name])
+            values[name] = assigned[name]
+            # without quoting the value, since it may contain anything
+            if len(values[name]) > MAX_VALUE_LENGTH:
+                problems.append(f"`{name}` has more than {MAX_VALUE_LENGTH} characters")
+            elif not values[name] and skill_input.is_required:
+                problems.append(f"`{name}` is empty")
         elif skill_input.is_required:
             problems.append(f"`{name}` is missing")
         else:
@@ -203,27 +193,6 @@ def _parse_values(skill: Skill, arguments: str) -> Mapping[str, str]:
         what = render("run/skill_inputs.md.j2", skill=skill, problems=problems).strip()
         raise Refused(what, f"Ask again with its inputs: `/{skill.name} {_example(skill)}`.")
     return values
-
-
-def _describe_problem(skill_input: SkillInput, value: str) -> str:
-    """Return what is wrong with a value, without quoting it, since it may contain anything."""
-    if len(value) > MAX_VALUE_LENGTH:
-        return f"`{skill_input.name}` has more than {MAX_VALUE_LENGTH} characters"
-    if not value and skill_input.is_required:
-        return f"`{skill_input.name}` is empty"
-    if skill_input.choices and value not in skill_input.choices:
-        return f"`{skill_input.name}` is one of {', '.join(skill_input.choices)}"
-    number = r"[-+]?\d{1,18}" + ("" if skill_input.type == "integer" else r"(\.\d{1,18})?")
-    if skill_input.type in {"integer", "number"} and not re.fullmatch(number, value):
-        kind = "an integer" if skill_input.type == "integer" else "a number"
-        return f"`{skill_input.name}` is {kind}"
-    if skill_input.type == "boolean" and value.lower() not in _BOOLEANS:
-        return f"`{skill_input.name}` is true or false"
-    return ""
-
-
-def _normalize_value(skill_input: SkillInput, value: str) -> str:
-    return _BOOLEANS.get(value.lower(), value) if skill_input.type == "boolean" else value
 
 
 def _unquote(value: str) -> str:
@@ -235,7 +204,4 @@ def _example(skill: Skill) -> str:
     required = [skill_input for skill_input in skill.inputs if skill_input.is_required] or list(
         skill.inputs[:1]
     )
-    return " ".join(
-        f"{skill_input.name}={skill_input.choices[0] if skill_input.choices else '...'}"
-        for skill_input in required
-    )
+    return " ".join(f"{skill_input.name}=..." for skill_input in required)

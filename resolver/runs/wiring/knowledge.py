@@ -17,13 +17,13 @@ from resolver.events.actions import Recall
 from resolver.events.base import ActionBase, ObservationBase
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.memory.skills import lookup
 from resolver.memory.skills.library import (
     AGENTS_REPOSITORY_FOLDERS,
     MICROAGENT_FOLDERS,
     SKILL_FOLDERS,
     Library,
     SkillSource,
+    answer_recall,
     built_in_skills,
     is_shown_to_agents,
     read_library,
@@ -65,7 +65,7 @@ class Knowledge:
 
     def handlers(self) -> dict[type[ActionBase], Callable[[Any], ObservationBase]]:
         """Return the handlers of actions that the host executes for the agents."""
-        return {Recall: partial(lookup.answer_recall, self.library)}
+        return {Recall: partial(answer_recall, self.library)}
 
 
 def read_knowledge(

@@ -168,7 +168,6 @@ inputs:
     description: the tag before
   - name: style
     default: short
-    choices: [short, long]
 ---
 Write notes since ${since}.
 """

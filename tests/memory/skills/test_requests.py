@@ -8,9 +8,9 @@ from resolver.errors import Refused
 from resolver.memory.skills.skill import Origin, Skill, SkillInput, fill_task_skill
 
 SINCE = SkillInput(name="since", description="the tag before")
-STYLE = SkillInput(name="style", default="short", choices=("short", "long"))
-COUNT = SkillInput(name="count", type="integer", required=False)
-QUIET = SkillInput(name="quiet", type="boolean", default="false")
+STYLE = SkillInput(name="style", default="short")
+COUNT = SkillInput(name="count", required=False)
+QUIET = SkillInput(name="quiet", default="false")
 BODY = "From ${since} on, {{ style }}, {{count}}, ${ quiet }; ${other} stays."
 
 
@@ -22,9 +22,8 @@ def task(*inputs: SkillInput, body: str = BODY) -> Skill:
 TOLD = (
     "`/notes` can't",
     "`since` (required: the tag before)",
-    "one of short, long",
     "default short",
-    "`count` (optional, integer)",
+    "`count` (optional)",
     ".agents/skills/notes.md",
 )
 ALL = task(SINCE, STYLE, COUNT, QUIET)
@@ -38,7 +37,7 @@ def refusal(words: str) -> str:
 
 
 def test_values_replace_both_kinds_of_placeholders() -> None:
-    text = fill_task_skill(ALL, "since=v1.2 style=long count=7 quiet=YES and be kind")
+    text = fill_task_skill(ALL, "since=v1.2 style=long count=7 quiet=true and be kind")
     assert text == "From v1.2 on, long, 7, true; ${other} stays."
 
 
@@ -68,15 +67,12 @@ def test_a_skill_without_inputs_gets_all_text_unchanged() -> None:
         ("", "`since` is missing"),
         ("since=", "`since` is empty"),
         ("sinse=v1 since=v1", "no input `sinse`"),
-        ("since=a style=tall", "`style` is one of short, long"),
-        ("since=a count=many", "`count` is an integer"),
-        ("since=a quiet=perhaps", "`quiet` is true or false"),
         (f"since={'x' * 2001}", "more than 2000 characters"),
     ],
 )
 def test_faults_are_reported_with_all_inputs(words: str, said: str) -> None:
     what = refusal(words)
-    assert said in what and "tall" not in what
+    assert said in what
     for part in TOLD:
         assert part in what
     assert "\n" not in what
