@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 from pydantic import BaseModel
 
 from resolver.config import templates
+from resolver.github.comments import templates as comment_templates
 from tests.parts import killing_moments
 
 BUILT = ("litellm.types.utils", "openai.types.chat")
@@ -58,9 +59,9 @@ def load() -> None:
         except ImportError:
             continue
     library._load_litellm.cache_clear()  # it is configured again in each child
-    environment = templates._environment()
-    for name in environment.list_templates(extensions=["j2"]):
-        environment.get_template(name)
+    environments = (comment_templates._environment(), templates._environment())
+    for name in environments[0].list_templates(extensions=["j2"]):
+        environments[not name.startswith("comments/")].get_template(name)
     build_models()
 
 
