@@ -498,7 +498,7 @@ def take_change(
     of the agent."""
     started = time.monotonic()
     limit = BUNDLE_FACTOR * MAX_PATCH_BYTES
-    change = runtime.export_change(workspace.base, limit)
+    change = runtime.export_change(workspace.base)
     bundle = None
     if change["bundle"] is not None:
         bundle = folder / f"{change['tree']}.bundle"

@@ -64,9 +64,6 @@ INTERRUPT_RETRY_SECONDS: Final = 30.0
 """Seconds after which `Runtime.interrupt` stops repeating its request. A shell that is just being
 started needs part of that time."""
 
-MAX_CHANGE_BYTES: Final = 1 << 30
-"""Default limit of the size of a change's bundle, in bytes."""
-
 _CHECKOUT_FOLDER: Final = "checkout.git"
 
 GitDirTar = Callable[[str], Iterator[bytes]]
@@ -169,14 +166,12 @@ class Runtime:
                 return
             time.sleep(INTERRUPT_SECONDS)
 
-    def export_change(self, base: str, limit: int = MAX_CHANGE_BYTES) -> wire.ChangeResult:
+    def export_change(self, base: str) -> wire.ChangeResult:
         """Export the working tree as git objects on top of `base` and return their description.
 
         `fetch` takes the bundle out of the sandbox.
-        limit: size of the largest bundle, in bytes, that the caller will fetch.
         """
-        params = {"base": base, "limit": limit}
-        return _call(self._wire, "export_change", params, wire.ChangeResult, GIT_SECONDS)
+        return _call(self._wire, "export_change", {"base": base}, wire.ChangeResult, GIT_SECONDS)
 
     @property
     def scratch(self) -> str:

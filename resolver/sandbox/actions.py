@@ -119,8 +119,6 @@ class Actions:
         self._bash.close()
         self._ipython.close()
         self._programs.close()
-        if self._comparison is not None and self._comparison.done():
-            self._end_reports()
 
     def _run_command(self, parameters: "Parameters") -> Mapping[str, Any]:
         return self._bash.run(
@@ -168,7 +166,7 @@ class Actions:
         return set_baseline(paths.root, paths.scratch, parameters.text("base"), paths.git)
 
     def _report_changes(self, _: "Parameters") -> Mapping[str, Any]:
-        self._end_reports()
+        self._await_comparison()
         paths = self._paths
         # Git needs tens of milliseconds to read the tree's present state, and seconds in a large
         # repository. The next action waits for it; the host can continue until then.
@@ -183,12 +181,6 @@ class Actions:
         if self._comparison is not None and self._comparison.exception() is not None:
             self._comparison = None
 
-    def _end_reports(self) -> None:
-        self._await_comparison()
-        if self._comparison is not None:
-            self._comparison.result().close()
-        self._comparison = None
-
     def _changes(self) -> Mapping[str, Any]:
         """Return what has changed in the working tree since the last result."""
         if self._comparison is not None:
@@ -202,13 +194,12 @@ class Actions:
                 }
             except (ActionFailed, OSError):
                 # The action itself succeeded. Without git nothing can be said about its changes.
-                self._end_reports()
+                self._comparison = None
         return {"changed": None, "changed_count": 0, "differing": 0, "repositories": []}
 
     def _export_change(self, parameters: "Parameters") -> Mapping[str, Any]:
         paths = self._paths
-        base, limit = parameters.text("base"), parameters.number("limit")
-        return export_change(paths.root, paths.scratch, base, paths.git, limit)
+        return export_change(paths.root, paths.scratch, parameters.text("base"), paths.git)
 
     def _start_program(self, parameters: "Parameters") -> Mapping[str, Any]:
         number = self._programs.start(parameters.text("command"), parameters.texts("arguments"))

@@ -15,9 +15,9 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from . import change_bundle, setup_files
+from . import setup_files
 from .changed_paths import TreeComparison
 from .spool import readable
 from .wire import ActionFailed, BaselineResult, ChangeResult, CheckoutResult
@@ -154,13 +154,8 @@ def compare_tree(root: str, scratch: str, git: str) -> TreeComparison:
     return TreeComparison(root, own_index.run)
 
 
-def export_change(
-    root: str, scratch: str, base: str, git: str, limit: int = MAX_BYTES
-) -> ChangeResult:
+def export_change(root: str, scratch: str, base: str, git: str) -> ChangeResult:
     """Write the working tree as a commit on top of `base`, in a bundle in `scratch`.
-
-    limit: size in bytes of the largest bundle that the host accepts. A change that may be larger is
-        stored as deltas against `base`, which takes longer.
 
     Files that git ignores are left out unless `base` has them. Contents are stored by git's own
     rules: line ends as .gitattributes says, but no filter programs. A folder that is a git
@@ -185,67 +180,37 @@ def export_change(
             # Git ignores this setting if the file does not exist.
             settings = ("-c", f"core.excludesFile={exclude}")
             own_index = _Git(git, root, scratch, private_git_dir, index, settings)
-            with open(os.path.join(folder, "bundle"), "w+b") as bundle:
-                return _export(own_index, base, exclude, limit, bundle)
+            return _export(own_index, base, exclude)
     except OSError as error:
         raise ActionFailed(f"the change can't be written: {error}") from error
 
 
-def _export(git: "_Git", base: str, exclude: str, limit: int, bundle: IO[bytes]) -> ChangeResult:
+def _export(git: "_Git", base: str, exclude: str) -> ChangeResult:
     run = git.run
-    staged = _stage_files(git, base, exclude, limit, bundle)
+    generated = _stage_files(git, base, exclude)
     left_out = _find_left_out(git)
-    unchanged = _unchanged(git.root, run([*_DIFF_INDEX, base]), staged.packed)
-    run(["update-index", "-z", "--index-info"], unchanged)
-    # --missing-ok: contents of large files are in the bundle but not in the object directory.
-    tree = _text(run(["write-tree", "--missing-ok"]))
-    if tree == _text(run(["rev-parse", f"{base}^{{tree}}"])):
-        return ChangeResult(
-            tree=tree,
-            commit=base,
-            bundle=None,
-            size=0,
-            left_out=left_out,
-            generated=staged.generated,
-        )
-    message = ["-m", "The working tree of a sandbox"]
-    commit = _text(run(["commit-tree", "-p", base, *message, tree]))
-    with tempfile.TemporaryFile(dir=git.scratch) as pack:
-        revisions = f"{commit}\n^{base}\n".encode()
-        pack_objects = [*_PACK_OBJECTS, "--window=0"] if staged.fits_whole else _PACK_OBJECTS
-        run(pack_objects, revisions, stdout=pack)
-        change_bundle.finish(bundle, staged.packed.objects, pack, base, commit)
-    path = os.path.join(git.scratch, f"change-{commit}.bundle")
-    os.replace(bundle.name, path)
+    run(["update-index", "-z", "--index-info"], _unchanged(git.root, run([*_DIFF_INDEX, base])))
+    tree = _text(run(["write-tree"]))
+    commit, path, size = base, None, 0
+    if tree != _text(run(["rev-parse", f"{base}^{{tree}}"])):
+        message = ["-m", "The working tree of a sandbox"]
+        commit = _text(run(["commit-tree", "-p", base, *message, tree]))
+        path = os.path.join(git.scratch, f"change-{commit}.bundle")
+        # A bundle contains refs, not commits.
+        run(["update-ref", _REF, commit])
+        run(["bundle", "create", "--quiet", path, _REF, f"^{base}"])
+        run(["update-ref", "-d", _REF])
+        size = os.path.getsize(path)
     return ChangeResult(
-        tree=tree,
-        commit=commit,
-        bundle=path,
-        size=os.path.getsize(path),
-        left_out=left_out,
-        generated=staged.generated,
+        tree=tree, commit=commit, bundle=path, size=size, left_out=left_out, generated=generated
     )
 
 
-class _StagedFiles(NamedTuple):
-    """The working tree in the index.
+def _stage_files(git: "_Git", base: str, exclude: str) -> list[str]:
+    """Add the new and changed files to the index. Return new caches and build output, which are
+    left out.
 
-    packed: files whose contents are in the bundle already.
-    fits_whole: True if the bundle is small enough without deltas.
-    generated: new caches and build output that are left out.
-    """
-
-    packed: change_bundle.PackedFiles
-    fits_whole: bool
-    generated: list[str]
-
-
-def _stage_files(
-    git: "_Git", base: str, exclude: str, limit: int, bundle: IO[bytes]
-) -> _StagedFiles:
-    """Add the new and changed files to the index, and the contents of large ones to the bundle.
-
-    exclude: path of the file that makes git ignore caches and build output.
+    exclude: path of the file that makes git ignore them.
     """
 
     root, run = git.root, git.run
@@ -262,28 +227,20 @@ def _stage_files(
     excluded = _exclude_patterns(exclude, patterns, new_files, lambda: paths(_LIST_NEW))
     names = [*paths(_LIST_CHANGED), *(name for name in new_files if name not in excluded)]
     check_file_count(names)
-    size = _size(root, names)
-    # With some reserve for headers: the bundle is sure to fit even if nothing is compressed.
-    fits_whole = size < limit - limit // 16
-    large = change_bundle.plain_files(root, names, run) if fits_whole else []
-    packed = change_bundle.pack_files(root, large, base, bundle, run)
-    _add_packed(packed, run)
+    _check_size(root, names)
     # Exit code 1 means that some paths could not be added; they are listed below.
     run(["add", "--all", "--ignore-errors"], accepted=(0, 1))
     caches = setup_files.name_left_out(excluded, patterns)
-    return _StagedFiles(packed, fits_whole, [readable(os.fsdecode(name)) for name in caches])
+    return [readable(os.fsdecode(name)) for name in caches]
 
+
+_REF = "refs/resolver/change"
+"""Name of the commit in the bundle."""
 
 _LIST_UNADDED = ["ls-files", "-z", "--modified", "--others", "--exclude-standard"]
 _LIST_NEW = ["ls-files", "-z", "--others", "--exclude-standard"]
 # By stat data alone: contents are read once, when they are added.
 _LIST_CHANGED = ["diff-files", "-z", "--name-only"]
-
-
-# Without the objects that are already in the bundle, which the repository does not have. A thin
-# pack may contain deltas against objects of `base` that are not in the pack; the host has them.
-_PACK_OBJECTS = ["pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "--quiet"]
-_PACK_OBJECTS += ["--missing=allow-any"]
 _DIFF_INDEX = ["diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]
 
 
@@ -324,8 +281,8 @@ def check_file_count(names: Sequence[bytes]) -> None:
         )
 
 
-def _size(root: str, names: Sequence[bytes]) -> int:
-    """Return the total size of the files in bytes. Raises ActionFailed above MAX_BYTES."""
+def _check_size(root: str, names: Sequence[bytes]) -> None:
+    """Raise ActionFailed if the files have more than MAX_BYTES together."""
     size = 0
     for name in names:
         try:
@@ -338,19 +295,9 @@ def _size(root: str, names: Sequence[bytes]) -> int:
             f"new and changed files have {size} bytes, above the limit of {MAX_BYTES}: "
             "delete them, or let git ignore them"
         )
-    return size
 
 
-def _add_packed(packed: change_bundle.PackedFiles, run: change_bundle.Run) -> None:
-    """Add the files that are packed already to the index, and keep git from reading them again."""
-    rows = [b"%s %s\t%s\0" % (*entry, name) for name, entry in packed.entries.items()]
-    if rows:
-        run(["update-index", "-z", "--index-info"], b"".join(rows))
-        names = b"".join(name + b"\0" for name in packed.entries)
-        run(["update-index", "-z", "--assume-unchanged", "--stdin"], names)
-
-
-def _unchanged(root: str, changed: bytes, packed: change_bundle.PackedFiles) -> bytes:
+def _unchanged(root: str, changed: bytes) -> bytes:
     """Return index entries of `base` for files whose bytes are the same as in `base`.
 
     Git would store them anew if .gitattributes asks for other line ends than they were committed
@@ -360,7 +307,7 @@ def _unchanged(root: str, changed: bytes, packed: change_bundle.PackedFiles) -> 
     fields = changed.split(b"\0")
     for meta, path in zip(fields[:-1:2], fields[1::2], strict=False):
         old_mode, mode, old_id, _, status = meta[1:].split(b" ")
-        if status != b"M" or old_mode[:3] != b"100" or path in packed.entries:
+        if status != b"M" or old_mode[:3] != b"100":
             continue
         if _blob_id(os.path.join(os.fsencode(root), path), len(old_id)) == old_id:
             entries.append(b"%s %s\t%s\0" % (mode, old_id, path))
@@ -428,18 +375,14 @@ class _Git(NamedTuple):
     timeout: float = TIMEOUT_SECONDS
 
     def run(
-        self,
-        args: Sequence[str],
-        stdin: bytes = b"",
-        accepted: tuple[int, ...] = (0,),
-        stdout: IO[bytes] | None = None,
+        self, args: Sequence[str], stdin: bytes = b"", accepted: tuple[int, ...] = (0,)
     ) -> bytes:
-        """Run git and return its stdout, which is empty if `stdout` names a file.
+        """Run git and return its stdout.
 
         accepted: exit codes that are not a failure.
         Raises ActionFailed with the end of stderr if git fails.
         """
-        process = self.call(args, stdin, stdout)
+        process = self.call(args, stdin)
         if process.returncode == -signal.SIGXFSZ:
             limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
             raise ActionFailed(
@@ -450,11 +393,9 @@ class _Git(NamedTuple):
             error_lines = process.stderr.decode("utf-8", "replace").splitlines()
             error_end = "\n".join(error_lines[-10:])[-2000:]
             raise ActionFailed(f"git {args[0]} failed ({process.returncode}):\n{error_end}")
-        return process.stdout or b""
+        return process.stdout
 
-    def call(
-        self, args: Sequence[str], stdin: bytes = b"", stdout: IO[bytes] | None = None
-    ) -> "subprocess.CompletedProcess[bytes]":
+    def call(self, args: Sequence[str], stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         """Run git and return the finished process. Raises ActionFailed at a timeout."""
         variables = {"GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.root}
         if self.index_file:
@@ -465,8 +406,7 @@ class _Git(NamedTuple):
                 cwd=self.root,
                 env=_environment(self.scratch, variables),
                 input=stdin,
-                stdout=stdout or subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                capture_output=True,
                 timeout=self.timeout,
                 check=False,
             )

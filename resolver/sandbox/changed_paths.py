@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from . import setup_files
-from .directory_watches import DirectoryWatches
 from .spool import readable
 
 MAX_PATHS: Final = 50
@@ -22,10 +21,6 @@ _STATUS: Final = [
     "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames",
     "--ignore-submodules=all",
 ]  # fmt: skip
-_LIST_IGNORED: Final = [
-    "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory",
-]  # fmt: skip
-
 _Signature = tuple[int, int, int, int] | None
 """Mode, size, time of the last change and inode of a file; None if it is gone."""
 
@@ -61,15 +56,10 @@ class TreeComparison:
         self._root = os.fsencode(root)
         self._run = run
         self._tracked = self._names(["ls-files", "-z"])
-        self._generated = setup_files.unused_patterns(self._tracked)
-        ignored = {name.rstrip(b"/") for name in self._names(_LIST_IGNORED)}
-        self._watches = DirectoryWatches(root, lambda path: self._is_watched(path, ignored))
         self._known = self._differing()
 
     def take(self) -> TreeChanges:
         """Return what has changed since the last call. Raises ActionFailed if git fails."""
-        if not self._watches.take():
-            return TreeChanges([], 0, len(self._known), [])
         known, self._known = self._known, self._differing()
         changed = sorted(
             path
@@ -80,18 +70,8 @@ class TreeComparison:
         inner = [p for p in changed if p.endswith(b"/") and p in self._known and p not in known]
         return TreeChanges(_bounded(changed), len(changed), len(self._known), _bounded(inner))
 
-    def close(self) -> None:
-        """End the watches."""
-        self._watches.close()
-
     def _names(self, args: Sequence[str]) -> list[bytes]:
         return self._run(args).split(b"\0")[:-1]
-
-    def _is_watched(self, path: bytes, ignored: set[bytes]) -> bool:
-        if path == b".git" or path in ignored:
-            return False
-        # Its parent is watched, so none of the folders above is generated.
-        return not setup_files.is_generated_itself(path, self._generated)
 
     def _differing(self) -> dict[bytes, _Signature]:
         """Return the paths that differ from the base, with their signatures.

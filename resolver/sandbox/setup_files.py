@@ -72,22 +72,9 @@ def find_patterns(
     return patterns
 
 
-def unused_patterns(tracked: Sequence[bytes]) -> list[bytes]:
-    """Return those of PATTERNS that match none of the tracked paths."""
-    names = _components(tracked)
-    return [pattern for pattern in PATTERNS if not _matches(pattern, names)]
-
-
 def is_generated(path: bytes, patterns: Sequence[bytes]) -> bool:
     """Return True if one of the patterns, as `find_patterns` returns them, matches the path."""
     return _generated_depth(path, patterns) > 0
-
-
-def is_generated_itself(path: bytes, patterns: Sequence[bytes]) -> bool:
-    """Return True if a pattern matches the path, whatever matches the folders above it."""
-    name = path.rpartition(b"/")[2]
-    anchored = b"/" + escape_glob(path) + b"/"
-    return anchored in patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def name_left_out(paths: Iterable[bytes], patterns: Sequence[bytes]) -> list[bytes]:

@@ -220,10 +220,9 @@ class CheckoutResult(TypedDict):
 
 
 class ChangeResult(TypedDict):
-    """Result of `export_change` {base: str, limit: int}: the working tree as git objects.
+    """Result of `export_change` {base: str}: the working tree as git objects.
 
-    If the change could be larger than `limit` bytes, files are stored as deltas against `base`
-    where that is smaller. The tree is built with a git directory, index and configuration of the
+    The tree is built with a git directory, index and configuration of the
     server's own (never the agent's `.git`), starting from `base`, so that ignored files stay out
     and tracked files stay in.
     """
