@@ -50,20 +50,11 @@ def test_any_report_survives_the_tags(message: str, places: list[CodePlace], don
     assert parse_tags(write_tags(action)) == (action,)
 
 
-@pytest.mark.parametrize(
-    ("line", "place"),
-    [
-        ("src/a.py:3-9 Parser.parse - keeps empty parts", ("src/a.py", 3, 9, "Parser.parse")),
-        ("- `src/a.py:3` parse(): why", ("src/a.py", 3, 3, "parse()")),
-        ("1. ./src/a.py - the whole of it", ("src/a.py", None, None, "")),
-        ("src/a.py:7", ("src/a.py", 7, 7, "")),
-    ],
-)
-def test_a_place_is_parsed_from_a_line(line: str, place: tuple[object, ...]) -> None:
-    action = parse_action("report_places", {"message": "m", "places": line})
+def test_a_place_is_parsed_from_json_text() -> None:
+    text = '[{"path": "./src/a.py", "start": 3, "symbol": "parse", "why": "w", "known": false}]'
+    action = parse_action("report_places", {"message": "m", "places": text})
     assert isinstance(action, a.Finish)
-    [found] = action.places
-    assert (found.path, found.start, found.end, found.symbol) == place
+    assert action.places == (CodePlace(path="src/a.py", start=3, end=3, symbol="parse", why="w"),)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +91,7 @@ def test_the_name_for_call_edges_in_the_literature_is_accepted() -> None:
         ("report_places", {"message": "m", "places": [{"path": "a", "start": 9, "end": 3}]},
          "line 3 is before line 9"),
         ("report_places", {"message": "m", "places": [{"why": "x"}]}, "places"),
-        ("report_places", {"message": "m", "places": "- : nothing"}, "is not a place"),
+        ("report_places", {"message": "m", "places": "src/a.py:3"}, "a JSON list"),
         ("report_places", {"message": "m", "places": 7}, "places"),
     ],
 )  # fmt: skip

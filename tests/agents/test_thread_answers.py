@@ -42,8 +42,6 @@ def answers(threads: Any) -> list[tuple[str, bool, str]]:
         [{"id": "T1", "addressed": True, "answer": "Renamed."}, {"id": "T2", "answer": "No: x."}],
         [{"id": "t1", "addressed": "yes", "answer": "Renamed."}, {"id": "[T02]", "answer": NO}],
         {"T1": {"addressed": True, "answer": "Renamed."}, "T2": "No: x."},
-        "T1 addressed: Renamed.\nT2 answered: No: x.",
-        "- [T1] addressed: Renamed.\n\n- T2 answered:\nNo: x.",
         '[{"id": 1, "addressed": true, "answer": "Renamed."}, {"id": "2", "answer": "No: x."}]',
     ],
 )  # fmt: skip
@@ -64,7 +62,7 @@ def test_a_finish_without_thread_answers_has_none(nothing: Any) -> None:
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ("All done.", "is not an answer"),
+        ("All done.", "a JSON list"),
         ([{"addressed": True}], "threads"),
         ([{"id": "T1", "addressed": "perhaps"}], "threads"),
         ([{"id": "T1", "answer": "x" * (MAX_ANSWER_LENGTH + 1)}], "threads"),
@@ -92,8 +90,9 @@ def test_any_thread_answers_become_an_action(written: Any) -> None:
 
 def test_the_tag_dialect_has_thread_answers_as_a_section() -> None:
     [action] = parse_tags(
-        "<finish>\nRename it\n<threads>\nT1 addressed: Renamed,\nwith its callers.\n"
-        "T3 answered: It is used in `cli.py`.\n</threads>\n</finish>"
+        '<finish>\nRename it\n<threads>\n[{"id": "T1", "addressed": true, "answer": "Renamed,\\n'
+        'with its callers."}, {"id": "T3", "answer": "It is used in `cli.py`."}]\n</threads>\n'
+        "</finish>"
     )
     assert action == a.Finish(
         message="Rename it",

@@ -182,10 +182,27 @@ def _parse_rating(value: Any) -> SecurityRisk | None:
 def parse_json_list(text: str) -> list[Any]:
     """Return the list that the text is as JSON, [] if it is not a JSON list."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return []
     return value if isinstance(value, list) else []
+
+
+def parse_objects(value: Any) -> Any:
+    """Return a list of objects from JSON text, the form in which a tag holds it; other values
+    unchanged. Raises ValueError for other text."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return ()
+    if not isinstance(value, str):
+        return value
+    if not (items := parse_json_list(value)) and value.strip() != "[]":
+        raise ValueError("this has to be a JSON list of objects")
+    return items
+
+
+def write_objects(items: Sequence[BaseModel]) -> str:
+    """Return a list of objects as JSON text, from which `parse_objects` returns the same."""
+    return json.dumps([item.model_dump(mode="json", exclude_none=True) for item in items])
 
 
 def normalize_path(path: str) -> str:

@@ -28,6 +28,8 @@ from resolver.agents.tools.base import (
     list_schema,
     normalize_path,
     parse_json_list,
+    parse_objects,
+    write_objects,
 )
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
@@ -42,11 +44,6 @@ MAX_REPORTED_PLACES = 30
 _EDGE_SYNONYMS = {"invokes": "calls", "call": "calls", "import": "imports", "contain": "contains",
           "inherit": "inherits", "extends": "inherits"}  # fmt: skip
 """Synonyms of edge kinds that models use."""
-
-_PLACE_LINE = re.compile(
-    r"(?:[-*]|\d+[.)])?\s*`?(?P<path>[^\s`:]+)(?::(?P<start>\d+)(?:-(?P<end>\d+))?)?`?:?"
-    r"(?:\s+`?(?P<symbol>[\w.:$]+(?:\(\))?)`?)?(?:\s*(?:--|[-–—:])\s*(?P<why>.*))?"
-)
 
 
 def _parse_texts(value: Any) -> Any:
@@ -72,28 +69,17 @@ def _normalize_edge_kind(kind: str) -> str:
 
 
 def _parse_places(value: Any) -> Any:
-    """Parse places from a list of objects, or from text with one place per line.
-
-    A line looks like `src/a.py:3-9 name - why`.
-    """
-    if isinstance(value, str):
-        value = parse_json_list(value) or [line for line in value.splitlines() if line.strip()]
-    if not isinstance(value, list | tuple):
-        return value
-    return [_parse_place(item) for item in value]
+    """Parse places from objects, or from JSON text."""
+    value = parse_objects(value)
+    return [_parse_place(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _parse_place(item: Any) -> Any:
     """Return one place as a mapping, with `end` set to `start` if it is missing.
 
     The field `known` is removed, because it is the result of a check and not the model's to set.
-    Raises ValueError if the place can't be parsed.
+    Raises ValueError if its lines are in the wrong order.
     """
-    if isinstance(item, str):
-        match = _PLACE_LINE.fullmatch(item.strip())
-        if match is None or not re.search(r"\w", match["path"]):
-            raise ValueError(f"{item[:100]!r} is not a place: write `path:first-last symbol - why`")
-        item = {name: text for name, text in match.groupdict().items() if text}
     if not isinstance(item, dict):
         return item
     item = {key: value for key, value in item.items() if value is not None and key != "known"}
@@ -129,27 +115,6 @@ def _write_texts(texts: Sequence[str]) -> str:
     return lines if _parse_texts(lines) == list(texts) else json.dumps(list(texts))
 
 
-def _write_places(places: Sequence[CodePlace]) -> str:
-    """Return the places one per line, like `src/a.py:3-9 parse - why`.
-
-    They are returned as JSON if the lines would not be parsed to the same places.
-    """
-    lines = "\n".join(_format_place(place) for place in places)
-    fields = [place.model_dump(exclude={"known"}) for place in places]
-    try:
-        parsed = [
-            _ValidatedPlace.model_validate(item).model_dump() for item in _parse_places(lines)
-        ]
-    except ValueError:
-        parsed = []
-    return lines if parsed == fields else json.dumps(fields)
-
-
-def _format_place(place: CodePlace) -> str:
-    symbol = f" {place.symbol}" if place.symbol else ""
-    return f"{place.where}{symbol}" + (f" - {place.why}" if place.why else "")
-
-
 def _build_places(places: Sequence[_ValidatedPlace]) -> tuple[CodePlace, ...]:
     return tuple(CodePlace(**place.model_dump()) for place in places)
 
@@ -175,7 +140,7 @@ Places = Annotated[
     Annotated[tuple[_ValidatedPlace, ...], Field(max_length=MAX_REPORTED_PLACES)],
     BeforeValidator(_parse_places),
     AfterValidator(_build_places),
-    PlainSerializer(_write_places),
+    PlainSerializer(write_objects),
     list_schema(
         {
             "path": "string",

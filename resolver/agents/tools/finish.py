@@ -1,6 +1,5 @@
 """The tool `finish`: how the work ended, and the answers to review threads."""
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, get_args
@@ -22,7 +21,8 @@ from resolver.agents.tools.base import (
     TextOrEmpty,
     Tool,
     list_schema,
-    parse_json_list,
+    parse_objects,
+    write_objects,
 )
 from resolver.config.templates import render
 from resolver.events import actions as a
@@ -60,38 +60,16 @@ MAX_ANSWERS = 60
 """Maximum number of answers."""
 
 _THREAD_ID = re.compile(r"\[?\s*[Tt]?(\d{1,3})\s*\]?")
-_STATUS_WORDS = {True: "addressed", False: "answered"}
-_ANSWER_LINE = re.compile(
-    r"[ \t]*(?:[-*]\s+)?\[?([Tt]\d{1,3})\]?\s+(addressed|answered)\s*:[ \t]*(.*)"
-)
 
 
 def _parse_answers(value: Any) -> Any:
-    """Parse answers from objects, from an object keyed by id, or from text.
-
-    Lines of text look like `T1 addressed: words`.
-    """
-    if isinstance(value, str):
-        value = parse_json_list(value) or _parse_answer_lines(value)
+    """Parse answers from objects, from an object keyed by id, or from JSON text."""
+    value = parse_objects(value)
     if isinstance(value, dict):
         value = [_keyed_answer(id, answer) for id, answer in value.items()]
     if not isinstance(value, list | tuple):
-        return () if value is None else value
+        return value
     return [_normalize_answer(item) for item in value]
-
-
-def _parse_answer_lines(text: str) -> list[dict[str, Any]]:
-    answers: list[dict[str, Any]] = []
-    for line in text.strip().splitlines():
-        match = _ANSWER_LINE.fullmatch(line)
-        if match:
-            addressed = match[2] == _STATUS_WORDS[True]
-            answers.append({"id": match[1], "addressed": addressed, "answer": match[3]})
-        elif answers:
-            answers[-1]["answer"] += f"\n{line}"
-        elif line.strip():
-            raise ValueError(f"{line[:100]!r} is not an answer: write `T1 addressed: words`")
-    return [{**answer, "answer": answer["answer"].strip()} for answer in answers]
 
 
 def _keyed_answer(id: str, answer: Any) -> Any:
@@ -116,25 +94,6 @@ class _ValidatedAnswer(BaseModel):
     answer: str = Field(default="", max_length=MAX_ANSWER_LENGTH)
 
 
-def _write_answers(answers: Sequence[ThreadAnswer]) -> str:
-    """Return the answers as text, with lines like `T1 addressed: words`.
-
-    They are returned as JSON if the text would not be parsed to the same answers.
-    """
-    lines = "\n".join(
-        f"{answer.id} {_STATUS_WORDS[answer.addressed]}: {answer.answer}" for answer in answers
-    )
-    fields = [
-        {"id": answer.id, "addressed": answer.addressed, "answer": answer.answer}
-        for answer in answers
-    ]
-    try:
-        parsed = _parse_answers(lines)
-    except ValueError:
-        parsed = []
-    return lines if parsed == fields else json.dumps(fields)
-
-
 def _build_thread_answers(answers: Sequence[_ValidatedAnswer]) -> tuple[ThreadAnswer, ...]:
     """Return the answers as values of an event. The last of several for one thread wins."""
     by_id = {answer.id: ThreadAnswer(**answer.model_dump()) for answer in answers}
@@ -145,7 +104,7 @@ Answers = Annotated[
     Annotated[tuple[_ValidatedAnswer, ...], Field(max_length=MAX_ANSWERS)],
     BeforeValidator(_parse_answers),
     AfterValidator(_build_thread_answers),
-    PlainSerializer(_write_answers),
+    PlainSerializer(write_objects),
     list_schema(
         {"id": "string", "addressed": "boolean", "answer": "string"},
         required=("id", "addressed", "answer"),
