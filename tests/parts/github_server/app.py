@@ -8,37 +8,23 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from itertools import count
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 from tests.parts.git_http import REQUEST_PATH, git_http_app
-from tests.parts.github_server import (
-    documents_git,
-    graphql,
-    routes_activity,
-    routes_apps,
-    routes_asking,
-    routes_checks,
-    routes_git_data,
-    routes_hooks,
-    routes_issues,
-    routes_pulls,
-    routes_repository,
-    routes_reviews,
-    routes_setup,
-    routes_teams,
-    uploads,
-)
+from tests.parts.github_server import documents_git, graphql, routes_setup, uploads
 from tests.parts.github_server.access import GitGate, caller_of
 from tests.parts.github_server.exchange import (
+    ROUTES,
     Answer,
     ApiError,
     Call,
     Exchange,
     Fault,
     Faults,
-    Routes,
     Site,
     not_found,
 )
@@ -62,6 +48,9 @@ REASONS = {
     503: "Service Unavailable",
 }
 
+for module in Path(__file__).parent.glob("routes_*.py"):
+    import_module(f"{__package__}.{module.stem}")  # its endpoints register themselves
+
 StartResponse = Callable[..., Any]
 
 
@@ -74,14 +63,6 @@ class GitHubApp:
         self.requests: list[Exchange] = []
         self._numbers = count(1)
         self._git = git_http_app(world.root, GitGate(world))
-        self._routes = Routes()
-        rooms = (
-            *(routes_hooks, routes_apps, routes_setup, routes_checks, routes_teams),
-            *(routes_git_data, routes_asking),
-            *(routes_issues, routes_reviews, routes_pulls, routes_activity, routes_repository),
-        )
-        for room in rooms:
-            room.add_routes(self._routes)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         exchange = self._recorded(environ)
@@ -179,7 +160,7 @@ class GitHubApp:
                 caller = caller_of(self.world, exchange.headers)
                 if exchange.kind == "graphql" and exchange.method == "POST":
                     return graphql.graphql(Call(self.world, exchange.site, caller, exchange, {}))
-                found = self._routes.find(exchange.method, exchange.path)
+                found = ROUTES.find(exchange.method, exchange.path)
                 if exchange.kind != "rest" or found is None:
                     raise not_found()
                 endpoint, at = found

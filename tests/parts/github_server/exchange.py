@@ -180,20 +180,30 @@ class Routes:
     """Endpoints by method and by path template as GitHub's description writes them."""
 
     def __init__(self) -> None:
-        self._table: list[tuple[str, re.Pattern[str], Endpoint]] = []
+        self._table: list[tuple[str, str, re.Pattern[str], Endpoint]] = []
 
-    def add(self, operation: str, endpoint: Endpoint) -> None:
+    def add(self, operation: str) -> Callable[[Endpoint], Endpoint]:
         """operation: "GET /repos/{owner}/{repo}"."""
-        method, _, template = operation.partition(" ")
-        self._table.append((method, template_pattern(template), endpoint))
+
+        def register(endpoint: Endpoint) -> Endpoint:
+            method, _, template = operation.partition(" ")
+            self._table.append((method, template, template_pattern(template), endpoint))
+            # The special before the general.
+            self._table.sort(key=lambda row: (row[1].count("{"), -len(row[1])))
+            return endpoint
+
+        return register
 
     def find(self, method: str, path: str) -> tuple[Endpoint, dict[str, str]] | None:
-        """The first that fits: add the special before the general."""
-        for candidate, pattern, endpoint in self._table:
+        for candidate, _, pattern, endpoint in self._table:
             match = pattern.fullmatch(path)
             if match and candidate == method:
                 return endpoint, match.groupdict()
         return None
+
+
+ROUTES = Routes()
+REPO = "/repos/{owner}/{repo}"
 
 
 # These may hold slashes: branch names, file paths.

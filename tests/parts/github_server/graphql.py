@@ -5,6 +5,7 @@ A field that is not served is answered with GitHub's own kind of error.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from graphql import (
@@ -29,14 +30,14 @@ from tests.parts.github_server.graphql_fields import (
     actor,
     argument,
     comment_nodes,
+    connection,
     issue_fields,
+    merge_fields,
+    ref_fields,
+    related_fields,
+    thread_fields,
 )
-from tests.parts.github_server.graphql_merges import merge_fields
-from tests.parts.github_server.graphql_mutations import mutations
-from tests.parts.github_server.graphql_refs import ref_fields
-from tests.parts.github_server.graphql_related import related_fields
-from tests.parts.github_server.graphql_search import search_fields
-from tests.parts.github_server.state import Repository
+from tests.parts.github_server.state import Issue, Repository, ReviewComment
 
 MAY_BE_MISSING = ("repository", "node", "issue", "pullRequest", "issueOrPullRequest")
 
@@ -160,3 +161,79 @@ def graphql(call: Call) -> Answer:
         return Answer(200, {"data": data, **({"errors": missing} if missing else {})})
     except (GraphQLError, QueryError) as error:
         return Answer(200, {"errors": [{"message": str(error)}]})
+
+
+def mutations(call: Call) -> Fields:
+    """The fields of `mutation`."""
+
+    def resolve(arguments: Mapping[str, Any]) -> Fields:
+        given = arguments.get("input")
+        id = given.get("threadId") if isinstance(given, dict) else None
+        found = (
+            (issue, root)
+            for issue, root in _threads(call)
+            if core.node_id("PullRequestReviewThread", root.id) == id
+        )
+        issue, root = next(found, (None, None))
+        if issue is None or root is None:
+            raise QueryError(f"Could not resolve to a node with the global id of '{id}'")
+        if not _may_resolve(call, issue.repository):
+            raise QueryError("Resource not accessible by integration")
+        root.resolved, root.resolved_by = True, call.caller.account
+        shown = thread_fields(issue, root)
+        return {"thread": lambda _: shown}
+
+    return {
+        "resolveReviewThread": resolve,
+    }
+
+
+def _threads(call: Call) -> Iterator[tuple[Issue, ReviewComment]]:
+    for repository in call.world.repositories.values():
+        if access.role(call.caller.token, repository) != "none":
+            for issue in repository.issues.values():
+                yield from ((issue, comment) for comment in issue.review_comments)
+
+
+def _may_resolve(call: Call, repository: Repository) -> bool:
+    """As GitHub has it: who may write, and of an App or Action only with both permissions."""
+    token = call.caller.token
+    permissions = ("pull_requests", "contents")
+    may = token is not None and all(
+        access.has_permission(token, permission, "write") for permission in permissions
+    )
+    return may and access.role(token, repository) in {"write", "maintain", "admin"}
+
+
+def search_fields(call: Call, arguments: Mapping[str, Any]) -> Fields:
+    """Return the pull requests that a search finds, the newest first."""
+    words = dict(word.split(":", 1) for word in argument(arguments, "query", str).split())
+    if words.pop("is") != "pr" or set(words) - {"repo", "author", "head", "created"}:
+        raise QueryError("this search is not served")
+    repository = call.world.repositories.get(words["repo"].lower())
+    if repository is None or access.role(call.caller.token, repository) == "none":
+        return connection([], arguments)
+    author = words["author"]
+    login = f"{author.removeprefix('app/')}[bot]" if author.startswith("app/") else author
+    since = datetime.fromisoformat(words["created"].removeprefix(">=")).replace(tzinfo=UTC)
+
+    def is_found(issue: Issue) -> bool:
+        return (
+            issue.pull is not None
+            and issue.author.login.lower() == login.lower()
+            and issue.pull.head.startswith(words["head"])
+            and issue.created_at >= since
+        )
+
+    found = sorted(filter(is_found, repository.issues.values()), key=lambda i: -i.number)
+    return connection([_found(issue) for issue in found], arguments)
+
+
+def _found(issue: Issue) -> Fields:
+    url = f"https://github.test/{issue.repository.full_name}/pull/{issue.number}"
+    return {
+        **issue_fields(issue),
+        **related_fields(issue),
+        **merge_fields(issue),
+        "url": lambda _: url,
+    }

@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_git as documents
-from tests.parts.github_server.exchange import Answer, Call, Routes
+from tests.parts.github_server.exchange import REPO, ROUTES, Answer, Call
 from tests.parts.github_server.routes_issues import issue_of, permission_for
 from tests.parts.github_server.state import Push, Repository, World
 
@@ -29,6 +29,7 @@ def note_pushes(world: World, repository: Repository) -> None:
                 issue.updated_at = push.at
 
 
+@ROUTES.add(f"GET {REPO}/activity")
 def list_activity(call: Call) -> Answer:
     repository = access.readable(call, "contents")
     note_pushes(call.world, repository)
@@ -51,6 +52,7 @@ def _after(call: Call, rows: list[Push]) -> Answer:
     return Answer(200, [documents.activity(call.site, push) for push in shown], links)
 
 
+@ROUTES.add(f"GET {REPO}/issues/{{issue_number}}/events")
 def list_issue_events(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = issue_of(call, repository)
@@ -58,8 +60,3 @@ def list_issue_events(call: Call) -> Answer:
     return call.page(
         issue.events, lambda event: documents.issue_event(call.site, repository, event)
     )
-
-
-def add_routes(routes: Routes) -> None:
-    routes.add("GET /repos/{owner}/{repo}/activity", list_activity)
-    routes.add("GET /repos/{owner}/{repo}/issues/{issue_number}/events", list_issue_events)

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
-from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, not_found
+from tests.parts.github_server.exchange import REPO, ROUTES, Answer, ApiError, Call, not_found
 from tests.parts.github_server.state import Account, App, Repository, Token, World, new_token
 
 
@@ -15,10 +15,12 @@ def _app_of(call: Call) -> App:
     return call.caller.app
 
 
+@ROUTES.add("GET /app")
 def get_app(call: Call) -> Answer:
     return Answer(200, _app_document(call, _app_of(call)))
 
 
+@ROUTES.add("POST /app-manifests/{code}/conversions")
 def convert_manifest(call: Call) -> Answer:
     """Each code is good once."""
     app = call.world.manifest_codes.pop(call.at["code"], None)
@@ -52,6 +54,7 @@ def _app_document(call: Call, app: App) -> dict[str, Any]:
     }
 
 
+@ROUTES.add("GET /app/hook/config")
 def get_hook(call: Call) -> Answer:
     app = _app_of(call)
     hidden = {"secret": "********"} if app.hook.get("secret") else {}
@@ -66,6 +69,7 @@ def installation_id(world: World, app: App, owner: str) -> int:
     return known[owner.lower()]
 
 
+@ROUTES.add(f"GET {REPO}/installation")
 def get_installation(call: Call) -> Answer:
     app = _app_of(call)
     full_name = f"{call.at['owner']}/{call.at['repo']}".lower()
@@ -100,6 +104,7 @@ def _installation_document(call: Call, app: App, owner: Account, id: int) -> dic
     }
 
 
+@ROUTES.add("POST /app/installations/{installation_id}/access_tokens")
 def create_installation_token(call: Call) -> Answer:
     """Good for an hour of the world's clock."""
     app = _app_of(call)
@@ -158,14 +163,3 @@ def _chosen(
             "to the parent installation.",
         )
     return chosen
-
-
-def add_routes(routes: Routes) -> None:
-    for operation, endpoint in (
-        ("GET /app", get_app),
-        ("GET /app/hook/config", get_hook),
-        ("POST /app-manifests/{code}/conversions", convert_manifest),
-        ("POST /app/installations/{installation_id}/access_tokens", create_installation_token),
-        ("GET /repos/{owner}/{repo}/installation", get_installation),
-    ):
-        routes.add(operation, endpoint)

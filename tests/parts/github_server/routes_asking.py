@@ -3,7 +3,7 @@
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
 from tests.parts.github_server import documents_git as documents
-from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes
+from tests.parts.github_server.exchange import REPO, ROUTES, Answer, ApiError, Call
 from tests.parts.github_server.routes_issues import issue_of, permission_for
 from tests.parts.github_server.routes_pulls import pull_of
 from tests.parts.github_server.state import Account, Repository
@@ -15,6 +15,7 @@ def _collaborator(repository: Repository, account: Account | None) -> bool:
     return account is repository.owner or account.login.lower() in repository.roles
 
 
+@ROUTES.add(f"POST {REPO}/pulls/{{pull_number}}/requested_reviewers")
 def request_reviewers(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = pull_of(call, repository)
@@ -38,6 +39,7 @@ def request_reviewers(call: Call) -> Answer:
     return Answer(201, documents.pull_short(call.site, issue))
 
 
+@ROUTES.add(f"POST {REPO}/issues/{{issue_number}}/assignees")
 def add_assignees(call: Call) -> Answer:
     """Assign those who can be assigned. Others are left out silently, as on GitHub."""
     repository = access.repository_of(call)
@@ -49,9 +51,3 @@ def add_assignees(call: Call) -> Answer:
         p for p in people if p and p not in issue.assignees and _collaborator(repository, p)
     )
     return Answer(201, core.issue(call.site, issue))
-
-
-def add_routes(routes: Routes) -> None:
-    repo = "/repos/{owner}/{repo}"
-    routes.add(f"POST {repo}/pulls/{{pull_number}}/requested_reviewers", request_reviewers)
-    routes.add(f"POST {repo}/issues/{{issue_number}}/assignees", add_assignees)

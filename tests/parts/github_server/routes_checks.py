@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
-from tests.parts.github_server.exchange import Answer, Call, Routes, not_found
+from tests.parts.github_server.exchange import REPO, ROUTES, Answer, Call, not_found
 from tests.parts.github_server.state import CheckRun, Repository, Status
 
 Document = dict[str, Any]
@@ -21,6 +21,7 @@ def _run_of(call: Call, repository: Repository, name: str) -> CheckRun:
     return found
 
 
+@ROUTES.add(f"GET {REPO}/check-runs/{{check_run_id}}/annotations")
 def list_annotations(call: Call) -> Answer:
     repository = access.readable(call, "checks")
     run = _run_of(call, repository, "check_run_id")
@@ -34,6 +35,7 @@ def _annotation(call: Call, repository: Repository, given: Document) -> Document
     return {"end_line": given["start_line"], **empty, **given, "blob_href": blobs}
 
 
+@ROUTES.add(f"GET {REPO}/commits/{{ref}}/statuses")
 def list_statuses(call: Call) -> Answer:
     repository = access.readable(call, "statuses")
     sha = repository.git.resolve(call.at["ref"])
@@ -66,6 +68,7 @@ def _job_run(call: Call, repository: Repository) -> CheckRun:
     return run
 
 
+@ROUTES.add(f"GET {REPO}/actions/jobs/{{job_id}}")
 def get_job(call: Call) -> Answer:
     repository = access.repository_of(call)
     run = _job_run(call, repository)
@@ -102,6 +105,7 @@ def _step(number: int, name: str, conclusion: str) -> Document:
     return {"name": name, "status": "completed", "conclusion": conclusion, "number": number}
 
 
+@ROUTES.add(f"GET {REPO}/actions/jobs/{{job_id}}/logs")
 def get_job_log(call: Call) -> Answer:
     """Redirect to the log, which is on another host for a minute."""
     repository = access.repository_of(call)
@@ -115,11 +119,3 @@ def completed(moment: datetime, conclusion: str) -> Document:
     """Return the fields of a completed check run."""
     at = core.stamp(moment)
     return {"status": "completed", "conclusion": conclusion, "started_at": at, "completed_at": at}
-
-
-def add_routes(routes: Routes) -> None:
-    repo = "/repos/{owner}/{repo}"
-    routes.add(f"GET {repo}/check-runs/{{check_run_id}}/annotations", list_annotations)
-    routes.add(f"GET {repo}/commits/{{ref}}/statuses", list_statuses)
-    routes.add(f"GET {repo}/actions/jobs/{{job_id}}/logs", get_job_log)
-    routes.add(f"GET {repo}/actions/jobs/{{job_id}}", get_job)

@@ -12,13 +12,22 @@ from typing import Any
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
-from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, invalid, not_found
+from tests.parts.github_server.exchange import (
+    REPO,
+    ROUTES,
+    Answer,
+    ApiError,
+    Call,
+    invalid,
+    not_found,
+)
 from tests.parts.github_server.state import Account, Repository
 
 MODES = {"100644": "blob", "100755": "blob", "040000": "tree", "160000": "commit", "120000": "blob"}
 SIGNATURE = "-----BEGIN PGP SIGNATURE-----\n\ntest\n-----END PGP SIGNATURE-----"
 
 
+@ROUTES.add(f"POST {REPO}/git/blobs")
 def create_blob(call: Call) -> Answer:
     repository, _ = access.writable(call, "contents", role_needed="write")
     sent = call.body()
@@ -34,6 +43,7 @@ def create_blob(call: Call) -> Answer:
     return Answer(201, {"sha": sha, "url": f"{_api(call, repository)}/git/blobs/{sha}"})
 
 
+@ROUTES.add(f"POST {REPO}/git/trees")
 def create_tree(call: Call) -> Answer:
     repository, _ = access.writable(call, "contents", role_needed="write")
     sent = call.body()
@@ -82,6 +92,7 @@ def _put(repository: Repository, entry: Any, env: dict[str, str]) -> None:
     repository.git.git(*options, input=line, env=env)
 
 
+@ROUTES.add(f"POST {REPO}/git/commits")
 def create_commit(call: Call) -> Answer:
     repository, account = access.writable(call, "contents", role_needed="write")
     sent = call.body()
@@ -114,6 +125,7 @@ def _person(account: Account) -> dict[str, str]:
     return {"name": account.name or account.login, "email": email}
 
 
+@ROUTES.add(f"GET {REPO}/git/commits/{{commit_sha}}")
 def get_commit(call: Call) -> Answer:
     repository = access.readable(call, "contents")
     sha = call.at["commit_sha"]
@@ -167,14 +179,3 @@ def _require(repository: Repository, sha: object, kind: str) -> None:
 
 def _api(call: Call, repository: Repository) -> str:
     return core.repository_url(call.site, repository)
-
-
-def add_routes(routes: Routes) -> None:
-    git = "/repos/{owner}/{repo}/git"
-    for operation, endpoint in (
-        (f"POST {git}/blobs", create_blob),
-        (f"POST {git}/trees", create_tree),
-        (f"POST {git}/commits", create_commit),
-        (f"GET {git}/commits/{{commit_sha}}", get_commit),
-    ):
-        routes.add(operation, endpoint)

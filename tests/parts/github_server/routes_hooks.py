@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from tests.parts.github_server import documents_core as core
 from tests.parts.github_server.access import ROLES, repository_of, role
-from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, not_found
+from tests.parts.github_server.exchange import REPO, ROUTES, Answer, ApiError, Call, not_found
 from tests.parts.github_server.state import Hook, HookDelivery
 
 
@@ -93,13 +93,16 @@ def _hook_document(call: Call, hook: Hook) -> dict[str, Any]:
     }
 
 
-def add_routes(routes: Routes) -> None:
-    app, hook = "/app/hook/deliveries", "/repos/{owner}/{repo}/hooks"
-    own = f"{hook}/{{hook_id}}/deliveries"
-    routes.add(f"GET {app}", lambda call: _page(call, _app_deliveries(call)))
-    routes.add(f"GET {app}/{{delivery_id}}", lambda call: _whole(call, _app_deliveries(call)))
-    routes.add(
-        f"GET {hook}", lambda call: call.page(_hooks(call), lambda h: _hook_document(call, h))
-    )
-    routes.add(f"GET {own}", lambda call: _page(call, _hook_deliveries(call)))
-    routes.add(f"GET {own}/{{delivery_id}}", lambda call: _whole(call, _hook_deliveries(call)))
+ROUTES.add("GET /app/hook/deliveries")(lambda call: _page(call, _app_deliveries(call)))
+ROUTES.add("GET /app/hook/deliveries/{delivery_id}")(
+    lambda call: _whole(call, _app_deliveries(call))
+)
+ROUTES.add(f"GET {REPO}/hooks")(
+    lambda call: call.page(_hooks(call), lambda h: _hook_document(call, h))
+)
+ROUTES.add(f"GET {REPO}/hooks/{{hook_id}}/deliveries")(
+    lambda call: _page(call, _hook_deliveries(call))
+)
+ROUTES.add(f"GET {REPO}/hooks/{{hook_id}}/deliveries/{{delivery_id}}")(
+    lambda call: _whole(call, _hook_deliveries(call))
+)

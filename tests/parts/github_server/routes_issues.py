@@ -6,7 +6,15 @@ from typing import Any
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as documents
-from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, invalid, not_found
+from tests.parts.github_server.exchange import (
+    REPO,
+    ROUTES,
+    Answer,
+    ApiError,
+    Call,
+    invalid,
+    not_found,
+)
 from tests.parts.github_server.state import (
     Account,
     Comment,
@@ -113,6 +121,7 @@ def _label_names(sent: Any) -> list[str]:
     return good
 
 
+@ROUTES.add(f"GET {REPO}/issues/{{issue_number}}")
 def get_issue(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = issue_of(call, repository)
@@ -120,6 +129,7 @@ def get_issue(call: Call) -> Answer:
     return Answer(200, documents.issue(call.site, issue))
 
 
+@ROUTES.add(f"GET {REPO}/issues")
 def list_issues(call: Call) -> Answer:
     repository = access.readable(call, "issues")
     state = call.query.get("state", "open")
@@ -141,6 +151,7 @@ def list_issues(call: Call) -> Answer:
     return call.page(rows, lambda issue: documents.issue(call.site, issue))
 
 
+@ROUTES.add(f"POST {REPO}/issues")
 def create_issue(call: Call) -> Answer:
     repository, author = access.writable(call, "issues")
     sent = call.body()
@@ -155,6 +166,7 @@ def create_issue(call: Call) -> Answer:
     return Answer(201, documents.issue(call.site, issue))
 
 
+@ROUTES.add(f"GET {REPO}/issues/{{issue_number}}/comments")
 def list_comments(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = issue_of(call, repository)
@@ -164,6 +176,7 @@ def list_comments(call: Call) -> Answer:
     return call.page(rows, lambda comment: documents.comment(call.site, comment))
 
 
+@ROUTES.add(f"POST {REPO}/issues/{{issue_number}}/comments")
 def create_comment(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = issue_of(call, repository)
@@ -176,11 +189,13 @@ def create_comment(call: Call) -> Answer:
     return Answer(201, document, {"Location": document["url"]})
 
 
+@ROUTES.add(f"GET {REPO}/issues/comments/{{comment_id}}")
 def get_comment(call: Call) -> Answer:
     repository = access.readable(call, *PERMISSIONS)
     return Answer(200, documents.comment(call.site, _find(repository, call.number("comment_id"))))
 
 
+@ROUTES.add(f"PATCH {REPO}/issues/comments/{{comment_id}}")
 def change_comment(call: Call) -> Answer:
     repository = access.repository_of(call)
     comment = _find(repository, call.number("comment_id"))
@@ -226,7 +241,7 @@ def _reactions_of_review_comment(call: Call) -> Reactable:
     return repository, found.reactions
 
 
-def _add_reaction_routes(routes: Routes, path: str, where: Any, *permissions: str) -> None:
+def _add_reaction_routes(path: str, where: Any, *permissions: str) -> None:
     def create(call: Call) -> Answer:
         repository, reactions = where(call)
         account = access.may_write(call, repository, *permissions)
@@ -243,8 +258,8 @@ def _add_reaction_routes(routes: Routes, path: str, where: Any, *permissions: st
         rows = [reaction for reaction in reactions if wanted in (None, reaction.content)]
         return call.page(rows, lambda reaction: documents.reaction(call.site, reaction))
 
-    routes.add(f"POST {path}", create)
-    routes.add(f"GET {path}", show)
+    ROUTES.add(f"POST {path}")(create)
+    ROUTES.add(f"GET {path}")(show)
 
 
 def _labels_answer(call: Call, issue: Issue) -> Answer:
@@ -252,6 +267,7 @@ def _labels_answer(call: Call, issue: Issue) -> Answer:
     return Answer(200, [documents.label(call.site, issue.repository, label) for label in labels])
 
 
+@ROUTES.add(f"POST {REPO}/issues/{{issue_number}}/labels")
 def add_issue_labels(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = issue_of(call, repository)
@@ -263,30 +279,15 @@ def add_issue_labels(call: Call) -> Answer:
     return _labels_answer(call, issue)
 
 
-def add_routes(routes: Routes) -> None:
-    repo = "/repos/{owner}/{repo}"
-    one_comment = f"{repo}/issues/comments/{{comment_id}}"
-    issue = f"{repo}/issues/{{issue_number}}"
-    _add_reaction_routes(
-        routes, f"{one_comment}/reactions", _reactions_of_comment, "issues", "pull_requests"
-    )
-    _add_reaction_routes(
-        routes,
-        f"{repo}/pulls/comments/{{comment_id}}/reactions",
-        _reactions_of_review_comment,
-        "pull_requests",
-    )
-    _add_reaction_routes(
-        routes, f"{issue}/reactions", _reactions_of_issue, "issues", "pull_requests"
-    )
-    for operation, endpoint in (
-        (f"GET {one_comment}", get_comment),
-        (f"PATCH {one_comment}", change_comment),
-        (f"GET {repo}/issues", list_issues),
-        (f"POST {repo}/issues", create_issue),
-        (f"GET {issue}", get_issue),
-        (f"GET {issue}/comments", list_comments),
-        (f"POST {issue}/comments", create_comment),
-        (f"POST {issue}/labels", add_issue_labels),
-    ):
-        routes.add(operation, endpoint)
+_add_reaction_routes(
+    f"{REPO}/issues/comments/{{comment_id}}/reactions",
+    _reactions_of_comment,
+    "issues",
+    "pull_requests",
+)
+_add_reaction_routes(
+    f"{REPO}/pulls/comments/{{comment_id}}/reactions", _reactions_of_review_comment, "pull_requests"
+)
+_add_reaction_routes(
+    f"{REPO}/issues/{{issue_number}}/reactions", _reactions_of_issue, "issues", "pull_requests"
+)

@@ -4,7 +4,15 @@ from typing import Any
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_git as documents
-from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, invalid, not_found
+from tests.parts.github_server.exchange import (
+    REPO,
+    ROUTES,
+    Answer,
+    ApiError,
+    Call,
+    invalid,
+    not_found,
+)
 from tests.parts.github_server.routes_issues import (
     LONGEST_BODY,
     issue_of,
@@ -89,6 +97,7 @@ def _check_new(call: Call, repository: Repository, head: tuple[Repository, str],
         raise invalid("PullRequest", "", "custom", f"No commits between {base} and {shown}")
 
 
+@ROUTES.add(f"POST {REPO}/pulls")
 def create_pull(call: Call) -> Answer:
     repository, author = access.writable(call, "pull_requests")
     if author.login == "github-actions[bot]" and not repository.actions_may_create_pulls:
@@ -118,6 +127,7 @@ def create_pull(call: Call) -> Answer:
     return Answer(201, document, {"Location": document["url"]})
 
 
+@ROUTES.add(f"GET {REPO}/pulls")
 def list_pulls(call: Call) -> Answer:
     repository = access.readable(call, "pull_requests")
     state, base = call.query.get("state", "open"), call.query.get("base")
@@ -141,11 +151,13 @@ def list_pulls(call: Call) -> Answer:
     return call.page(rows, lambda issue: documents.pull_short(call.site, issue))
 
 
+@ROUTES.add(f"GET {REPO}/pulls/{{pull_number}}")
 def get_pull(call: Call) -> Answer:
     repository = access.readable(call, "pull_requests")
     return Answer(200, documents.pull(call.site, pull_of(call, repository)))
 
 
+@ROUTES.add(f"GET {REPO}/pulls/{{pull_number}}/commits")
 def list_commits(call: Call) -> Answer:
     repository = access.readable(call, "pull_requests")
     base, head = documents.fork_point(pull_of(call, repository))
@@ -154,15 +166,3 @@ def list_commits(call: Call) -> Answer:
         git.between(base, head),
         lambda sha: documents.commit(call.site, repository, git.facts(sha)),
     )
-
-
-def add_routes(routes: Routes) -> None:
-    pulls = "/repos/{owner}/{repo}/pulls"
-    pull = f"{pulls}/{{pull_number}}"
-    for operation, endpoint in (
-        (f"GET {pulls}", list_pulls),
-        (f"POST {pulls}", create_pull),
-        (f"GET {pull}", get_pull),
-        (f"GET {pull}/commits", list_commits),
-    ):
-        routes.add(operation, endpoint)

@@ -7,16 +7,18 @@ from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
 from tests.parts.github_server import documents_git as documents
 from tests.parts.github_server.exchange import (
+    REPO,
+    ROUTES,
     Answer,
     ApiError,
     Call,
-    Routes,
     invalid,
     not_found,
 )
 from tests.parts.github_server.state import CheckRun, Repository
 
 
+@ROUTES.add("GET /user")
 def get_me(call: Call) -> Answer:
     token = call.caller.token
     if token is None:
@@ -26,6 +28,7 @@ def get_me(call: Call) -> Answer:
     return Answer(200, core.account_page(call.site, token.account, call.world.now()))
 
 
+@ROUTES.add("GET /users/{username}")
 def get_user(call: Call) -> Answer:
     account = call.world.accounts.get(call.at["username"].lower())
     if account is None:
@@ -33,12 +36,14 @@ def get_user(call: Call) -> Answer:
     return Answer(200, core.account_page(call.site, account, call.world.now()))
 
 
+@ROUTES.add(f"GET {REPO}")
 def get_repository(call: Call) -> Answer:
     repository = access.repository_of(call)
     role = access.role(call.caller.token, repository)
     return Answer(200, core.repository_page(call.site, repository, role))
 
 
+@ROUTES.add(f"GET {REPO}/collaborators/{{username}}/permission")
 def get_permission(call: Call) -> Answer:
     repository = access.repository_of(call)
     if access.role(call.caller.token, repository) not in ("write", "maintain", "admin"):
@@ -56,6 +61,7 @@ def get_permission(call: Call) -> Answer:
     return Answer(200, {"permission": coarse, "role_name": role, "user": user})
 
 
+@ROUTES.add(f"GET {REPO}/branches")
 def list_branches(call: Call) -> Answer:
     repository = access.repository_of(call)
     rows = sorted(repository.git.refs("refs/heads/").items())
@@ -67,6 +73,7 @@ def list_branches(call: Call) -> Answer:
     )
 
 
+@ROUTES.add(f"GET {REPO}/branches/{{branch}}")
 def get_branch(call: Call) -> Answer:
     repository = access.readable(call, "contents")
     name = call.at["branch"]
@@ -77,6 +84,7 @@ def get_branch(call: Call) -> Answer:
     return Answer(200, documents.branch(call.site, repository, name, facts))
 
 
+@ROUTES.add(f"GET {REPO}/git/matching-refs/{{ref}}")
 def matching_refs(call: Call) -> Answer:
     repository = access.readable(call, "contents")
     rows = sorted(repository.git.refs(f"refs/{call.at['ref']}").items())
@@ -84,6 +92,7 @@ def matching_refs(call: Call) -> Answer:
     return Answer(200, [documents.ref(call.site, repository, row[0], *row[1]) for row in rows])
 
 
+@ROUTES.add(f"POST {REPO}/git/refs")
 def create_ref(call: Call) -> Answer:
     repository, _ = access.writable(call, "contents", role_needed="write")
     sent = call.body()
@@ -101,6 +110,7 @@ def create_ref(call: Call) -> Answer:
     return Answer(201, documents.ref(call.site, repository, name, sha, "commit"))
 
 
+@ROUTES.add(f"PATCH {REPO}/git/refs/{{ref}}")
 def update_ref(call: Call) -> Answer:
     repository, _ = access.writable(call, "contents", role_needed="write")
     sent = call.body()
@@ -116,6 +126,7 @@ def update_ref(call: Call) -> Answer:
     return Answer(200, documents.ref(call.site, repository, name, sha, "commit"))
 
 
+@ROUTES.add(f"DELETE {REPO}/git/refs/{{ref}}")
 def delete_ref(call: Call) -> Answer:
     repository, _ = access.writable(call, "contents", role_needed="write")
     name = f"refs/{call.at['ref']}"
@@ -132,6 +143,7 @@ def _revision(call: Call, repository: Repository, name: str) -> str:
     return sha
 
 
+@ROUTES.add(f"GET {REPO}/contents/{{path}}")
 def get_content(call: Call) -> Answer:
     repository = access.readable(call, "contents")
     revision = call.query.get("ref", repository.default_branch)
@@ -146,6 +158,7 @@ def get_content(call: Call) -> Answer:
     )
 
 
+@ROUTES.add(f"GET {REPO}/commits")
 def list_commits(call: Call) -> Answer:
     repository = access.readable(call, "contents")
     git = repository.git
@@ -156,6 +169,7 @@ def list_commits(call: Call) -> Answer:
     return call.page(rows, lambda sha: documents.commit(call.site, repository, git.facts(sha)))
 
 
+@ROUTES.add(f"GET {REPO}/commits/{{ref}}")
 def get_commit(call: Call) -> Answer:
     repository = access.readable(call, "contents")
     git, name = repository.git, call.at["ref"]
@@ -165,6 +179,7 @@ def get_commit(call: Call) -> Answer:
     return Answer(200, documents.commit_page(call.site, repository, git.facts(sha)))
 
 
+@ROUTES.add(f"POST {REPO}/check-runs")
 def create_check_run(call: Call) -> Answer:
     repository = access.repository_of(call)
     token = call.caller.token
@@ -189,31 +204,10 @@ def _set_check_run(run: CheckRun, sent: dict[str, Any]) -> None:
         run.values["status"] = "completed"
 
 
+@ROUTES.add(f"GET {REPO}/commits/{{ref}}/check-runs")
 def list_check_runs(call: Call) -> Answer:
     repository = access.repository_of(call)
     sha = _revision(call, repository, call.at["ref"])
     rows = [run for run in repository.check_runs if run.head_sha == sha]
     page = call.page(rows, lambda run: documents.check_run(call.site, repository, run))
     return Answer(200, {"total_count": len(rows), "check_runs": page.document}, page.headers)
-
-
-def add_routes(routes: Routes) -> None:
-    repo = "/repos/{owner}/{repo}"
-    for operation, endpoint in (
-        ("GET /user", get_me),
-        ("GET /users/{username}", get_user),
-        (f"GET {repo}", get_repository),
-        (f"GET {repo}/collaborators/{{username}}/permission", get_permission),
-        (f"GET {repo}/branches", list_branches),
-        (f"GET {repo}/branches/{{branch}}", get_branch),
-        (f"GET {repo}/git/matching-refs/{{ref}}", matching_refs),
-        (f"POST {repo}/git/refs", create_ref),
-        (f"PATCH {repo}/git/refs/{{ref}}", update_ref),
-        (f"DELETE {repo}/git/refs/{{ref}}", delete_ref),
-        (f"GET {repo}/contents/{{path}}", get_content),
-        (f"GET {repo}/commits", list_commits),
-        (f"GET {repo}/commits/{{ref}}/check-runs", list_check_runs),
-        (f"GET {repo}/commits/{{ref}}", get_commit),
-        (f"POST {repo}/check-runs", create_check_run),
-    ):
-        routes.add(operation, endpoint)

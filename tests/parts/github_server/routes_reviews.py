@@ -6,7 +6,15 @@ from typing import Any
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
 from tests.parts.github_server import documents_git as documents
-from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes, invalid, not_found
+from tests.parts.github_server.exchange import (
+    REPO,
+    ROUTES,
+    Answer,
+    ApiError,
+    Call,
+    invalid,
+    not_found,
+)
 from tests.parts.github_server.routes_issues import LONGEST_BODY, text_of
 from tests.parts.github_server.routes_pulls import pull_of
 from tests.parts.github_server.state import Account, Issue, Review, ReviewComment, World
@@ -78,6 +86,7 @@ def new_review_comment(
     return comment
 
 
+@ROUTES.add(f"GET {REPO}/pulls/{{pull_number}}/comments")
 def list_review_comments(call: Call) -> Answer:
     repository = access.readable(call, "pull_requests")
     since = call.query.get("since", "")
@@ -89,6 +98,7 @@ def list_review_comments(call: Call) -> Answer:
     return call.page(rows, lambda comment: core.review_comment(call.site, comment))
 
 
+@ROUTES.add(f"POST {REPO}/pulls/{{pull_number}}/comments/{{comment_id}}/replies")
 def reply(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = pull_of(call, repository)
@@ -103,6 +113,7 @@ def reply(call: Call) -> Answer:
     return Answer(201, core.review_comment(call.site, comment))
 
 
+@ROUTES.add(f"GET {REPO}/pulls/comments/{{comment_id}}")
 def get_review_comment(call: Call) -> Answer:
     repository = access.readable(call, "pull_requests")
     id = call.number("comment_id")
@@ -140,6 +151,7 @@ def new_review(
     return review
 
 
+@ROUTES.add(f"POST {REPO}/pulls/{{pull_number}}/reviews")
 def create_review(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = pull_of(call, repository)
@@ -187,6 +199,7 @@ def _visible(call: Call, issue: Issue) -> list[Review]:
     return [review for review in issue.reviews if review.state != "PENDING" or review.author is me]
 
 
+@ROUTES.add(f"GET {REPO}/pulls/{{pull_number}}/reviews")
 def list_reviews(call: Call) -> Answer:
     repository = access.readable(call, "pull_requests")
     rows = _visible(call, pull_of(call, repository))
@@ -203,10 +216,12 @@ def _review_of(call: Call) -> tuple[Issue, Review]:
     return issue, found
 
 
+@ROUTES.add(f"GET {REPO}/pulls/{{pull_number}}/reviews/{{review_id}}")
 def get_review(call: Call) -> Answer:
     return Answer(200, core.review(call.site, _review_of(call)[1]))
 
 
+@ROUTES.add(f"DELETE {REPO}/pulls/{{pull_number}}/reviews/{{review_id}}")
 def delete_review(call: Call) -> Answer:
     issue, review = _review_of(call)
     access.may_write(call, issue.repository, "pull_requests")
@@ -216,22 +231,7 @@ def delete_review(call: Call) -> Answer:
     return Answer(200, core.review(call.site, review))
 
 
+@ROUTES.add(f"GET {REPO}/pulls/{{pull_number}}/reviews/{{review_id}}/comments")
 def list_comments_of_review(call: Call) -> Answer:
     _, review = _review_of(call)
     return call.page(review.comments, lambda comment: core.review_comment(call.site, comment))
-
-
-def add_routes(routes: Routes) -> None:
-    pulls = "/repos/{owner}/{repo}/pulls"
-    pull = f"{pulls}/{{pull_number}}"
-    for operation, endpoint in (
-        (f"GET {pulls}/comments/{{comment_id}}", get_review_comment),
-        (f"GET {pull}/comments", list_review_comments),
-        (f"POST {pull}/comments/{{comment_id}}/replies", reply),
-        (f"GET {pull}/reviews", list_reviews),
-        (f"POST {pull}/reviews", create_review),
-        (f"GET {pull}/reviews/{{review_id}}", get_review),
-        (f"DELETE {pull}/reviews/{{review_id}}", delete_review),
-        (f"GET {pull}/reviews/{{review_id}}/comments", list_comments_of_review),
-    ):
-        routes.add(operation, endpoint)

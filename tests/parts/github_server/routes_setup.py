@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tests.parts.github_server import access
-from tests.parts.github_server.exchange import Answer, ApiError, Call, Caller, Routes
+from tests.parts.github_server.exchange import REPO, ROUTES, Answer, ApiError, Call, Caller
 
 
 def with_scopes(answer: Answer, caller: Caller) -> Answer:
@@ -17,6 +17,7 @@ def with_scopes(answer: Answer, caller: Caller) -> Answer:
     return Answer(answer.status, answer.document, {**answer.headers, **named})
 
 
+@ROUTES.add(f"GET {REPO}/actions/permissions/workflow")
 def workflow_permissions(call: Call) -> Answer:
     repository = access.repository_of(call)
     token = call.caller.token
@@ -33,6 +34,7 @@ def workflow_permissions(call: Call) -> Answer:
     )
 
 
+@ROUTES.add(f"GET {REPO}/rules/branches/{{branch}}")
 def branch_rules(call: Call) -> Answer:
     """The branch need not exist."""
     repository = access.repository_of(call)
@@ -47,12 +49,3 @@ def branch_rules(call: Call) -> Answer:
         if fnmatchcase(call.at["branch"], pattern)
     ]
     return call.page(found, lambda rule: rule)
-
-
-def add_routes(routes: Routes) -> None:
-    repo = "/repos/{owner}/{repo}"
-    for operation, endpoint in (
-        (f"GET {repo}/actions/permissions/workflow", workflow_permissions),
-        (f"GET {repo}/rules/branches/{{branch}}", branch_rules),
-    ):
-        routes.add(operation, endpoint)

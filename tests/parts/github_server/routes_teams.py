@@ -1,9 +1,10 @@
 """REST endpoints of an organization's teams."""
 
 from tests.parts.github_server import access
-from tests.parts.github_server.exchange import Answer, ApiError, Call, Routes
+from tests.parts.github_server.exchange import ROUTES, Answer, ApiError, Call
 
 
+@ROUTES.add("GET /orgs/{org}/teams/{team_slug}/memberships/{username}")
 def get_membership(call: Call) -> Answer:
     token = call.caller.token
     if token is None:
@@ -17,7 +18,3 @@ def get_membership(call: Call) -> Answer:
         return Answer(404)  # without a body, as GitHub describes it
     url = f"{call.site.api_url}/organizations/1/team/1/memberships/{login}"
     return Answer(200, {"url": url, "role": "member", "state": state})
-
-
-def add_routes(routes: Routes) -> None:
-    routes.add("GET /orgs/{org}/teams/{team_slug}/memberships/{username}", get_membership)
