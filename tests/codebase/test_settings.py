@@ -15,8 +15,6 @@ from resolver.config.settings import (
     repository_settings,
 )
 from resolver.errors import UsageError
-from resolver.github.comments.report import CommentPreferences
-from resolver.github.events.starting_events import ListeningPolicy
 
 
 def test_options_win_over_inputs_over_environment_over_repository_over_defaults() -> None:
@@ -224,21 +222,6 @@ def test_any_bytes_are_settings_or_a_usage_error(content: bytes) -> None:
         load_settings({}, {}, repository_settings(content))
     except UsageError as error:
         assert ".github/resolver.yml" in error.what
-
-
-def test_what_is_filled_from_settings_of_the_same_names_finds_them() -> None:
-    assert CommentPreferences.from_settings(Settings()) == CommentPreferences()
-    policy = ListeningPolicy.model_validate(Settings(), from_attributes=True)
-    assert policy == ListeningPolicy(mention="@agent", label="agent")
-    assert set(ListeningPolicy.model_fields) <= EVENT_SETTINGS
-
-
-def test_a_name_that_no_setting_has_is_refused_in_a_file_and_reported_in_a_variable() -> None:
-    with pytest.raises(UsageError, match="'seed' can't be set there"):
-        load_settings({}, {}, {"seed": 7})
-    assert load_settings({}, {"RESOLVER_SEED": "7", "INPUT_SEED": "7"}) == load_settings({}, {})
-    [warning] = environment_warnings({"RESOLVER_SEED": "7"}, Settings.model_fields)
-    assert warning.startswith("RESOLVER_SEED is not a setting and is ignored")
 
 
 def test_a_part_comes_from_the_first_source_that_has_it() -> None:

@@ -79,8 +79,3 @@ def test_a_reply_that_used_up_the_budget_is_not_requested_again(
     completion = model(model_endpoint, left=0.02).complete(HELLO)
     assert (completion.text, completion.finish_reason) == ("half", "length")
     assert completion.cost == pytest.approx(100 * 2.5e-6 + 1_900 * 1e-5)
-
-
-def test_a_model_without_a_price_is_not_stopped(model_endpoint: ModelEndpoint) -> None:
-    model_endpoint.script(reply("x"))
-    assert model(model_endpoint, left=0.0, name="my-own").complete(HELLO).text == "x"

@@ -1,14 +1,11 @@
 """Tests of requests and replies through litellm, over a real socket."""
 
 import copy
-import itertools
 import json
 from typing import Any
 
 import pytest
 
-from resolver.llm.base import ModelConfig
-from resolver.llm.litellm_model import LiteLLMModel
 from resolver.models.run import RequestedToolCall, Tokens
 from tests.llm.conftest import KEY, Build
 from tests.parts.model_endpoint import (
@@ -134,17 +131,6 @@ def test_without_counts_or_a_price_the_cost_is_unknown(
     assert (unknown.is_cost_estimated, unknown.cost) == (False, None)
 
 
-def test_latency_is_from_the_first_request_to_the_reply(model_endpoint: ModelEndpoint) -> None:
-    ticks = itertools.count(100.0, 2.5)
-    model = LiteLLMModel(
-        ModelConfig(model="gpt-4o", base_url=model_endpoint.url),
-        on_retry=lambda *_: None,
-        clock=lambda: next(ticks),
-    )
-    model_endpoint.script(reply("x"))
-    assert model.complete(HELLO).latency == 2.5
-
-
 def test_a_name_without_provider_at_a_base_url_uses_openais_api(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
@@ -185,13 +171,6 @@ def test_an_unsupported_temperature_is_left_out(
     assert "temperature" not in model_endpoint.requests[0].body
 
 
-def test_azure_gets_its_version_and_deployment(model_endpoint: ModelEndpoint, asked: Build) -> None:
-    model_endpoint.script(reply("x"))
-    asked("azure/gpt-4o", api_version="2024-10-21").model.complete(HELLO)
-    path = "/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21"
-    assert model_endpoint.requests[0].path == path
-
-
 def test_an_unknown_claude_may_write_more_than_a_page(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
@@ -199,33 +178,6 @@ def test_an_unknown_claude_may_write_more_than_a_page(
     asked("anthropic/claude-of-2031").model.complete(HELLO)
     asked("anthropic/claude-sonnet-4-5").model.complete(HELLO)
     assert [r.body["max_tokens"] for r in model_endpoint.requests] == [32_000, 64_000]
-
-
-def test_anthropic_gets_cache_marks_and_openai_none(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    model_endpoint.script(reply("x"), reply("x"))
-    asked("anthropic/claude-sonnet-4-5").model.complete(HELLO)
-    asked().model.complete(HELLO)
-    marked, plain = (json.dumps(request.body) for request in model_endpoint.requests)
-    assert marked.count("cache_control") == 2
-    assert "cache_control" not in plain
-
-
-def test_no_text_is_added_to_a_reply_of_tool_calls(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    function = {"name": "execute_bash", "arguments": "{}"}
-    calls = [{"id": "c1", "type": "function", "function": function}]
-    messages = [
-        *HELLO,
-        {"role": "assistant", "content": "", "tool_calls": calls},
-        {"role": "tool", "tool_call_id": "c1", "content": "out"},
-    ]
-    model_endpoint.script(reply("x"))
-    asked("anthropic/claude-sonnet-4-5").model.complete(messages, TOOLS)
-    said = model_endpoint.requests[0].body["messages"][1]["content"]
-    assert [block["type"] for block in said] == ["tool_use"]
 
 
 @pytest.mark.parametrize(
@@ -276,15 +228,6 @@ def test_leftovers_of_the_harmony_format_are_no_part_of_a_tools_name(
     model_endpoint.script(tool_call("execute_bash<|channel|>commentary", {"command": "ls"}))
     completion = asked().model.complete(HELLO, TOOLS)
     assert [call.name for call in completion.tool_calls] == ["execute_bash"]
-
-
-def test_a_cut_reply_is_requested_once_more_with_a_hint(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    model_endpoint.script(reply("half a fi", finish_reason="length"), reply("shorter"))
-    completion = asked().model.complete(HELLO)
-    assert completion.text == "shorter"
-    assert "cut off" in model_endpoint.requests[1].body["messages"][-1]["content"]
 
 
 def test_both_replies_are_paid_for(model_endpoint: ModelEndpoint, asked: Build) -> None:

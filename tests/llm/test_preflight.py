@@ -147,12 +147,6 @@ def test_a_model_that_is_not_listed_and_not_known_is_refused(model_endpoint: Mod
     assert "LLM_MODEL" in raised.value.next_step
 
 
-def test_an_alias_that_is_not_listed_is_accepted(model_endpoint: ModelEndpoint) -> None:
-    model_endpoint.models = ["house-model-7b"]
-    model_endpoint.script(reply("ready"))
-    assert check(at(model_endpoint, "openai/default")) == "openai/default has answered"
-
-
 @pytest.mark.parametrize("busy", [error(429, "slow down", retry_after=60), error(503, "busy")])
 def test_a_busy_or_slow_provider_does_not_stop_the_run(
     model_endpoint: ModelEndpoint, busy: Answer
