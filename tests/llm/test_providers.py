@@ -71,53 +71,34 @@ def two_calls(**more: Any) -> Answer:
 
 @every_provider
 @every_way
-def test_text_arrives_completely(
+def test_text_and_tokens_arrive_completely(
     model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
 ) -> None:
-    model_endpoint.script(reply("Bonjour, ça va? 🙂\nBien."))
+    text = "Bonjour, ça va? 🙂\nBien."
+    model_endpoint.script(reply(text, usage=Usage(prompt=1000, completion=50, cached=800)))
     completion = asked(name, stream=stream).model.complete(HELLO)
-    assert completion.text == "Bonjour, ça va? 🙂\nBien."
-    assert completion.finish_reason == "stop"
-    assert completion.model == name
+    assert (completion.text, completion.finish_reason, completion.model) == (text, "stop", name)
     assert len(model_endpoint.requests) == 1
+    cached = 0 if name == OLLAMA else 800
+    assert completion.tokens == Tokens(input=1000, output=50, cached=cached)
+    assert (completion.cost is not None) or name == OLLAMA
 
 
 @every_provider
 @every_way
-def test_several_tool_calls_arrive_in_order_with_unique_ids(
-    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
-) -> None:
-    model_endpoint.script(two_calls())
-    completion = asked(name, stream=stream).model.complete(HELLO, TOOLS)
-    assert completion.text == "I look."
-    given = [(call.name, json.loads(call.arguments)) for call in completion.tool_calls]
-    assert given == [("execute_bash", {"command": "ls"}), ("execute_bash", {"command": "pwd"})]
-    assert len({call.id for call in completion.tool_calls} - {""}) == 2
-
-
-@every_provider
-@every_way
-def test_the_results_of_calls_are_in_the_next_request(
+def test_tool_calls_arrive_in_order_and_their_results_are_in_the_next_request(
     model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
 ) -> None:
     model_endpoint.script(two_calls(), reply("done"))
     model = asked(name, stream=stream).model
     first = model.complete(HELLO, TOOLS)
+    assert first.text == "I look."
+    given = [(call.name, json.loads(call.arguments)) for call in first.tool_calls]
+    assert given == [("execute_bash", {"command": "ls"}), ("execute_bash", {"command": "pwd"})]
+    assert len({call.id for call in first.tool_calls} - {""}) == 2
     assert model.complete(history(first, "a.py", "/work"), TOOLS).text == "done"
     sent = json.dumps(model_endpoint.requests[1].body)
     assert -1 < sent.index("I look.") < sent.index("a.py") < sent.index("/work")
-
-
-@every_provider
-@every_way
-def test_tokens_are_counted(
-    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool
-) -> None:
-    model_endpoint.script(reply("x", usage=Usage(prompt=1000, completion=50, cached=800)))
-    completion = asked(name, stream=stream).model.complete(HELLO)
-    cached = 0 if name == OLLAMA else 800
-    assert completion.tokens == Tokens(input=1000, output=50, cached=cached)
-    assert (completion.cost is not None) or name == OLLAMA
 
 
 @every_provider
