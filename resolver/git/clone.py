@@ -104,9 +104,9 @@ def clone_url(
     is_known = listing is not None and (ref is None or ref in listing.refs)
     if listing is None or not is_known:
         listing = list_refs(url, [ref] if ref else [], credential)
-    if ref is None and listing.default is None:
+    if listing.default is None and (ref is None or ref not in listing.refs):
         raise WorkspaceError(
-            f"{url} has no default branch with a commit on it", "push a first commit, or name one"
+            f"{url} has no commit on its default branch", "push a first commit, then ask again"
         )
     ref = ref or listing.default or ""
     if commit is None and ref not in listing.refs:

@@ -270,12 +270,21 @@ def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
 
     litellm reads keys such as ANTHROPIC_API_KEY from the environment itself, so the redactor has to
     know them. Short values are left out: PGPASSWORD=postgres is not secret, and redacting that word
-    would damage ordinary text.
+    would damage ordinary text. So are paths of files: a folder's name is no secret.
     """
     name = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
     return tuple(
-        v for n, v in environment.items() if name.search(n) and len(v) >= MIN_SECRET_LENGTH
+        value
+        for variable, value in environment.items()
+        if name.search(variable) and len(value) >= MIN_SECRET_LENGTH and not _is_file(value)
     )
+
+
+def _is_file(value: str) -> bool:
+    try:
+        return value.startswith(("/", "~", ".")) and Path(value).expanduser().is_file()
+    except (OSError, RuntimeError, ValueError):
+        return False  # too long for a path, such as a key
 
 
 @contextmanager

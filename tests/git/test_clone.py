@@ -235,8 +235,10 @@ def test_a_missing_repository_is_reported(server: str, tmp_path: Path) -> None:
     missing = _fails(server, tmp_path / "2", branch="nope", credential=credential)
     assert "no branch 'nope'" in missing.what
     plain_git(tmp_path, "init", "-q", "--bare", "served/ann/empty.git")
-    empty = _fails(server.replace("project", "empty"), tmp_path / "3", credential=credential)
-    assert "no default branch" in empty.what
+    for branch in (None, "main"):
+        empty = server.replace("project", "empty")
+        error = _fails(empty, tmp_path / f"{branch}", branch=branch, credential=credential)
+        assert "no commit on its default branch" in error.what
     refused = _fails("http://127.0.0.1:9/a/b", tmp_path / "4")
     assert "network" in refused.next_step
 

@@ -203,7 +203,7 @@ def test_every_ending_has_a_comment_that_fits_with_closed_markup(ending: Ending)
         (Ending.ANSWER, ["Fixed the parser", "Nothing was changed"]),
         (Ending.REVIEW, ["[reviewed this](https://x/r)", "2 comments and 1 remark", "0.42"]),
         (Ending.LIMIT, ["limit", "are spent", "Raise the budget", "`a.py`"]),
-        (Ending.STUCK, ["going in circles", "so it is"]),
+        (Ending.STUCK, ["**stopped**", "so it is"]),
         (Ending.STOPPED, ["stopped", "a person cancelled it"]),
         (Ending.POLICY, ["did not publish", ".github/workflows/ci.yml", "`a.py`"]),
         (Ending.REFUSED, ["alice may not", "Ask somebody"]),
@@ -216,6 +216,17 @@ def test_a_comment_says_what_happened_and_what_next(ending: Ending, words: list[
     body = comment_body(ended(ending))
     for word in words:
         assert word in body
+
+
+def test_a_stop_says_whether_the_work_was_finished_and_then_only_how_to_publish_it() -> None:
+    stopped = RunFailure(kind="stopped", what="the run was stopped by mona")
+    before = comment_body(reports.report(failure=stopped, branch=None, continues=True))
+    assert "**stopped** before the work was done" in before and "`@agent continue`" in before
+    after = comment_body(
+        reports.report(failure=stopped, branch=None, continues=True, publishable="comment")
+    )
+    assert "**stopped** after the work was finished, and before it was published" in after
+    assert "`@agent publish`" in after and "before the work was done" not in after
 
 
 def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block() -> None:
@@ -352,7 +363,9 @@ def test_a_review_found_by_a_later_run_is_shown_without_numbers() -> None:
 def test_a_request_without_a_login_is_worded_without_one() -> None:
     nobody = reports.trigger(actor=reports.Actor(login=""))
     refused = failure_from_error(Refused("the token may not push", "use another"))
-    assert "Sorry, Resolver can't" in comment_body(Report(trigger=nobody, run="r", failure=refused))
+    assert "Resolver can't start work on this: the token" in comment_body(
+        Report(trigger=nobody, run="r", failure=refused)
+    )
     assert "Requested by" not in pull_request_body(reports.report(trigger=nobody))
 
 

@@ -182,16 +182,6 @@ def test_a_reply_says_that_its_thread_was_resolved_meanwhile(
     assert review.comments[0].resolved_by is None
 
 
-def test_a_reply_says_that_its_lines_are_outdated(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "XXX\n")}, "Say XXX")
-    threads = read_threads(github, review)[:1]
-    assert threads[0].thread.is_outdated
-    give(github, review, done(threads))
-    assert "shows it as outdated" in ours(pull)[0].body
-
-
 # What can go wrong
 
 

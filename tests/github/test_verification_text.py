@@ -217,7 +217,7 @@ def test_flaky_unproductive_and_omitted_tests_are_named() -> None:
     )
     text = body(verified.model_copy(update={"checks": (check,)}))
     assert "`test_a.py::test_time` (passed 2 times, failed 1)" in text
-    assert "so it proves nothing: `test_a.py::test_easy`" in text
+    assert "so it does not show that the change is needed: `test_a.py::test_easy`" in text
     assert "Could not be run without the change: `test_b.py::test_import`" in text
     assert "- Not executed: `npm run e2e`. It needs a secret." in text
 

@@ -8,6 +8,7 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.errors import WorkspaceError
 from resolver.github.local_forge import LocalForge
+from resolver.runs.common import environment_secrets
 from resolver.runs.prepare import _clone_workspace, clone, configure
 from resolver.runs.stages import AcceptedRun, PreparedRun, RunRequest, RunTask
 from tests.github import reports
@@ -116,3 +117,10 @@ def test_a_run_has_the_budget_that_its_request_reserves(tmp_path: Path) -> None:
     request = replace(with_settings(run_request(tmp_path), {}), budget=0.35)
     made = configured(request, checkout, tmp_path)
     assert (made.settings.max_budget, made.max_cost) == (0.35, 0.35)
+
+
+def test_the_path_of_a_key_is_no_secret_and_the_key_is(tmp_path: Path) -> None:
+    (tmp_path / "app.pem").write_text("pem")
+    path, key = str(tmp_path / "app.pem"), "sk-canary-2f9a1c"
+    environment = {"RESOLVER_APP_PRIVATE_KEY": path, "OPENAI_API_KEY": key}
+    assert environment_secrets(environment) == (key,)

@@ -87,7 +87,7 @@ def test_a_stranger_who_waits_is_not_spoken_to_before_being_refused(scenario: Sc
     assert scenario.server.deliver(payload) == (202, "stored")
     until(lambda: scenario.forge.final_comments(stranger))
     [result] = scenario.forge.own_comments(stranger)
-    assert "Sorry" in result.body
+    assert "Resolver can't start work on this: eve has no write access" in result.body
 
 
 @pytest.mark.nightly

@@ -144,5 +144,5 @@ def _next_step(
     if status in {404, 410}:
         return f"check that it exists and that the token can see it; {permission_step}", "not_found"
     if status == 422:
-        return "GitHub rejected the request as invalid; the reason is in brackets", ""
+        return "correct what GitHub names in its answer", ""
     return "check GITHUB_API_URL and the token", ""

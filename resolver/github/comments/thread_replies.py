@@ -54,7 +54,6 @@ def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: boo
         link=safe(link),
         other_pull_request=safe(other_pull_url or ""),
         resolved=resolved,
-        is_outdated=reply.thread.thread.is_outdated,
     )
 
 

@@ -323,7 +323,7 @@ def _chosen_comments(
     are questions or answers, and those of others if the requester could see them."""
     chosen: list[Comment] = []
     late_comments: list[tuple[str, str]] = []
-    own_count = skipped_count = hidden_count = 0
+    skipped_count = hidden_count = 0
     for index, comment in enumerate(read_comments.comments):
         skipped_count += read_comments.skipped if index == read_comments.gap_index else 0
         author, body = author_login(comment), comment.body or ""
@@ -333,8 +333,8 @@ def _chosen_comments(
             continue
         lateness_reason = _lateness(comment, trigger)
         if is_ours and (lateness_reason or not run_message_in(body)):
-            own_count += 1
-        elif lateness_reason:
+            continue  # its readers know what Resolver has said about its own runs
+        if lateness_reason:
             late_comments.append((author, lateness_reason))
         elif comment.node_id in hidden_ids:
             hidden_count += 1
@@ -349,19 +349,15 @@ def _chosen_comments(
     kept_comments = shorten_thread(chosen, MAX_CONVERSATION_CHARACTERS)
     dropped_count = read_comments.skipped + len(chosen) - len(kept_comments)
     _report_late_comments(late_comments, read_comments.unread_later, left_out)
-    _report_comment_counts(hidden_count, own_count, dropped_count, left_out)
+    _report_comment_counts(hidden_count, dropped_count, left_out)
     return kept_comments
 
 
-def _report_comment_counts(hidden: int, own: int, dropped: int, left_out: list[str]) -> None:
-    """Report the numbers of comments left out because maintainers have hidden them, because they
-    are Resolver's own, and for length."""
+def _report_comment_counts(hidden: int, dropped: int, left_out: list[str]) -> None:
+    """Report the numbers of comments left out because maintainers have hidden them, and for
+    length."""
     if hidden:
         left_out.append(describe_minimized(hidden))
-    if own:
-        left_out.append(
-            f"{own} earlier comments of Resolver" if own > 1 else "an earlier comment of Resolver"
-        )
     if dropped:
         left_out.append(
             f"{dropped} comment{'' if dropped == 1 else 's'} between the oldest and the newest: "

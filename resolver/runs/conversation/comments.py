@@ -281,14 +281,16 @@ def abandon_run(
 
 
 def failure_from_os_error(error: OSError) -> RunFailure:
-    """Return the failure for an error of the operating system, described for a person."""
-    location = f": {error.filename}" if error.filename else ""
+    """Return the failure for an error of the operating system, described for a person.
+
+    The path stays in the log of the machine: whoever reads the comment has no use for it.
+    """
     if error.errno in _DISK_FULL:
-        what = f"the disk of the machine that runs Resolver is full{location}"
+        what = "the disk of the machine that runs Resolver is full"
         return RunFailure(kind="error", what=what, next_step="free some disk space, then ask again")
-    what = f"the machine that runs Resolver failed ({error.strerror or error!r}){location}"
+    what = f"the machine that runs Resolver failed ({error.strerror or type(error).__name__})"
     return RunFailure(
-        kind="error", what=what, next_step="fix the problem named above, then ask again"
+        kind="error", what=what, next_step="see the log of Resolver for the path, then ask again"
     )
 
 
@@ -322,5 +324,5 @@ def _write_artifacts(
 
 def _report_unwritten(values: StageValues, error: OSError) -> RunFailure:
     failure = values.redact(failure_from_os_error(error))
-    logger.error("run %s could not write its output: %s", values.request.run, failure.what)
+    logger.error("run %s could not write its output: %s", values.request.run, error)
     return failure
