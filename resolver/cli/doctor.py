@@ -24,7 +24,6 @@ from resolver.github.client.access import check_repository
 from resolver.llm.base import ModelConfig
 from resolver.llm.preflight import probe
 from resolver.llm.registry import make_model
-from resolver.llm.router import parse_rule
 from resolver.runs.common import open_host, require_model
 from resolver.runs.wiring.models import (
     REPLAY,
@@ -143,17 +142,16 @@ def _check_model(settings: Settings) -> str:
 def _models_of(settings: Settings) -> Iterator[tuple[str, ModelConfig]]:
     """Yield every model in the settings with a description.
 
-    These are the default model, and those of services, rules and fallbacks.
+    These are the default model, and those of services and fallbacks.
     """
     yield "the model", model_config(settings)
-    agents_of_rules = (parse_rule(text).agent for text in settings.model_rules)
-    for name in dict.fromkeys((*SERVICES, *settings.services, *filter(None, agents_of_rules))):
+    for name in dict.fromkeys((*SERVICES, *settings.services)):
         is_agent = name not in SERVICES
         config, fallbacks = service_config(
             settings, AGENT if is_agent else name, name if is_agent else ""
         )
         yield f"the model of {name}", config
-        for fallback in fallbacks.names:
+        for fallback in fallbacks.fallbacks:
             yield f"{fallback} for {name}", fallbacks.config_of(config, fallback)
 
 
@@ -168,7 +166,7 @@ def _probe_models(configs: Mapping[str, ModelConfig]) -> Iterator[DoctorFinding]
 
 
 def _probe_model(config: ModelConfig) -> str:
-    single_attempt = config.model_copy(update={"retries": 0, "timeout": MODEL_TIMEOUT_SECONDS})
+    single_attempt = config.model_copy(update={"num_retries": 0, "timeout": MODEL_TIMEOUT_SECONDS})
     return probe(
         make_model(single_attempt, on_retry=lambda *_: None, sleep=time.sleep), config.set_by
     )

@@ -1,58 +1,52 @@
-"""Settings of models: connection, parameters, fallbacks and routing rules."""
+"""Settings of models: connection, parameters and fallbacks."""
 
-from typing import Any, ClassVar, Literal
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
+from resolver.config.declaration import ActionInput, SettingGroup, setting
 from resolver.config.documentation import DOCS
 
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+RESERVED_OPTIONS = frozenset({"model", "api_key", "api_base", "base_url", "messages", "tools"})
+"""Parameters of a call that are settings of their own, or that Resolver sets."""
+
+_CREDENTIAL = re.compile(r"(key|secret|credentials?|password|token|headers)$")
 
 
-class ModelOptions(StructuredSetting):
-    """Parameters of the calls of a model. `resolver.llm.base` has the default of each."""
+class ModelOptions(BaseModel):
+    """Parameters of the calls of a model, named as litellm names them.
 
-    api_version: str | None = part(None, "API version, for Azure endpoints.", "LLM_API_VERSION")
-    region: str | None = part(None, "Region of a model on Bedrock or Vertex.", "AWS_REGION_NAME")
-    project: str | None = part(None, "Project of a model on Vertex.", "VERTEXAI_PROJECT")
-    temperature: float | None = part(
-        None, "Sampling temperature, 0 to 2; the provider's default when unset.", ge=0, le=2
-    )
-    reasoning_effort: Effort | None = part(
-        None,
-        "How much the model reasons before it answers: `none`, `minimal`, `low`, `medium`, `high` "
-        "or `xhigh`; the provider's default when unset.",
-    )
-    seed: int | None = part(None, "Sampling seed, for providers that accept one.")
-    stop: tuple[str, ...] | None = part(
-        None, "List of stop sequences. A reply ends at the first of them."
-    )
-    stream: bool | None = part(
-        None,
-        "Stream the replies: for endpoints that support nothing else, and for proxies that close "
-        "idle connections. Off when unset.",
-    )
-    timeout: float | None = part(None, "Seconds one call may take; 300 when unset.", gt=0)
-    retries: int | None = part(
-        None,
-        "Maximum number of retries after a failed call, if the failure can be retried; 5 when "
-        "unset.",
-        ge=0,
-        le=20,
-    )
-    max_output_tokens: int | None = part(
-        None,
-        "Maximum number of tokens of one reply; the provider's limit when unset.",
-        gt=0,
-    )
-    input_cost_per_token: float | None = part(
-        None, "US dollars per input token, for a model whose price litellm does not know.", ge=0
-    )
-    output_cost_per_token: float | None = part(
-        None, "US dollars per output token, for a model whose price litellm does not know.", ge=0
-    )
+    Those that Resolver uses itself are fields. All others are passed on as they are.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
+
+    timeout: float | None = Field(default=None, gt=0)
+    num_retries: int | None = Field(default=None, ge=0, le=20)
+    max_tokens: int | None = Field(default=None, gt=0)
+    stream: bool | None = None
+    input_cost_per_token: float | None = Field(default=None, ge=0)
+    output_cost_per_token: float | None = Field(default=None, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_mapping(cls, value: Any) -> Any:
+        if not isinstance(value, (Mapping, cls)):
+            raise ValueError("it is a mapping of parameters, like {temperature: 0}")
+        return value
+
+    @model_validator(mode="after")
+    def _others_are_plain(self) -> Self:
+        for name, value in (self.model_extra or {}).items():
+            values = value if isinstance(value, list) else [value]
+            if name in RESERVED_OPTIONS or _CREDENTIAL.search(name):
+                raise ValueError(f"{name} can't be set here")
+            if not all(isinstance(item, str | int | float | None) for item in values):
+                raise ValueError(f"{name} is not a text, a number or a list of them")
+        return self
 
 
 class ServiceSettings(ModelOptions):
@@ -80,7 +74,7 @@ class ServiceSettings(ModelOptions):
 
 
 class ModelSettings(SettingGroup):
-    """Settings of the models: connection, parameters, fallbacks and routing rules."""
+    """Settings of the models: connection, parameters and fallbacks."""
 
     title: ClassVar[str] = "Model"
     when: ClassVar[str] = (
@@ -118,8 +112,11 @@ class ModelSettings(SettingGroup):
     )
     model_options: ModelOptions = setting(
         ModelOptions(),
-        "Parameters of the model, named as in `services`. Parts that are not given keep their "
-        "defaults.",
+        "Parameters of the model's calls, as YAML with litellm's own names: "
+        "`{temperature: 0, reasoning_effort: high}`. Resolver itself uses `timeout` (300 seconds "
+        "for a call), `num_retries` (5 after a failure), `max_tokens` (of one reply), `stream`, "
+        "and `input_cost_per_token` and `output_cost_per_token` for a model whose price litellm "
+        "does not know. All others are passed on.",
         option=False,
     )
     fallback_models: tuple[str, ...] = setting(
@@ -127,12 +124,6 @@ class ModelSettings(SettingGroup):
         "Models that are tried in order when the one before them is down or refuses. A fallback "
         "of the same provider uses the same address and key; the key of another provider is read "
         "from its own variable (`ANTHROPIC_API_KEY`, ...).",
-        option=False,
-    )
-    model_rules: tuple[str, ...] = setting(
-        (),
-        "Rules that choose another model; the first that applies wins: `service:NAME=MODEL`, "
-        "`agent:NAME=MODEL`, `images=MODEL`, `context>TOKENS=MODEL`, `budget<SHARE=MODEL`.",
         option=False,
     )
     services: dict[str, ServiceSettings] = setting(

@@ -2,7 +2,6 @@
 
 import re
 from typing import ClassVar, Literal
-from urllib.parse import unquote
 
 from pydantic import SecretStr, field_validator
 
@@ -187,41 +186,6 @@ class CostQuotas(StructuredSetting):
     )
 
 
-class TelemetrySettings(StructuredSetting):
-    """Where spans of runs are sent, by the standard variables of OpenTelemetry, and where model
-    calls are stored."""
-
-    plain: ClassVar[str] = "endpoint"
-
-    endpoint: str = part(
-        "",
-        "Base address of an OpenTelemetry collector that takes OTLP over HTTP, like "
-        "`http://localhost:4318`. Spans go to `/v1/traces` below it. No spans when empty.",
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
-    )
-    headers: SecretStr | None = part(
-        None,
-        "Headers of each request, `name=value` separated by commas, with percent-encoded values.",
-        "OTEL_EXPORTER_OTLP_HEADERS",
-    )
-    completions_dir: str = part(
-        "",
-        "Folder in which every model call is stored complete, except for secrets, in one "
-        "subfolder per run. Set it to examine what a model was sent; nothing is stored when empty.",
-        "RESOLVER_COMPLETIONS_DIR",
-    )
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The values of the headers and a password in an address, as they are sent."""
-        headers = self.headers.get_secret_value() if self.headers else ""
-        values = [header.partition("=")[2].strip() for header in headers.split(",")]
-        passwords = re.findall(r"//[^/@:\s]*:([^/@\s]+)@", self.endpoint)
-        decoded = [unquote(value) for value in (*values, *passwords)]
-        # `Authorization: Bearer TOKEN`: a log may quote the token alone.
-        return tuple(dict.fromkeys(v for value in decoded for v in (value, value.split(" ")[-1])))
-
-
 class LimitSettings(SettingGroup):
     """Limits of one run."""
 
@@ -367,10 +331,4 @@ class ServerSettings(SettingGroup):
         "that `@agent continue` finds it. Everybody who can read the repository can read the log.",
         option=False,
         action_input=ActionInput(default="true"),
-    )
-    telemetry: TelemetrySettings = setting(
-        TelemetrySettings(),
-        "OpenTelemetry collector that gets spans of each run, and the folder for complete model "
-        f"calls. See {DOCS}/how-to/telemetry.md.",
-        option=False,
     )

@@ -16,14 +16,13 @@ from functools import cache
 from typing import Any, get_origin
 
 import yaml
-from pydantic import ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from resolver.config.agent_settings import AgentSettings, ConfirmationSettings
 from resolver.config.bounded_yaml import read_yaml
 from resolver.config.declaration import (
     SettingGroup,
-    StructuredSetting,
     setting_arguments,
     setting_parts,
 )
@@ -118,7 +117,7 @@ class Settings(
         )
         services = (service.api_key for service in self.services.values())
         own_secrets = (secret.get_secret_value() for secret in (*values, *services) if secret)
-        secrets = (*own_secrets, *self.mcp_secrets, *self.telemetry.secrets)
+        secrets = (*own_secrets, *self.mcp_secrets)
         return tuple(value for value in secrets if value)
 
 
@@ -281,7 +280,7 @@ def _parse_variable(variable: str, annotation: Any, text: str) -> Any:
     """
     if annotation in (tuple[str, ...], tuple[str, ...] | None):
         return tuple(part.strip() for part in text.replace("\n", ",").split(",") if part.strip())
-    structured = isinstance(annotation, type) and issubclass(annotation, StructuredSetting)
+    structured = isinstance(annotation, type) and issubclass(annotation, BaseModel)
     if get_origin(annotation) is not dict and not structured:
         return text
     try:

@@ -23,7 +23,7 @@ from resolver.config.templates import render
 INSTALL_FOLDER = "/opt/resolver-agent"
 UPLOAD_FOLDER = "/tmp"  # noqa: S108 - in the container of the task
 
-FORWARDED = ("LLM_API_KEY", "LLM_BASE_URL", "LLM_API_VERSION", "AWS_REGION_NAME")
+FORWARDED = ("LLM_API_KEY", "LLM_BASE_URL", "AZURE_API_VERSION", "AWS_REGION_NAME")
 """Variables of Harbor's process that Resolver gets, and those that start with `RESOLVER_`."""
 
 

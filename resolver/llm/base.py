@@ -1,13 +1,11 @@
 """The protocol of models, their configuration, and a wrapper that reports every reply."""
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from resolver.models.run import Completion
-
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
 class SetBy(BaseModel):
@@ -24,24 +22,22 @@ DEFAULT_SET_BY = SetBy()
 
 
 class ModelConfig(BaseModel):
-    """Configuration of a model: its name, its address, and the parameters of requests."""
+    """Configuration of a model: its name, its address, and the parameters of requests.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Parameters without a field are passed to litellm as they are.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
 
     model: str = Field(description="As litellm names it; without a provider at a `base_url`.")
     api_key: SecretStr | None = None
     base_url: str | None = None
     api_version: str | None = Field(default=None, description="For Azure.")
-    region: str | None = Field(default=None, description="For Bedrock and Vertex.")
-    project: str | None = Field(default=None, description="For Vertex.")
-    temperature: float | None = Field(default=None, description="None: the provider's default.")
-    reasoning_effort: Effort | None = Field(default=None, description="None: the default.")
-    seed: int | None = None
-    stop: tuple[str, ...] = Field(default=(), description="Words at which a reply ends.")
+    reasoning_effort: str | None = Field(default=None, description="None: the default.")
     stream: bool = Field(default=False, description="Whether replies are sent in pieces.")
     timeout: float = Field(default=300.0, gt=0, description="Seconds one attempt may take.")
-    retries: int = Field(default=5, ge=0, description="Attempts after a failed first one.")
-    max_output_tokens: int | None = Field(default=None, gt=0, description="Of one reply.")
+    num_retries: int = Field(default=5, ge=0, description="Attempts after a failed first one.")
+    max_tokens: int | None = Field(default=None, gt=0, description="Of one reply.")
     input_cost_per_token: float | None = Field(default=None, ge=0, description="US dollars.")
     output_cost_per_token: float | None = Field(default=None, ge=0, description="US dollars.")
     set_by: SetBy = DEFAULT_SET_BY

@@ -175,7 +175,7 @@ class LiteLLMModel:
             retry=retry_if_result(
                 lambda result: isinstance(result, ModelFailure) and result.is_transient
             ),
-            stop=stop_after_attempt(1 + self._config.retries),
+            stop=stop_after_attempt(1 + self._config.num_retries),
             wait=self._wait,
             sleep=self._sleep,
             before_sleep=self._report,
@@ -227,7 +227,7 @@ class LiteLLMModel:
     ) -> Any:
         entry = self._entry or {}
         request = request_for(self._config, self._wire_name, entry, messages, tools)
-        bounds = (max_output_tokens, self._config.max_output_tokens)
+        bounds = (max_output_tokens, self._config.max_tokens)
         limit = min((bound for bound in bounds if bound is not None), default=None)
         if limit is not None and limit < entry.get("max_output_tokens", DEFAULT_MAX_OUTPUT_TOKENS):
             request["max_tokens"] = limit

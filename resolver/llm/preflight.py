@@ -27,7 +27,7 @@ _REGION = r"(region|country|location|territory)"
 _CAUSES = (
     (rf"{_REGION}\b.{{0,60}}\bnot\b|\b(not|un).{{0,40}}{_REGION}",
      "the model is not offered in the region",
-     "check `region` in the setting `model_options`, and the country of this machine's address"),
+     "check the region of the model, and the country of this machine's address"),
     (r"name or service not known|getaddrinfo|no address associated|name resolution|nodename nor",
      "the address can't be found", "check {base_url} and this machine's DNS"),
     (r"\b407\b|proxy",
@@ -176,7 +176,7 @@ def check_model(
         if _names_of(config.model) & (listed | aliases):
             return f"{config.model} is listed at {urlsplit(listing.base_url).hostname}"
     seconds = min(config.timeout, QUESTION_SECONDS)
-    model = make_short_model(config.model_copy(update={"retries": 0, "timeout": seconds}))
+    model = make_short_model(config.model_copy(update={"num_retries": 0, "timeout": seconds}))
     try:
         model.complete([{"role": "user", "content": QUESTION}])
     except ModelError as error:
@@ -235,7 +235,7 @@ def _listed_models(
 
     retry = Retrying(
         retry=retry_if_exception_type(_UNREACHABLE),
-        stop=stop_after_attempt(min(1 + config.retries, _MAX_ATTEMPTS)),
+        stop=stop_after_attempt(min(1 + config.num_retries, _MAX_ATTEMPTS)),
         wait=wait_exponential(max=4),
         sleep=sleep,
         before_sleep=report,

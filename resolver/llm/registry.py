@@ -11,7 +11,7 @@ from resolver.errors import UsageError
 from resolver.llm.base import CLOUDS, Model, ModelConfig, OnRetry, SetBy, api_key_variable
 from resolver.llm.litellm_model import LiteLLMModel
 from resolver.llm.request import MoneyLeft, unbounded
-from resolver.llm.router import OnSwitch, RoutingRule, SwitchingModel
+from resolver.llm.router import OnSwitch, SwitchingModel
 
 
 @dataclass(frozen=True)
@@ -19,18 +19,11 @@ class OtherModels:
     """The models that a run may use in addition to its own.
 
     fallbacks: names of the fallbacks, in the order in which they are tried.
-    rules: the routing rules, each with the name of a model.
     """
 
     fallbacks: Sequence[str] = ()
-    rules: Sequence[RoutingRule] = ()
     known: Sequence[ModelConfig] = ()
     """Configurations whose address and key a model of the same provider gets."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all these models, without duplicates."""
-        return tuple(dict.fromkeys([*self.fallbacks, *(rule.model for rule in self.rules)]))
 
     def config_of(self, config: ModelConfig, name: str) -> ModelConfig:
         """Return the configuration of one of these models. config: that of the run's own model."""
@@ -42,9 +35,7 @@ class OtherModels:
             for known_config in (config, *self.known)
             if provider_of(known_config.model) == provider_of(name)
         )
-        is_fallback = name in self.fallbacks
-        setting = "RESOLVER_FALLBACK_MODELS" if is_fallback else "RESOLVER_MODEL_RULES"
-        return service_models(next(same_provider, config), name, setting)
+        return service_models(next(same_provider, config), name, "RESOLVER_FALLBACK_MODELS")
 
 
 def make_model(
@@ -82,16 +73,14 @@ def make_models(
     on_switch: OnSwitch,
     sleep: Callable[[float], None],
     money_left: MoneyLeft,
-    share_left: Callable[[], float],
 ) -> Model:
-    """Return the model that `config` names, combined with its fallbacks and those of the rules.
+    """Return the model that `config` names, combined with its fallbacks.
 
     on_switch: called before another model is asked.
-    share_left: returns the share of the budget that is left, from 0 to 1.
 
     Raises UsageError as `make_model` does.
     """
-    other_names = (name for name in others.names if name != config.model)
+    other_names = (name for name in others.fallbacks if name != config.model)
     configs = [config, *(others.config_of(config, name) for name in other_names)]
     models = {
         model_config.model: make_model(
@@ -101,14 +90,7 @@ def make_models(
     }
     if len(models) == 1:
         return models[config.model]
-    return SwitchingModel(
-        models,
-        config.model,
-        others.fallbacks,
-        others.rules,
-        on_switch=on_switch,
-        share_left=share_left,
-    )
+    return SwitchingModel(models, config.model, others.fallbacks, on_switch=on_switch)
 
 
 def service_models(config: ModelConfig, name: str, set_by: str) -> ModelConfig:
@@ -131,7 +113,8 @@ def service_models(config: ModelConfig, name: str, set_by: str) -> ModelConfig:
         changes |= dict.fromkeys(("api_key", "base_url", "api_version"))
         # A region is only for models in a cloud. If the first model is not in one, the region was
         # set for this model.
-        changes |= dict.fromkeys(("region", "project")) if base_provider in CLOUDS else {}
+        places = (name for name in config.model_extra or {} if name.startswith(("aws_", "vertex_")))
+        changes |= dict.fromkeys(places) if base_provider in CLOUDS else {}
         changes["set_by"] = SetBy(model=set_by, api_key=api_key_variable(provider), base_url=set_by)
     return config.model_copy(update=changes)
 

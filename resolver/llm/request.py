@@ -306,14 +306,12 @@ def request_for(
     entry: the model's entry in litellm's table.
     """
     request: dict[str, Any] = {
+        **(config.model_extra or {}),
         "model": name,
         "messages": _prepare_messages(config, name, messages),
         "tools": tools or None,
         "api_base": config.base_url,
         "api_version": config.api_version,
-        "temperature": config.temperature,
-        "seed": config.seed,
-        "stop": list(config.stop) or None,
         "max_retries": 0,
         "num_retries": 0,
         "drop_params": True,  # leave out parameters that the model is known not to support
@@ -328,7 +326,7 @@ def request_for(
 
 
 def access(config: ModelConfig, name: str) -> dict[str, Any]:
-    """Return the parameters for the key and, for a cloud, the location of the model.
+    """Return the parameters for the key.
 
     Without a key, the machine's own credentials for the cloud are used, also with a `base_url`:
     they sign requests or are exchanged for tokens, and are not sent themselves.
@@ -336,10 +334,9 @@ def access(config: ModelConfig, name: str) -> dict[str, Any]:
     key = config.key or None
     provider = name.partition("/")[0]
     if provider.startswith("bedrock"):
-        return {"api_key": key, "aws_region_name": config.region}
+        return {"api_key": key}
     if provider.startswith("vertex_ai"):
-        location = {"vertex_location": config.region, "vertex_project": config.project}
-        return {**location, "vertex_credentials": key}
+        return {"vertex_credentials": key}
     # With a base URL but no key, send a dummy key: otherwise litellm would take one from the
     # environment, which belongs to another host.
     return {"api_key": key or ("none" if config.base_url else None)}

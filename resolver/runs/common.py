@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from resolver.config.settings import Settings
 from resolver.errors import ForgeError, ResolverError, RunStopped, UsageError
@@ -273,11 +273,23 @@ def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     would damage ordinary text. So are paths of files: a folder's name is no secret.
     """
     name = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
-    return tuple(
+    named = (
         value
         for variable, value in environment.items()
         if name.search(variable) and len(value) >= MIN_SECRET_LENGTH and not _is_file(value)
     )
+    return (*named, *_telemetry_secrets(environment))
+
+
+def _telemetry_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the headers for the OpenTelemetry collector and a password in its address, decoded as
+    they are sent."""
+    headers = environment.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(",")
+    values = [unquote(header.partition("=")[2].strip()) for header in headers]
+    # `Authorization: Bearer TOKEN`: a log may quote the token alone.
+    tokens = [value.split(" ")[-1] for value in values]
+    password = urlsplit(environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")).password
+    return tuple(filter(None, dict.fromkeys((*values, *tokens, unquote(password or "")))))
 
 
 def _is_file(value: str) -> bool:

@@ -386,13 +386,10 @@ def _open_controller(
     """
     request, log, runtime = parts.request, parts.log, parts.runtime
     prepared, run_request = request.prepared, request.prepared.request
-    redact = prepared.redactor.redact_text
     open_model = open_models(
         settings,
         recording,
         log.state,
-        run_request.run,
-        redact,
         run_request.control.interruptible,
     )
     available_tools = AvailableTools(

@@ -64,7 +64,7 @@ TROUBLE = [
 def test_a_run_continues_after_each_kind_of_garbage(stage: Stage) -> None:
     """The endpoint sends broken calls, unknown tools, cut connections and error pages: each
     costs a step, and the run finishes."""
-    stage.line.environment |= {"RESOLVER_MODEL_OPTIONS": "{retries: 20}"}
+    stage.line.environment |= {"RESOLVER_MODEL_OPTIONS": "{num_retries: 20}"}
     # Between two troubles an answer, so that the waiting does not add up.
     troubles = [a for n, t in enumerate(TROUBLE) for a in (t, bash(f"true {'x' * n}"))]
     done = stage.play(
@@ -104,7 +104,7 @@ def test_nothing_but_garbage_ends_in_a_clear_state_with_a_readable_log(
     stage: Stage, answer: Answer, ends: set[str]
 ) -> None:
     """The endpoint sends nothing but garbage: the run ends with a reason and a readable log."""
-    stage.line.environment |= {"RESOLVER_MODEL_OPTIONS": "{retries: 1}"}
+    stage.line.environment |= {"RESOLVER_MODEL_OPTIONS": "{num_retries: 1}"}
     stage.endpoint.answer_with(lambda body: answer)
     done = stage.play(options=("--max-iterations", "12"))
     assert done.exit_code in (1, 4), done.stderr

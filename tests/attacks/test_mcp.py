@@ -11,7 +11,7 @@ import pytest
 
 from resolver.events.lifecycle import SystemPrompt
 from resolver.events.observations import McpResult
-from tests.attacks.canaries import CANARIES, PATTERN, files_below, leaks
+from tests.attacks.canaries import CANARIES, PATTERN, leaks
 from tests.attacks.stage import Stage, everywhere, processes_with
 from tests.parts import mcp_server
 from tests.parts.model_endpoint import tool_call
@@ -58,15 +58,11 @@ def put(stage: Stage, settings: str) -> None:
 
 
 @everywhere
-def test_credentials_of_servers_are_nowhere_but_with_them(
-    stage: Stage, address: str, tmp_path: Path
-) -> None:
+def test_credentials_of_servers_are_nowhere_but_with_them(stage: Stage, address: str) -> None:
     """The agent searches for the credentials of MCP servers, and a server returns its own: they
     are nowhere else, and redacted."""
     give_servers(stage, url=address)
     put(stage, "mcp:\n  own: {command: python3, args: [server.py, good]}\n")
-    completions = tmp_path / "completions"
-    stage.line.environment["RESOLVER_COMPLETIONS_DIR"] = str(completions)
     found = "env; set; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline | tr '\\0' '\\n'"
     search = f"{{ {found}; }} 2>/dev/null | grep -caE '{PATTERN}'"
     done = stage.play(
@@ -83,8 +79,7 @@ def test_credentials_of_servers_are_nowhere_but_with_them(
     assert "canary" not in results[1].content, "the repository's server has none of it"
     counted = next(e for e in done.events if getattr(e, "exit_code", None) == 1)
     assert getattr(counted, "content", "").strip() == "0"
-    assert files_below(completions)
-    assert not leaks(stage.sinks(done) + files_below(completions), SECRETS)
+    assert not leaks(stage.sinks(done), SECRETS)
     assert not processes_with(f"{SCRIPT}\0good\0stdio")
 
 

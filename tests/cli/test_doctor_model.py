@@ -164,21 +164,21 @@ def test_the_models_of_services_are_asked_as_well(
     assert "typo is neither a service nor a built-in agent" in shown
 
 
-def test_the_models_of_fallbacks_and_rules_are_asked_once_each(
+def test_the_models_of_fallbacks_and_services_are_asked_once_each(
     model_endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model_endpoint.answer_with(lambda _: reply("ready"))
     environment = ENVIRONMENT | {
         "LLM_BASE_URL": model_endpoint.url,
         "RESOLVER_FALLBACK_MODELS": "second",
-        "RESOLVER_MODEL_RULES": "service:condenser=small,agent:LocAgent=fast,images=eyes",
+        "RESOLVER_SERVICES": "{condenser: small, LocAgent: fast}",
     }
     assert run(["doctor", "--model"], environment) == 0
     asked = sorted(request.body["model"] for request in model_endpoint.requests)
-    assert asked == ["eyes", "fast", "gpt-4o", "second", "small"]
+    assert asked == ["fast", "gpt-4o", "second", "small"]
     assert "asking second for agent: second answered" in capsys.readouterr().out
     assert run(["doctor", "--model", "gpt-4o-mini"], environment) == 0
-    assert [r.body["model"] for r in model_endpoint.requests[5:]] == ["gpt-4o-mini"]
+    assert [r.body["model"] for r in model_endpoint.requests[4:]] == ["gpt-4o-mini"]
 
 
 @pytest.mark.parametrize(
@@ -195,12 +195,12 @@ def test_the_models_of_fallbacks_and_rules_are_asked_once_each(
         (
             error(403, "Country, region, or territory not supported"),
             "not offered in the region",
-            "`region` in the setting `model_options`",
+            "the region of the model",
         ),
         (
             error(400, "User location is not supported for the API use."),
             "not offered in the region",
-            "`region` in the setting `model_options`",
+            "the region of the model",
         ),
     ],
 )

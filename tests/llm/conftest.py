@@ -30,8 +30,8 @@ class Asked:
 
 PLACES: dict[str, dict[str, Any]] = {
     "azure": {"api_version": "2024-10-21"},
-    "bedrock": {"region": "eu-central-1"},
-    "vertex_ai": {"region": "europe-west1", "project": "calc"},
+    "bedrock": {"aws_region_name": "eu-central-1"},
+    "vertex_ai": {"vertex_location": "europe-west1", "vertex_project": "calc"},
 }
 """What a cloud is told besides name and key."""
 

@@ -77,14 +77,14 @@ def test_retry_after_is_bounded(model_endpoint: ModelEndpoint, asked: Build) -> 
 
 def test_waits_grow_up_to_a_maximum(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.script(*[error(500)] * 8, reply("at last"))
-    built = asked(retries=8)
+    built = asked(num_retries=8)
     built.model.complete(HELLO)
     assert built.waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
 
 
 def test_the_number_of_attempts_is_limited(model_endpoint: ModelEndpoint, asked: Build) -> None:
     model_endpoint.answer_with(lambda _: error(500, "still broken"))
-    built = asked(retries=3)
+    built = asked(num_retries=3)
     with pytest.raises(
         ModelError, match=r"no usable answer: still broken \(status 500\)"
     ) as caught:
@@ -190,7 +190,7 @@ def test_a_response_that_takes_too_long_is_abandoned(
     model_endpoint: ModelEndpoint, asked: Build, name: str, late: Answer
 ) -> None:
     model_endpoint.script(late)
-    built = asked(name, timeout=0.15, retries=0)
+    built = asked(name, timeout=0.15, num_retries=0)
     with pytest.raises(ModelError, match=r"no complete answer within 0\.15 seconds"):
         built.model.complete(HELLO)
 
@@ -212,7 +212,7 @@ def test_neither_key_nor_conversation_follow_a_redirect(
 def test_an_unreachable_endpoint_is_a_clear_error(asked: Build) -> None:
     with ModelEndpoint() as gone:
         url = gone.url
-    built = asked(base_url=url, retries=1)
+    built = asked(base_url=url, num_retries=1)
     with pytest.raises(ModelError, match=r"127\.0\.0\.1") as caught:
         built.model.complete(HELLO)
     assert len(built.waits) == 1
@@ -224,7 +224,7 @@ def test_the_error_shows_the_text_of_an_html_page(
 ) -> None:
     model_endpoint.script(html(503))
     with pytest.raises(ModelError) as caught:
-        asked(retries=0).model.complete(HELLO)
+        asked(num_retries=0).model.complete(HELLO)
     assert "a web page instead of an answer: Please log in" in caught.value.what
     assert "<" not in caught.value.what
 
@@ -245,7 +245,7 @@ def test_a_key_repeated_by_the_endpoint_is_not_shown(
     model_endpoint: ModelEndpoint, asked: Build, name: str, status: int
 ) -> None:
     model_endpoint.answer_with(lambda _: error(status, f"bad {KEY} in {KEY[:4]}{KEY[4:]}"))
-    built = asked(name, retries=1)
+    built = asked(name, num_retries=1)
     with pytest.raises(ModelError) as caught:
         built.model.complete(HELLO)
     assert KEY not in repr(caught.value) + caught.value.what + caught.value.next_step

@@ -1,38 +1,33 @@
-"""Tests of fallback models and model rules."""
+"""Tests of fallback models."""
 
 from typing import Any
 
 import pytest
 
-from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError, UsageError
+from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
 from resolver.llm.base import Model, ModelConfig
 from resolver.llm.registry import OtherModels, make_models, service_models
-from resolver.llm.router import parse_rule
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 
 HELLO: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
-PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-LOOK: list[dict[str, Any]] = [{"role": "user", "content": [PICTURE]}]
 DOWN = error(503, "overloaded")
 
 
 class Line:
-    """Three models at one endpoint, whose answers are by name; `share` of the budget is left."""
+    """Three models at one endpoint, whose answers are by name."""
 
-    def __init__(self, endpoint: ModelEndpoint, *rules: str, **answers: Answer) -> None:
+    def __init__(self, endpoint: ModelEndpoint, **answers: Answer) -> None:
         self.answers = {"first": reply("1"), "second": reply("2"), "third": reply("3")} | answers
         self.asked: list[str] = []
         self.switches: list[tuple[str, str, str]] = []
-        self.share = 1.0
         endpoint.answer_with(self._answer)
         self.model: Model = make_models(
-            ModelConfig(model="first", base_url=endpoint.url, retries=0),
-            OtherModels(("second", "third"), tuple(parse_rule(rule) for rule in rules)),
+            ModelConfig(model="first", base_url=endpoint.url, num_retries=0),
+            OtherModels(("second", "third")),
             on_retry=lambda *_: None,
             on_switch=lambda *arguments: self.switches.append(arguments),
             sleep=lambda _: None,
             money_left=lambda: float("inf"),
-            share_left=lambda: self.share,
         )
 
     def _answer(self, body: dict[str, Any]) -> Answer:
@@ -107,49 +102,6 @@ def test_a_conversation_that_is_too_long_does_not_count_as_a_failure(
     assert line.switches == []
 
 
-def test_a_model_is_chosen_for_images_and_dropped_afterwards(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint, "images=eyes", eyes=reply("a dot"))
-    assert line.model.complete(LOOK).model == "eyes"
-    assert line.model.complete(HELLO).model == "first"
-    assert line.switches == [
-        ("first", "eyes", "the conversation holds images"),
-        ("eyes", "first", "no rule asks for another model any more"),
-    ]
-
-
-def test_a_model_is_chosen_by_the_length_of_the_conversation(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint, "context>1000=long", long=reply("yes"))
-    assert line.model.complete(HELLO).model == "first"
-    assert line.model.complete([{"role": "user", "content": "x" * 4_100}]).model == "long"
-
-
-def test_a_model_is_chosen_by_the_remaining_budget(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint, "budget<0.2=cheap", cheap=reply("yes"))
-    assert line.model.complete(HELLO).model == "first"
-    line.share = 0.1
-    assert line.model.complete(HELLO).model == "cheap"
-
-
-def test_the_first_rule_that_applies_wins(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint, "budget<0.5=cheap", "images=eyes", cheap=reply("c"))
-    line.share = 0.1
-    assert line.model.complete(LOOK).model == "cheap"
-
-
-def test_fallbacks_replace_a_chosen_model_too(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint, "images=eyes", eyes=DOWN)
-    assert line.model.complete(LOOK).model == "second"
-
-
-@pytest.mark.parametrize(
-    "text", ["", "images", "images=", "context>x=m", "budget<2=m", "budget<0.5=a b", "cost<1=m"]
-)
-def test_an_invalid_rule_is_reported_with_the_valid_forms(text: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        parse_rule(text)
-    assert "context>TOKENS=MODEL" in raised.value.next_step
-
-
 def test_a_key_is_not_sent_to_another_provider() -> None:
     config = ModelConfig(model="openai/a", api_key="k", base_url="https://x", api_version="1")
     assert service_models(config, "openai/b", "X").api_key == config.api_key
@@ -160,12 +112,3 @@ def test_a_key_is_not_sent_to_another_provider() -> None:
 def test_prices_apply_to_their_own_model_only() -> None:
     config = ModelConfig(model="a", input_cost_per_token=1.0, output_cost_per_token=1.0)
     assert service_models(config, "b", "X").input_cost_per_token is None
-
-
-@pytest.mark.parametrize(
-    ("rule", "sees"), [("images=gpt-4o", True), ("budget<0.5=gpt-4o", False), ("images=x", False)]
-)
-def test_images_are_supported_if_a_rule_chooses_a_model_for_them(
-    model_endpoint: ModelEndpoint, rule: str, sees: bool
-) -> None:
-    assert Line(model_endpoint, rule).model.supports_vision is sees

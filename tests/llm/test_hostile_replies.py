@@ -71,7 +71,7 @@ def hostile() -> Iterator[ModelEndpoint]:
 def test_any_json_is_a_completion_or_a_model_error(hostile: ModelEndpoint, body: Any) -> None:
     hostile.answer_with(lambda _: raw(json.dumps(body).encode()))
     try:
-        completion = build(hostile, retries=0).model.complete(HELLO)
+        completion = build(hostile, num_retries=0).model.complete(HELLO)
     except ModelError as error:
         assert error.next_step
     else:
@@ -90,4 +90,4 @@ def test_an_impossible_token_count_counts_as_none(count: object) -> None:
 def test_any_bytes_are_a_completion_or_a_model_error(hostile: ModelEndpoint, body: bytes) -> None:
     hostile.answer_with(lambda _: raw(body))
     with pytest.raises(ModelError):
-        build(hostile, retries=0).model.complete(HELLO)
+        build(hostile, num_retries=0).model.complete(HELLO)

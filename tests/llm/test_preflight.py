@@ -170,7 +170,10 @@ def test_a_cloud_without_a_list_gets_a_question(model_endpoint: ModelEndpoint) -
 def test_an_unreachable_address_is_retried_and_then_refused() -> None:
     retries: list[str] = []
     config = ModelConfig(
-        model="openai/gpt-4o", api_key=SecretStr(KEY), base_url="http://127.0.0.1:1/v1", retries=2
+        model="openai/gpt-4o",
+        api_key=SecretStr(KEY),
+        base_url="http://127.0.0.1:1/v1",
+        num_retries=2,
     )
     with pytest.raises(ModelError, match="nothing answers at the address") as raised:
         check(config, retries=retries)

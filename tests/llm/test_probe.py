@@ -10,7 +10,7 @@ from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 
 
 def ask(url: str, name: str = "gpt-4o") -> str:
-    config = ModelConfig(model=name, base_url=url, retries=0, timeout=10.0)
+    config = ModelConfig(model=name, base_url=url, num_retries=0, timeout=10.0)
     return probe(make_model(config, on_retry=lambda *_: None, sleep=lambda _: None))
 
 
@@ -31,7 +31,7 @@ def test_a_working_model_is_shown_with_its_price(model_endpoint: ModelEndpoint) 
         (
             error(400, "not available in this region"),
             "the region",
-            "`region` in the setting `model_options`",
+            "the region of the model",
         ),
         (error(407, "authenticate"), "a proxy", "HTTPS_PROXY"),
     ],

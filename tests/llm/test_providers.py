@@ -282,7 +282,7 @@ def test_ollama_gets_a_context_that_fits_the_conversation(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
     model_endpoint.script(reply("x"))
-    asked(OLLAMA, seed=3, stop=("END",)).model.complete(HELLO)
+    asked(OLLAMA, seed=3, stop=["END"]).model.complete(HELLO)
     options = model_endpoint.requests[0].body["options"]
     assert (options["num_ctx"], options["seed"], options["stop"]) == (32_768, 3, ["END"])
 

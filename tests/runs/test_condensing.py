@@ -25,7 +25,7 @@ LAST = 9
 ENVIRONMENT = {
     "LLM_MODEL": "openai/gpt-4",  # its context window is small
     "RESOLVER_CONDENSER": "summarizing(keep_first=1,keep_last=2)",
-    "RESOLVER_SERVICES": "condenser: {model: openai/notes, retries: 0,"
+    "RESOLVER_SERVICES": "condenser: {model: openai/notes, num_retries: 0,"
     " input_cost_per_token: 0.00001, output_cost_per_token: 0.00001}",
 }
 

@@ -32,7 +32,7 @@ def settings(endpoint: ModelEndpoint, **more: str) -> Settings:
         "LLM_MODEL": "openai/scripted",
         "LLM_API_KEY": "sk-check",
         "LLM_BASE_URL": endpoint.url,
-        "RESOLVER_MODEL_OPTIONS": "{retries: 0}",
+        "RESOLVER_MODEL_OPTIONS": "{num_retries: 0}",
     }
     return load_settings({}, environment | more, {})
 

@@ -100,11 +100,10 @@ def test_an_agent_and_a_command_hide_a_skill_of_their_name() -> None:
     assert "review" not in found
 
 
-@pytest.mark.parametrize("model", ["", "openai/large", "openai/small", "x/fast", "x/seeing", "x/c"])
+@pytest.mark.parametrize("model", ["", "openai/large", "openai/small", "x/c"])
 def test_an_agent_may_ask_for_what_the_operator_has_named(model: str) -> None:
     named = settings(
         RESOLVER_FALLBACK_MODELS="openai/small",
-        RESOLVER_MODEL_RULES="context>9=x/fast,images=x/seeing",
         RESOLVER_SERVICES="{condenser: x/c}",
     )
     assert is_allowed_model(model, named)

@@ -48,7 +48,7 @@ class Scenario:
             "LLM_MODEL": "openai/scripted",
             "LLM_API_KEY": MODEL_KEY,
             "LLM_BASE_URL": endpoint.url,
-            "RESOLVER_MODEL_OPTIONS": "{retries: 0}",
+            "RESOLVER_MODEL_OPTIONS": "{num_retries: 0}",
             "GITHUB_TOKEN": self.forge.token,
             **github.addresses,
             "RESOLVER_RUNTIME": "local",

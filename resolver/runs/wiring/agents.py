@@ -38,7 +38,6 @@ from resolver.git.workspace import Workspace
 from resolver.github.events.commands import COMMAND_NAMES
 from resolver.llm.base import Model, ModelConfig
 from resolver.llm.library import context_window
-from resolver.llm.router import parse_rule
 from resolver.mcp import servers as mcp_servers
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.transports import Address, Endpoint, Launch
@@ -104,9 +103,8 @@ def read_agents(workspace: Workspace, settings: Settings) -> Definitions:
 
 def is_allowed_model(model: str, settings: Settings) -> bool:
     """Return True if a repository's agent may use this model."""
-    rules = (parse_rule(text).model for text in settings.model_rules)
     services = (service.model for service in settings.services.values())
-    configured = {"", settings.model, *settings.fallback_models, *rules, *services}
+    configured = {"", settings.model, *settings.fallback_models, *services}
     return model in configured
 
 

@@ -27,13 +27,11 @@ from resolver.events.run_log import RunLog, reply_in
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.llm.base import Model, ModelConfig, RecordedModel
-from resolver.llm.completion_files import FiledModel, Redact
 from resolver.llm.interruptible import Interruptible, InterruptibleModel, ModelCalls
 from resolver.llm.library import preload_litellm
 from resolver.llm.preflight import check_model
 from resolver.llm.registry import OtherModels, for_service, make_model, make_models, service_models
 from resolver.llm.replay import ReplayModel, scripted_models
-from resolver.llm.router import RoutingRule, parse_rule, resolve_static_rules
 from resolver.models.run import Completion
 
 SERVICES = (AGENT, "condenser")
@@ -101,9 +99,8 @@ def service_config(
 ) -> tuple[ModelConfig, OtherModels]:
     """Return the configuration of a service's model, and the models that may replace it.
 
-    In order of precedence: a routing rule for the service or agent, the `services` setting for the
-    agent's name, the `services` setting for the service, the `model` of the agent's definition, the
-    main model.
+    In order of precedence: the `services` setting for the agent's name, the `services` setting for
+    the service, the `model` of the agent's definition, the main model.
     """
     main = model_config(settings)
     config = service_models(main, model, f"model of the agent {agent}") if model else main
@@ -111,41 +108,22 @@ def service_config(
         if name in settings.services:
             overrides = {k: v for k, v in settings.services[name] if v is not None}
             config = for_service(config, name, overrides)
-    rules = [_rule(text) for text in settings.model_rules]
-    chosen_model, dynamic_rules = resolve_static_rules(rules, service, agent)
-    others = OtherModels(settings.fallback_models, dynamic_rules, known=(main,))
-    if chosen_model is not None and chosen_model != config.model:
-        config = OtherModels(rules=rules, known=(main,)).config_of(config, chosen_model)
-    return config, others
-
-
-def _rule(text: str) -> RoutingRule:
-    rule = parse_rule(text)
-    if rule.service and rule.service not in SERVICES:
-        raise UsageError(
-            f"the rule {text!r} names an unknown service",
-            f"the services are: {', '.join(SERVICES)}",
-        )
-    return rule
+    return config, OtherModels(settings.fallback_models, known=(main,))
 
 
 def open_models(
     settings: Settings,
     recording: Sequence[Event],
     state: State,
-    run: str,
-    redact: Redact,
     interruptible: Interruptible,
 ) -> ModelOpener:
     """Return the factory of models for the streams of the run and of its delegates.
 
     The replies of a recording or a script are returned in their order for each service, whichever
-    stream they are requested on. state: that of the run, for the remaining budget. run, redact: for
-    the files that store the calls. interruptible: for calls of a live model.
+    stream they are requested on. state: that of the run, for the remaining budget. interruptible:
+    for calls of a live model.
     """
     recorded_or_scripted = _recorded_or_scripted(settings, recording)
-    calls_dir = settings.telemetry.completions_dir
-    folder = Path(calls_dir) / run if calls_dir else None
 
     def remaining_budget() -> float:
         return state.limits.max_budget - state.priced
@@ -182,10 +160,9 @@ def open_models(
                 on_switch=on_switch,
                 sleep=calls.sleep,
                 money_left=remaining_budget,
-                share_left=lambda: remaining_budget() / state.limits.max_budget,
             )
             inner = InterruptibleModel(live, calls)
-        return RecordedModel(FiledModel(inner, folder, redact) if folder else inner, on_reply)
+        return RecordedModel(inner, on_reply)
 
     return open_model
 

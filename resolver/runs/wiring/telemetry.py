@@ -1,6 +1,8 @@
-"""Opens the spans of a run if the settings name a collector, and ends them with the run's result.
+"""Opens the spans of a run if the environment names a collector, and ends them with the run's
+result.
 
-Only the operator names a collector: the setting is not one that a repository can set.
+The variables are OpenTelemetry's own:
+https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 """
 
 import logging
@@ -25,8 +27,9 @@ def with_spans(request: RunRequest, settings: Settings) -> RunRequest:
 
     A collector that can't be used is a warning in the operator's log and never ends a run.
     """
-    telemetry = settings.telemetry
-    if not telemetry.endpoint:
+    environment = request.host.environment
+    endpoint = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+    if not endpoint:
         return request
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -35,13 +38,13 @@ def with_spans(request: RunRequest, settings: Settings) -> RunRequest:
     from opentelemetry.util.re import parse_env_headers
 
     redact = request.redactor(settings).redact_text
-    headers = telemetry.headers.get_secret_value() if telemetry.headers else ""
+    headers = environment.get("OTEL_EXPORTER_OTLP_HEADERS", "")
     own = Resource({"service.name": "resolver", "service.version": __version__})
     try:
         resource = Resource.create().merge(own).merge(OTELResourceDetector().detect())
         provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         exporter = OTLPSpanExporter(
-            endpoint=f"{telemetry.endpoint.rstrip('/')}/v1/traces",
+            endpoint=f"{endpoint.rstrip('/')}/v1/traces",
             headers=dict(parse_env_headers(headers, liberal=True)),
         )
         provider.add_span_processor(BatchSpanProcessor(exporter))
