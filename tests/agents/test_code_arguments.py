@@ -72,8 +72,8 @@ def test_search_terms_are_accepted_in_the_forms_that_models_write(
     assert parse_action("search_code", arguments) == a.CodeSearch(terms=("f", "g"))
 
 
-def test_the_name_for_call_edges_in_the_literature_is_accepted() -> None:
-    action = parse_action("explore_code", {"start": "f", "edges": "invokes, imports"})
+def test_edges_are_accepted_as_text() -> None:
+    action = parse_action("explore_code", {"start": "f", "edges": "Calls, imports"})
     assert isinstance(action, a.CodeExplore)
     assert action.edges == ("calls", "imports")
 

@@ -62,8 +62,8 @@ def test_a_review_comment_is_accepted_in_the_forms_that_models_write() -> None:
         line="12",
         start_line="10",
         body="x",
-        side="new",
-        severity="Critical",
+        side="right",
+        severity="High",
         suggestion="  y\n",
     )
     assert isinstance(found, a.ReviewComment)
@@ -73,7 +73,7 @@ def test_a_review_comment_is_accepted_in_the_forms_that_models_write() -> None:
 
 @pytest.mark.parametrize("idle", ["", "  \n", None])
 def test_an_empty_suggestion_counts_as_none(idle: str | None) -> None:
-    found = called(path="a.py", line=1, body="x", suggestion=idle, start_line="", severity="nit")
+    found = called(path="a.py", line=1, body="x", suggestion=idle, start_line="", severity=" low")
     assert isinstance(found, a.ReviewComment)
     assert (found.suggestion, found.start_line, found.severity) == (None, None, "low")
 
@@ -108,7 +108,7 @@ def test_an_unreadable_review_comment_is_answered_with_the_correct_form(
 
 @pytest.mark.parametrize(
     ("given_", "verdict"),
-    [("", "comment"), ("Approved", "approve"), ("request changes", "request_changes")],
+    [("", "comment"), ("Approve", "approve"), ("request changes", "request_changes")],
 )
 def test_the_end_of_a_review_is_a_finish_with_a_verdict(given_: str, verdict: str) -> None:
     found = called("submit_review", summary="Fine.", verdict=given_, remaining="Windows")

@@ -41,10 +41,6 @@ MAX_START_NODES = 5
 MAX_EXPLORE_DEPTH = 5
 MAX_REPORTED_PLACES = 30
 
-_EDGE_SYNONYMS = {"invokes": "calls", "call": "calls", "import": "imports", "contain": "contains",
-          "inherit": "inherits", "extends": "inherits"}  # fmt: skip
-"""Synonyms of edge kinds that models use."""
-
 
 def _parse_texts(value: Any) -> Any:
     """Parse a list of texts from a list, a JSON list, or text with one item per line."""
@@ -60,12 +56,7 @@ def _parse_edge_kinds(value: Any) -> Any:
         value = re.split(r"[\s,]+", value.strip("[] "))
     if not isinstance(value, list | tuple):
         return () if value is None else value
-    return [_normalize_edge_kind(kind) if isinstance(kind, str) else kind for kind in value if kind]
-
-
-def _normalize_edge_kind(kind: str) -> str:
-    normalized = kind.strip(" \"'").lower()
-    return _EDGE_SYNONYMS.get(normalized, normalized)
+    return [kind.strip(" \"'").lower() if isinstance(kind, str) else kind for kind in value if kind]
 
 
 def _parse_places(value: Any) -> Any:

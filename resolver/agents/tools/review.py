@@ -12,32 +12,16 @@ from resolver.models.base import JsonObject
 MAX_COMMENT_LINES = 300
 """Maximum number of lines that one comment covers."""
 
-_SEVERITIES = {
-    "critical": "high", "blocker": "high", "major": "high", "error": "high", "bug": "high",
-    "moderate": "medium", "warning": "medium", "minor": "low", "nit": "low", "info": "low",
-    "style": "low", "trivial": "low", "suggestion": "low",
-}  # fmt: skip
-"""Synonyms of severities that models use."""
 
-_SIDES = {"old": "LEFT", "before": "LEFT", "left": "LEFT", "new": "RIGHT", "after": "RIGHT"}
-_VERDICTS = {"approved": "approve", "changes_requested": "request_changes", "commented": "comment"}
+def _word(default: str) -> BeforeValidator:
+    """Accept the values of an enum in any case and with spaces; a blank one is the default."""
+    change_case = str.upper if default.isupper() else str.lower
 
+    def normalize(value: Any) -> Any:
+        is_text = isinstance(value, str)
+        return change_case(value.strip().replace(" ", "_")) or default if is_text else value
 
-def _normalize_severity(value: Any) -> Any:
-    severity = value.strip().lower() if isinstance(value, str) else value
-    return _SEVERITIES.get(severity, severity or "medium") if isinstance(severity, str) else value
-
-
-def _normalize_side(value: Any) -> Any:
-    side = value.strip() if isinstance(value, str) else value
-    if not isinstance(side, str):
-        return value
-    return _SIDES.get(side.lower(), side.upper() or "RIGHT")
-
-
-def _normalize_verdict(value: Any) -> Any:
-    verdict = value.strip().lower().replace(" ", "_") if isinstance(value, str) else value
-    return _VERDICTS.get(verdict, verdict or "comment") if isinstance(verdict, str) else value
+    return BeforeValidator(normalize)
 
 
 def _normalize_suggestion(suggestion: str | None) -> str | None:
@@ -66,7 +50,7 @@ class RemarkArguments(Arguments):
     start_line: Line = Field(
         default=None, description="The first line, if the comment is about several."
     )
-    side: Annotated[Literal["RIGHT", "LEFT"], BeforeValidator(_normalize_side)] = Field(
+    side: Annotated[Literal["RIGHT", "LEFT"], _word("RIGHT")] = Field(
         default="RIGHT", description="LEFT for a line that the pull request removes."
     )
     suggestion: Annotated[OptionalText, AfterValidator(_normalize_suggestion)] = Field(
@@ -74,11 +58,9 @@ class RemarkArguments(Arguments):
         description="The whole new text of exactly the lines start_line to line, indented as in "
         "the file, without diff signs or a fence. Leave it out if you propose no text.",
     )
-    severity: Annotated[Literal["high", "medium", "low"], BeforeValidator(_normalize_severity)] = (
-        Field(
-            default="medium",
-            description="high: a bug, a security hole, lost data. low: style, naming, a proposal.",
-        )
+    severity: Annotated[Literal["high", "medium", "low"], _word("medium")] = Field(
+        default="medium",
+        description="high: a bug, a security hole, lost data. low: style, naming, a proposal.",
     )
 
     @model_validator(mode="after")
@@ -107,9 +89,9 @@ class SubmitArguments(Arguments):
         description="The review as a whole, in markdown: what the pull request does, whether it "
         "does it, what matters most. It does not repeat the comments."
     )
-    verdict: Annotated[
-        Literal["comment", "approve", "request_changes"], BeforeValidator(_normalize_verdict)
-    ] = Field(default="comment", description="What you would do as a maintainer.")
+    verdict: Annotated[Literal["comment", "approve", "request_changes"], _word("comment")] = Field(
+        default="comment", description="What you would do as a maintainer."
+    )
     verification: str = Field(default="", description="What you ran, and what it gave.")
     remaining: str = Field(default="", description="What you did not check.")
 
