@@ -86,7 +86,10 @@ def test_the_fields_of_the_action_are_sent_and_the_output_is_the_content() -> No
 
 
 def test_an_action_that_can_change_files_says_which() -> None:
-    result = {"output": "sorted", "changed": ["a.py"], "changed_count": 1, "differing": 2}
+    result = {
+        "output": "sorted", "changed": ["a.py"], "changed_count": 1, "differing": 2,
+        "repositories": [],
+    }  # fmt: skip
     with open_runtime(AnsweringMachine({"result": result})) as runtime:
         observation = runtime.execute(SortLines(path="a.py"))
     changed = o.ChangedPaths(paths=("a.py",), count=1, differing=2)
