@@ -435,10 +435,10 @@ def _exit_code(values: StageValues) -> int:
     prepared, executed = values.prepared, values.executed
     if prepared is None or executed is None:
         return 0  # an earlier run has published the work
-    if values.publication.how == "unchanged" or prepared.update == "up_to_date":
+    if prepared.update != "agent":
+        return 0  # also if the branch had all commits already: that is what was asked for
+    if values.publication.how == "unchanged":
         return 3
-    if prepared.update == "clean_merge":
-        return 0
     match executed.outcome.state:
         case RunState.FINISHED | RunState.REJECTED:
             empty = executed.patch.is_empty and not is_merge(prepared)
