@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,9 +39,6 @@ MAX_OUTPUT_BYTES = 250_000_000
 Like the memory of git, the memory of this process is not to grow with the files of such a tree. A
 list of two million files takes that much.
 """
-
-MAX_CACHED_BYTES = 16_000_000
-"""Maximum number of bytes of output that one `ObjectCache` keeps."""
 
 _GLOBAL_CONFIG = Path(__file__).parent / "gitconfig"
 
@@ -163,46 +159,9 @@ class GitResult:
     truncated: bool = False
 
 
-class ObjectCache:
-    """Keeps the output of git commands that depends on nothing but objects, which never change.
-
-    The oldest outputs are dropped once all of them have more than `MAX_CACHED_BYTES` bytes.
-    """
-
-    def __init__(self) -> None:
-        self._outputs: OrderedDict[tuple[tuple[str, ...], bytes], bytes] = OrderedDict()
-        self._too_long: set[tuple[str, ...]] = set()
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def get(self, args: tuple[str, ...], stdin: bytes) -> bytes | None:
-        """Return the output of the command, None if it is not known."""
-        return self._outputs.get((args, stdin))
-
-    def is_too_long(self, args: tuple[str, ...]) -> bool:
-        """Return True if the command is known to print more than is kept."""
-        return args in self._too_long
-
-    def mark_as_too_long(self, args: tuple[str, ...]) -> None:
-        """Note that the command prints more than is kept."""
-        self._too_long.add(args)
-
-    def add(self, args: tuple[str, ...], stdin: bytes, output: bytes) -> None:
-        """Keep the output of the command."""
-        with self._lock:
-            if len(output) > MAX_CACHED_BYTES or (args, stdin) in self._outputs:
-                return
-            self._outputs[args, stdin] = output
-            self._size += len(output)
-            while self._size > MAX_CACHED_BYTES:
-                _, dropped = self._outputs.popitem(last=False)
-                self._size -= len(dropped)
-
-
 class HostGit:
     """Runs git in a directory: a bare repository (`git_dir`) or a user's checkout (`checkout`).
 
-    objects: the cache that `read_objects` uses, shared by all that read the same repository.
     max_memory_bytes: the limit of one git process.
     max_output_bytes: the limit of what it prints, if a call has no limit of its own.
     """
@@ -212,14 +171,12 @@ class HostGit:
         *,
         git_dir: Path | None = None,
         checkout: Path | None = None,
-        objects: ObjectCache | None = None,
         max_memory_bytes: int = MAX_MEMORY_BYTES,
         max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> None:
         self.git_dir = git_dir
         self._max_memory_bytes = max_memory_bytes
         self._max_output_bytes = max_output_bytes
-        self._objects = objects or ObjectCache()
         self._environment = dict(_ENVIRONMENT)
         self._prefix = ["git"]
         if git_dir is not None:
@@ -252,35 +209,6 @@ class HostGit:
     def text(self, *args: str, stdin: bytes | None = None) -> str:
         """Run `git args` and return its stdout as text, without surrounding whitespace."""
         return self.run(*args, stdin=stdin).decode("utf-8", "surrogateescape").strip()
-
-    def read_objects(self, *args: str, stdin: bytes = b"") -> bytes:
-        """Run `git args` and return its stdout, or the same command's earlier stdout.
-
-        args, stdin: they may name existing objects only, by their full ids. Then the output is
-        always the same.
-        """
-        output = self._objects.get(args, stdin)
-        if output is None:
-            output = self.run(*args, stdin=stdin)
-            self._objects.add(args, stdin, output)
-        return output
-
-    def read_cacheable(self, *args: str) -> bytes | None:
-        """Return the same as `read_objects`, or None if that is more than the cache keeps.
-
-        A command that prints more is ended at that point, and not run again.
-        """
-        output = self._objects.get(args, b"")
-        if output is not None or self._objects.is_too_long(args):
-            return output
-        result = self.attempt(*args, limit=MAX_CACHED_BYTES)
-        if result.truncated:
-            self._objects.mark_as_too_long(args)
-            return None
-        if result.status != 0:
-            raise git_failure(args, result)
-        self._objects.add(args, b"", result.stdout)
-        return result.stdout
 
     def attempt(
         self,

@@ -111,7 +111,7 @@ def encode_path(path: str) -> bytes:
 def read_changes(git: HostGit, base: str, tree: str) -> tuple[TreeChange, ...]:
     """Return the paths that differ, in tree order. A rename is a deletion and an addition."""
     args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
-    fields = git.read_objects(*args, base, tree)
+    fields = git.run(*args, base, tree)
     parts = fields.split(b"\0")[:-1]
     changes = []
     for meta, path in zip(parts[::2], parts[1::2], strict=True):
@@ -195,32 +195,19 @@ def growth(git: HostGit, changes: Iterable[TreeChange]) -> int:
 
 def read_tree(git: HostGit, tree: str) -> Iterator[TreeEntry]:
     """Yield every file, symlink and submodule of a tree, or of the tree of a commit."""
-    for record in git.read_objects(*_list_arguments(tree)).split(b"\0")[:-1]:
+    for record in git.run("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")[:-1]:
         yield _parse_entry(record)
 
 
 def find_entry(git: HostGit, tree: str, path: bytes) -> TreeEntry | None:
-    """Return the file, symlink or submodule at `path` of a tree, None if there is none.
-
-    A run looks for many paths, so the tree is listed once. If its list is too long to be kept, git
-    is asked about the path alone.
-    """
-    listing = git.read_cacheable(*_list_arguments(tree))
-    if listing is None:
-        # Without -r, git reads only the folders on the way to the path.
-        listing = git.read_objects("ls-tree", "-z", "--full-tree", tree, "--", decode_path(path))
-    end = -1
-    # The end of another path that contains a tab may look like the whole path, so each place that
-    # matches is compared.
-    while (end := listing.find(b"\t" + path + b"\0", end + 1)) >= 0:
-        entry = _parse_entry(listing[listing.rfind(b"\0", 0, end) + 1 : end + 1 + len(path)])
-        if entry.path == path:
-            return None if entry.mode == _FOLDER else entry
+    """Return the file, symlink or submodule at `path` of a tree, None if there is none."""
+    # Without -r, git reads only the folders on the way to the path.
+    listing = git.run("ls-tree", "-z", "--full-tree", tree, "--", decode_path(path))
+    for record in listing.split(b"\0")[:-1]:
+        entry = _parse_entry(record)
+        if entry.path == path and entry.mode != _FOLDER:
+            return entry
     return None
-
-
-def _list_arguments(tree: str) -> tuple[str, ...]:
-    return ("ls-tree", "-r", "-z", "--full-tree", tree)
 
 
 def _parse_entry(record: bytes) -> TreeEntry:
@@ -235,7 +222,7 @@ def read_sizes(git: HostGit, blobs: Iterable[str]) -> dict[str, int]:
     if not blob_ids:
         return {}
     stdin = "".join(f"{blob}\n" for blob in blob_ids).encode()
-    output = git.read_objects("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=stdin)
+    output = git.run("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=stdin)
     return {
         name: int(size) for name, size in (line.split() for line in output.decode().splitlines())
     }
@@ -257,9 +244,7 @@ def read_blobs(git: HostGit, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]
 
 def _read_batch(git: HostGit, blobs: list[str]) -> Iterator[tuple[str, bytes]]:
     # A record is "<id> <type> <size>\n<content>\n": https://git-scm.com/docs/git-cat-file
-    output = git.read_objects(
-        "cat-file", "--batch", stdin="".join(f"{b}\n" for b in blobs).encode()
-    )
+    output = git.run("cat-file", "--batch", stdin="".join(f"{b}\n" for b in blobs).encode())
     position = 0
     for _ in blobs:
         header_end = output.index(b"\n", position)

@@ -6,7 +6,7 @@ another branch, the default branch remains the trusted one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from resolver.git.clone import (
     repository_identity,
 )
 from resolver.git.clone_cache import CloneCache
-from resolver.git.git import Credential, HostGit, ObjectCache, git_failure
+from resolver.git.git import Credential, HostGit, git_failure
 from resolver.git.history import Remote, Tip, fetch_tips
 from resolver.git.pull_request import TRUSTED_REF, clone_pull_request, numbered_diff, read_patches
 from resolver.git.push import Identity, list_branches, push_commit, write_branch, write_commit
@@ -61,7 +61,6 @@ class Workspace:
     pull: the pull request whose head is the base, None on an issue.
     default: the commit of the default branch if it is not the base, else "".
     is_unmerged: True if the base is a commit of an open pull request.
-    objects: what was read of the clone's objects already.
     """
 
     folder: Path
@@ -72,7 +71,6 @@ class Workspace:
     pull: PullRequestContext | None = None
     default: str = ""
     is_unmerged: bool = False
-    objects: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
 
     @classmethod
     def clone(
@@ -158,7 +156,7 @@ class Workspace:
     @property
     def git(self) -> HostGit:
         """Git in the bare clone."""
-        return HostGit(git_dir=self.folder, objects=self.objects)
+        return HostGit(git_dir=self.folder)
 
     def git_dir_tar(self, name: str) -> Iterator[bytes]:
         """Yield an uncompressed tar stream of a clean git directory for the sandbox to unpack.

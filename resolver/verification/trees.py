@@ -126,7 +126,7 @@ def build_trees(workspace: Workspace, head: str) -> ChangeTrees:
 
 def names_in_root(git: HostGit, base: str) -> frozenset[str]:
     """Return the names of the files and folders in the root of a commit."""
-    listing = git.read_objects("ls-tree", "-z", "--name-only", base)
+    listing = git.run("ls-tree", "-z", "--name-only", base)
     return frozenset(decode_path(name) for name in listing.split(b"\0"))
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from resolver.git.git import ObjectCache
 from resolver.git.push import Identity
 from resolver.git.workspace import DIFF_LIMIT, Workspace
 from resolver.models.run import Patch
@@ -143,7 +142,6 @@ def copy_scenario(templates: Templates, build: Callable[[Path], Scenario], place
         scenario.workspace,
         folder=moved(scenario.workspace.folder),
         source=str(moved(scenario.workspace.source)),
-        objects=ObjectCache(),
     )
     return Scenario(
         moved(scenario.source), workspace, moved(scenario.root), moved(scenario.scratch)

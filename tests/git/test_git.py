@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import WorkspaceError
-from resolver.git import git as host_git
-from resolver.git.git import HostGit, ObjectCache, create_bare_repository
+from resolver.git.git import HostGit, create_bare_repository
 from resolver.git.remote import OrphanCommit, write_orphans
 from resolver.git.tree import TreeEntry, find_entry
 from tests.git.scenario import make_repository, plain_git, write
@@ -57,27 +56,6 @@ def test_a_transport_that_runs_commands_is_off(tmp_path: Path) -> None:
     assert done.status != 0 and not mark.exists()
 
 
-def test_immutable_results_are_read_once(tmp_path: Path) -> None:
-    source = make_repository(tmp_path / "source", {"a": "1"})
-    git, objects = HostGit(checkout=source), ObjectCache()
-    listing = ("ls-tree", git.text("rev-parse", "HEAD^{tree}"))
-    first = HostGit(git_dir=source / ".git", objects=objects).read_objects(*listing)
-    assert first == git.run(*listing)
-    # A repository that does not exist can only answer from what is known.
-    assert HostGit(git_dir=tmp_path / "gone", objects=objects).read_objects(*listing) == first
-    with pytest.raises(WorkspaceError):
-        HostGit(git_dir=tmp_path / "gone").read_objects(*listing)
-
-
-def test_the_cache_of_object_results_is_bounded() -> None:
-    objects, half = ObjectCache(), bytes(host_git.MAX_CACHED_BYTES // 2)
-    for name in ("a", "b", "c"):
-        objects.add((name,), b"", half)
-    assert [name for name in ("a", "b", "c") if objects.get((name,), b"")] == ["b", "c"]
-    objects.add(("d",), b"", half * 3)
-    assert objects.get(("d",), b"") is None
-
-
 def test_a_path_is_found_in_a_tree_by_its_whole_name(tmp_path: Path) -> None:
     files = {"x\ta": "1", "d/a": "2", "a.txt": "3"}
     git = HostGit(checkout=make_repository(tmp_path / "source", files))
@@ -89,22 +67,15 @@ def test_a_path_is_found_in_a_tree_by_its_whole_name(tmp_path: Path) -> None:
         assert find_entry(git, tree, path.encode()) == TreeEntry(path.encode(), "100644", blob)
 
 
-def test_a_path_is_found_without_the_list_of_a_tree_that_is_too_long_to_be_kept(
-    tmp_path: Path,
-) -> None:
+def test_a_path_is_found_in_a_tree_that_is_too_large_to_be_listed(tmp_path: Path) -> None:
     make_repository(tmp_path / "source")
     write_tree_bomb(tmp_path / "source", levels=2, width=550)
-    objects = ObjectCache()
-    git = HostGit(git_dir=tmp_path / "source/.git", objects=objects)
+    git = HostGit(git_dir=tmp_path / "source/.git")
     commit = git.text("rev-parse", "main")
     blob = git.text("rev-parse", "main:d001/d002")
-    for _ in range(2):
-        assert find_entry(git, commit, b"d001/d002") == TreeEntry(b"d001/d002", "100644", blob)
-        for absent in (b"d001", b"d00?/d002", b"d001/d002/x", b"e"):
-            assert find_entry(git, commit, absent) is None
-    # All of it is known: a repository that does not exist can only answer from that.
-    gone = HostGit(git_dir=tmp_path / "gone", objects=objects)
-    assert find_entry(gone, commit, b"d001/d002") is not None
+    assert find_entry(git, commit, b"d001/d002") == TreeEntry(b"d001/d002", "100644", blob)
+    for absent in (b"d001", b"d00?/d002", b"d001/d002/x", b"e"):
+        assert find_entry(git, commit, absent) is None
 
 
 def test_commits_without_parents_are_written(tmp_path: Path) -> None:
