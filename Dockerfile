@@ -47,7 +47,7 @@ ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/var/cache
 RUN useradd --system --home-dir /var/lib/resolver --shell /usr/sbin/nologin resolver \
  && install -d -o resolver -g resolver -m 700 /var/lib/resolver \
  && ln -s /opt/venv/bin/resolver /usr/local/bin/resolver \
- && /opt/venv/bin/python -c 'import litellm, resolver.cli.action, resolver.cli.serve, resolver.entrypoints.webhook.worker_child' \
+ && /opt/venv/bin/python -c 'import litellm, resolver.cli.action, resolver.cli.serve' \
  && /opt/venv/bin/python -c 'from pathlib import Path; from resolver.runtime.toolbox import Toolbox; Toolbox(Path("/var/cache/resolver")).archive()' \
  && chown -R resolver: /var/cache/resolver
 

@@ -6,9 +6,9 @@ Sends RATE signed deliveries a second (200) for SECONDS (10), each on a connecti
 each in turn, on SQLite and on PostgreSQL. Prints a JSON line for each: answers by status, and
 their times from the moment at which the delivery was due, and the server's processor time for each.
 Resolver's deliveries ask for runs of 20 repositories; their model and their GitHub answer nothing,
-so that all wait. The process of the server's own runs imports what they need just after its start,
-while the server answers; with `--concurrency 0` there is no such process. The last line is the
-start of a server with WAITING (10,000) waiting runs.
+so that all wait. The server imports what its runs need just after its start, while it answers; with
+`--concurrency 0` it does not. The last line is the start of a server with WAITING (10,000) waiting
+runs.
 """
 
 import asyncio
@@ -26,16 +26,21 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import psycopg
-from sqlalchemy import create_engine, make_url
 
-from resolver.entrypoints.webhook.request_table import REQUESTS
+from resolver.entrypoints.webhook.request_queue import (
+    NewRequest,
+    RequestKind,
+    RequestQueue,
+    RequestState,
+)
+from resolver.storage.database import parse_database_url
 from tests.parts.postgres import running_postgres
 
 RESOLVER = str(Path(sys.executable).parent / "resolver")
@@ -219,22 +224,13 @@ def resolver_server(
 
 def fill(url: str, count: int) -> None:
     """As many more waiting runs."""
-    parsed_url = make_url(url)
-    engine = create_engine(
-        parsed_url.set(drivername="postgresql+psycopg") if "postg" in url else parsed_url
-    )
-    with engine.begin() as connection:
-        row = connection.execute(REQUESTS.select().where(REQUESTS.c.state == "waiting")).first()
-        assert row is not None
-        values = {name: value for name, value in row._mapping.items() if name != "position"}
-        connection.execute(
-            REQUESTS.insert(),
-            [
-                {**values, "id": f"filled-{number}", "repository": f"o/r{number % 100}"}
-                for number in range(count)
-            ],
-        )
-    engine.dispose()
+    with closing(RequestQueue(parse_database_url(url))) as queue:
+        [waiting] = queue.recent([RequestState.WAITING], limit=1)
+        assert waiting.trigger is not None
+        for number in range(count):
+            changes = {"repository": f"o/r{number % 100}", "number": number}
+            trigger = waiting.trigger.model_copy(update=changes)
+            queue.add(NewRequest(f"filled-{number}", RequestKind.RUN, trigger))
 
 
 def measure_start(folder: Path, url: str, waiting: int, name: str) -> None:

@@ -121,7 +121,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/webhook/test_page_access.py",
         "tests/webhook/test_error_pages.py",
         "tests/webhook/test_run_index.py",
-        "tests/webhook/test_request_queue.py",
+        "tests/webhook/test_worker.py",
         "tests/webhook/test_tenants.py",
         "tests/webhook/test_crashes.py",
         "tests/webhook/test_storing_killed.py",

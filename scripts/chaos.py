@@ -3,12 +3,12 @@
     python -m scripts.chaos --minutes 3 --kills 20
 
 Mentions in several repositories of the simulated GitHub are delivered to real processes of
-`resolver serve`, some of them twice. Meanwhile the server, the process of its runs, a worker, the
-sandbox of a run or PostgreSQL is killed without notice, and what nobody else starts is started
-again. At the end each accepted mention must have exactly one branch, one pull request and one final
-comment, and no run may have waited longer than a minute for a process that was dead. Prints a JSON
-line, and ends with exit code 1 if that is not so. The seed makes the order of the kills the same
-again, not their exact moments.
+`resolver serve`, some of them twice. Meanwhile the server, a worker, the sandbox of a run or
+PostgreSQL is killed without notice, and what nobody else starts is started again. At the end each
+accepted mention must have exactly one branch, one pull request and one final comment, and no run
+may have waited longer than a minute for a process that was dead. Prints a JSON line, and ends with
+exit code 1 if that is not so. The seed makes the order of the kills the same again, not their exact
+moments.
 """
 
 import argparse
@@ -32,7 +32,6 @@ from typing import Any
 
 import docker
 
-from resolver.entrypoints.webhook.worker_supervisor import CHILD_MODULE
 from resolver.runtime import enter
 from resolver.runtime.engine import RUN_LABEL
 from resolver.runtime.local import process_descendants
@@ -135,14 +134,6 @@ def is_sandbox(pid: int) -> bool:
         return False
 
 
-def is_runs_process(pid: int) -> bool:
-    """Return True for the child process in which a server executes its runs."""
-    try:
-        return CHILD_MODULE.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-
-
 class Chaos:
     """One experiment: the processes, the mentions, and what is done to them."""
 
@@ -162,7 +153,7 @@ class Chaos:
         self.kills: list[Kill] = []
         self.sandboxes_killed = 0
         self.mentions: list[Mention] = []
-        self.targets = {"process": self.kill_process, "runs": self.kill_runs_process}
+        self.targets = {"process": self.kill_process}
         self.targets |= (
             {"container": self.kill_container} if has_containers else {"sandbox": self.kill_sandbox}
         )
@@ -270,13 +261,6 @@ class Chaos:
         process = self.random.choice(self.processes)
         process.end(signal.SIGKILL)
         process.start(*self.options[process])
-
-    def kill_runs_process(self) -> None:
-        """kill -9 of the child in which the server executes its runs, if there is one."""
-        for pid in process_descendants(self.processes[0].process.pid):
-            if is_runs_process(pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
 
     def kill_sandbox(self) -> None:
         """kill -9 of a sandbox of one of the processes, if there is one."""

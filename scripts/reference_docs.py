@@ -13,7 +13,6 @@ from prometheus_client.metrics_core import Metric
 from resolver.cli.main import COMMANDS, cli
 from resolver.entrypoints.webhook.metrics import ServerMetrics
 from resolver.entrypoints.webhook.request_queue import Backlog
-from resolver.entrypoints.webhook.worker_supervisor import WorkerSupervisor
 from resolver.runs.output import OutcomeFile
 from scripts.events_docs import describe_type, format_table
 from scripts.settings_docs import link_pages, origin_note
@@ -156,7 +155,6 @@ def outcome_page() -> str:
 def metrics_page() -> str:
     """Return the page of the server's metrics."""
     metrics = ServerMetrics(Backlog)
-    metrics.watch_process(WorkerSupervisor(()))
     registry = metrics.registry
     labels = {
         name: ", ".join(f"`{label}`" for label in getattr(collector, "_labelnames", ()))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -66,8 +66,7 @@ def runs_command(
 def requeue_command(environment: Mapping[str, str], /, id: str, as_json: bool) -> int:
     """Let a deferred request start now.
 
-    It was deferred because of an outage, or because the server crashed during its run. Its
-    earlier crashes and outages no longer count.
+    It was deferred because of an outage.
     """
     with _administration(load_settings({}, environment)) as admin:
         _show_changed(admin.requeue(id), "waiting", as_json)
@@ -108,8 +107,11 @@ def drain_command(environment: Mapping[str, str], /, host: str, as_json: bool) -
 @contextmanager
 def _administration(settings: Settings) -> Iterator[ServerAdministration]:
     """Open the server's database. Raises UsageError if it does not exist."""
-    with existing_database(settings.server.database_url) as database:
-        yield ServerAdministration(database)
+    with (
+        existing_database(settings.server.database_url) as database,
+        closing(ServerAdministration(database)) as administration,
+    ):
+        yield administration
 
 
 def _show(template: str, as_json: bool, content: Any) -> None:

@@ -1,12 +1,13 @@
-"""`resolver serve`: the webhook of the GitHub App, with a child process for its runs."""
+"""`resolver serve`: the webhook of the GitHub App, and its runs."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from resolver.cli.options import GroupedCommand, metrics_options, settings_options
+from resolver.cli.options import GroupedCommand, lease_option, metrics_options, settings_options
 from resolver.config.documentation import DOCS
+from resolver.entrypoints.webhook.process import ProcessOptions
 from resolver.entrypoints.webhook.server import serve_webhook
 
 
@@ -26,9 +27,10 @@ from resolver.entrypoints.webhook.server import serve_webhook
     default=2,
     show_default=True,
     type=click.IntRange(0, 64),
-    help="Maximum number of runs at a time, in a child process; never two of one repository. "
+    help="Maximum number of runs at a time; never two of one repository. "
     "With 0, the runs are executed by `resolver worker` processes.",
 )
+@lease_option
 @metrics_options
 @settings_options
 @click.pass_obj
@@ -38,6 +40,7 @@ def command(
     host: str,
     port: int,
     concurrency: int,
+    lease_seconds: float | None,
     metrics_port: int | None,
     metrics_host: str,
     **options: Any,
@@ -65,5 +68,6 @@ def command(
     stored. With RESOLVER_PUBLIC_URL, `GET /runs/RUN` shows a run to anybody who has its link, and
     """
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
-    serve_webhook(environment, options, host, port, concurrency, metrics)
+    process = ProcessOptions(concurrency, metrics, lease_seconds)
+    serve_webhook(environment, options, host, port, process)
     return 0

@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from resolver.cli.options import GroupedCommand, metrics_options, settings_options
+from resolver.cli.options import GroupedCommand, lease_option, metrics_options, settings_options
 from resolver.config.documentation import DOCS
-from resolver.entrypoints.webhook.worker_process import run_worker_process
+from resolver.entrypoints.webhook.process import ProcessOptions, run_worker_process
 
 
 @click.command(cls=GroupedCommand, epilog=f"\b\nRunning workers:\n{DOCS}/how-to/server.md")
@@ -18,6 +18,7 @@ from resolver.entrypoints.webhook.worker_process import run_worker_process
     type=click.IntRange(1, 64),
     help="Maximum number of runs at a time in this process; never two of one repository in all.",
 )
+@lease_option
 @metrics_options
 @settings_options
 @click.pass_obj
@@ -25,6 +26,7 @@ def command(
     environment: Mapping[str, str],
     /,
     concurrency: int,
+    lease_seconds: float | None,
     metrics_port: int | None,
     metrics_host: str,
     **options: Any,
@@ -41,5 +43,6 @@ def command(
     within 30 seconds and continue its runs. SIGTERM hands its runs over at once.
     """
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
-    run_worker_process(environment, options, concurrency, metrics)
+    process = ProcessOptions(concurrency, metrics, lease_seconds)
+    run_worker_process(environment, options, process)
     return 0

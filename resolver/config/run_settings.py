@@ -151,16 +151,11 @@ class WebhookServer(StructuredSetting):
 
 
 class RunQuotas(StructuredSetting):
-    """Maximum number of runs in a day (UTC), and of active ones."""
+    """Maximum number of runs in a day (UTC)."""
 
     thread_day: int = part(20, "Runs on one issue or pull request in a day.", ge=0)
     user_day: int = part(50, "Runs that one account starts in a day.", ge=0)
     repository_day: int = part(200, "Runs on a repository in a day.", ge=0)
-    user_active: int = part(
-        0,
-        "Runs of one account that a server executes at the same time; its other ones wait.",
-        ge=0,
-    )
 
 
 class CostQuotas(StructuredSetting):

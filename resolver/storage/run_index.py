@@ -158,6 +158,12 @@ class RunIndex:
             rows = connection.execute(query.order_by(RUNS.c.run.desc()).limit(limit)).all()
         return [IndexedRun(*row) for row in rows]
 
+    def repositories(self, limit: int) -> list[str]:
+        """Return the repositories that have runs, in lower case."""
+        query = select(RUNS.c.repository).distinct().order_by(RUNS.c.repository).limit(limit)
+        with self._database.reading() as connection:
+            return list(connection.scalars(query))
+
     def total(self, run_filter: RunFilter) -> RunTotals:
         """Return the sums over all runs."""
         with self._database.reading() as connection:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from resolver.cli.main import run
 from resolver.controller.control import Control, Stop
@@ -16,14 +16,13 @@ from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.admin import OPERATOR
 from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.executors import EXECUTORS
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
+from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
 from resolver.entrypoints.webhook.request_runner import RequestRunner
-from resolver.entrypoints.webhook.request_table import REQUESTS
-from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.storage.database import ServerDatabase, parse_database_url
 from resolver.storage.issue_history import IssueHistories
+from tests.webhook.test_request_queue import begin, finish
 
 NOW = datetime.now(UTC)
 
@@ -54,7 +53,8 @@ class Admin:
             "RESOLVER_DATA_DIR": str(folder / "runs"),
         }
         self.url = parse_database_url(self.environment["RESOLVER_DATABASE_URL"])
-        self.queue = SqlRequestQueue(self.url)
+        self.queue = RequestQueue(self.url)
+        self.queue.configure(2)
         self.database = ServerDatabase(self.url)
 
     def text(self, *args: str, code: int = 0) -> str:
@@ -65,17 +65,10 @@ class Admin:
     def json(self, *args: str) -> Any:
         return json.loads(self.text(*args, "--json"))
 
-    def finish(self, asked: NewRequest, age: timedelta = timedelta(0)) -> None:
-        """Let the request be done that long ago."""
+    def finish(self, asked: NewRequest) -> None:
+        """Let the request be done."""
         self.queue.add(asked)
-        [claimed] = self.queue.claim(RequestKind.RUN, 1, NOW)
-        self.queue.start(claimed.id, claimed.claim)
-        self.queue.finish(claimed.id, claimed.claim)
-        self.change(asked, finished_at=(NOW - age).timestamp())
-
-    def change(self, asked: NewRequest, **values: object) -> None:
-        with self.database.writing() as connection:
-            connection.execute(update(REQUESTS).where(REQUESTS.c.id == asked.id).values(**values))
+        finish(self.queue, *begin(self.queue))
 
 
 @pytest.fixture
@@ -87,13 +80,9 @@ def admin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Admin]
 
 
 def deferred(admin: Admin) -> NewRequest:
-    """A request that an outage has deferred for 20 minutes, after three crashes."""
-    asked = request(2)
-    admin.queue.add(asked)
-    [claimed] = admin.queue.claim(RequestKind.RUN, 1, NOW)
-    admin.queue.start(claimed.id, claimed.claim)
-    admin.queue.defer(claimed.id, claimed.claim, NOW + timedelta(minutes=20), NOW)
-    admin.change(asked, crashes=3)
+    """A request that an outage has deferred for 20 minutes."""
+    asked = replace(request(2), outages=1, outage_began=NOW)
+    admin.queue.add(asked, timedelta(minutes=20))
     return asked
 
 
@@ -102,7 +91,7 @@ def test_the_requests_are_listed_with_their_runs(admin: Admin) -> None:
     admin.finish(request(1))
     later = deferred(admin)
     text = admin.text("runs")
-    assert f"deferred  {run_of(later)}" in text and "crashes: 3, outages: 1" in text
+    assert f"deferred  {run_of(later)}" in text and "outages: 1" in text
     assert [run["state"] for run in admin.json("runs")] == ["deferred", "done"]
     assert [run["number"] for run in admin.json("runs", "--state", "open")] == [2]
     assert [run["number"] for run in admin.json("runs", "--state", "done")] == [1]
@@ -115,9 +104,7 @@ def test_the_requests_are_listed_with_their_runs(admin: Admin) -> None:
 def test_a_deferred_request_can_start_at_once(admin: Admin) -> None:
     asked = deferred(admin)
     assert "was deferred and is waiting now" in admin.text("requeue", run_of(asked))
-    [claimed] = admin.queue.claim(RequestKind.RUN, 1, NOW)
-    started = admin.queue.start(claimed.id, claimed.claim)
-    assert started is not None and (started.crashes, started.outages) == (0, 0)
+    assert [started.new for started in begin(admin.queue)] == [asked]
     assert "request-2 is working, not deferred" in admin.text("requeue", asked.id, code=2)
 
 
@@ -125,7 +112,7 @@ def test_a_waiting_request_is_ended(admin: Admin) -> None:
     asked = request(3)
     admin.queue.add(asked)
     assert admin.json("cancel", asked.id)["state"] == "done"
-    assert admin.queue.claim(RequestKind.RUN, 1, NOW) == []
+    assert begin(admin.queue) == []
     assert not admin.queue.add(asked)  # a redelivery finds it
     assert "ask again in the conversation" in admin.text("cancel", asked.id, code=2)
     assert "no open request has the id" in admin.text("cancel", run_of(asked), code=2)
@@ -134,25 +121,20 @@ def test_a_waiting_request_is_ended(admin: Admin) -> None:
 def test_an_active_run_gets_a_stop_as_by_a_comment(admin: Admin, tmp_path: Path) -> None:
     asked = request(3)
     admin.queue.add(asked)
-    admin.queue.claim(RequestKind.RUN, 1, NOW)
+    begin(admin.queue)
     assert "was working and is stopping now" in admin.text("cancel", run_of(asked))
     assert admin.json("cancel", asked.id)["state"] == "stopping"
-    [command] = admin.queue.claim(RequestKind.COMMAND, 4, NOW)  # a second one would be here too
+    stored = admin.queue.unfinished()
+    [command] = [found.trigger for found in stored if found.kind == RequestKind.COMMAND]
+    assert command is not None
     active, histories, control = ActiveRuns(), IssueHistories(admin.url), Control()
     active.register(asked.trigger, control)
     runs = RequestRunner(admin.environment, {}, tmp_path, histories, active)
-    assert CommentCommands(runs).execute(command.trigger, lambda _: ()) is None
+    assert CommentCommands(runs).execute(command, lambda _: ()) is None
     assert control.take() == Stop(by=OPERATOR)
     # a run that is between two attempts finds the stop when it is resumed
     assert histories.stop_after(asked.trigger) == OPERATOR
     histories.close()
-
-
-def test_an_active_command_can_not_be_cancelled(admin: Admin) -> None:
-    asked = replace(request(3), kind=RequestKind.COMMAND)
-    admin.queue.add(asked)
-    admin.queue.claim(RequestKind.COMMAND, 1, NOW)
-    assert "request-3 is working, not waiting" in admin.text("cancel", asked.id, code=2)
 
 
 def test_no_database_is_created_where_there_is_none(admin: Admin, tmp_path: Path) -> None:
@@ -167,8 +149,7 @@ def test_the_processes_of_a_machine_are_drained(admin: Admin) -> None:
         for id, host in (("first", "a"), ("second", "b"), ("third", "b")):
             connection.exec_driver_sql(
                 "INSERT INTO resolver_executors "
-                "(id, kind, host, version, slots, started_at, lease_until, draining) "
-                f"VALUES ('{id}', 'worker', '{host}', '1.0', 2, {ord(host)}, 1, false)"
+                f"(id, host, lease_until, draining) VALUES ('{id}', '{host}', 1, false)"
             )
 
     def draining() -> set[str]:

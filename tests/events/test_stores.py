@@ -95,6 +95,14 @@ def test_a_reopened_store_continues_where_it_ended(opened: Opened) -> None:
     assert [e.content for e in second] == ["thought 0", "thought 1"]
 
 
+def test_runs_do_not_mix(opened: Opened) -> None:
+    first, second = opened("one"), opened("other")
+    first.append(thought(0, "of one"))
+    second.append(thought(0, "of the other"))
+    assert [e.content for e in first] == ["of one"]
+    assert [e.content for e in second] == ["of the other"]
+
+
 @pytest.mark.parametrize("id", [0, 2, -1])
 def test_only_the_next_event_is_accepted(opened: Opened, id: int) -> None:
     store = opened("run")

@@ -91,6 +91,11 @@ def test_a_long_text_is_stored_up_to_a_limit_and_its_ends_are_shown() -> None:
     assert "first part of the result is in /kept" in found.content
 
 
+def test_without_storage_the_rest_is_reported_as_lost() -> None:
+    found = of(text("x" * (MAX_TEXT_CHARACTERS + 1)))
+    assert found.output_file is None and "Ask for less at a time" in found.content
+
+
 def test_every_text_of_a_result_is_cleaned() -> None:
     def clean(words: str) -> str:
         return words.replace("SECRET", "[redacted]")

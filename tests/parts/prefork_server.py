@@ -185,13 +185,10 @@ def become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     sys.stdout = text_stream(1, "surrogateescape", os.isatty(1))
     sys.stderr = text_stream(2, "backslashreplace", True)
     from resolver.cli.main import main
-    from resolver.entrypoints.webhook import worker_child
 
     code = 1
     try:
         killing_moments.arm(request.get("moment", {}))
-        if sys.argv[1:] == ["-m", worker_child.__name__]:
-            worker_child.run_child_process()
         main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1

@@ -91,3 +91,12 @@ def test_a_failed_check_is_about_its_own_branch(repository: Repository) -> None:
     trigger = request.trigger.model_copy(update={"kind": kind})
     prepared = replace(prepared, request=replace(request, trigger=trigger))
     assert repository.started(repository.pull, prepared) == prepared
+
+
+def test_a_pull_request_from_the_branch_of_the_settings_is_not_added_to(
+    repository: Repository,
+) -> None:
+    prepared = repository.prepared
+    settings = prepared.settings.model_copy(update={"base_branch": BRANCH})
+    started = repository.started(repository.pull, replace(prepared, settings=settings))
+    assert started.task.follows is None and started.task.base_branch == BRANCH

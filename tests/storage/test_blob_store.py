@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, func, select
 
+from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.retention import RetentionTask
 from resolver.entrypoints.webhook.run_restore import restore_files
 from resolver.errors import LeaseLost, LogError, UsageError
@@ -110,7 +111,10 @@ def test_the_objects_of_old_runs_are_removed_with_their_rows(
     for run in (RUN, OTHER_RUN):
         archive.put_file(run, FIRST, PATCH, LARGE)
     blobs.put(f"{RUN}/without-a-row", b"left by a process that lost its claim")
-    RetentionTask(url, tmp_path, 30, blobs).remove_old(datetime(2026, 3, 2, tzinfo=UTC))
+    queue = RequestQueue(url)
+    task = RetentionTask(ServerDatabase(url), queue, tmp_path, 30, blobs)
+    task.remove_old(datetime(2026, 3, 2, tzinfo=UTC))
+    queue.close()
     assert (count(blobs), count(blobs, OTHER_RUN)) == (0, 1)
     assert [len(archive.files(run)) for run in (RUN, OTHER_RUN)] == [0, 1]
 

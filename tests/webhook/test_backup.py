@@ -8,11 +8,10 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from resolver.entrypoints.webhook.request_queue import RequestKind
-from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.storage.database import parse_database_url
 from tests.parts.postgres import Postgres, find_tools
-from tests.webhook.test_request_queue import NOW, run
+from tests.webhook.test_request_queue import run
 
 DOCS = Path(__file__).parents[2] / "docs/how-to/operating.md"
 
@@ -24,17 +23,17 @@ def documented(program: str) -> list[str]:
 
 
 def store_request(url: URL) -> None:
-    queue = SqlRequestQueue(url)
+    queue = RequestQueue(url)
     assert queue.add(run(7))
     queue.close()
 
 
 def restored_requests(url: URL) -> list[int | None]:
     """Claim what is in the restored queue; a redelivery has no effect there."""
-    queue = SqlRequestQueue(url)
+    queue = RequestQueue(url)
     try:
         assert not queue.add(run(7))
-        return [claimed.trigger.number for claimed in queue.claim(RequestKind.RUN, 4, NOW)]
+        return [request.trigger.number for request in queue.unfinished() if request.trigger]
     finally:
         queue.close()
 

@@ -64,7 +64,7 @@ def processes(word: str) -> list[int]:
 def stored_requests(database: Path) -> int:
     """Return the number of requests that a server has stored."""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        return int(connection.execute("SELECT count(*) FROM resolver_requests").fetchone()[0])
+        return int(connection.execute("SELECT count(*) FROM workflow_status").fetchone()[0])
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scenario: 
     def finished(issue: Issue, ends: int) -> None:
         server.start()
         # a run whose outcome was written before the kill is only found to be done
-        ended = (" ended with ", " was handled before")
+        ended = (" is done: ", " was handled before")
         until(lambda: sum(map(server.log.count, ended)) >= ends)
         # The process of the killed run, which ends a moment after the server's, is surely gone.
         while holds:

@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import ignored_auth
 from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.page_links import page_key
 from resolver.entrypoints.webhook.pages import Pages, add_pages
-from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.webhook import create_webhook_app, webhook_signature
 from resolver.storage.database import DatabaseError, parse_database_url
 from resolver.storage.run_folders import LocalRunFolders
@@ -76,7 +76,7 @@ class Interface:
 
     def __init__(self, folder: Path) -> None:
         url = parse_database_url(f"sqlite:///{folder}/resolver.db")
-        self.queue, self.is_full = SqlRequestQueue(url), False
+        self.queue, self.is_full = RequestQueue(url), False
         (folder / RUN).mkdir()
         self.folder = folder
         app = create_webhook_app(

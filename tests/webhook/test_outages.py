@@ -1,6 +1,5 @@
 """Requests that an outage of GitHub or of the model's provider has stopped."""
 
-import sqlite3
 import threading
 from contextlib import closing
 from datetime import timedelta
@@ -13,6 +12,8 @@ from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.request_queue import (
     FIRST_RETRY_WAIT,
     MAX_RETRY_WAIT,
+    RequestQueue,
+    RequestState,
     next_retry_wait,
 )
 from resolver.entrypoints.webhook.request_runner import RequestRunner
@@ -171,15 +172,17 @@ def test_a_server_repeats_a_run_until_the_whole_of_github_is_back_and_tells_it_o
 
 def deferrals(folder: Path) -> int:
     """Return how often an outage has deferred the server's request; 0 while it is executed."""
-    with closing(sqlite3.connect(folder / "resolver.db")) as database:
-        [(state, outages)] = database.execute("SELECT state, outages FROM resolver_requests")
-    return int(outages) if state == "deferred" else 0
+    with closing(RequestQueue(parse_database_url(f"sqlite:///{folder}/resolver.db"))) as queue:
+        return max(
+            (request.outages for request in queue.recent([RequestState.DEFERRED])), default=0
+        )
 
 
 def end_wait(folder: Path) -> None:
     """Make a deferred request due, as after the wait."""
-    with closing(sqlite3.connect(folder / "resolver.db", timeout=60)) as database, database:
-        database.execute("UPDATE resolver_requests SET not_before = 0")
+    with closing(RequestQueue(parse_database_url(f"sqlite:///{folder}/resolver.db"))) as queue:
+        for request in queue.recent([RequestState.DEFERRED]):
+            queue.start_now(request.id)
 
 
 def test_a_run_outlives_an_outage_of_the_database(
@@ -243,21 +246,20 @@ def end_outage(forwarder: Forwarder, caplog: pytest.LogCaptureFixture) -> None:
 def test_the_waits_grow_up_to_a_bound_and_end(scenario: Scenario) -> None:
     now = utc_now()
     waits = [
-        next_retry_wait(started(scenario.trigger, attempt, outage_began=now), RETRY, now)
+        next_retry_wait(started(scenario.trigger, attempt, outage_began=now).request, RETRY, now)
         for attempt in (1, 2, 3, 50)
     ]
     assert waits == [FIRST_RETRY_WAIT, 2 * FIRST_RETRY_WAIT, 4 * FIRST_RETRY_WAIT, MAX_RETRY_WAIT]
-    assert (
-        next_retry_wait(started(scenario.trigger, 2, outage_began=now), RETRY, now + RETRY) is None
-    )
-    assert next_retry_wait(started(scenario.trigger), timedelta(0), now) is None
+    second = started(scenario.trigger, 2, outage_began=now).request
+    assert next_retry_wait(second, RETRY, now + RETRY) is None
+    assert next_retry_wait(started(scenario.trigger).request, timedelta(0), now) is None
 
 
 def test_retries_end_although_the_clock_was_set_back(scenario: Scenario) -> None:
     now = utc_now()
     began = now + timedelta(days=400)
     waits = [
-        next_retry_wait(started(scenario.trigger, attempt, outage_began=began), RETRY, now)
+        next_retry_wait(started(scenario.trigger, attempt, outage_began=began).request, RETRY, now)
         for attempt in range(2, 20)
     ]
     lasting = [wait for wait in waits if wait is not None]

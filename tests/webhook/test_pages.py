@@ -238,7 +238,6 @@ def test_a_server_has_pages_only_if_it_has_a_public_address(
 ) -> None:
     unused: Any = None
     process: Any = SimpleNamespace(
-        child=None,
         queue=unused,
         folder=SimpleNamespace(path=tmp_path),
         metrics=ServerMetrics(Backlog),

@@ -14,9 +14,10 @@ import pytest
 
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.page_links import page_url
-from resolver.entrypoints.webhook.request_queue import MAX_CRASHES
+from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, StartedRequest
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
+from resolver.entrypoints.webhook.worker import MAX_RECOVERIES
 from resolver.errors import Cause, LeaseLost, QuotaReached, ResolverError
 from resolver.events.lifecycle import Resumed
 from resolver.events.observations import AgentStateChanged
@@ -215,7 +216,7 @@ def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> N
     run = run_of(scenario.trigger)
     (runner.folder / run / OUTCOME).unlink()
     scenario.record(scenario.trigger)
-    assert runner.execute(started(scenario.trigger, crashes=MAX_CRASHES)).state == "error"
+    assert runner.execute(started(scenario.trigger, crashes=MAX_RECOVERIES)).state == "error"
     assert scenario.total().cost == pytest.approx(0.2)
 
 
@@ -228,7 +229,7 @@ def test_a_run_that_is_given_up_before_its_first_event_keeps_no_budget_from_othe
     folder = folder_of(runner, scenario.trigger)
     folder.mkdir(parents=True)
     (folder / EVENTS).touch()
-    runner.execute(started(scenario.trigger, crashes=MAX_CRASHES))
+    runner.execute(started(scenario.trigger, crashes=MAX_RECOVERIES))
     assert scenario.total().active_runs == 0
 
 
@@ -240,7 +241,7 @@ def test_a_run_whose_log_is_damaged_is_given_up_with_the_cost_that_was_known(
     folder = folder_of(runner, scenario.trigger)
     folder.mkdir(parents=True)
     (folder / EVENTS).write_bytes(b"{}\n")
-    assert runner.execute(started(scenario.trigger, crashes=MAX_CRASHES)).state == "error"
+    assert runner.execute(started(scenario.trigger, crashes=MAX_RECOVERIES)).state == "error"
     assert scenario.total().cost == pytest.approx(0.3)
     assert "the server crashed" in scenario.comment()
 
@@ -365,7 +366,8 @@ def test_a_stop_after_a_crash_of_the_server_is_reported(scenario: Scenario) -> N
     folder.mkdir(parents=True)
     later = {"at": utc_now() + RETRY, "key": "stop", "command": Command.STOP}
     runner.histories.record_stop(scenario.trigger.model_copy(update=later))
-    done = runner.execute(replace(started(scenario.trigger, 2, crashes=1), outages=0))
+    request = NewRequest("delivery", RequestKind.RUN, scenario.trigger)
+    done = runner.execute(StartedRequest(request, attempt=2))
     assert done.state == "stopped" and not scenario.stage.requests
     assert "mona stopped it before it could continue" in scenario.comment()
     assert json.loads((folder / OUTCOME).read_text())["state"] == "stopped"
@@ -375,7 +377,7 @@ def test_an_end_that_can_not_be_stored_is_reported_all_the_same(scenario: Scenar
     runner = scenario.runner()
     folder = folder_of(runner, scenario.trigger)
     (folder / OUTCOME).mkdir(parents=True)
-    done = runner.execute(started(scenario.trigger, crashes=MAX_CRASHES))
+    done = runner.execute(started(scenario.trigger, crashes=MAX_RECOVERIES))
     assert done.state == "error"
     assert "the server crashed" in scenario.comment()
 

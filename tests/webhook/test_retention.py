@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from sqlalchemy import URL, select, update
+from sqlalchemy import URL, select, text
 
 from resolver.config.run_settings import MIN_RETENTION_DAYS
 from resolver.config.settings import load_settings
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
-from resolver.entrypoints.webhook.request_table import REQUESTS
+from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
 from resolver.entrypoints.webhook.retention import RetentionTask
-from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.errors import LeaseLost, UsageError
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
@@ -79,8 +77,8 @@ class Stores:
     time: datetime = NOW
 
     def __post_init__(self) -> None:
-        self.queue = SqlRequestQueue(self.url)
         self.database = ServerDatabase(self.url)
+        self.queue = RequestQueue(self.database)
         self.archive, self.table = RunArchive(self.database), QuotaTable(self.database)
         self.index = RunIndex(self.database)
         self.histories = IssueHistories(self.database, lambda: self.time)
@@ -99,10 +97,17 @@ class Stores:
         self.time = asked.trigger.at
         assert self.queue.add(asked)
         if done:
+            self.queue.cancel(asked.id)
+            schema = "" if self.url.get_backend_name() == "sqlite" else "dbos."
             with self.database.writing() as connection:
-                values = {"state": "done", "trigger": "", "finished_at": self.time.timestamp()}
-                row = update(REQUESTS).where(REQUESTS.c.id == asked.id)
-                connection.execute(row.values(values))
+                values = {"time": self.time.timestamp() * 1000, "id": asked.id}
+                connection.execute(
+                    text(
+                        f"UPDATE {schema}workflow_status SET completed_at = :time"
+                        " WHERE workflow_uuid = :id"
+                    ),
+                    values,
+                )
         self.archive.record_claim(run, CLAIM)
         self.archive.append(run, CLAIM, LogPosition(), [LogLine("think", "{}")])
         self.archive.put_file(run, CLAIM, OUTCOME, b"{}")
@@ -116,7 +121,7 @@ class Stores:
         return run
 
     def remove_old(self, days: int = 30) -> None:
-        RetentionTask(self.url, self.folder, days).remove_old(NOW)
+        RetentionTask(self.database, self.queue, self.folder, days).remove_old(NOW)
 
     def runs_in_tables(self) -> list[set[str]]:
         """Return the runs that each table has rows of."""
@@ -125,8 +130,7 @@ class Stores:
             return [set(connection.scalars(select(table.c.run))) for table in tables]
 
     def requests(self) -> set[str]:
-        with self.database.reading() as connection:
-            return set(connection.scalars(select(REQUESTS.c.id)))
+        return {request.id for request in self.queue.recent()}
 
 
 @pytest.fixture
@@ -207,11 +211,11 @@ def test_a_redelivery_must_find_its_request(days: int) -> None:
 def test_the_first_removal_is_at_the_start(stores: Stores) -> None:
     """The age counts from the real time here."""
     run = stores.store_run(request(1, OLD))
-    RetentionTask(stores.url, stores.folder, 30).start()
+    RetentionTask(stores.database, stores.queue, stores.folder, 30).start()
     until(lambda: not (stores.folder / run).exists())
 
 
 def test_nothing_is_removed_with_0_days(stores: Stores) -> None:
     run = stores.store_run(request(1, OLD))
-    RetentionTask(stores.url, stores.folder, 0).start()
+    RetentionTask(stores.database, stores.queue, stores.folder, 0).start()
     assert stores.runs_in_tables() == [{run}] * 5

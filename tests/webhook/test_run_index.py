@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from resolver.entrypoints.webhook.page_links import operator_key, operator_url, page_key
-from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, StartedRequest
+from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, StartedRequest
 from resolver.entrypoints.webhook.run_indexer import RunIndexer
 from resolver.entrypoints.webhook.run_list_pages import RUNS_PER_PAGE, RunLists, add_run_lists
 from resolver.entrypoints.webhook.worker import RequestResult
@@ -144,7 +144,7 @@ def test_a_failure_has_its_cause(tmp_path: Path, index: RunIndex) -> None:
 
 
 def started(trigger: Trigger) -> StartedRequest:
-    return StartedRequest(QueuedRequest("d-1", RequestKind.RUN, trigger, 1, 1), attempt=1)
+    return StartedRequest(NewRequest("d-1", RequestKind.RUN, trigger))
 
 
 def test_a_run_that_is_not_executed_ends_and_a_deferred_one_waits(index: RunIndex) -> None:

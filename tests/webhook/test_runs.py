@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,10 @@ from hypothesis import strategies as st
 
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.pages import Pages
-from resolver.entrypoints.webhook.request_queue import MAX_CRASHES
-from resolver.entrypoints.webhook.request_runner import RequestRunner, measure_progress
-from resolver.events.actions import CmdRun
-from resolver.events.base import Source
-from resolver.events.observations import CmdOutput
-from resolver.events.stores import JsonlStore
-from resolver.events.stream import EventStream
+from resolver.entrypoints.webhook.request_runner import RequestRunner
+from resolver.entrypoints.webhook.worker import MAX_RECOVERIES
 from resolver.github.events.payloads import parse_payload
-from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.models.run import Command, Trigger
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.storage.database import parse_database_url
 from resolver.storage.issue_history import IssueHistories
@@ -63,10 +57,10 @@ def scenario(github: GitHubServer, tmp_path: Path) -> Scenario:
 def test_a_run_that_crashes_the_server_each_time_is_given_up_and_reported(
     scenario: Scenario,
 ) -> None:
-    done = scenario.runs.execute(started(scenario.request(), crashes=MAX_CRASHES))
+    done = scenario.runs.execute(started(scenario.request(), crashes=MAX_RECOVERIES))
     assert done.state == "error"
     [comment] = scenario.forge.final_comments(scenario.issue)
-    assert "the server crashed 5 times during this run" in comment.body
+    assert f"the server crashed {MAX_RECOVERIES} times during this run" in comment.body
     assert "ask again" in comment.body
     assert not scenario.folder.exists()
 
@@ -98,7 +92,7 @@ def test_the_page_of_a_run_that_was_given_up_waits_for_nothing_more(scenario: Sc
     trigger = scenario.request()
     (scenario.folder / run_id(trigger.key, trigger.at)).mkdir(parents=True)
     assert "The run has started" in page_of(scenario, trigger)
-    scenario.runs.execute(started(trigger, crashes=MAX_CRASHES))
+    scenario.runs.execute(started(trigger, crashes=MAX_RECOVERIES))
     page = page_of(scenario, trigger)
     assert '"refresh"' not in page
     assert "The run ended before its first step" in page
@@ -123,7 +117,7 @@ def test_the_page_of_a_run_that_was_stopped_before_it_continued_waits_for_nothin
 def test_giving_up_twice_is_reported_once(scenario: Scenario) -> None:
     trigger = scenario.request()
     for attempt in (6, 7):
-        scenario.runs.execute(started(trigger, attempt, crashes=MAX_CRASHES))
+        scenario.runs.execute(started(trigger, attempt, crashes=MAX_RECOVERIES))
     assert len(scenario.forge.final_comments(scenario.issue)) == 1
 
 
@@ -131,7 +125,7 @@ def test_a_person_without_write_access_sees_no_error_of_the_server(
     scenario: Scenario,
 ) -> None:
     scenario.forge.github.add_user("eve")
-    scenario.runs.execute(started(scenario.request("eve"), crashes=MAX_CRASHES))
+    scenario.runs.execute(started(scenario.request("eve"), crashes=MAX_RECOVERIES))
     assert not scenario.forge.final_comments(scenario.issue)
 
 
@@ -148,7 +142,9 @@ def test_a_log_that_can_not_be_opened_is_reported_without_paths_of_the_server(
 
 def test_a_forge_that_can_not_be_reached_is_no_exception(scenario: Scenario) -> None:
     scenario.forge.github.revoke(scenario.forge.token)
-    assert scenario.runs.execute(started(scenario.request(), crashes=MAX_CRASHES)).state == "error"
+    assert (
+        scenario.runs.execute(started(scenario.request(), crashes=MAX_RECOVERIES)).state == "error"
+    )
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -188,49 +184,3 @@ def test_a_payload_changed_anywhere_is_ignored_or_can_be_stored(
         assert run_id(found.key, found.at)
     else:
         assert found.reason.encode()
-
-
-def test_a_run_without_a_log_has_made_no_progress(tmp_path: Path) -> None:
-    trigger = Trigger(
-        key="k",
-        kind=TriggerKind.ISSUE_COMMENT,
-        repository="octo/calc",
-        number=1,
-        actor=Actor(login="mona"),
-        at=datetime(2026, 1, 1, tzinfo=UTC),
-    )
-    folders = LocalRunFolders(tmp_path)
-    assert measure_progress(folders, trigger) == 0
-    folder = tmp_path / run_id(trigger.key, trigger.at)
-    folder.mkdir()
-    assert measure_progress(folders, trigger) == 0
-    (folder / "events.jsonl").write_text("{torn")
-    assert measure_progress(folders, trigger) == 0
-    recorded = Path("resolver/demo/recording.jsonl").read_bytes()
-    (folder / "events.jsonl").write_bytes(recorded)
-    assert measure_progress(folders, trigger) > 0
-
-
-def test_the_set_up_that_each_attempt_executes_is_no_progress(tmp_path: Path) -> None:
-    """Else a run that crashes the server after its set-up would never be given up."""
-    trigger = Trigger(
-        key="k",
-        kind=TriggerKind.ISSUE_COMMENT,
-        repository="octo/calc",
-        number=1,
-        actor=Actor(login="mona"),
-        at=datetime(2026, 1, 1, tzinfo=UTC),
-    )
-    folder = tmp_path / run_id(trigger.key, trigger.at)
-    folder.mkdir()
-    stream = EventStream(store := JsonlStore(folder / "events.jsonl"))
-
-    def progress_after(command: str, source: Source) -> int:
-        action = stream.add(CmdRun(command=command, source=source))
-        stream.add(CmdOutput(exit_code=0, cause=action.id))
-        return measure_progress(LocalRunFolders(tmp_path), trigger)
-
-    assert progress_after("npm ci", Source.ENVIRONMENT) == 0
-    assert progress_after("cat calc.py", Source.AGENT) == 1
-    assert progress_after("npm ci", Source.ENVIRONMENT) == 1
-    store.close()

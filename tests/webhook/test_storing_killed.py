@@ -12,8 +12,7 @@ KILLED_AT_POINTS = """
 import json, os, signal, sys
 from datetime import datetime, UTC
 from resolver.storage.database import parse_database_url
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
-from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
 from resolver.models.run import Actor, Trigger, TriggerKind
 
 url = parse_database_url(f"sqlite:///{sys.argv[1]}/resolver.db")
@@ -37,7 +36,7 @@ def add(number, calls=0):
         if count == calls:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    queue = SqlRequestQueue(url)
+    queue = RequestQueue(url)
     sys.setprofile(profile)
     queue.add(request(number))
     sys.setprofile(None)
@@ -46,8 +45,8 @@ def add(number, calls=0):
 
 
 def stored():
-    queue = SqlRequestQueue(url)
-    found = {claimed.trigger.number for claimed in queue.claim(RequestKind.RUN, 1_000, now)}
+    queue = RequestQueue(url)
+    found = {stored.trigger.number for stored in queue.unfinished()}
     queue.close()
     return found
 
@@ -64,7 +63,7 @@ add(0)  # what is cached by the first request
 total = add(1)
 killed = [killed_at(2 + n, max(1, total * n // (points - 1))) for n in range(points)]
 before = sorted(stored())
-queue = SqlRequestQueue(url)
+queue = RequestQueue(url)
 again = [queue.add(request(number)) for number in range(2 + points)]
 queue.close()
 print(json.dumps({"killed": killed, "before": before, "again": again}))

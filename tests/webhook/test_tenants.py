@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from resolver.controller.control import Control
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind
-from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
 from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.storage.database import parse_database_url
@@ -83,14 +82,15 @@ def test_queue_and_budget_of_one_repository_are_not_those_of_another(tmp_path: P
     """A repository has waiting runs and has used up its budget: no other repository learns of
     them or pays for them."""
     url = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
-    queue, table = SqlRequestQueue(url), QuotaTable(url)
+    queue, table = RequestQueue(url), QuotaTable(url)
     for repository in ("octo/calc", "octo/calc-1", "octo-calc/1"):
         for number in (1, 2):
             trigger = request(repository, number)
             assert queue.add(NewRequest(trigger.key, RequestKind.RUN, trigger))
-    for queued in queue.unacknowledged(10):
+    for queued in queue.recent():
+        assert queued.trigger is not None
         found = queue.unfinished_runs(queued.trigger.repository, queued.trigger.number)
-        assert [trigger.key for trigger in found] == [queued.trigger.key]
+        assert [request.trigger for request in found] == [queued.trigger]
     table.change("octo/calc", NOW, lambda ledger: (ledger.with_run(ended(1, at=NOW)), None))
     for repository in ("octo/calc-1", "octo-calc/1"):
         assert table.read(repository, NOW) == QuotaLedger()

@@ -1,76 +1,82 @@
-"""How often the dispatcher looks for requests, and what each kind of request does.
+"""What the worker does with each kind of request, on DBOS and SQLite.
 
-Which requests it starts is in test_request_queue.py.
+Which requests start is in test_request_queue.py.
 """
 
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+import dbos
 import pytest
 
 from resolver.entrypoints.webhook.executors import RegisteredExecutor
 from resolver.entrypoints.webhook.request_queue import (
-    QueuedRequest,
+    APPLICATION,
+    RUNS_QUEUE,
+    NewRequest,
     RequestKind,
+    RequestQueue,
+    RequestState,
     StartedRequest,
 )
-from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.worker import (
-    DISPATCH_SECONDS,
-    MAX_PAUSE_SECONDS,
-    PAUSE_SECONDS,
+    MAX_RECOVERIES,
     FindUnfinishedRuns,
     RequestHandlers,
+    RequestIntake,
     RequestResult,
     Worker,
-    next_pause,
 )
 from resolver.errors import ForgeError
-from resolver.events.stream import utc_now
 from resolver.models.run import Command, Trigger
-from resolver.storage.database import parse_database_url
+from resolver.storage.database import DatabaseError, ServerDatabase, parse_database_url
 from tests.github import reports
-
-
-def test_the_more_requests_arrive_in_vain_the_rarer_are_the_looks_at_them() -> None:
-    pauses = [PAUSE_SECONDS]
-    while len(pauses) < 6:
-        pauses.append(next_pause(pauses[-1], is_in_vain=True))
-    assert pauses == [0.1, 0.2, 0.4, 0.8, 0.8, 0.8]
-    assert next_pause(MAX_PAUSE_SECONDS, is_in_vain=False) == PAUSE_SECONDS
-    assert MAX_PAUSE_SECONDS < DISPATCH_SECONDS
+from tests.parts.waiting import until
 
 
 @dataclass
 class Requests:
-    """A worker that is not started: the test claims what waits, and lets the worker execute it.
+    """A worker whose runs and commands do nothing.
 
-    follow_ups: what a run leaves to be executed after it. outage: ends every run.
+    follow_ups: what a run leaves to be executed after it. outage: ends every run. released: lets
+    runs end.
     """
 
     folder: Path
     follow_ups: tuple[Trigger, ...] = ()
     outage: ForgeError | None = None
     executed: list[tuple[Trigger, int]] = field(default_factory=list)
+    given_up: list[Trigger] = field(default_factory=list)
+    commands: list[Trigger] = field(default_factory=list)
+    acknowledged: list[Trigger] = field(default_factory=list)
+    released: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
+        self.released.set()
         url = parse_database_url(f"sqlite:///{self.folder}/resolver.db")
-        self.executor = RegisteredExecutor(url)
+        self.database = ServerDatabase(url)
+        self.queue = RequestQueue(self.database)
+        self.intake = RequestIntake(self.queue, self.acknowledged.append)
+        self.executor = RegisteredExecutor(self.database)
         self.executor.register()
-        self.queue = SqlRequestQueue(url, self.executor.id)
         handlers = RequestHandlers(
             execute_run=self.execute_run,
             execute_command=self.execute_command,
-            acknowledge=self.acknowledge,
-            measure_progress=lambda _: 0,
+            deliver_command=lambda _: False,
             outage_retry=timedelta(hours=1),
         )
-        self.worker = Worker(url, self.queue, handlers, self.executor, concurrency=0)
+        self.worker = Worker(url, self.queue, handlers, self.executor)
 
     def execute_run(self, started: StartedRequest) -> RequestResult:
-        self.executed.append((started.request.trigger, started.attempt))
+        if started.crashes:
+            self.given_up.append(started.trigger)
+            return RequestResult("run", 1, "error")
+        self.executed.append((started.trigger, started.attempt))
+        assert self.released.wait(60)
         if self.outage is not None:
             raise self.outage
         return RequestResult("run", 0, "finished", self.follow_ups)
@@ -79,24 +85,25 @@ class Requests:
         self, trigger: Trigger, find_unfinished: FindUnfinishedRuns
     ) -> Trigger | None:
         """Let every command but a stop become a run."""
+        self.commands.append(trigger)
         return None if trigger.command is Command.STOP else trigger
 
-    def acknowledge(self, trigger: Trigger) -> None: ...
+    def wait(self, count: int) -> None:
+        """Wait until all requests are done, and that many were stored."""
 
-    def claim(self, kind: RequestKind, minutes: float = 0) -> list[QueuedRequest]:
-        """Return what can start in so many minutes."""
-        return list(self.queue.claim(kind, 10, utc_now() + timedelta(minutes=minutes)))
+        def is_over() -> bool:
+            found = self.queue.recent()
+            return len(found) == count and not self.queue.unfinished()
 
-    def execute(self, kind: RequestKind, minutes: float = 0) -> int:
-        """Execute what can start in so many minutes, and return its number."""
-        claimed = self.claim(kind, minutes)
-        for request in claimed:
-            self.worker._execute_claim(request.id, request.claim)
-        return len(claimed)
+        until(is_over)
 
     def close(self) -> None:
+        self.released.set()
+        with suppress(DatabaseError):  # it was not started
+            self.worker.drain(lambda _: None)
+        dbos.DBOS.destroy(destroy_registry=True)
         self.queue.close()
-        self.executor.close()
+        self.database.close()
 
 
 @pytest.fixture
@@ -106,67 +113,113 @@ def requests(tmp_path: Path) -> Iterator[Requests]:
     made.close()
 
 
-RUN, COMMAND = RequestKind.RUN, RequestKind.COMMAND
 ASKED = reports.trigger()
 
 
-def test_a_request_is_executed_once_however_often_it_is_delivered(requests: Requests) -> None:
-    for delivery in ("first", "first"):
-        requests.worker.enqueue(delivery, ASKED)
-    assert requests.execute(RUN) == 1
-    requests.worker.enqueue("first", ASKED)
-    assert requests.execute(RUN) == 0
+def test_a_delivery_is_executed_once_however_often_it_comes(requests: Requests) -> None:
+    requests.intake.enqueue("first", ASKED)
+    requests.worker.start()
+    requests.wait(1)
+    requests.intake.enqueue("first", ASKED)
+    requests.wait(1)
     assert requests.executed == [(ASKED, 1)]
+    until(lambda: requests.acknowledged == [ASKED])
 
 
-def test_all_events_of_a_review_are_one_request(requests: Requests) -> None:
+def test_all_events_of_a_review_are_one_request_and_those_of_a_comment_are_not(
+    requests: Requests,
+) -> None:
+    """The run of another event of the same comment finds out that it was handled before."""
     review = reports.trigger(key="review:7", review_id=7)
     for delivery in ("comment-1", "comment-2", "review"):
-        requests.worker.enqueue(delivery, review)
-    assert [request.trigger for request in requests.claim(RUN)] == [review]
+        requests.intake.enqueue(delivery, review)
+        requests.intake.enqueue(delivery, ASKED)
+    triggers = [request.trigger for request in requests.queue.recent()]
+    assert (triggers.count(review), triggers.count(ASKED)) == (1, 3)
 
 
-def test_another_event_of_the_same_comment_is_a_request_of_its_own(requests: Requests) -> None:
-    """The run finds out that it was handled before."""
-    for delivery in ("first", "second"):
-        requests.worker.enqueue(delivery, ASKED)
-    assert requests.execute(RUN) + requests.execute(RUN) == 2
-
-
-@pytest.mark.parametrize("command", [Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE])
-def test_new_work_waits_for_its_turn_and_is_not_sent_to_an_active_run(
-    requests: Requests, command: Command
-) -> None:
-    requests.worker.enqueue("delivery", reports.trigger(command=command))
-    assert requests.execute(COMMAND) == 0
-    assert requests.execute(RUN) == 1
-
-
-@pytest.mark.parametrize(("command", "count"), [(Command.CONTINUE, 1), (Command.STOP, 0)])
-def test_a_command_that_asks_for_work_becomes_a_run(
-    requests: Requests, command: Command, count: int
-) -> None:
-    requests.worker.enqueue("delivery", reports.trigger(command=command))
-    assert requests.execute(RUN) == 0, "it does not wait behind a run"
-    assert requests.execute(COMMAND) == 1
-    assert requests.execute(RUN) == count
+def test_new_work_waits_for_its_turn_and_commands_do_not(requests: Requests) -> None:
+    """A command that asks for more work becomes a run."""
+    requests.released.clear()
+    requests.intake.enqueue("active", ASKED)
+    requests.worker.start()
+    until(lambda: requests.executed)
+    work = (Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE)
+    commands = (Command.CONTINUE, Command.STOP)
+    for command in (*work, *commands):
+        requests.intake.enqueue(command.value, reports.trigger(command=command))
+    until(lambda: {trigger.command for trigger in requests.commands} == set(commands))
+    assert len(requests.executed) == 1
+    requests.released.set()
+    requests.wait(1 + len(work) + len(commands) + 1)
+    executed = {trigger.command for trigger, _ in requests.executed}
+    assert executed == {*work, Command.CONTINUE}
 
 
 def test_what_came_too_late_for_a_run_is_executed_after_it(requests: Requests) -> None:
     late = reports.trigger(key="late", command=Command.CONTINUE)
-    requests.worker.enqueue("delivery", ASKED)
+    sent = reports.trigger(key="sent", command=Command.APPROVE)
+    stop = reports.trigger(key="stop", command=Command.STOP)
+    requests.released.clear()
+    requests.intake.enqueue("delivery", ASKED)
+    requests.worker.start()
+    until(lambda: requests.executed)
+    for command in (sent, stop):  # by another process
+        later = ASKED.at + timedelta(seconds=1)
+        assert requests.queue.send_to_other("other", command.model_copy(update={"at": later}))
     requests.follow_ups = (late,)
-    requests.execute(RUN)
+    requests.released.set()
+    until(lambda: len(requests.executed) > 1)
     requests.follow_ups = ()
-    assert requests.execute(RUN) == 1 and requests.executed[-1] == (late, 1)
+    until(lambda: {trigger.key for trigger, _ in requests.executed} == {ASKED.key, "late", "sent"})
 
 
 def test_a_run_is_repeated_after_an_outage_and_not_after_another_error(requests: Requests) -> None:
-    requests.worker.enqueue("delivery", ASKED)
     requests.outage = ForgeError("GitHub is down", "try again", "forge_down")
-    assert requests.execute(RUN) == 1
-    assert requests.execute(RUN) == 0, "it waits"
+    requests.intake.enqueue("delivery", ASKED)
+    requests.worker.start()
+
+    def deferred() -> list[str]:
+        return [request.id for request in requests.queue.recent([RequestState.DEFERRED])]
+
+    until(deferred)
     requests.outage = ForgeError("it is locked", "unlock it", "locked")
-    assert requests.execute(RUN, minutes=30) == 1
-    assert requests.execute(RUN, minutes=60) == 0
+    [id] = deferred()
+    requests.queue.start_now(id)
+    requests.wait(2)
     assert [attempt for _, attempt in requests.executed] == [1, 2]
+
+
+@pytest.mark.attack
+def test_a_run_whose_processes_die_again_and_again_is_given_up_and_it_is_said(
+    requests: Requests,
+) -> None:
+    """A request crashes the server each time: it is given up, and its conversation learns it."""
+    requests.intake.enqueue("delivery", ASKED)
+    requests.queue.configure(2)
+    system = requests.queue._client._sys_db
+    runs = system.get_queue(RUNS_QUEUE)
+    assert runs is not None
+    for number in range(MAX_RECOVERIES + 1):
+        dead = f"dead-{number}"
+        [id] = system.start_queued_partitioned_workflows(runs, dead, APPLICATION)
+        if number < MAX_RECOVERIES:
+            assert system.reenqueue_for_recovery(id, [dead], RUNS_QUEUE)
+    requests.worker.start()  # it finds the last one dead
+    until(lambda: requests.queue.given_up())
+    requests.worker._recover()
+    requests.wait(2)
+    assert requests.given_up == [ASKED] and not requests.executed
+
+
+def test_a_request_that_can_not_be_read_is_set_aside(requests: Requests) -> None:
+    options: dbos.EnqueueOptions = {
+        "workflow_name": "run",
+        "queue_name": RUNS_QUEUE,
+        "queue_partition_key": "octo/calc",
+    }
+    requests.queue._client.enqueue(options, "no trigger", 0, 0.0)
+    requests.queue.add(NewRequest("readable", RequestKind.RUN, ASKED))
+    requests.worker.start()
+    requests.wait(2)
+    assert requests.executed == [(ASKED, 1)]

@@ -2,7 +2,7 @@
 active run, a command is stored, becomes a run of its own, or is answered."""
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from resolver.entrypoints.webhook.request_runner import RequestRunner
@@ -23,9 +23,19 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 
 @dataclass(frozen=True)
 class CommentCommands:
-    """Executes stored commands. Thread-safe. runs: has the active and earlier runs."""
+    """Executes stored commands. Thread-safe.
+
+    runs: has the active and earlier runs. send_elsewhere: passes a command to the active run of
+    another process, and returns False if there is none.
+    """
 
     runs: RequestRunner
+    send_elsewhere: Callable[[Trigger], bool] = lambda _: False
+
+    def send(self, trigger: Trigger) -> bool:
+        """Pass the command to the active run of its conversation, in any process. Return False if
+        there is none."""
+        return self.runs.active_runs.send(trigger) or self.send_elsewhere(trigger)
 
     def execute(self, trigger: Trigger, find_unfinished: FindUnfinishedRuns) -> Trigger | None:
         """Execute the command. Return the trigger of a new run if it asks for one.
@@ -52,7 +62,7 @@ class CommentCommands:
         issue = self.runs.histories.issue_of(trigger.repository, trigger.number or 0)
         command = issue_of_command(trigger, forge, issue)
         handler = CommandHandler(forge, settings)
-        targets = _RunsOfServer(self.runs, forge, find_unfinished(command))
+        targets = _RunsOfServer(self, forge, find_unfinished(command))
         handled = handler.handle(command, run_id(command.key, command.at), targets)
         label = f"{command.command.value} on {command.repository}#{command.number}"
         logger.info("%s: %s", label, handled.message if handled else "starts a run")
@@ -63,7 +73,7 @@ class CommentCommands:
         has to be authorized."""
         # Stored first, for a run that is between two attempts.
         self.runs.histories.record_stop(trigger)
-        was_sent = self.runs.active_runs.send(trigger)
+        was_sent = self.send(trigger)
         where = f"{trigger.repository}#{trigger.number}"
         result = "has received it" if was_sent else "is not active, and ends when it is resumed"
         logger.info("the operator stops the run of %s, which %s", where, result)
@@ -71,9 +81,9 @@ class CommentCommands:
 
 @dataclass(frozen=True)
 class _RunsOfServer:
-    """The server's active and waiting runs. unfinished: the triggers of the runs that wait."""
+    """The server's active and waiting runs. unfinished: their triggers."""
 
-    runs: RequestRunner
+    commands: CommentCommands
     forge: GitHubForge
     unfinished: Collection[Trigger]
 
@@ -83,7 +93,7 @@ class _RunsOfServer:
         If another person asked for one of them, that trigger is returned: a stop applies to all of
         these runs, so having asked for one of them is not enough to stop them all.
         """
-        active = self.runs.active_runs.find_older_run(trigger)
+        active = self.commands.runs.active_runs.find_older_run(trigger)
         waiting = [run for run in self.unfinished if _precedes(run, trigger)]
         older = [*([active] if active else []), *waiting]
         requester = trigger.actor.login.casefold()
@@ -104,10 +114,10 @@ class _RunsOfServer:
         if is_stop:
             # Stored before the active run is looked up, so that a run that starts at this moment
             # finds it.
-            self.runs.histories.record_stop(trigger)
+            self.commands.runs.histories.record_stop(trigger)
         if trigger.command is Command.PUBLISH:
             return False
-        was_sent = self.runs.active_runs.send(trigger)
+        was_sent = self.commands.send(trigger)
         stops_waiting = is_stop and any(_precedes(run, trigger) for run in self.unfinished)
         if was_sent or stops_waiting:
             self.forge.confirm(trigger)
@@ -115,7 +125,7 @@ class _RunsOfServer:
 
     def applies_to_run(self, trigger: Trigger) -> bool:
         """Return True if the conversation's last run left something for the command to act on."""
-        return self.runs.applies_to_run(trigger)
+        return self.commands.runs.applies_to_run(trigger)
 
 
 def _precedes(run: Trigger, command: Trigger) -> bool:

@@ -4,42 +4,18 @@ second server from using it."""
 import fcntl
 import os
 import time
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from resolver.errors import UsageError
 from resolver.runtime.disk import remove_tree
 
-_STOP_NOTE: Final = ".stopped"
+LOCK_SECONDS = 5.0
+"""Time for which a lock is waited for. A server that is started again at once after a kill finds
+the lock held by a process that the killed one was about to start: between fork(2) and execve(2)
+that has all of its descriptors."""
 
 LOCK_POLL_SECONDS = 0.05
 """Interval at which a lock is tried again that another process is about to release."""
-
-
-@dataclass(frozen=True)
-class FolderNames:
-    """The names of the files and folders that a process has to itself in the data folder.
-
-    lock_seconds: how long it waits for a process that is about to end. A server that is started
-    again at once after a kill finds the lock held by a process that the killed one was about to
-    start: between fork(2) and execve(2) that has all of its descriptors.
-    """
-
-    lock: str = ".lock"
-    scratch: str = "tmp"
-    executor: str = ".executor"
-    lock_seconds: float = 5.0
-
-
-ONLY_PROCESS = FolderNames()
-
-WEB_PROCESS = FolderNames(scratch="tmp-web", executor=".executor-web")
-"""`resolver serve`, whose runs are executed by a child process."""
-
-RUNS_PROCESS = FolderNames(lock=".worker.lock", lock_seconds=10.0)
-"""That child process. After a server was killed, its child may need a moment to notice it."""
 
 
 class DataFolder:
@@ -50,36 +26,22 @@ class DataFolder:
     UsageError if the folder can't be written or another server holds the lock.
     """
 
-    def __init__(self, path: Path, names: FolderNames = ONLY_PROCESS) -> None:
-        self.path, self._names = path.absolute(), names
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise _not_writable_error(self.path, error) from error
-        self._lock = lock_file(self.path / names.lock, names.lock_seconds)
+        self._lock = lock_file(self.path / ".lock")
 
     def close(self) -> None:
         """Release the lock before the process ends."""
         os.close(self._lock)
 
-    def note_stop(self) -> None:
-        """Record that the server was asked to end. After a crash or a kill there is no such
-        record."""
-        with suppress(OSError):
-            (self.path / _STOP_NOTE).touch(mode=0o600)
-
-    def take_stop_note(self) -> bool:
-        """Return True if the previous server was asked to end, and remove the record."""
-        try:
-            (self.path / _STOP_NOTE).unlink()
-        except OSError:
-            return False
-        return True
-
     def take_predecessor(self, executor: str) -> str:
         """Store the id of the executor that uses this folder now, and return the id of the one
         before it; "" if there was none. The lock of the folder proves that it has ended."""
-        file = self.path / self._names.executor
+        file = self.path / ".executor"
         try:
             predecessor = file.read_text(errors="replace").strip() if file.exists() else ""
             file.write_text(executor)
@@ -90,7 +52,7 @@ class DataFolder:
     def empty_scratch(self) -> Path:
         """Return an empty folder for clones and local sandboxes. Files of a killed server are
         removed."""
-        temporary = self.path / self._names.scratch
+        temporary = self.path / "tmp"
         try:
             if temporary.exists():
                 remove_tree(temporary)
@@ -100,7 +62,7 @@ class DataFolder:
         return temporary
 
 
-def lock_file(file: Path, seconds: float = 0.0) -> int:
+def lock_file(file: Path, seconds: float = LOCK_SECONDS) -> int:
     """Lock `file`, created if it does not exist, until this process ends. Return its descriptor.
 
     Raises UsageError if another process still holds the lock after this time.

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 from resolver.entrypoints.webhook.openapi import HealthAnswer, ReadyAnswer, UnreadyAnswer
-from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
+from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 
@@ -35,22 +35,19 @@ Check = Callable[[], dict[str, Any]]
 class ReadinessCheck:
     """Checks what a delivery needs: the database, and room in the data folder.
 
-    free_bytes: returns the free bytes of the disk that a folder is on. worker: returns the state of
-    the child process that executes the runs; None if there is none.
+    free_bytes: returns the free bytes of the disk that a folder is on.
     """
 
-    queue: SqlRequestQueue
+    queue: RequestQueue
     folder: Path
     now: Clock = utc_now
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
-    worker: Callable[[], str] | None = None
 
     def __call__(self) -> dict[str, Any]:
-        """Return free disk space, length and age of the queue, and the state of the process that
-        executes the runs. Raises ResolverError.
+        """Return free disk space, and length and age of the queue. Raises ResolverError.
 
         A long queue does not make the server unready, because it still has to accept further
-        requests. Neither does the state of that process: deliveries are stored while it restarts.
+        requests.
         """
         self.queue.check()
         try:
@@ -66,7 +63,6 @@ class ReadinessCheck:
             "disk_free_bytes": free,
             "queue_length": backlog.waiting,
             "queue_age_seconds": round(backlog.age(self.now()), 1),
-            **({} if self.worker is None else {"worker": self.worker()}),
         }
 
 

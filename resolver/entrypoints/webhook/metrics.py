@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -18,7 +17,7 @@ from prometheus_client import (
     ProcessCollector,
     start_http_server,
 )
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from resolver.entrypoints.webhook.bounded_cache import BoundedCache
@@ -67,39 +66,18 @@ class Observation(FrozenModel):
     idempotency_key: str = ""
 
 
-class ObservedProcess(Protocol):
-    """The child process that executes the runs of a server."""
-
-    @property
-    def pid(self) -> int:
-        """The id of the process; 0 while there is none."""
-        ...
-
-    @property
-    def restarts(self) -> int:
-        """How often it died and was started again."""
-        ...
-
-    @property
-    def is_running(self) -> bool:
-        """True while it processes requests."""
-        ...
-
-
 class ServerMetrics:
     """Counts what the server does.
 
-    backlog: returns what waits in the queue, when the metrics are read. forward: is called with
-    each observation of runs, for a process whose parent has the metrics.
+    backlog: returns what waits in the queue, when the metrics are read.
     """
 
     def __init__(
         self,
         backlog: Callable[[], Backlog],
         now: Clock = utc_now,
-        forward: Callable[[Observation], None] | None = None,
     ) -> None:
-        self._now, self._forward = now, forward
+        self._now = now
         self._answered = BoundedCache[str, bool](MAX_REMEMBERED)
         self.registry = registry = CollectorRegistry()
         registry.register(_QueueCollector(backlog, now))
@@ -163,13 +141,8 @@ class ServerMetrics:
         """Count a delivery. result: one of DELIVERY_RESULTS."""
         self._deliveries.labels(result).inc()
 
-    def watch_process(self, process: ObservedProcess) -> None:
-        """Add the metrics of the child process that executes the runs."""
-        self.registry.register(_ChildCollector(process))
-        ProcessCollector("resolver_worker", lambda: process.pid, registry=self.registry)
-
     def record(self, observation: Observation) -> None:
-        """Count an observation of a run, of this process or of its child."""
+        """Count an observation of a run."""
         key = observation.idempotency_key
         if key and not self._answered.put(key, True):
             return
@@ -180,8 +153,6 @@ class ServerMetrics:
             metric.observe(observation.value)
         else:
             metric.inc(observation.value)
-        if self._forward is not None:
-            self._forward(observation)
 
     def observe_comment(self, trigger: Trigger) -> None:
         """Record that the request is answered in its conversation. Only the first answer counts."""
@@ -245,30 +216,10 @@ class _QueueCollector(Collector):
             length.add_metric([state], getattr(backlog, state))
         yield length
         age = GaugeMetricFamily(
-            "resolver_queue_age_seconds", "Time since the oldest waiting request was made."
+            "resolver_queue_age_seconds", "Time since the oldest waiting request was stored."
         )
         age.add_metric([], backlog.age(self._now()))
         yield age
-
-
-class _ChildCollector(Collector):
-    """Looks at the child process when the metrics are read."""
-
-    def __init__(self, process: ObservedProcess) -> None:
-        self._process = process
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield whether the process is ready, and how often it was started again."""
-        yield GaugeMetricFamily(
-            "resolver_worker_up",
-            "1 if the process that executes the runs of `resolver serve` is ready, else 0.",
-            value=float(self._process.is_running),
-        )
-        yield CounterMetricFamily(
-            "resolver_worker_restarts",
-            "How often that process died and was started again.",
-            value=float(self._process.restarts),
-        )
 
 
 def events_of_attempt(events: Sequence[Event]) -> Sequence[Event]:

@@ -52,9 +52,8 @@ FindSources = Callable[[], Iterable[HookDeliveries]]
 class MissedDeliveries:
     """Polls for missed deliveries.
 
-    handle_delivery: processes a delivery, as the webhook does. is_responsible: returns True if this
-    process is the one of several on the database that polls. interval: between two polls in
-    seconds.
+    handle_delivery: processes a delivery, as the webhook does. interval: between two polls in
+    seconds. Several processes may poll, because a delivery is stored once.
     """
 
     def __init__(
@@ -63,10 +62,8 @@ class MissedDeliveries:
         sources: FindSources,
         handle_delivery: HandleDelivery,
         now: Clock = utc_now,
-        is_responsible: Callable[[], bool] = lambda: True,
         interval: float = POLL_INTERVAL_SECONDS,
     ) -> None:
-        self._is_responsible = is_responsible
         self._database = open_database(database)
         self._sources, self._handle_delivery, self._now = sources, handle_delivery, now
         self._interval = interval
@@ -79,8 +76,7 @@ class MissedDeliveries:
         last_error = ""
         while True:
             try:
-                if self._is_responsible():
-                    self.poll()
+                self.poll()
                 last_error = ""
             except ResolverError as error:
                 if error.what != last_error:

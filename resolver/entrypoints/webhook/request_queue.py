@@ -1,48 +1,106 @@
-"""The values of the request queue, which is in `sql_request_queue`.
+"""The queue of requests: workflows of DBOS, in SQLite or PostgreSQL.
 
-Requests are ordered by their priority and by one sequence, the position in the queue.
+The id of a workflow is that of its request, so that a repeated delivery has no effect. A repository
+is a partition of the queue, of which DBOS executes one workflow at a time.
 
 A request is repeated later if an outage of GitHub or of the model's provider interrupted it. An
 outage is an error that passes without anybody changing anything: a server that is down, or a rate
 limit (`OUTAGES` in `resolver.models.known_failures`). Any other error, such as a rejected token or
 a change that violates the policy, would occur again, so it ends the request and is reported in the
 conversation.
+
+Source: https://docs.dbos.dev/python/tutorials/queue-tutorial
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum, StrEnum
+from typing import Any, Final
 
+import dbos
+from pydantic import ValidationError
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    column,
+    delete,
+    func,
+    insert,
+    select,
+    table,
+)
+from sqlalchemy.exc import SQLAlchemyError
+
+from resolver.entrypoints.webhook.dbos_log import DbosLogFilter
+from resolver.errors import UsageError
 from resolver.models.run import Trigger, TriggerKind
+from resolver.runs.common import run_id
+from resolver.storage.database import DatabaseError, ServerDatabase, first_line, open_database
+from resolver.storage.schema import TABLES
+
+APPLICATION: Final = "resolver"
+RUNS_QUEUE: Final = "runs"
+COMMANDS_QUEUE: Final = "commands"
 
 MAX_LISTED = 100
-"""Maximum number of rows that a query returns, which bounds its cost."""
-
-MAX_CRASHES = 5
-"""Number of consecutive server crashes without progress of a run after which the run is given
-up."""
-
+"""Maximum number of requests that a query returns, which bounds its cost."""
 
 PROGRAM_DISPATCH = "repository_dispatch:"
 """Beginning of the keys of requests by the API, which a schedule or another program sends."""
 
+POLL_SECONDS = 0.25
+"""Interval at which each process looks for requests that can start."""
+
+MAX_PARALLEL_COMMANDS = 4
+"""Maximum number of commands that a process executes at a time."""
+
+POOL_SIZE = 10
+"""Maximum number of connections for deliveries; others wait."""
+
+COMMANDS = Table(
+    "resolver_commands",
+    TABLES,
+    Column(
+        "position",
+        BigInteger().with_variant(Integer(), "sqlite"),
+        primary_key=True,
+        autoincrement=True,
+    ),
+    Column("request", String(400), nullable=False),
+    Column("trigger", Text, nullable=False),
+    Index("resolver_commands_request", "request"),
+)
+"""Commands for runs that other processes execute. A row is removed when its run takes it. (A
+message of DBOS would not do: only the workflow itself can receive one, and it receives it again
+when it is recovered, so that an approval would apply to another action.)"""
+
 
 class RequestKind(StrEnum):
-    """The kind of a request.
+    """The kind of a request, which is the name of its workflow.
 
-    RUN starts work. COMMAND is a comment for an active run and does not wait behind it.
+    RUN starts work. COMMAND is a comment for an active run and does not wait behind it. GIVE_UP
+    reports a run whose processes have died too often.
     """
 
     RUN = "run"
     COMMAND = "command"
+    GIVE_UP = "give_up"
 
 
 class RequestState(StrEnum):
     """The state of a request.
 
-    WAITING can be started. DEFERRED can be started from a given time on. WORKING was claimed by a
-    worker. DONE has ended with any result; it is kept so that a redelivery finds it.
+    WAITING can be started. DEFERRED can be started from a given time on. WORKING is executed by a
+    process. DONE has ended with any result; it is kept so that a redelivery finds it.
     """
 
     WAITING = "waiting"
@@ -51,14 +109,25 @@ class RequestState(StrEnum):
     DONE = "done"
 
 
+OPEN_STATES = (RequestState.WAITING, RequestState.DEFERRED, RequestState.WORKING)
+"""The states of a request that is not done."""
+
+_STATES = {
+    "ENQUEUED": RequestState.WAITING,
+    "DELAYED": RequestState.DEFERRED,
+    "PENDING": RequestState.WORKING,
+}
+GIVEN_UP: Final = "MAX_RECOVERY_ATTEMPTS_EXCEEDED"
+
+
 class RequestPriority(IntEnum):
-    """The order in which runs start: the lowest first.
+    """The order in which the runs of a repository start: the lowest first.
 
     PERSON: somebody asked and waits. AUTOMATIC: a failed check, a bot or a program asked.
     """
 
-    PERSON = 0
-    AUTOMATIC = 1
+    PERSON = 1
+    AUTOMATIC = 2
 
 
 def priority_of(trigger: Trigger) -> RequestPriority:
@@ -71,51 +140,90 @@ def priority_of(trigger: Trigger) -> RequestPriority:
     return RequestPriority.AUTOMATIC if is_automatic else RequestPriority.PERSON
 
 
-OPEN_STATES = tuple(state for state in RequestState if state is not RequestState.DONE)
-"""The states of a request that is not done."""
-
-
 @dataclass(frozen=True)
 class NewRequest:
     """A request to be stored.
 
-    id: the same for every delivery of one request.
+    name: the same for every delivery of one request.
+    outages: how often the request was deferred because of an outage.
+    outage_began: time of the first of these outages.
     """
 
-    id: str
+    name: str
     kind: RequestKind
     trigger: Trigger
+    outages: int = 0
+    outage_began: datetime | None = None
 
-
-@dataclass(frozen=True)
-class QueuedRequest:
-    """A stored request.
-
-    position: in the queue. claim: how often it was claimed; each claim revokes the ones before it.
-    """
-
-    id: str
-    kind: RequestKind
-    trigger: Trigger
-    position: int
-    claim: int
+    @property
+    def id(self) -> str:
+        """The id of the request, which begins with its conversation."""
+        return f"{_conversation(self.trigger.repository, self.trigger.subject)}{self.name}"
 
 
 @dataclass(frozen=True)
 class StartedRequest:
-    """A claimed request whose work starts now.
+    """A request whose work starts now.
 
-    attempt: counted from 1.
-    crashes: consecutive crashes of the server that this run has probably caused.
-    outages: how often it was deferred because of an outage.
-    outage_began: time of the first of these outages.
+    attempt: counted from 1. started_at: milliseconds since 1970, by the clock of the database.
+    crashes: how often the process died that executed it; 0 unless it is to be given up.
     """
 
-    request: QueuedRequest
-    attempt: int
+    request: NewRequest
+    attempt: int = 1
+    started_at: int = 0
     crashes: int = 0
-    outages: int = 0
-    outage_began: datetime | None = None
+
+    @property
+    def trigger(self) -> Trigger:
+        """What is asked."""
+        return self.request.trigger
+
+    @property
+    def outages(self) -> int:
+        """How often the request was deferred because of an outage."""
+        return self.request.outages
+
+
+@dataclass(frozen=True)
+class QueuedRequest:
+    """A request in the queue, in any state.
+
+    trigger: None if it can't be read. executor: id of the process that executes it. is_given_up:
+    True if the processes that executed it have died too often.
+    """
+
+    id: str
+    kind: str
+    state: RequestState
+    trigger: Trigger | None
+    attempts: int
+    outages: int
+    outage_began: datetime | None
+    not_before: datetime | None
+    finished_at: datetime | None
+    started_at: int
+    executor: str
+    is_given_up: bool
+
+    @property
+    def run(self) -> str:
+        """The id of its run; "" if there is none."""
+        trigger = self.trigger
+        return run_id(trigger.key, trigger.at) if trigger and self.kind != "command" else ""
+
+    @property
+    def conversation(self) -> str:
+        """OWNER/NAME#NUMBER of its conversation, in lower case, without a number if it has none."""
+        return self.id.rpartition("/")[0]
+
+    @property
+    def new(self) -> NewRequest:
+        """The request as it was stored. Its trigger must be readable."""
+        assert self.trigger is not None
+        name = self.id.rpartition("/")[2]
+        kind = RequestKind(self.kind)
+        return NewRequest(name, kind, self.trigger, self.outages, self.outage_began)
 
 
 @dataclass(frozen=True)
@@ -123,7 +231,7 @@ class Backlog:
     """What is in the queue.
 
     waiting, deferred, working: number of requests in these states.
-    oldest: when the first waiting request was made; None if none waits.
+    oldest: when the first waiting request was stored; None if none waits.
     """
 
     waiting: int = 0
@@ -136,9 +244,242 @@ class Backlog:
         return max(0.0, (now - self.oldest).total_seconds()) if self.oldest else 0.0
 
 
-MeasureProgress = Callable[[Trigger], int]
-"""Returns the progress of a request's run according to its log: a number that grows with each
-result."""
+class RequestQueue:
+    """The requests of all processes on a database. Thread-safe.
+
+    The tables of DBOS are created if they do not exist. Methods raise DatabaseError if the database
+    can't be used; the constructor raises UsageError.
+    """
+
+    def __init__(self, database: URL | ServerDatabase) -> None:
+        self._database = open_database(database)
+        url = self._database.url.render_as_string(hide_password=False)
+        set_up_dbos_log()
+        try:
+            dbos.DBOS.migrate(url)
+            self._client = dbos.DBOSClient(
+                system_database_url=url,
+                application_name=APPLICATION,
+                system_database_pool_size=POOL_SIZE,
+                retry_connection_errors=False,
+            )
+        except (SQLAlchemyError, dbos.error.DBOSException, OSError) as error:
+            raise UsageError(
+                f"the database {self._database.url} can't be used: {first_line(error)}",
+                "check RESOLVER_DATABASE_URL, and that the database runs",
+            ) from error
+
+    def configure(self, concurrency: int) -> None:
+        """Set how many runs each process executes at a time; all have the newest setting."""
+        options: dict[str, Any] = {
+            "polling_interval_sec": POLL_SECONDS,
+            "on_conflict": "always_update",
+        }
+        with self._translating_errors():
+            self._client.register_queue(
+                RUNS_QUEUE, worker_concurrency=concurrency, partition_concurrency=1, **options
+            )
+            self._client.register_queue(
+                COMMANDS_QUEUE, worker_concurrency=MAX_PARALLEL_COMMANDS, **options
+            )
+
+    def add(self, request: NewRequest, delay: timedelta = timedelta(0)) -> bool:
+        """Store the request, durably when this returns. Return False if its id is known."""
+        options: dbos.EnqueueOptions = {
+            "workflow_name": request.kind.value,
+            "queue_name": _queue_of(request.kind),
+            "workflow_id": request.id,
+            "workflow_id_reuse_policy": "reject",
+            "serialization_type": dbos.WorkflowSerializationFormat.PORTABLE,
+        }
+        if request.kind is not RequestKind.COMMAND:
+            options["queue_partition_key"] = request.trigger.repository.lower()
+            options["priority"] = priority_of(request.trigger).value
+        if delay:
+            options["delay_seconds"] = delay.total_seconds()
+        began = request.outage_began.timestamp() if request.outage_began else 0.0
+        text = request.trigger.model_dump_json()
+        try:
+            with self._translating_errors():
+                self._client.enqueue(options, text, request.outages, began)
+        except dbos.error.DBOSWorkflowIDInUseError:
+            return False
+        return True
+
+    def get(self, id: str) -> QueuedRequest | None:
+        """Return a request; None if there is none with this id."""
+        return next(iter(self._list(workflow_ids=[id])), None)
+
+    def recent(
+        self, states: Collection[RequestState] = (), repository: str = "", limit: int = MAX_LISTED
+    ) -> Sequence[QueuedRequest]:
+        """Return the newest requests, the newest first. states: empty for all."""
+        prefix = f"{repository.lower()}#" if repository else None
+        status = [name for name in _ALL_STATUSES if not states or _state_of(name) in states]
+        return self._list(status=status, workflow_id_prefix=prefix, limit=limit, sort_desc=True)
+
+    def unfinished_runs(self, repository: str, subject: int | None) -> Sequence[QueuedRequest]:
+        """Return the waiting and active runs of one issue or pull request."""
+        return self._list(
+            status=list(_STATES),
+            name=RequestKind.RUN.value,
+            workflow_id_prefix=_conversation(repository, subject),
+            limit=MAX_LISTED,
+        )
+
+    def unfinished(self) -> Sequence[QueuedRequest]:
+        """Return all requests that have not ended."""
+        return self._list(status=list(_STATES))
+
+    def active(self) -> Sequence[QueuedRequest]:
+        """Return the requests that any process executes, or was executing when it died."""
+        return self._list(status="PENDING")
+
+    def given_up(self) -> Sequence[QueuedRequest]:
+        """Return the newest runs whose processes have died too often."""
+        name = RequestKind.RUN.value
+        return self._list(status=GIVEN_UP, name=name, limit=MAX_LISTED, sort_desc=True)
+
+    def cancel(self, id: str) -> None:
+        """End a request that waits or is deferred."""
+        with self._translating_errors():
+            self._client.cancel_workflow(id)
+
+    def start_now(self, id: str) -> None:
+        """Let a deferred request start."""
+        with self._translating_errors():
+            self._client.set_workflow_delay(id, delay_seconds=0.0)
+
+    def send_to_other(self, executor: str, command: Trigger) -> bool:
+        """Leave a command for the active run of its conversation, if another process than the
+        executor has one. Return False otherwise."""
+        for run in self.unfinished_runs(command.repository, command.subject):
+            is_elsewhere = run.state is RequestState.WORKING and run.executor != executor
+            if is_elsewhere and run.trigger is not None and command.came_after(run.trigger):
+                with self._database.writing() as connection:
+                    row = {"request": run.id, "trigger": command.model_dump_json()}
+                    connection.execute(insert(COMMANDS).values(row))
+                return True
+        return False
+
+    def take_commands(self, requests: Collection[str]) -> list[tuple[str, Trigger]]:
+        """Return and remove the commands for these runs, each with the id of its run."""
+        taken = delete(COMMANDS).where(COMMANDS.c.request.in_(requests)).returning(*COMMANDS.c)
+        with self._database.writing() as connection:
+            rows = sorted(connection.execute(taken).all())
+        return [(row.request, Trigger.model_validate_json(row.trigger)) for row in rows]
+
+    def backlog(self) -> Backlog:
+        """Return what is in the queue."""
+        # DBOS has no call that counts.
+        is_postgresql = self._database.url.get_backend_name() == "postgresql"
+        names = ("status", "created_at")
+        workflows = table(
+            "workflow_status", *map(column, names), schema="dbos" if is_postgresql else None
+        ).c
+        counts = (
+            select(workflows.status, func.count(), func.min(workflows.created_at))
+            .where(workflows.status.in_(_STATES))
+            .group_by(workflows.status)
+        )
+        with self._database.reading() as connection:
+            rows = {_STATES[row[0]]: row for row in connection.execute(counts)}
+        numbers = {state.value: row[1] for state, row in rows.items()}
+        waiting = rows.get(RequestState.WAITING)
+        return Backlog(**numbers, oldest=_time_of(waiting[2]) if waiting else None)
+
+    def remove_finished(self, before: datetime) -> int:
+        """Remove the requests that ended before this time, and return their number."""
+        count = 0
+        while True:
+            with self._translating_errors():
+                found = self._client.list_workflows(
+                    completed_before=before.isoformat(),
+                    limit=MAX_LISTED,
+                    load_input=False,
+                    load_output=False,
+                )
+                if not found:
+                    return count
+                self._client.delete_workflows([status.workflow_id for status in found])
+            count += len(found)
+
+    def check(self) -> None:
+        """Raise DatabaseError unless the queue can be used."""
+        self._database.check(COMMANDS)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.destroy()
+        self._database.close()
+
+    def _list(self, **conditions: Any) -> list[QueuedRequest]:
+        with self._translating_errors():
+            return list(map(_stored, self._client.list_workflows(load_output=False, **conditions)))
+
+    @contextmanager
+    def _translating_errors(self) -> Iterator[None]:
+        try:
+            with self._database.translating_errors():
+                yield
+        except dbos.error.DBOSWorkflowIDInUseError:
+            raise
+        except dbos.error.DBOSException as error:
+            raise DatabaseError(str(error) or type(error).__name__) from error
+
+
+_ALL_STATUSES = (*_STATES, "SUCCESS", "ERROR", "CANCELLED", GIVEN_UP)
+
+
+def set_up_dbos_log() -> None:
+    """Let the log of DBOS pass through the process's own handlers, which redact secrets."""
+    log = logging.getLogger("dbos")
+    if not log.handlers:  # DBOS adds its own handler to a logger without one
+        log.addHandler(logging.NullHandler())
+        log.addFilter(DbosLogFilter())
+        log.setLevel(logging.CRITICAL)
+
+
+def _queue_of(kind: RequestKind) -> str:
+    return COMMANDS_QUEUE if kind is RequestKind.COMMAND else RUNS_QUEUE
+
+
+def _conversation(repository: str, subject: int | None) -> str:
+    return f"{repository.lower()}#{'' if subject is None else subject}/"
+
+
+def _state_of(status: str) -> RequestState:
+    return _STATES.get(status, RequestState.DONE)
+
+
+def _time_of(milliseconds: int | None) -> datetime | None:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+
+
+def _stored(status: dbos.WorkflowStatus) -> QueuedRequest:
+    arguments = (status.input or {}).get("args", ()) if status.input else ()
+    text, outages, began = arguments if len(arguments) == 3 else ("", 0, 0.0)
+    try:
+        trigger = Trigger.model_validate_json(text)
+    except ValidationError:
+        trigger = None
+    state = _state_of(status.status)
+    return QueuedRequest(
+        id=status.workflow_id,
+        kind=status.name,
+        state=state,
+        trigger=trigger,
+        attempts=int(outages) + (status.recovery_attempts or 0),
+        outages=int(outages),
+        outage_began=datetime.fromtimestamp(began, UTC) if began else None,
+        not_before=_time_of(status.delay_until_epoch_ms)
+        if state is RequestState.DEFERRED
+        else None,
+        finished_at=_time_of(status.completed_at),
+        started_at=status.dequeued_at or 0,
+        executor=status.executor_id or "",
+        is_given_up=status.status == GIVEN_UP,
+    )
 
 
 FIRST_RETRY_WAIT = timedelta(seconds=30)
@@ -147,24 +488,24 @@ FIRST_RETRY_WAIT = timedelta(seconds=30)
 MAX_RETRY_WAIT = timedelta(minutes=30)
 
 
-def retry_end(started: StartedRequest, retry: timedelta, now: datetime) -> datetime:
+def retry_end(request: NewRequest, retry: timedelta, now: datetime) -> datetime:
     """Return the time after which the request is not repeated any more, even if the outage
     continues.
 
     An outage that began in the future began before the clock was set back. It has lasted at least
     as long as the waits until now.
     """
-    began = started.outage_began or now
+    began = request.outage_began or now
     if began > now:
-        began = now - sum(map(_wait_after, range(started.outages)), timedelta(0))
+        began = now - sum(map(_wait_after, range(request.outages)), timedelta(0))
     return began + retry
 
 
-def next_retry_wait(started: StartedRequest, retry: timedelta, now: datetime) -> timedelta | None:
+def next_retry_wait(request: NewRequest, retry: timedelta, now: datetime) -> timedelta | None:
     """Return the delay until the next attempt; None if the time for retries has passed."""
-    if now >= retry_end(started, retry, now):
+    if now >= retry_end(request, retry, now):
         return None
-    return _wait_after(started.outages)
+    return _wait_after(request.outages)
 
 
 def _wait_after(outages: int) -> timedelta:

@@ -19,16 +19,11 @@ from resolver.controller.limits import derive_outcome
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.metrics import Pipeline
 from resolver.entrypoints.webhook.page_links import page_url
-from resolver.entrypoints.webhook.request_queue import (
-    MAX_CRASHES,
-    StartedRequest,
-    retry_end,
-)
+from resolver.entrypoints.webhook.request_queue import StartedRequest, retry_end
 from resolver.entrypoints.webhook.run_recorder import RunRecorder
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.entrypoints.webhook.worker import RequestResult
 from resolver.errors import LeaseLost, LogError, Refused, ResolverError
-from resolver.events.lifecycle import CheckExecuted
 from resolver.events.log import read_log
 from resolver.events.run_log import cost_of_run, is_resumable
 from resolver.events.state import State
@@ -56,7 +51,6 @@ from resolver.runs.conversation.commands import (
 from resolver.runs.output import OutcomeFile, Output, build_outcome_file
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.quotas.admission import end_entry, ledger_key
-from resolver.runs.resuming.rebuild import recorded_actions
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.runs.wiring.sandbox import ForgeTokens, RequireLease, RunHost
 from resolver.security.redaction import IssuedTokens
@@ -173,7 +167,7 @@ class RequestRunner:
         under the same id and from its own log. A damaged log is moved to `earlier-N/` and the run
         starts from the beginning.
         """
-        trigger = started.request.trigger
+        trigger = started.trigger
         settings = self.settings()
         run = run_id(trigger.key, trigger.at)
         host = self.host()
@@ -244,7 +238,7 @@ class RequestRunner:
     ) -> RequestResult:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = report.trigger, report.run
-        if started.crashes >= MAX_CRASHES:
+        if started.crashes:
             reason = _reason_of_crashes(started.crashes)
             return _give_up(self.folder / run, report, reason, forge, settings)
         try:
@@ -257,7 +251,7 @@ class RequestRunner:
             logger.error("run %s can't be recorded: %s", run, error)
             cause = "the server could not open the log of this run"
             return _give_up(self.folder / run, report, cause, forge, settings)
-        retry_until = retry_end(started, self.outage_retry, self.now())
+        retry_until = retry_end(started.request, self.outage_retry, self.now())
         request = replace(
             request,
             control=control,
@@ -337,7 +331,7 @@ def _recording(
     if archived is None:
         yield None
         return
-    claim = RunClaim(started.request.position, started.request.claim)
+    claim = RunClaim(started.started_at, started.attempt)
     with archived.recording(run, claim, require_lease) as recorder:
         yield recorder
 
@@ -416,7 +410,7 @@ def _post_comment(report: Report, forge: Forge, settings: Settings) -> None:
 
 
 def _reason_of_crashes(crashes: int) -> str:
-    return f"the server crashed {crashes} times during this run, which made no progress in between"
+    return f"the server crashed {crashes} times during this run"
 
 
 def _has_lease(host: RunHost) -> bool:
@@ -451,21 +445,6 @@ def _empty_report(trigger: Trigger, run: str, settings: Settings) -> Report:
 def _page_of(settings: Settings, run: str) -> str:
     secret = settings.server.webhook_secret
     return page_url(settings.server.public_url, secret.get_secret_value(), run) if secret else ""
-
-
-def measure_progress(folders: RunFolders, trigger: Trigger) -> int:
-    """Return how many actions of the agents and checks of the request's run have ended, according
-    to its log.
-
-    Actions of the set-up don't count, because each attempt executes them.
-    """
-    folder = folders.folder_of(run_id(trigger.key, trigger.at))
-    try:
-        events = list(read_log(folder / EVENTS)) if folder is not None else []
-    except ResolverError:
-        return 0
-    checks = sum(isinstance(event, CheckExecuted) for event in events)
-    return checks + sum(1 for _ in recorded_actions(events))
 
 
 def _is_done(folder: Path, trigger: Trigger, forge: Forge) -> bool:

@@ -6,14 +6,13 @@ Each process of a server does it, for the rows of all and for the run folders of
 import logging
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import URL, ColumnElement, String, Table, cast, delete, select
+from sqlalchemy import ColumnElement, Table, delete
 
-from resolver.entrypoints.webhook.request_queue import OPEN_STATES, RequestState
-from resolver.entrypoints.webhook.request_table import REQUESTS, run_of_request
+from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestQueue
 from resolver.errors import ResolverError
 from resolver.events.stream import utc_now
 from resolver.runtime.disk import remove_tree
@@ -38,12 +37,20 @@ RUN_TABLES = (EVENTS, ARCHIVED_RUNS, FILES, CHUNKS, RUNS)
 class RetentionTask:
     """Removes what is too old, in a thread of its own. What belongs to an open request is kept.
 
-    url: as returned by `database.parse_database_url`. folder: the data folder of this machine.
+    folder: the data folder of this machine.
     days: the age in days; 0 to remove nothing. blobs: the object store, if the server has one.
     """
 
-    def __init__(self, url: URL, folder: Path, days: int, blobs: BlobStore | None = None) -> None:
-        self._url, self._folder, self._days, self._blobs = url, folder, days, blobs
+    def __init__(
+        self,
+        database: ServerDatabase,
+        queue: RequestQueue,
+        folder: Path,
+        days: int,
+        blobs: BlobStore | None = None,
+    ) -> None:
+        self._database, self._queue = database, queue
+        self._folder, self._days, self._blobs = folder, days, blobs
 
     def start(self) -> None:
         """Remove what is too old now and every day, in the background."""
@@ -59,14 +66,14 @@ class RetentionTask:
         before = now - timedelta(days=self._days)
         # The id of a run begins with the time of its request, so ids are in the order of time.
         oldest_kept = f"{before:%Y%m%d-%H%M%S}"
-        # No connection is held between two removals.
-        with closing(ServerDatabase(self._url)) as database:
-            open_runs = _open_runs_before(database, oldest_kept)
-            for table, condition in _old_rows(before, oldest_kept, open_runs):
-                # Each in a transaction of its own: in SQLite, deliveries wait for it.
-                with database.writing() as connection:
-                    count = connection.execute(delete(table).where(condition)).rowcount
-                logger.debug("%d old rows of %s were removed", count, table.name)
+        unfinished = self._queue.unfinished()
+        open_runs = {request.run for request in unfinished if request.run < oldest_kept}
+        for table, condition in _old_rows(before, oldest_kept, unfinished, open_runs):
+            # Each in a transaction of its own: in SQLite, deliveries wait for it.
+            with self._database.writing() as connection:
+                count = connection.execute(delete(table).where(condition)).rowcount
+            logger.debug("%d old rows of %s were removed", count, table.name)
+        self._queue.remove_finished(before)
 
         def is_old(run: str) -> bool:
             return is_run_id(run) and run < oldest_kept and run not in open_runs
@@ -91,26 +98,15 @@ class RetentionTask:
             threading.Event().wait(INTERVAL_SECONDS)
 
 
-def _open_runs_before(database: ServerDatabase, oldest_kept: str) -> frozenset[str]:
-    """Return the old runs of requests that are not done."""
-    query = select(REQUESTS.c.trigger).where(REQUESTS.c.state.in_(OPEN_STATES))
-    with database.reading() as connection:
-        runs = map(run_of_request, connection.scalars(query).all())
-        return frozenset(run for run in runs if run < oldest_kept)
-
-
 def _old_rows(
-    before: datetime, oldest_kept: str, open_runs: Collection[str]
+    before: datetime,
+    oldest_kept: str,
+    unfinished: Collection[QueuedRequest],
+    open_runs: Collection[str],
 ) -> Iterator[tuple[Table, ColumnElement[bool]]]:
     """Yield conditions that select the old rows of each table."""
-    time, columns = before.timestamp(), REQUESTS.c
     for table in RUN_TABLES:
         yield table, (table.c.run < oldest_kept) & table.c.run.not_in(open_runs)
     # A stop must be found as long as a request from before it waits.
-    conversation = columns.repository + "#" + cast(columns.subject, String)
-    open_conversations = select(conversation).where(
-        columns.state.in_(OPEN_STATES), columns.subject.is_not(None)
-    )
-    is_over = HISTORY.c.conversation.not_in(open_conversations)
-    yield HISTORY, (HISTORY.c.recorded_at < time) & is_over
-    yield REQUESTS, (columns.state == RequestState.DONE) & (columns.finished_at < time)
+    is_over = HISTORY.c.conversation.not_in({request.conversation for request in unfinished})
+    yield HISTORY, (HISTORY.c.recorded_at < before.timestamp()) & is_over

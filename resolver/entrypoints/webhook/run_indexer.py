@@ -70,7 +70,7 @@ class RunIndexer:
         they were stopped or given up, and of those that an outage defers."""
 
         def recorded(started: StartedRequest) -> RequestResult:
-            trigger = started.request.trigger
+            trigger = started.trigger
             try:
                 result = execute_run(started)
             except LeaseLost:  # another process writes the row

@@ -1,8 +1,8 @@
-"""The process of `resolver serve`: the webhook of the GitHub App. A child process executes its
-runs."""
+"""The process of `resolver serve`: the webhook of the GitHub App."""
 
 import logging
 import socket
+import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -22,16 +22,13 @@ from resolver.entrypoints.http_server import (
 )
 from resolver.entrypoints.webhook.app_setup import delivery_poll_seconds, needs_app, run_app_setup
 from resolver.entrypoints.webhook.data_folder import DataFolder
-from resolver.entrypoints.webhook.executors import ExecutorKind
 from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
-from resolver.entrypoints.webhook.process import ExecutorProcess, open_process
+from resolver.entrypoints.webhook.process import ProcessOptions, ServerProcess, open_process
 from resolver.entrypoints.webhook.site import Site, open_users
-from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
 from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.entrypoints.webhook.webhook import HandleDelivery, create_webhook_app
-from resolver.entrypoints.webhook.worker import Worker
-from resolver.entrypoints.webhook.worker_supervisor import WorkerSupervisor, child_command
+from resolver.entrypoints.webhook.worker import RequestIntake
 from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.client.access import FixedToken
@@ -43,6 +40,7 @@ from resolver.runs.common import (
     trigger_for_target,
 )
 from resolver.runs.wiring.sandbox import RunHost, access_of
+from resolver.storage.run_index import RunIndex
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -53,6 +51,9 @@ From half of it on, connections without a complete request are closed to make ro
 Only complete requests can therefore use up the limit, and they are answered with status 503.
 """
 
+MAX_REPOSITORIES = 100
+"""Maximum number of repositories whose webhooks are asked for missed deliveries."""
+
 DRAIN_SECONDS = 3
 """Time in seconds for responses in progress to finish when the server is stopped."""
 
@@ -62,36 +63,30 @@ def serve_webhook(
     options: Mapping[str, Any],
     host: str,
     port: int,
-    concurrency: int,
-    metrics_address: tuple[str, int] | None = None,
+    process_options: ProcessOptions,
 ) -> None:
     """Serve deliveries and execute their requests until a signal arrives.
 
-    concurrency: maximum number of runs at a time in the child process; with 0 there is none, and
-    `resolver worker` processes execute them.
-    The other arguments are those of `open_process`.
+    Without concurrency, `resolver worker` processes execute them. The other arguments are those of
+    `open_process`.
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
     environment, secret, listening = _prepare(environment, options, host, port)
-    child = WorkerSupervisor(child_command(environment)) if concurrency else None
     try:
-        process = open_process(environment, options, ExecutorKind.SERVE, 0, metrics_address, child)
+        process = open_process(environment, options, process_options)
     except BaseException:
         listening.close()
         raise
     settings, machine, database = process.settings, process.machine, process.database
-    handle_delivery = _delivery_handler(settings, process.worker)
+    handle_delivery = _delivery_handler(settings, process.intake)
     process.start()
-    sources = partial(_delivery_sources, settings, machine, process.queue)
-    is_responsible, interval = process.executor.is_first, delivery_poll_seconds(settings, machine)
-    MissedDeliveries(
-        database, sources, handle_delivery, is_responsible=is_responsible, interval=interval
-    ).start()
+    sources = partial(_delivery_sources, settings, machine, process.index)
+    interval = delivery_poll_seconds(settings, machine)
+    MissedDeliveries(database, sources, handle_delivery, interval=interval).start()
     site = _open_site(process, secret)
     _announce(listening, database.url, process.folder)
-    if child is not None:
-        child.start(environment, process.options, concurrency, process.metrics.record)
+    threading.Thread(target=process.preload, name="preload", daemon=True).start()
     _serve(_open_app(secret, handle_delivery, process, site), listening)
 
 
@@ -121,23 +116,21 @@ def _prepare(
 
 
 def _open_app(
-    secret: str, handle_delivery: HandleDelivery, process: ExecutorProcess, site: Site
+    secret: str, handle_delivery: HandleDelivery, process: ServerProcess, site: Site
 ) -> FastAPI:
     """Return the web application: deliveries, probes, and pages if the server has a public URL."""
-    child = process.child
-    worker_state = None if child is None else lambda: child.state.value
     return create_webhook_app(
         secret,
         handle_delivery,
         pages=site.add_to if site.public_url else None,
-        check=ReadinessCheck(process.queue, process.folder.path, worker=worker_state),
+        check=ReadinessCheck(process.queue, process.folder.path),
         count=process.metrics.count_delivery,
     )
 
 
-def _open_site(process: ExecutorProcess, secret: str) -> Site:
+def _open_site(process: ServerProcess, secret: str) -> Site:
     """Return the pages, and log where the operator finds them if the server has a public URL."""
-    settings, enqueue = process.settings, process.worker.enqueue
+    settings, enqueue = process.settings, process.intake.enqueue
     users = open_users(settings, process.machine)
     folders, index = process.runs.folders, process.index
     site = Site(settings.server.public_url, secret, folders, index, enqueue, users)
@@ -147,7 +140,7 @@ def _open_site(process: ExecutorProcess, secret: str) -> Site:
 
 
 def _delivery_sources(
-    settings: Settings, machine: RunHost, queue: SqlRequestQueue
+    settings: Settings, machine: RunHost, index: RunIndex
 ) -> Iterator[HookDeliveries]:
     """Yield the webhooks that deliver to this server.
 
@@ -158,7 +151,7 @@ def _delivery_sources(
         yield machine.tokens.app(settings).deliveries()
     elif settings.server.public_url and settings.github_token is not None:
         access = access_of(settings, FixedToken(settings.github_token.get_secret_value()), True)
-        for repository in queue.repositories():
+        for repository in index.repositories(MAX_REPOSITORIES):
             try:
                 yield from repository_hooks(
                     access, repository, f"{settings.server.public_url}/webhook"
@@ -169,7 +162,7 @@ def _delivery_sources(
                 logger.debug("%s", error.what)  # the token may not read the webhooks there
 
 
-def _delivery_handler(settings: Settings, worker: Worker) -> HandleDelivery:
+def _delivery_handler(settings: Settings, intake: RequestIntake) -> HandleDelivery:
     """Return the function that is called for a delivery before it is answered."""
 
     def handle_delivery(delivery: str, event: str, payload: dict[str, Any]) -> str:
@@ -180,7 +173,7 @@ def _delivery_handler(settings: Settings, worker: Worker) -> HandleDelivery:
         trigger = trigger_for_target(settings, event, payload, arrival=arrival)
         if isinstance(trigger, IgnoredEvent):
             return f"ignored: {trigger.reason}"
-        worker.enqueue(delivery, trigger)
+        intake.enqueue(delivery, trigger)
         logger.info("delivery %s asks for %s#%s", delivery, trigger.repository, trigger.number)
         return "stored"
 

@@ -1,64 +1,59 @@
-"""The worker of the request queue: starts requests that can start, as DBOS workflows.
+"""Executes the requests of the queue in this process, with DBOS.
 
-A dispatcher thread claims requests for this executor and starts a DBOS workflow for each in this
-process (`request_workflows.py`). Whatever happens to the process, its claims decide: when its lease
-has ended, or at the next start in its data folder, they are revoked and the requests are claimed
-again, by any executor. A workflow of a revoked claim does nothing.
+Whatever happens to a process, its lease decides: when it has ended, any other process returns its
+workflows to the queue. Their runs are continued from their logs.
+
+Source: https://docs.dbos.dev/python/reference/contexts
 """
 
 import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
+import dbos
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from resolver.entrypoints.webhook.executors import RegisteredExecutor
 from resolver.entrypoints.webhook.request_queue import (
-    MeasureProgress,
+    APPLICATION,
     NewRequest,
-    QueuedRequest,
     RequestKind,
+    RequestQueue,
     StartedRequest,
     next_retry_wait,
+    set_up_dbos_log,
 )
-from resolver.entrypoints.webhook.request_workflows import RequestWorkflows
-from resolver.entrypoints.webhook.sql_request_queue import SqlRequestQueue
-from resolver.errors import ResolverError
+from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import Trigger, TriggerKind
+from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.conversation.watch import STARTING_COMMANDS
-from resolver.storage.database import DatabaseError
+from resolver.storage.database import DatabaseError, first_line
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-MAX_PARALLEL: Mapping[RequestKind, int] = {RequestKind.COMMAND: 4}
-"""Maximum number of requests of a kind that are processed at the same time. For runs it is a
-setting."""
+MAX_RECOVERIES = 8
+"""How often a run is continued after the end of its process, before it is given up: it may be the
+reason."""
 
-DISPATCH_SECONDS = 1.0
-"""Interval between two polls for deferred requests that are due. New requests end the wait."""
-
-PAUSE_SECONDS = 0.1
-"""Delay before new requests are claimed, so that requests that arrive together are claimed
-together."""
-
-MAX_PAUSE_SECONDS = 0.8
-"""The same while requests keep arriving of which none can start, doubled up to this each time. It
-leaves the database and the processor to the deliveries."""
+LOOK_SECONDS = 1.0
+"""Interval at which a process looks for commands for its active runs, from other processes."""
 
 RETRY_SECONDS = 5.0
 """Delay before a database that could not be used is tried again."""
 
 MAX_PARALLEL_REACTIONS = 8
+
+CONTINUING_COMMANDS = frozenset({Command.CONTINUE, Command.APPROVE, Command.DENY})
+"""Commands that become runs of their own if they come too late for the active one."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +68,7 @@ class RequestResult:
 
 ExecuteRun = Callable[[StartedRequest], RequestResult]
 """Executes a run and returns its result. Must be idempotent. If it raises an error with a cause in
-`OUTAGES`, the request is deferred and executed again later."""
+`OUTAGES`, the request is executed again later."""
 
 FindUnfinishedRuns = Callable[[Trigger], Collection[Trigger]]
 """Returns the triggers of runs that are waiting or active for the same issue or pull request."""
@@ -81,244 +76,260 @@ FindUnfinishedRuns = Callable[[Trigger], Collection[Trigger]]
 PostPauseNotices = Callable[[Collection[Trigger]], None]
 """Writes into the comments of active runs that they pause."""
 
-Acknowledge = Callable[[Trigger], None]
-"""Reacts to the request of a run that waits in the queue. Must be idempotent and never raise."""
-
 ExecuteCommand = Callable[[Trigger, FindUnfinishedRuns], Trigger | None]
 """Executes a command and returns the trigger of the run that it asks for, if any. Errors have the
 same meaning as those of `ExecuteRun`."""
 
-
 _Stored = TypeVar("_Stored")
 
 
-@dataclass(frozen=True)
-class RequestHandlers:
-    """The functions that the worker calls for its requests.
+class RequestIntake:
+    """Stores the requests of deliveries. Thread-safe.
 
-    measure_progress: measures the progress of a run whose executor died. outage_retry: how long a
-    request is repeated in an outage.
+    acknowledge: reacts to the request of a run, so that people see at once that it was received.
+    Must be idempotent and never raise.
     """
 
-    execute_run: ExecuteRun
-    execute_command: ExecuteCommand
-    acknowledge: Acknowledge
-    measure_progress: MeasureProgress
-    outage_retry: timedelta = timedelta(0)
-
-
-class Worker:
-    """Owns the DBOS instance of the process and the dispatcher thread.
-
-    url: as returned by `database.parse_database_url`. executor: this process, registered.
-    concurrency: number of runs at the same time in this process, over all repositories; with 0 it
-    claims no requests of any kind, and leaves them to other processes. now: the clock that all
-    processes of the database share; it may raise DatabaseError. on_added: called for new requests.
-    """
-
-    def __init__(
-        self,
-        url: URL,
-        queue: SqlRequestQueue,
-        handlers: RequestHandlers,
-        executor: RegisteredExecutor,
-        concurrency: int = 2,
-        now: Clock = utc_now,
-        on_added: Callable[[], None] | None = None,
-    ) -> None:
-        self._queue, self._handlers, self._now = queue, handlers, now
-        self._executor, self._fence, self._on_added = executor, executor.fence, on_added
-        self._limits = {**MAX_PARALLEL, RequestKind.RUN: concurrency}
-        self._active_runs: dict[str, Trigger] = {}
-        self._recovered_at = time.monotonic()
-        self._wake = threading.Event()
-        self._acknowledging: set[int] = set()
+    def __init__(self, queue: RequestQueue, acknowledge: Callable[[Trigger], None]) -> None:
+        self._queue, self._acknowledge = queue, acknowledge
         self._reactions = ThreadPoolExecutor(MAX_PARALLEL_REACTIONS, "acknowledge")
-        # A process that executes nothing does without DBOS, its threads and its connections.
-        self._workflows = (
-            RequestWorkflows(url, executor.id, self._execute_claim) if concurrency else None
-        )
-
-    def start(self) -> None:
-        """Start to process the waiting requests and new ones. The claims of the process that had
-        this data folder before must have been revoked.
-
-        Raises UsageError if the database can't be used.
-        """
-        if self._workflows is not None:
-            self._workflows.launch()
-        self._wake.set()
-        threading.Thread(target=self._dispatch, name="dispatcher", daemon=True).start()
 
     def enqueue(self, delivery: str, trigger: Trigger) -> None:
         """Store the delivery durably. A delivery id that is known has no effect, and neither has
         another event of the same request, such as a second comment of one review. Raises
         DatabaseError."""
         kind = RequestKind.RUN if trigger.command in STARTING_COMMANDS else RequestKind.COMMAND
-        self._add(NewRequest(_id_of_request(trigger) or delivery, kind, trigger))
+        is_new = self._queue.add(NewRequest(_name_of(trigger) or delivery, kind, trigger))
+        if is_new and kind is RequestKind.RUN:
+            self._reactions.submit(self._acknowledge, trigger)
 
-    def wake(self) -> None:
-        """Look for requests that can start now."""
-        self._wake.set()
 
-    def _add(self, request: NewRequest) -> None:
-        self._queue.add(request)
-        (self._on_added or self.wake)()
+@dataclass(frozen=True)
+class RequestHandlers:
+    """The functions that the worker calls for its requests.
 
-    def _dispatch(self) -> None:
-        """Claim and start requests until the process ends. This is the loop of the dispatcher
-        thread."""
-        is_failing, pause = False, PAUSE_SECONDS
-        while True:
-            # Set by `enqueue` and by every request that ends, because both may make a request
-            # startable. The timeout finds deferred requests that have become due.
-            is_woken = self._wake.wait(DISPATCH_SECONDS)
-            time.sleep(pause)
-            self._wake.clear()
+    deliver_command: passes a command to the active run of this process, and returns False if there
+    is none. outage_retry: how long a request is repeated in an outage.
+    """
+
+    execute_run: ExecuteRun
+    execute_command: ExecuteCommand
+    deliver_command: Callable[[Trigger], bool]
+    outage_retry: timedelta = timedelta(0)
+
+
+class Worker:
+    """Owns the DBOS instance of the process.
+
+    url: as returned by `database.parse_database_url`. executor: this process, registered.
+    concurrency: maximum number of runs at the same time in each process of the database.
+    """
+
+    def __init__(
+        self,
+        url: URL,
+        queue: RequestQueue,
+        handlers: RequestHandlers,
+        executor: RegisteredExecutor,
+        concurrency: int = 2,
+        now: Clock = utc_now,
+    ) -> None:
+        self._queue, self._handlers, self._now = queue, handlers, now
+        self._executor, self._fence, self._concurrency = executor, executor.fence, concurrency
+        self._active_runs: dict[str, Trigger] = {}
+        self._reported: set[str] = set()
+        self._is_stopping, self._is_drained = threading.Event(), threading.Event()
+        set_up_dbos_log()
+        config: dbos.DBOSConfig = {
+            "name": APPLICATION,
+            "system_database_url": url.render_as_string(hide_password=False),
+            "executor_id": executor.id,
+            # Any version continues the runs of any other one.
+            "application_version": APPLICATION,
+            "log_level": "CRITICAL",  # a failed launch is reported by `start`
+        }
+        self._dbos = dbos.DBOS(config=config)
+        for kind in RequestKind:
+            self._define_workflow(kind)
+
+    def _define_workflow(self, kind: RequestKind) -> None:
+        # The serialized request is the argument of the workflow. It is read from the queue.
+        @dbos.DBOS.workflow(
+            name=kind.value,
+            max_recovery_attempts=MAX_RECOVERIES,
+            serialization_type=dbos.WorkflowSerializationFormat.PORTABLE,
+        )
+        def workflow(trigger: str, outages: int, outage_began: float) -> None:  # noqa: ARG001
+            assert dbos.DBOS.workflow_id is not None
+            self._execute(dbos.DBOS.workflow_id)
+
+    def start(self) -> None:
+        """Start to execute the waiting requests and new ones, and those of dead processes.
+
+        Raises UsageError if the database can't be used.
+        """
+        try:
+            self._queue.configure(self._concurrency)
+            dbos.DBOS.launch()
+            self._recover()
+        except (SQLAlchemyError, dbos.error.DBOSException, OSError) as error:
+            raise UsageError(
+                f"the database can't be used: {first_line(error)}",
+                "check RESOLVER_DATABASE_URL, and that the database runs",
+            ) from error
+        except DatabaseError as error:
+            raise UsageError(error.what, error.next_step) from error
+        logging.getLogger("dbos").setLevel(logging.WARNING)
+        threading.Thread(target=self._look_forever, name="recovery", daemon=True).start()
+
+    def drain(self, post_pause_notices: PostPauseNotices) -> None:
+        """Return all requests of this process to the queue, since it ends. It writes nothing more
+        afterwards. Raises DatabaseError; other processes then continue them when its lease has
+        ended.
+        """
+        self._stop_polling()
+        self._is_drained.set()
+        self._executor.end_writes()
+        post_pause_notices(list(self._active_runs.values()))
+        self._return_to_queue([self._executor.id])
+        self._executor.remove()
+
+    def _stop_polling(self) -> None:
+        """Start nothing more. What is active continues."""
+        self._is_stopping.set()
+        for event in self._dbos.background_thread_stop_events:
+            event.set()
+
+    def _look_forever(self) -> None:
+        """Look after active runs and dead processes. This is the loop of a thread."""
+        is_failing, recovered_at = False, time.monotonic()
+        while not self._is_drained.wait(RETRY_SECONDS if is_failing else LOOK_SECONDS):
             try:
-                self._recover_claims()
-                found = self._start_claimed() + self._acknowledge_waiting()
-                pause = next_pause(pause, is_woken and not found)
+                if self._executor.expires:  # else there is no other process
+                    self._take_commands()
+                if time.monotonic() - recovered_at >= self._executor.heartbeat_seconds:
+                    self._recover()
+                    recovered_at = time.monotonic()
                 is_failing = False
             except (DatabaseError, SQLAlchemyError) as error:
                 if not is_failing:
-                    logger.error(
-                        "waiting requests can't be started for now: %s", _first_line(error)
-                    )
+                    logger.error("the queue can't be used for now: %s", _first_line(error))
                 is_failing = True
-                time.sleep(RETRY_SECONDS)
 
-    def _recover_claims(self) -> None:
-        """Revoke the claims of executors that died, from time to time."""
-        is_due = time.monotonic() - self._recovered_at >= self._executor.heartbeat_seconds
-        if is_due and self._fence.is_valid:
-            self._queue.recover(False, self._handlers.measure_progress)
-            self._recovered_at = time.monotonic()
+    def _take_commands(self) -> None:
+        for request, command in self._queue.take_commands(list(self._active_runs)):
+            was_sent = self._handlers.deliver_command(command)
+            label = f"{command.command.value} on {command.repository}#{command.number}"
+            state = "has reached the run" if was_sent else "came too late for the run"
+            logger.info("%s, from another process: it %s", label, state)
+            if not was_sent:
+                self._continue_later(request.rpartition("/")[2], [command])
 
-    def _start_claimed(self) -> int:
-        """Start a workflow in this process for each request that can start. Return their number."""
-        if self._workflows is None:
-            return 0
-        now, started = self._now(), 0
-        for kind, limit in self._limits.items():
-            for request in self._queue.claim(kind, limit, now):
-                try:
-                    self._workflows.start(request.id, request.claim)
-                    started += 1
-                except DatabaseError:
-                    _persist(partial(self._defer, request, timedelta(seconds=RETRY_SECONDS)))
-                    raise
-        return started
-
-    def _acknowledge_waiting(self) -> int:
-        """React to the requests of those runs that could not start at once. Return their number."""
-        room = 2 * MAX_PARALLEL_REACTIONS - len(self._acknowledging)
-        if room <= 0 or not self._fence.is_valid:
-            return 0
-        found = [
-            request
-            for request in self._queue.unacknowledged(2 * MAX_PARALLEL_REACTIONS)
-            if request.position not in self._acknowledging
-        ][:room]
-        for request in found:
-            self._acknowledging.add(request.position)
-            self._reactions.submit(self._acknowledge, request)
-        return len(found)
-
-    def _acknowledge(self, request: QueuedRequest) -> None:
-        try:
-            self._handlers.acknowledge(request.trigger)
-            self._queue.mark_acknowledged([request])
-        except DatabaseError as error:
-            logger.error("the reaction to a waiting request can't be recorded: %s", error.what)
-        finally:
-            self._acknowledging.discard(request.position)
-            self._wake.set()
-
-    def _execute_claim(self, id: str, claim: int) -> None:
-        """Execute a claimed request, unless its claim was revoked."""
-        started = _persist(partial(self._queue.start, id, claim))
-        if started is None:
+    def _recover(self) -> None:
+        """Return the requests of dead processes to the queue, and let those be reported whose
+        processes have died too often."""
+        if not self._fence.is_valid:
             return
-        request = started.request
-        record_end = partial(self._queue.finish, id, claim)
-        # Computed before the work: the run announces a retry in its comment by the same rule and
-        # the same time, so both always agree.
-        wait = next_retry_wait(started, self._handlers.outage_retry, _persist(self._now))
-        if request.kind is RequestKind.RUN:
-            self._active_runs[id] = request.trigger
+        dead = self._executor.find_dead({request.executor for request in self._queue.active()})
+        if dead:
+            logger.info("the requests of %d dead processes go on", len(dead))
+            self._return_to_queue(sorted(dead))
+        for request in self._queue.given_up():
+            if request.id not in self._reported and request.trigger is not None:
+                name = f"{request.new.name}.given-up"
+                self._queue.add(NewRequest(name, RequestKind.GIVE_UP, request.trigger))
+            self._reported.add(request.id)
+        if self._executor.is_draining() and not self._is_stopping.is_set():
+            logger.info("this process starts nothing more, because the operator drains it")
+            self._stop_polling()
+
+    def _return_to_queue(self, executors: list[str]) -> None:
         try:
-            self._execute(started)
-        except ResolverError as error:
-            label = f"{request.kind.value} {request.id}"
-            if isinstance(error, DatabaseError):
-                record_end = partial(self._defer, request, timedelta(seconds=RETRY_SECONDS))
-            # An outage passes without anybody acting on it, so the request is repeated. Every other
-            # error would fail again and is final.
-            elif error.cause in OUTAGES and wait is not None:
-                logger.warning("%s will be retried in %s: %s", label, wait, error.what)
-                record_end = partial(self._defer, request, wait, True)
-            elif self._fence.is_valid:
-                logger.error("giving up on %s: %s", label, error.what)
+            dbos.DBOS._recover_pending_workflows(executors)
+        except dbos.error.DBOSException as error:
+            raise DatabaseError(str(error)) from error
+
+    def _execute(self, id: str) -> None:
+        """Execute a request of this process."""
+        stored = _persist(partial(self._queue.get, id))
+        if not self._fence.is_valid:
+            _wait_for_end()
+        if stored is None or stored.executor != self._executor.id:
+            return  # another process executes it, and DBOS ignores what this one returns
+        if stored.trigger is None:
+            logger.error("request %s can't be read and is set aside", id)
+            return
+        crashes = MAX_RECOVERIES if stored.kind == RequestKind.GIVE_UP else 0
+        started = StartedRequest(stored.new, stored.attempts, stored.started_at, crashes)
+        if started.request.kind is RequestKind.RUN:
+            self._active_runs[id] = started.trigger
+        try:
+            self._execute_until_stored(started)
         finally:
             self._active_runs.pop(id, None)
-            # Without a lease the work was cut off. The request is still claimed, until the claim is
-            # released or revoked.
-            if self._fence.is_valid:
-                _persist(record_end)
-            self._wake.set()
+            if not self._fence.is_valid:
+                _wait_for_end()
+        late = [command for _, command in _persist(partial(self._queue.take_commands, [id]))]
+        self._continue_later(started.request.name, late)
 
-    def drain(self, post_pause_notices: PostPauseNotices) -> None:
-        """Hand all claims of this process back, since it ends. It writes nothing more afterwards.
+    def _execute_until_stored(self, started: StartedRequest) -> None:
+        """Execute the request, again and again while the database can't be used."""
+        request = started.request
+        # Computed before the work: the run announces a retry in its comment by the same rule and
+        # the same time, so both always agree.
+        wait = next_retry_wait(request, self._handlers.outage_retry, self._now())
+        while True:
+            try:
+                return self._work(started)
+            except DatabaseError as error:
+                logger.error("%s waits for the database: %s", request.id, error.what)
+            except ResolverError as error:
+                # An outage passes without anybody acting on it, so the request is repeated. Every
+                # other error would fail again and is final.
+                if error.cause in OUTAGES and wait is not None:
+                    logger.warning("%s will be retried in %s: %s", request.id, wait, error.what)
+                    _persist(partial(self._queue.add, self._next_attempt(request), wait))
+                elif self._fence.is_valid:
+                    logger.error("giving up on %s: %s", request.id, error.what)
+                return None
+            time.sleep(RETRY_SECONDS)
+            if not self._fence.is_valid:
+                return None
 
-        Arguments and errors are those of `hand_over`.
-        """
-        hand_over(self._executor, self._queue, list(self._active_runs.values()), post_pause_notices)
+    def _next_attempt(self, request: NewRequest) -> NewRequest:
+        number = request.outages + 1
+        began = request.outage_began or self._now()
+        name = f"{request.name.partition('~')[0]}~{number}"
+        return replace(request, name=name, outages=number, outage_began=began)
 
-    def _execute(self, started: StartedRequest) -> None:
+    def _work(self, started: StartedRequest) -> None:
         request, handlers = started.request, self._handlers
-        if request.kind is RequestKind.RUN:
-            for number, follow_up in enumerate(handlers.execute_run(started).follow_ups):
-                new_request = NewRequest(f"{request.id}.{number}", RequestKind.RUN, follow_up)
-                _persist(partial(self._add, new_request))
+        if request.kind is RequestKind.COMMAND:
+            run = handlers.execute_command(request.trigger, self._unfinished)
+            follow_ups = [run] if run is not None else []
         else:
-            run = handlers.execute_command(request.trigger, partial(_unfinished, self._queue))
-            if run is not None:
-                self._queue.add(NewRequest(f"{request.id}.run", RequestKind.RUN, run))
+            follow_ups = list(handlers.execute_run(started).follow_ups)
+        for number, follow_up in enumerate(follow_ups):
+            new_request = NewRequest(f"{request.name}.{number}", RequestKind.RUN, follow_up)
+            _persist(partial(self._queue.add, new_request))
 
-    def _defer(self, request: QueuedRequest, wait: timedelta, outage: bool = False) -> None:
-        """Return the request to the queue, to be claimed again after `wait`."""
-        now = self._now()
-        self._queue.defer(request.id, request.claim, now + wait, now if outage else None)
+    def _continue_later(self, name: str, commands: Sequence[Trigger]) -> None:
+        """Store the commands that came too late for a run and ask for more work."""
+        for command in commands:
+            if command.command in CONTINUING_COMMANDS:
+                key = hashlib.sha256(command.key.encode()).hexdigest()[:12]
+                new_request = NewRequest(f"{name}.{key}", RequestKind.RUN, command)
+                _persist(partial(self._queue.add, new_request))
 
-
-def next_pause(pause: float, is_in_vain: bool) -> float:
-    """Return the delay before the next look for requests, after one that had this delay.
-
-    is_in_vain: True if requests had arrived and none of them could be started or acknowledged.
-    """
-    return min(2 * pause, MAX_PAUSE_SECONDS) if is_in_vain else PAUSE_SECONDS
-
-
-def hand_over(
-    executor: RegisteredExecutor,
-    queue: SqlRequestQueue,
-    active: Collection[Trigger],
-    post_pause_notices: PostPauseNotices,
-) -> None:
-    """Return the claims of an executor that was told to end to the queue.
-
-    active: the triggers of its active runs. Raises DatabaseError; the claims are then revoked when
-    the lease has ended, and as `draining` is stored first, nobody takes that for a crash.
-    """
-    executor.end_writes()
-    executor.mark_draining()
-    post_pause_notices(active)
-    queue.release()
+    def _unfinished(self, trigger: Trigger) -> Collection[Trigger]:
+        found = self._queue.unfinished_runs(trigger.repository, trigger.subject)
+        return [request.trigger for request in found if request.trigger is not None]
 
 
-def _unfinished(queue: SqlRequestQueue, trigger: Trigger) -> Collection[Trigger]:
-    return queue.unfinished_runs(trigger.repository, trigger.subject)
+def _wait_for_end() -> None:
+    """Let this thread do nothing more, until the process ends: it may not even record that its
+    request ended here, because that goes on."""
+    threading.Event().wait()
 
 
 def _persist(change: Callable[[], _Stored]) -> _Stored:
@@ -338,8 +349,8 @@ def _first_line(error: Exception) -> str:
     return (message.strip().splitlines() or [type(error).__name__])[0]
 
 
-def _id_of_request(trigger: Trigger) -> str:
-    """Return one id for all events of a submitted review, or of the checks of one commit; "" for
+def _name_of(trigger: Trigger) -> str:
+    """Return one name for all events of a submitted review, or of the checks of one commit; "" for
     requests that consist of one event.
 
     A person who wants such a request executed again has to ask again.
