@@ -177,6 +177,18 @@ def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
     assert number(server, later, max_attempts=2)
 
 
+def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> None:
+    first = number(server, failed(server))
+    issue = server.repository(NAME).issues[first]
+    add_run_comment(server, issue, tip(server))
+    pull = our_pull(server, body=run_marker("k", Ending.PULL_REQUEST, first, "20260101-000000-aa"))
+    assert pull.pull is not None
+    pull.pull.merged_at = server.world.now()
+    pull.state = issue.state = "closed"
+    server.commit(NAME, "main", {"other.py": "y = 3\n"})
+    assert number(server, failed(server), max_attempts=1) != first
+
+
 def test_what_fails_together_is_worked_on_together(server: GitHubServer) -> None:
     first = number(server, failed(server))
     add_run_comment(server, server.repository(NAME).issues[first], tip(server))

@@ -194,6 +194,68 @@ def test_a_run_on_a_pull_request_counts_for_its_issue(
     assert entry.thread == 12
 
 
+@pytest.mark.parametrize(
+    ("authors", "is_refused"),
+    [
+        (("octo", "ci[bot]", "octo", "ci[bot]", "octo"), True),
+        (("octo", "ci[bot]", "mona", "octo", "ci[bot]", "octo"), False),
+        (("mona", "octo", "ci[bot]", "octo", "ci[bot]", "octo"), True),
+        (("ci[bot]", "ci[bot]", "ci[bot]", "ci[bot]"), False),
+    ],
+)
+def test_our_comments_since_a_person_wrote_count_in_a_chain_of_bots(
+    github: GitHubServer,
+    place: Place,
+    request_for_run: RunRequest,
+    authors: tuple[str, ...],
+    is_refused: bool,
+) -> None:
+    github.add_user("ci[bot]", type="Bot")
+    issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
+    for author in authors:
+        github.advance(1)
+        github.add_comment(issue, "Well.", author)
+    by_bot = reports.trigger(number=issue.number, actor=Actor(login="ci[bot]", is_bot=True))
+    request = replace(request_for_run, trigger=by_bot)
+    with pytest.raises(QuotaReached, match="answered each other 3 times") if is_refused else CALM:
+        reserve(github, place, request)
+
+
+@pytest.mark.parametrize(
+    ("author", "days", "text", "is_silent"),
+    [
+        ("octo", 0, "quota", True),
+        ("octo", 1, "quota", False),
+        ("mona", 0, "quota", False),
+        ("octo", 0, "Hello", False),
+    ],
+)
+def test_the_comment_of_today_shows_that_a_refusal_was_said(
+    github: GitHubServer,
+    place: Place,
+    request_for_run: RunRequest,
+    author: str,
+    days: int,
+    text: str,
+    is_silent: bool,
+) -> None:
+    quotas = {"RESOLVER_RUN_QUOTAS": "{repository_day: 1}"}
+    reserve(github, place, request_for_run, quotas)
+    issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
+    told = f"{run_marker('issue_comment:70', Ending.CEILING)}\n\nIt was too much."
+    github.add_comment(issue, told if text == "quota" else text, author)
+    trigger = reports.trigger(number=issue.number, key="issue_comment:78")
+    now = github.world.now() + timedelta(days=days)
+    late = replace(request_for_run, trigger=trigger, now=lambda: now)
+    # The first run was on that day.
+    entry = place.ledger().read().runs[0].model_copy(update={"at": now})
+    place.ledger().change(lambda ledger: (ledger.with_run(entry), None))
+    reader = github.token_for("octo", REPOSITORY, permissions={"contents": "read"})
+    with pytest.raises(QuotaReached) as reached:
+        reserve(github, replace(place, token=reader), late, quotas)
+    assert reached.value.is_silent is is_silent
+
+
 @pytest.mark.parametrize("is_bot", [True, False])
 def test_a_ledger_that_can_not_be_reached_stops_bots_and_no_person(
     github: GitHubServer, place: Place, request_for_run: RunRequest, is_bot: bool
