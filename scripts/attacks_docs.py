@@ -66,7 +66,6 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/github/test_comment_markdown.py",
         "tests/github/test_comment_templates.py",
         "tests/github/test_bot_commands.py",
-        "tests/github/test_comment_templates.py",
         "tests/github/test_comment_text.py",
         "tests/github/test_template.py",
         "tests/github/test_text_growth.py",
