@@ -119,13 +119,6 @@ class WebhookServer(StructuredSetting):
         "RESOLVER_RETENTION_DAYS",
         ge=0,
     )
-    max_delivery_age_seconds: float = part(
-        3600.0,
-        "Age in seconds up to which a webhook delivery is taken at its word. For an older one, "
-        "which may be a replay, GitHub is asked if the request still stands and was not edited.",
-        "RESOLVER_MAX_DELIVERY_AGE_SECONDS",
-        ge=0,
-    )
     log_format: Literal["text", "json"] = part(
         "text",
         "Format of the server's log: plain lines, or JSON with the id of the run (`json`).",

@@ -226,9 +226,12 @@ def test_the_poll_of_comments_does_not_end_the_run_of_a_reworded_request(
 @pytest.mark.attack
 def test_an_old_delivery_of_a_deleted_comment_starts_nothing(scenario: Scenario) -> None:
     """A delivery arrives days after its comment was deleted: no run starts."""
-    event = scenario.github.event_issue_comment(scenario.mention())
+    comment = scenario.mention()
+    comment.created_at -= timedelta(days=3)
+    comment.updated_at = comment.created_at
+    event = scenario.github.event_issue_comment(comment)
     scenario.issue.comments.clear()
-    done = scenario.action(event, RESOLVER_MAX_DELIVERY_AGE_SECONDS="0")
+    done = scenario.action(event)
     assert done.exit_code == 5, done.stdout + done.stderr
     assert "the comment that asked for it was deleted" in done.stderr
     assert not scenario.work_done() and not scenario.bot_comments()

@@ -332,6 +332,11 @@ def _find_present_withdrawal(trigger: Trigger, settings: Settings, forge: Forge)
     return ""
 
 
+MAX_DELIVERY_AGE = timedelta(hours=1)
+"""Age up to which a delivery is taken at its word. GitHub is asked about an older one, which may be
+a replay."""
+
+
 def require_current_delivery(
     request: RunRequest, settings: Settings, forge: Forge, now: datetime
 ) -> None:
@@ -341,8 +346,7 @@ def require_current_delivery(
     The error is silent: nobody is waiting for an answer to it.
     """
     trigger = request.trigger
-    max_age = timedelta(seconds=settings.server.max_delivery_age_seconds)
-    if request.is_local or trigger.number is None or now - trigger.at <= max_age:
+    if request.is_local or trigger.number is None or now - trigger.at <= MAX_DELIVERY_AGE:
         return
     status = forge.request_status(trigger)
     policy = _policy_for_trigger(trigger, settings, forge)
