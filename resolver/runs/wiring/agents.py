@@ -29,7 +29,7 @@ from resolver.controller.delegation import Delegates
 from resolver.errors import SandboxError, UsageError
 from resolver.events.actions import McpCall
 from resolver.events.base import ObservationBase
-from resolver.events.lifecycle import AGENT, RunStarted, SystemPrompt, Warned
+from resolver.events.lifecycle import AGENT, Condensation, RunStarted, SystemPrompt, Warned
 from resolver.events.log import Event
 from resolver.events.observations import ErrorObservation
 from resolver.events.run_log import RunLog
@@ -215,7 +215,11 @@ def open_condensers(
         config = config.model_copy(update={"model": started.model, "base_url": None})
         name = started.condenser or name
     stages = parse_condenser(name)
-    bound = SizeBound(window=cache(lambda: _context_window(config)))
+    is_condensed = any(isinstance(event, Condensation) for event in recording)
+    # A recording in which nothing was condensed has stayed below any bound, and the model's window
+    # is not worth loading litellm.
+    has_window = is_condensed or not recording
+    bound = SizeBound(window=cache(lambda: _context_window(config) if has_window else None))
 
     def condenser_of(stream: EventStream) -> ConversationCondenser:
         def warn(about: str, what: str) -> None:
