@@ -1,6 +1,6 @@
 """What is said about real fixes of Python packages whose sources contain their tests.
 
-Usage: python -m bench.real_fixes [--folder FOLDER] [PACKAGE ...]
+Usage: python -m bench.real_fixes [--folder FOLDER] [FIX ...]
 
 A fix is the files of it that two consecutive releases have differently: code and tests. Four
 versions of it are verified, each through discovery of the checks, trees, sandboxes of the local
@@ -56,18 +56,17 @@ class RealFix(NamedTuple):
 
 FIXES: Mapping[str, RealFix] = {
     "h11": RealFix("0.15.0", "0.16.0", ("h11/_readers.py", "h11/tests/test_io.py")),
-    "mako": RealFix(
-        "1.2.1", "1.2.2", ("mako/lexer.py", "test/test_lexer.py"), ("babel", "dogpile.cache")),
     "markupsafe": RealFix(
         "2.1.4", "2.1.5", ("src/markupsafe/__init__.py", "tests/test_markupsafe.py")),
     "oauthlib": RealFix(
         "3.2.1", "3.2.2", ("oauthlib/uri_validate.py", "tests/test_uri_validate.py"),
         ("blinker", "cryptography", "pyjwt"), breaks="is_absolute_uri"),
+    "oauthlib hosts": RealFix(
+        "3.2.1", "3.2.2",
+        ("oauthlib/oauth1/rfc5849/signature.py", "tests/oauth1/rfc5849/test_signatures.py"),
+        ("blinker", "cryptography", "pyjwt")),
     "pathspec": RealFix(
         "0.11.1", "0.11.2", ("pathspec/patterns/gitwildmatch.py", "tests/test_gitwildmatch.py")),
-    "prettytable": RealFix(
-        "3.10.0", "3.10.1", ("src/prettytable/prettytable.py", "tests/test_prettytable.py"),
-        ("wcwidth", "pytest-lazy-fixtures")),
     "pyjwt": RealFix("2.10.0", "2.10.1", ("jwt/api_jwt.py", "tests/test_api_jwt.py")),
     "soupsieve": RealFix(
         "2.4", "2.4.1", ("soupsieve/css_parser.py", "tests/test_level4/test_attribute.py"),
@@ -81,10 +80,13 @@ FIXES: Mapping[str, RealFix] = {
     "jinja2": RealFix(
         "3.1.3", "3.1.4", ("src/jinja2/filters.py", "tests/test_filters.py"),
         ("markupsafe", "trio"), alters=True),
+    "prettytable": RealFix(
+        "3.10.0", "3.10.1", ("src/prettytable/prettytable.py", "tests/test_prettytable.py"),
+        ("wcwidth", "pytest-lazy-fixtures"), alters=True),
     "xmltodict": RealFix(
         "0.14.1", "0.14.2", ("xmltodict.py", "tests/test_xmltodict.py"), alters=True),
 }  # fmt: skip
-"""Each is named in the changelog of its package."""
+"""Each is named in the changelog of its package. A name may say which of several fixes it is."""
 
 RIGHT = {
     "whole": "verified",
@@ -174,17 +176,18 @@ def describe(found: Verification, seconds: float) -> str:
 def main() -> None:
     """Print what is said about each version of each fix, and how often that is right."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("packages", nargs="*", default=list(FIXES))
+    parser.add_argument("fixes", nargs="*", default=list(FIXES))
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="real-fixes-"))
-    fixes = {package: FIXES[package] for package in options.packages}
+    fixes = {label: FIXES[label] for label in options.fixes}
     # The local sandbox hides the folders of temporary files.
     environment = Path(tempfile.mkdtemp(prefix="real-fixes-", dir=Path.home() / ".cache"))
     path = make_environment(environment, {r for fix in fixes.values() for r in fix.requirements})
     right = dict.fromkeys(RIGHT, 0)
     print("| fix | version of it | what is said |\n|---|---|---|")
-    for package, fix in fixes.items():
+    for label, fix in fixes.items():
+        package = label.partition(" ")[0]
         place = folder / package
         place.mkdir(parents=True, exist_ok=True)
         before, after = (read_release(package, version, place) for version in (fix.old, fix.new))
@@ -195,7 +198,7 @@ def main() -> None:
             wanted = "not_verified" if is_altered else RIGHT[name]
             right[name] += found.verdict == wanted
             said = describe(found, time.monotonic() - started)
-            print(f"| {package} {fix.new} | {name} | {said} |", flush=True)
+            print(f"| {label} {fix.new} | {name} | {said} |", flush=True)
     print("".join(f"\n{name}: {right[name]} of {len(fixes)} right" for name in right))
 
 
