@@ -15,6 +15,7 @@ from resolver.entrypoints.webhook.admin import ListedRequest, ServerAdministrati
 from resolver.entrypoints.webhook.request_queue import RequestState
 from resolver.events.stream import utc_now
 from resolver.storage.database import existing_database
+from resolver.storage.run_index import IndexedRun, RunIndex
 from resolver.trace.plain import for_terminal
 
 STATES = ("open", "waiting", "deferred", "working", "done")
@@ -51,11 +52,15 @@ def runs_command(
     limit: int,
     as_json: bool,
 ) -> int:
-    """List the requests in the queue and their runs, the newest first."""
+    """List the requests in the queue, the newest first, and how their runs ended."""
     settings = load_settings({}, environment)
     with _administration(settings) as admin:
         requests = admin.requests(state or "", repository, limit)
-    _show("run/admin_runs.txt.j2", as_json, [_row(asdict(request)) for request in requests])
+    with existing_database(settings.server.database_url) as database:
+        index = RunIndex(database)
+        runs = {request.run: index.get(request.run) for request in requests if request.run}
+    rows = [_row(asdict(request)) | _outcome(runs.get(request.run)) for request in requests]
+    _show("run/admin_runs.txt.j2", as_json, rows)
     return 0
 
 
@@ -102,6 +107,14 @@ def drain_command(environment: Mapping[str, str], /, host: str, as_json: bool) -
     with _administration(load_settings({}, environment)) as admin:
         _show("run/admin_draining.txt.j2", as_json, {"processes": admin.drain(host)})
     return 0
+
+
+def _outcome(run: IndexedRun | None) -> dict[str, str]:
+    """Return how a run ended or how far it is, as the list of runs shows it."""
+    names = ("outcome", "verdict", "pull_request", "reason")
+    if run is None:
+        return dict.fromkeys(names, "")
+    return dict(zip(names, (run.state, run.verdict, run.pull_request, run.reason), strict=True))
 
 
 @contextmanager

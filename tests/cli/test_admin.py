@@ -22,6 +22,7 @@ from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.storage.database import ServerDatabase, parse_database_url
 from resolver.storage.issue_history import IssueHistories
+from resolver.storage.run_index import RunIndex
 from tests.webhook.test_request_queue import begin, finish
 
 NOW = datetime.now(UTC)
@@ -99,6 +100,20 @@ def test_the_requests_are_listed_with_their_runs(admin: Admin) -> None:
         later
     )
     assert admin.json("runs", "--repository", "octo/other") == []
+
+
+def test_the_outcome_of_a_run_is_listed(admin: Admin) -> None:
+    admin.finish(request(1))
+    new = {
+        "repository": "octo/calc", "number": 1, "title": "It breaks", "requester": "mona",
+        "kind": "issue_comment", "command": "fix", "state": "error", "day": "2026-03-04",
+        "started": 0.0, "reason": "the model did not answer",
+    }  # fmt: skip
+    RunIndex(admin.database).put(run_of(request(1)), new, {})
+    line = admin.text("runs")
+    assert run_of(request(1)) in line and ": error: the model did not answer" in line
+    [listed] = admin.json("runs")
+    assert (listed["outcome"], listed["pull_request"]) == ("error", "")
 
 
 def test_a_deferred_request_can_start_at_once(admin: Admin) -> None:
