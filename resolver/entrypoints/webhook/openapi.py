@@ -42,14 +42,12 @@ class HealthAnswer(FrozenModel):
 
 
 class ReadyAnswer(FrozenModel):
-    """The answer of a server that can take deliveries. worker: the state of its child process that
-    executes the runs, if it has one."""
+    """The answer of a server that can take deliveries."""
 
     status: Literal["ok"]
     disk_free_bytes: int
     queue_length: int
     queue_age_seconds: float
-    worker: Literal["starting", "running", "restarting"] | None = None
 
 
 class UnreadyAnswer(FrozenModel):
