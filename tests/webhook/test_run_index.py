@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,20 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from resolver.entrypoints.webhook.page_links import operator_key, operator_url, page_key
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, StartedRequest
+from resolver.entrypoints.webhook.request_queue import (
+    NewRequest,
+    RequestKind,
+    RequestQueue,
+    RequestState,
+    StartedRequest,
+)
 from resolver.entrypoints.webhook.run_indexer import RunIndexer
-from resolver.entrypoints.webhook.run_list_pages import RUNS_PER_PAGE, RunLists, add_run_lists
+from resolver.entrypoints.webhook.run_list_pages import (
+    RUNS_PER_PAGE,
+    RunLists,
+    SiteLinks,
+    add_run_lists,
+)
 from resolver.entrypoints.webhook.worker import RequestResult
 from resolver.errors import ResolverError
 from resolver.github.comments.report import RunFailure
@@ -214,6 +226,19 @@ def test_a_run_is_listed_with_its_issue_its_pull_request_and_the_verdict(index: 
     page = get(index, "/", {})
     assert f'<a href="{url}/issues/3" rel="noopener noreferrer nofollow">octo/calc#3</a>' in page
     assert "pull request #9</a>" in page and "<small>not verified</small>" in page
+
+
+def test_waiting_requests_are_listed_to_those_who_can_read_the_repository(
+    index: RunIndex, tmp_path: Path
+) -> None:
+    queue = RequestQueue(parse_database_url(f"sqlite:///{tmp_path}/queue.db"))
+    queue.add(NewRequest("d-1", RequestKind.RUN, reports.trigger()))
+    lists = RunLists(index, SECRET, "", lambda: NOW, partial(queue.recent, (RequestState.WAITING,)))
+    everything = lists.render_runs(SiteLinks(""), RunFilter(), "")
+    assert "Waiting requests" in everything and "octo/demo#12" in everything
+    others = restrict(RunFilter(), ["octo/web"])
+    assert "Waiting requests" not in lists.render_runs(SiteLinks(""), others, "")
+    queue.close()
 
 
 def test_the_list_has_pages_that_keep_the_filter(index: RunIndex) -> None:

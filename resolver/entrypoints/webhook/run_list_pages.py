@@ -7,7 +7,7 @@ link with a key that shows all.
 import hmac
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -24,6 +24,7 @@ from resolver.entrypoints.webhook.page_headers import site_headers
 from resolver.entrypoints.webhook.page_links import operator_key, page_key
 from resolver.entrypoints.webhook.page_readers import SessionEnded
 from resolver.entrypoints.webhook.page_sessions import PageSession
+from resolver.entrypoints.webhook.request_queue import QueuedRequest
 from resolver.entrypoints.webhook.run_indexer import SUCCESSES
 from resolver.errors import ForgeError
 from resolver.events.stream import Clock, utc_now
@@ -105,7 +106,8 @@ class TotalRow:
 
 @dataclass(frozen=True)
 class RunListPage:
-    """The values that the template of the list reads. older: URL of the next page."""
+    """The values that the template of the list reads. older: URL of the next page. waiting:
+    conversations whose requests have not started."""
 
     site: SiteLinks
     run_filter: RunFilter
@@ -115,6 +117,7 @@ class RunListPage:
     causes: list[tuple[str, int]]
     rows: list[ListedRun]
     older: str
+    waiting: list[str]
 
 
 @dataclass(frozen=True)
@@ -130,12 +133,16 @@ class CostPage:
 
 @dataclass(frozen=True)
 class RunLists:
-    """Renders the pages. index: the runs. secret: that of the webhook. Raises DatabaseError."""
+    """Renders the pages. index: the runs. secret: that of the webhook. Raises DatabaseError.
+
+    list_waiting: returns the waiting requests.
+    """
 
     index: RunIndex
     secret: str
     base: str
     now: Clock = utc_now
+    list_waiting: Callable[[], Sequence[QueuedRequest]] = tuple
 
     def render_runs(self, site: SiteLinks, run_filter: RunFilter, before: str) -> str:
         """Return the list of runs."""
@@ -152,8 +159,15 @@ class RunLists:
             older=self._url(site, run_filter, before=shown[-1].run)
             if len(runs) > RUNS_PER_PAGE
             else "",
+            waiting=[] if before else self._waiting(run_filter),
         )
         return render("site/runs.html.j2", page)
+
+    def _waiting(self, run_filter: RunFilter) -> list[str]:
+        """Return the conversations of waiting requests that the reader may see."""
+        visible = run_filter.repositories
+        conversations = (request.conversation for request in self.list_waiting())
+        return [c for c in conversations if visible is None or c.partition("#")[0] in visible]
 
     def render_costs(self, site: SiteLinks, run_filter: RunFilter) -> str:
         """Return the sums by month, repository and person."""

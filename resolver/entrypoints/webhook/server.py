@@ -25,6 +25,7 @@ from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
 from resolver.entrypoints.webhook.process import ProcessOptions, ServerProcess, open_process
+from resolver.entrypoints.webhook.request_queue import RequestState
 from resolver.entrypoints.webhook.site import Site, open_users
 from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.entrypoints.webhook.webhook import HandleDelivery, create_webhook_app
@@ -133,7 +134,8 @@ def _open_site(process: ServerProcess, secret: str) -> Site:
     settings, enqueue = process.settings, process.intake.enqueue
     users = open_users(settings, process.machine)
     folders, index = process.runs.folders, process.index
-    site = Site(settings.server.public_url, secret, folders, index, enqueue, users)
+    waiting = partial(process.queue.recent, (RequestState.WAITING,))
+    site = Site(settings.server.public_url, secret, folders, index, enqueue, users, waiting)
     if site.public_url:
         site.announce()
     return site

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -15,6 +15,7 @@ from resolver.entrypoints.webhook.page_links import operator_url
 from resolver.entrypoints.webhook.page_readers import ReaderAccess
 from resolver.entrypoints.webhook.page_sessions import SealedCookies
 from resolver.entrypoints.webhook.pages import Pages, add_pages
+from resolver.entrypoints.webhook.request_queue import QueuedRequest
 from resolver.entrypoints.webhook.run_commands import Enqueue, add_run_commands
 from resolver.entrypoints.webhook.run_list_pages import RunLists, add_run_lists
 from resolver.errors import ForgeError
@@ -31,7 +32,8 @@ class Site:
     """The parts that the pages are made of.
 
     public_url: address of the server as people reach it. secret: the webhook's. users: answers
-    questions about people who log in; None without a login.
+    questions about people who log in; None without a login. list_waiting: returns the waiting
+        requests.
     """
 
     public_url: str
@@ -40,6 +42,7 @@ class Site:
     index: RunIndex
     enqueue: Enqueue
     users: GitHubUsers | None = None
+    list_waiting: Callable[[], Sequence[QueuedRequest]] = tuple
 
     def add_to(self, app: FastAPI) -> None:
         """Add all pages to `app`."""
@@ -49,7 +52,8 @@ class Site:
             login = PageLogin(self.users, ReaderAccess(self.users), cookies, self.public_url)
         pages = Pages(self.folders, self.secret, login)
         add_pages(app, pages)
-        add_run_lists(app, RunLists(self.index, self.secret, self.public_url), login)
+        lists = RunLists(self.index, self.secret, self.public_url, list_waiting=self.list_waiting)
+        add_run_lists(app, lists, login)
         if login is not None:
             add_login_pages(app, login)
             add_run_commands(app, pages, login, self.enqueue)
