@@ -15,6 +15,7 @@ from sqlalchemy.engine import URL, make_url
 
 from resolver.entrypoints.webhook.request_queue import (
     APPLICATION,
+    COMMANDS,
     RUNS_QUEUE,
     Backlog,
     NewRequest,
@@ -191,6 +192,16 @@ def test_a_command_for_a_run_of_another_process_is_taken_there_once(queue: Reque
     assert queue.take_commands(["another run"]) == []
     assert queue.take_commands(["another run", started.id]) == [(started.id, stop)]
     assert queue.take_commands([started.id]) == []
+
+
+def test_a_command_that_can_not_be_read_keeps_no_other_one_back(queue: RequestQueue) -> None:
+    queue.add(run(1))
+    [started] = begin(queue, "there")
+    with queue._database.writing() as connection:
+        connection.execute(COMMANDS.insert().values(request=started.id, trigger="{torn"))
+    stop = trigger(1).model_copy(update={"at": NOW + timedelta(hours=1)})
+    assert queue.send_to_other("here", stop)
+    assert queue.take_commands([started.id]) == [(started.id, stop)]
 
 
 def test_a_request_that_can_not_be_read_is_listed_without_its_content(queue: RequestQueue) -> None:

@@ -47,6 +47,8 @@ from resolver.runs.common import run_id
 from resolver.storage.database import DatabaseError, ServerDatabase, first_line, open_database
 from resolver.storage.schema import TABLES
 
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
 APPLICATION: Final = "resolver"
 RUNS_QUEUE: Final = "runs"
 COMMANDS_QUEUE: Final = "commands"
@@ -367,7 +369,13 @@ class RequestQueue:
         taken = delete(COMMANDS).where(COMMANDS.c.request.in_(requests)).returning(*COMMANDS.c)
         with self._database.writing() as connection:
             rows = sorted(connection.execute(taken).all())
-        return [(row.request, Trigger.model_validate_json(row.trigger)) for row in rows]
+        found = []
+        for row in rows:
+            try:
+                found.append((row.request, Trigger.model_validate_json(row.trigger)))
+            except ValidationError:
+                logger.error("a command for %s can't be read and is set aside", row.request)
+        return found
 
     def backlog(self) -> Backlog:
         """Return what is in the queue."""
