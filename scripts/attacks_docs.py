@@ -65,6 +65,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/attacks/test_every_field.py",
         "tests/github/test_comment_markdown.py",
         "tests/github/test_bot_commands.py",
+        "tests/github/test_comment_templates.py",
         "tests/github/test_comment_text.py",
         "tests/github/test_template.py",
         "tests/github/test_text_growth.py",
