@@ -91,8 +91,6 @@ def format_meaning(field: FieldInfo) -> str:
     text = escape_pipes(field)
     if choices := choices_of(field.annotation):
         text += " One of: " + ", ".join(f"`{v}`" for v in choices) + "."
-    if plain := getattr(field.annotation, "plain", ""):
-        text += f" A value that is not a mapping is the part `{plain}`."
     return text
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
-from resolver.config.declaration import plain_annotation, setting_arguments
+from resolver.config.declaration import setting_arguments
 from resolver.config.settings import GROUPS, Settings
 from resolver.config.templates import render
 
@@ -124,7 +124,7 @@ def run_options(function: F) -> F:
 def _option(name: str, field: FieldInfo, group: str) -> Callable[[F], F]:
     flag = f"--{name.replace('_', '-')}"
     text = (field.description or "") + _default_text(field)
-    annotation = plain_annotation(field)
+    annotation = field.annotation
     listed = partial(click.option, cls=GroupedOption, group=group, is_setting=True, help=text)
     if annotation is bool:
         return listed(f"{flag}/--no-{name.replace('_', '-')}", default=None)
@@ -140,8 +140,6 @@ def _default_text(field: FieldInfo) -> str:
     An option that is not given has no value, so that the other sources of settings apply.
     """
     default = field.get_default(call_default_factory=True, validated_data={})
-    if plain := getattr(field.annotation, "plain", ""):
-        default = getattr(default, plain)
     if default is None or default == "" or default == ():
         return ""
     if isinstance(default, bool):

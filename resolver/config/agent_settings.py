@@ -7,38 +7,9 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator
 
-from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
+from resolver.config.declaration import SettingGroup, setting
 from resolver.config.documentation import DOCS
 from resolver.config.mcp_servers import McpServers, RepositoryServers, secrets_of
-from resolver.models.approval import parse_action_rule
-
-
-class ConfirmationRules(StructuredSetting):
-    """Which actions need the approval of a person, and which are refused."""
-
-    plain: ClassVar[str] = "mode"
-
-    mode: Literal["never", "risky", "always"] = part(
-        "never",
-        "Actions that need approval: none (`never`), those of high or unknown risk (`risky`), or "
-        "all (`always`).",
-    )
-    ask: tuple[str, ...] = part(
-        (),
-        "List of rules for actions that need approval in every mode: `TOOL`, or `TOOL(TEXT)` for "
-        "calls with this text, like `execute_bash(git push)`. Both are globs.",
-    )
-    refuse: tuple[str, ...] = part(
-        (),
-        "List of rules, as in `ask`, for actions that are never executed.",
-    )
-
-    @field_validator("ask", "refuse")
-    @classmethod
-    def _check_rules(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for text in value:
-            parse_action_rule(text)
-        return value
 
 
 class AgentSettings(SettingGroup):
@@ -94,8 +65,8 @@ class ConfirmationSettings(SettingGroup):
     title: ClassVar[str] = "Confirmation"
     when: ClassVar[str] = "Change these to look at risky actions before they run."
 
-    confirmation: ConfirmationRules = setting(
-        ConfirmationRules(),
+    confirmation: Literal["never", "risky", "always"] = setting(
+        "never",
         "Which actions of the agent need the approval of a person before they are executed: none, "
         "because the sandbox is the boundary (`never`); those of high or unknown risk (`risky`); "
         f"or all of them (`always`). See {DOCS}/how-to/confirmation.md.",

@@ -24,14 +24,9 @@ class SettingGroup(BaseModel):
 
 
 class StructuredSetting(BaseModel):
-    """A setting with several parts.
-
-    plain: the part that a value which is not a mapping stands for; "" if it must be a mapping.
-    """
+    """A setting with several parts, which is written as a mapping."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-    plain: ClassVar[str] = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -120,9 +115,3 @@ def setting_parts(field: FieldInfo) -> dict[str, FieldInfo]:
     if isinstance(kind, type) and issubclass(kind, StructuredSetting):
         return dict(kind.model_fields)
     return {}
-
-
-def plain_annotation(field: FieldInfo) -> Any:
-    """Return the type of a value that is not a mapping: of the part that it stands for, if any."""
-    plain = getattr(field.annotation, "plain", "")
-    return setting_parts(field)[plain].annotation if plain else field.annotation

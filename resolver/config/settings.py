@@ -54,6 +54,10 @@ from resolver.models.run import RunLimits
 
 REPOSITORY_FILE = ".github/resolver.yml"
 
+MAX_CORRECTIONS = 2
+"""Number of times that the agent gets the output of checks that fail because of its change, to
+correct it within what is left of its limits."""
+
 MAX_EXTENSION = 3
 """Factor by which comments can extend the limits of a run, in total."""
 
@@ -100,7 +104,7 @@ class Settings(
     def longest_run(self) -> timedelta:
         """Maximum duration with all extensions and verifications, and an hour for cloning, starting
         and publishing."""
-        verifications = self.verify.rounds + 1 if self.verify.enabled else 0
+        verifications = MAX_CORRECTIONS + 1 if self.verify else 0
         seconds = self.max_extended_limits.max_time + self.timeout_seconds.setup
         seconds += self.timeout_seconds.verification * verifications
         return timedelta(seconds=seconds, hours=1)
@@ -249,12 +253,10 @@ def _combine(
         return candidates[-1].value
     combined: dict[str, Any] = {}
     for candidate in candidates:
-        value = (
-            {candidate.part: candidate.value} if candidate.part else _as_mapping(field, candidate)
-        )
-        if value is None:
+        value = {candidate.part: candidate.value} if candidate.part else candidate.value
+        if not isinstance(value, Mapping):
             origin[name] = candidate.label
-            return candidate.value
+            return value
         combined |= value
         for part in value:
             suffix = (
@@ -262,14 +264,6 @@ def _combine(
             )
             origin[f"{name}.{part}"] = f"{candidate.label}{suffix}"
     return combined
-
-
-def _as_mapping(field: FieldInfo, candidate: _SourceValue) -> Mapping[str, Any] | None:
-    """Return the parts that a source gives for a whole setting, None if it is not a mapping."""
-    if isinstance(candidate.value, Mapping):
-        return {str(key): value for key, value in candidate.value.items()}
-    plain = getattr(field.annotation, "plain", "")
-    return {plain: candidate.value} if plain else None
 
 
 def _parse_variable(variable: str, annotation: Any, text: str) -> Any:

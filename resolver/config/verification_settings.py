@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from resolver.config.bounded_yaml import read_yaml
-from resolver.config.declaration import SettingGroup, StructuredSetting, part, setting
+from resolver.config.declaration import SettingGroup, setting
 from resolver.config.documentation import DOCS
 from resolver.config.setting_names import closest_name, value_message
 from resolver.models.verification import CheckService, ProjectCheck, ReportFormat
@@ -201,21 +201,6 @@ def _formats() -> list[str]:
 CheckList = Annotated[tuple[ProjectCheck, ...], BeforeValidator(read_checks_setting)]
 
 
-class VerificationRules(StructuredSetting):
-    """Settings of the verification of a change, and of the agent's attempts to correct it."""
-
-    plain: ClassVar[str] = "enabled"
-
-    enabled: bool = part(True, "Execute the checks.")
-    rounds: int = part(
-        2,
-        "Number of times that the agent gets the output of checks that fail because of its "
-        "change, to correct it within what is left of its limits.",
-        ge=0,
-        le=10,
-    )
-
-
 class VerificationSettings(SettingGroup):
     """Settings of the verification of a change."""
 
@@ -225,8 +210,8 @@ class VerificationSettings(SettingGroup):
         "often the agent may correct it. `timeout_seconds` in *Limits* bounds the verification."
     )
 
-    verify: VerificationRules = setting(
-        VerificationRules(),
+    verify: bool = setting(
+        True,
         "Execute the project's own checks at the base commit and at the change, in fresh "
         "sandboxes, before the change is published.",
         repository=True,

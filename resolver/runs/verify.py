@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 
-from resolver.config.settings import Settings
+from resolver.config.settings import MAX_CORRECTIONS, Settings
 from resolver.config.templates import render
 from resolver.controller.control import Control
 from resolver.errors import RunStopped
@@ -51,7 +51,7 @@ class ChangeVerifier:
 
     def verify(self, patch: Patch) -> Verification:
         """Return the verification of the change. Raises RunStopped if the run was stopped."""
-        if not self._settings.verify.enabled:
+        if not self._settings.verify:
             return DISABLED
         if patch.is_empty:
             return Verification(verdict="not_verified", reason="no_change")
@@ -64,15 +64,15 @@ class ChangeVerifier:
     def feedback(self, patch: Patch) -> str:
         """Return the message to the agent about checks, or a set-up, that its change makes fail.
 
-        It is "" if nothing fails, or the agent has got as many as the settings allow. A stop
+        It is "" if nothing fails, or the agent has got as many as it may. A stop
         is left to `verify`.
         """
         try:
             verification = self.verify(patch)
         except RunStopped:
             return ""
-        rounds = self._settings.verify.rounds
-        if not can_be_corrected(verification) or self._rounds_used() >= rounds:
+        is_exhausted = self._rounds_used() >= MAX_CORRECTIONS
+        if is_exhausted or not can_be_corrected(verification):
             return ""
         self._record(patch, verification, sent=True)
         return render("agent/checks_failed.md.j2", failing_checks(verification)).strip()

@@ -324,7 +324,7 @@ def test_vertex_is_asked_with_the_machines_own_credentials(
         LLM_BASE_URL=model_endpoint.root,
         GOOGLE_APPLICATION_CREDENTIALS=str(account),
         VERTEXAI_PROJECT="calc",
-        AWS_REGION_NAME="europe-west1",
+        VERTEXAI_LOCATION="europe-west1",
     )
     assert code == 0, said
     assert model_endpoint.tokens == 1

@@ -21,6 +21,6 @@ def settings_of(*args: str, **environment: str) -> Settings:
 
 
 def test_a_setting_that_is_a_switch_can_be_turned_off_on_the_command_line() -> None:
-    assert settings_of(RESOLVER_VERIFY="true").verify.enabled
-    assert not settings_of("--no-verify", RESOLVER_VERIFY="true").verify.enabled
-    assert settings_of("--verify", RESOLVER_VERIFY="false").verify.enabled
+    assert settings_of(RESOLVER_VERIFY="true").verify
+    assert not settings_of("--no-verify", RESOLVER_VERIFY="true").verify
+    assert settings_of("--verify", RESOLVER_VERIFY="false").verify

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.config.declaration import setting_arguments
+from resolver.config.declaration import setting_arguments, setting_parts
 from resolver.config.setting_names import (
     environment_warnings,
 )
@@ -138,14 +138,16 @@ def test_a_typo_gets_a_suggestion_and_all_faults_are_reported_at_once() -> None:
     ("environment", "repository", "what"),
     [
         (
-            {"RESOLVER_VERIFY": "{enabeld: true}"},
+            {"RESOLVER_TIMEOUT_SECONDS": "{setpu: 60}"},
             {},
-            "RESOLVER_VERIFY, enabeld: is not a part of verify (did you mean 'enabled'?)",
+            "RESOLVER_TIMEOUT_SECONDS, setpu: is not a part of timeout_seconds "
+            "(did you mean 'setup'?)",
         ),
         (
             {},
-            {"verify": {"colour": "blue"}},
-            ".github/resolver.yml, verify, colour: is not a part of verify, only enabled, rounds",
+            {"timeout_seconds": {"colour": "blue"}},
+            ".github/resolver.yml, timeout_seconds, colour: is not a part of timeout_seconds, only "
+            "setup, verification",
         ),
     ],
 )
@@ -240,22 +242,9 @@ def test_a_part_comes_from_the_first_source_that_has_it() -> None:
     assert load_settings({}, addresses).github_server_url == "https://c"
 
 
-def test_parts_of_several_sources_combine_with_the_plain_value() -> None:
-    environment = {
-        "INPUT_CONFIRMATION": "risky",
-        "RESOLVER_CONFIRMATION": "{ask: [browser]}",
-        "RESOLVER_VERIFY": "{rounds: 4}",
-    }
-    settings = load_settings({"verify": False}, environment, {"verify": {"rounds": 1}})
-    assert (settings.confirmation.mode, settings.confirmation.ask) == ("risky", ("browser",))
-    assert (settings.verify.enabled, settings.verify.rounds) == (False, 4)
+def test_a_part_may_be_a_secret() -> None:
     secret = load_settings({}, {"RESOLVER_SERVER": "{webhook_secret: canary-123456}"})
     assert secret.secrets == ("canary-123456",) and "canary" not in repr(secret)
-
-
-@pytest.mark.parametrize("value", [False, {"enabled": False}])
-def test_the_main_part_may_be_a_plain_value(value: object) -> None:
-    assert not load_settings({}, {}, {"verify": value}).verify.enabled
 
 
 @pytest.mark.parametrize(
@@ -277,3 +266,11 @@ def test_a_wrong_part_names_its_source(
     with pytest.raises(UsageError) as caught:
         load_settings({}, environment, repository)
     assert says in caught.value.what
+
+
+def test_the_settings_stay_few() -> None:
+    count = sum(max(1, len(setting_parts(field))) for field in Settings.model_fields.values())
+    assert count <= 75, (
+        "make a value that nobody sets a constant beside its mechanism, or let a new setting "
+        "replace an old one; raise this limit only if people set each of them"
+    )

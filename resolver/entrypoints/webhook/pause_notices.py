@@ -56,7 +56,7 @@ def _post_pause_notice(trigger: Trigger, settings: Settings, host: RunHost, now:
         until=now + MAX_WAITING_AGE,
         mention=settings.mention,
         waits=render("run/interrupted.md.j2").strip(),
-        verifies=settings.verify.enabled,
+        verifies=settings.verify,
     )
     try:
         write_pause(github_forge(settings, trigger.repository, host).progress_writer(), progress)

@@ -57,7 +57,7 @@ def start_progress_comment(
             mention=settings.mention,
             job=request.actions_run,
             log_url=request.log_url or request.page,
-            verifies=settings.verify.enabled,
+            verifies=settings.verify,
         ),
         settings.comment_interval_seconds.progress,
         request.redactor(settings).redact_text,

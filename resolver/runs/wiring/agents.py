@@ -44,7 +44,6 @@ from resolver.mcp.transports import Address, Endpoint, Launch
 from resolver.memory.condensers.registry import LogCondenser, make_condenser
 from resolver.memory.condensers.view import SERVICE, SizeBound
 from resolver.memory.condensers.with_model import SummaryClient
-from resolver.models.approval import parse_action_rule
 from resolver.models.run import FINAL_STATES, Command, McpTool, Trigger
 from resolver.runs.resuming.rebuild import recorded_actions
 from resolver.runs.wiring.models import (
@@ -253,11 +252,8 @@ class ApprovalRequester:
 
 def open_confirmation(settings: Settings, requester: ApprovalRequester) -> Confirmation:
     """Return which actions of a run need the approval of a person, and how it is asked for."""
-    confirmation = settings.confirmation
     return Confirmation(
-        mode=confirmation.mode,
-        ask=tuple(parse_action_rule(text) for text in confirmation.ask),
-        refuse=tuple(parse_action_rule(text) for text in confirmation.refuse),
+        mode=settings.confirmation,
         wait=requester.seconds,
         analyzer=LLMSecurityAnalyzer(),
         display_form=with_invisible_shown,
