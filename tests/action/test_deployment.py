@@ -86,12 +86,15 @@ def new_key() -> str:
 def with_credentials(variables: Mapping[str, str]) -> dict[str, str]:
     """The variables with values for the placeholders, as the files ask for."""
     values = {"RESOLVER_APP_PRIVATE_KEY": new_key(), "RESOLVER_APP_ID": "4711"}
+    # There is no GitHub to ask for it.
+    login = {"RESOLVER_BOT_LOGIN": "resolver[bot]"}
     filled = {
         name: "canary-0f5d2b7c91e3a846" if value == PLACEHOLDER else value
         for name, value in variables.items()
     }
     return {
         **IMPATIENT,
+        **login,
         **filled,
         **{name: value for name, value in values.items() if name in variables},
     }

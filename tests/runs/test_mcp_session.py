@@ -27,6 +27,8 @@ PROJECT = {"mcp": {"project": {"command": "no-such-program"}}}
 class SandboxWithoutPrograms:
     """A sandbox in which no program starts."""
 
+    has_browser = False
+
     def start_program(self, command: str, *_: object, **__: object) -> Any:
         raise SandboxError(f"{command} can't be started", "install it")
 

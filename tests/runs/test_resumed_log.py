@@ -48,7 +48,7 @@ CONTINUATION = Continuation(run="run-1", by="mona")
 @pytest.mark.parametrize(
     ("state", "ended", "continuation", "reason"),
     [
-        (RunState.FINISHED, True, None, "the run had ended, and its change is published"),
+        (RunState.FINISHED, True, None, "the run had ended, and its change is to be published"),
         (RunState.LIMIT, True, None, "the run had ended, and continues"),
         (RunState.RUNNING, False, None, "the run was interrupted and continues"),
         (RunState.FINISHED, False, None, "the run was interrupted and continues"),

@@ -59,7 +59,7 @@ def text_of(done: Ended) -> str:
 def require_verified(done: Ended) -> None:
     """Require the evidence of the verified change wherever it is shown."""
     evidence: dict[str, Any] = done.outcome["evidence"]
-    assert list(evidence) == ["verdict", "reason", "reproduction", "checks", "review"]
+    assert list(evidence) == ["verdict", "reason", "reproduction", "checks", "review", "lacks"]
     assert (evidence["verdict"], evidence["reproduction"]) == ("verified", [NEW])
     [check] = evidence["checks"]
     lists = ["broken", "missing", "former", "failing", "known", "flaky"]
