@@ -54,10 +54,10 @@ from resolver.storage.run_index import RunIndex
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-PAUSE_NOTICE_SECONDS = 3.0
+PAUSE_NOTICE_SECONDS = 2.0
 """Maximum time for writing the notices that active runs pause."""
 
-HAND_OVER_SECONDS = 6.0
+HAND_OVER_SECONDS = 3.5
 """Maximum time for returning the requests of this process to the queue when it is asked to end."""
 
 

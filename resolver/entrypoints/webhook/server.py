@@ -55,7 +55,7 @@ Only complete requests can therefore use up the limit, and they are answered wit
 MAX_REPOSITORIES = 100
 """Maximum number of repositories whose webhooks are asked for missed deliveries."""
 
-DRAIN_SECONDS = 3
+DRAIN_SECONDS = 1
 """Time in seconds for responses in progress to finish when the server is stopped."""
 
 
