@@ -10,6 +10,7 @@ from pydantic import field_validator
 from resolver.config.declaration import SettingGroup, setting
 from resolver.config.documentation import DOCS
 from resolver.config.mcp_servers import McpServers, RepositoryServers, secrets_of
+from resolver.models.approval import parse_action_rule, parse_tool_risk
 
 
 class AgentSettings(SettingGroup):
@@ -71,6 +72,36 @@ class ConfirmationSettings(SettingGroup):
         "because the sandbox is the boundary (`never`); those of high or unknown risk (`risky`); "
         f"or all of them (`always`). See {DOCS}/how-to/confirmation.md.",
     )
+    confirm_actions: tuple[str, ...] = setting(
+        (),
+        "Rules for actions that need approval whatever their risk: `TOOL`, or `TOOL(TEXT)` for "
+        "calls with this text, like `execute_bash(git push*)`. Both are globs.",
+        option=False,
+    )
+    refuse_actions: tuple[str, ...] = setting(
+        (),
+        "Rules, as in `confirm_actions`, for actions that are never executed.",
+        option=False,
+    )
+    mcp_tool_risks: tuple[str, ...] = setting(
+        (),
+        "Risks of MCP tools, like `SERVER=low` or `SERVER/TOOL=high`; unknown for all others.",
+        option=False,
+    )
+
+    @field_validator("confirm_actions", "refuse_actions")
+    @classmethod
+    def _check_rules(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            parse_action_rule(text)
+        return value
+
+    @field_validator("mcp_tool_risks")
+    @classmethod
+    def _check_tool_risks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            parse_tool_risk(text)
+        return value
 
 
 NO_CONDENSER = "none"

@@ -1,4 +1,4 @@
-"""The gate that each action passes before it is executed: its risk, and a person's approval.
+"""The gate that each action passes before it is executed: the operator's rules, its risk, approval.
 
 All its decisions are in the log, so that a run that was cut off after any event continues
 correctly: a decision is not asked for twice, and an approved action is executed once.
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from resolver.agents.tools.registry import tool_of
 from resolver.config.templates import render
 from resolver.controller.control import Approve, ControlRequestHandler, Deny
 from resolver.events import actions as a
@@ -26,9 +27,11 @@ from resolver.events.observations import ErrorObservation
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.models.approval import (
+    ActionRule,
     PendingApproval,
     SecurityRisk,
     approval_number,
+    find_rule,
 )
 from resolver.models.run import RunState
 from resolver.security.analyzer import LLMSecurityAnalyzer, SecurityAnalyzer
@@ -72,6 +75,8 @@ class Confirmation:
     """Which actions of a run need the approval of a person, and how it is asked for.
 
     mode: no action, those of high or unknown risk, or all.
+    ask: rules for actions that need approval in every mode.
+    refuse: rules for actions that are never executed.
     wait: seconds that a process waits for a decision. After that the run ends, and can be resumed.
     analyzer: assesses the risk of an action.
     display_form: returns a text as it is shown to a person, which may be longer because of
@@ -80,6 +85,8 @@ class Confirmation:
     """
 
     mode: ConfirmationMode = "never"
+    ask: tuple[ActionRule, ...] = ()
+    refuse: tuple[ActionRule, ...] = ()
     wait: float = DEFAULT_WAIT_SECONDS
     analyzer: SecurityAnalyzer = field(default_factory=LLMSecurityAnalyzer)
     display_form: Callable[[str], str] = str
@@ -121,20 +128,26 @@ class Gate:
     def check(self, action: ActionBase) -> GateDecision:
         """Return whether the action is allowed, refused or has to wait.
 
-        Waits for the decision of a person if the action needs one. Raises RunStopped if a person
+        Waits for the decision of a person if the rules ask for one. Raises RunStopped if a person
         stops the run meanwhile.
         """
         if not isinstance(action, GATED_ACTIONS) or action.source is not Source.AGENT:
             return ALLOWED
         answer = self._find_answer(action)
         if answer is None:
-            text, risk = describe_action(action), self._assess(action)
-            if not self._needs_approval(risk):
+            tool, text = _tool_name(action), describe_action(action)
+            refusing_rule = find_rule(self.confirmation.refuse, tool, text)
+            if refusing_rule is not None:
+                self.requests.end_confirmation()
+                return _refuse(refusing_rule)
+            rule = find_rule(self.confirmation.ask, tool, text)
+            risk = self._assess(action)
+            if rule is None and not self._needs_approval(risk):
                 self.requests.end_confirmation()
                 return ALLOWED
             if len(self.confirmation.display_form(text)) > MAX_SHOWN_LENGTH:
-                return _refuse()
-            answer = self._ask_person(action, risk, text)
+                return _refuse(None)
+            answer = self._ask_person(action, risk, rule, text)
         if answer is None:
             return WAITING
         self.requests.end_confirmation()
@@ -166,7 +179,7 @@ class Gate:
         return None
 
     def _ask_person(
-        self, action: ActionBase, risk: SecurityRisk, text: str
+        self, action: ActionBase, risk: SecurityRisk, rule: ActionRule | None, text: str
     ) -> ConfirmationAnswered | None:
         """Return a person's decision after adding it to the log, None if there is none in time."""
         kind = str(getattr(action, "kind", ""))
@@ -174,6 +187,7 @@ class Gate:
             kind=kind,
             text=text,
             level=risk,
+            rule=None if rule is None else str(rule),
             number=approval_number(action.id, kind, text),
         )
         self.requests.await_confirmation(describe_pending_approval(approval))
@@ -220,8 +234,9 @@ def _approval_request_in(event: Event) -> ConfirmationAsked | None:
 
 def describe_pending_approval(approval: PendingApproval) -> str:
     """Return one line that tells a person what waits, and why."""
+    reason = f"{approval.level.value} risk" if approval.rule is None else approval.rule
     first_line = approval.text.strip().partition("\n")[0][:200]
-    return f"waits for `approve`: {first_line} ({approval.level.value} risk)"
+    return f"waits for `approve`: {first_line} ({reason})"
 
 
 def describe_action(action: ActionBase) -> str:
@@ -236,9 +251,17 @@ def describe_action(action: ActionBase) -> str:
             return json.dumps(fields, indent=2, ensure_ascii=False)
 
 
-def _refuse() -> GateDecision:
-    """Return the refusal of an action that is too long to be shown."""
-    content = render("agent/refused_action.md.j2").strip()
+def _tool_name(action: ActionBase) -> str:
+    """Return the name of the tool that rules name: `SERVER/TOOL` for one of an MCP server."""
+    if isinstance(action, a.McpCall):
+        return f"{action.server}/{action.name}"
+    found = tool_of(action)
+    return found[0].name if found else str(getattr(action, "kind", ""))
+
+
+def _refuse(rule: ActionRule | None) -> GateDecision:
+    """Return the refusal by a rule; without one, of an action that is too long to be shown."""
+    content = render("agent/refused_action.md.j2", rule=rule).strip()
     return GateDecision(allowed=False, answer=ErrorObservation(content=content, code="refused"))
 
 

@@ -28,7 +28,7 @@ from resolver.events.lifecycle import (
     Warned,
 )
 from resolver.events.log import Event
-from resolver.models.approval import PendingApproval, SecurityRisk
+from resolver.models.approval import PendingApproval, SecurityRisk, parse_action_rule
 from resolver.models.run import Completion, Extension, RunState
 from resolver.security.invisible_text import with_invisible_shown
 from tests.controller.scenario import START, Scenario, all_events, finish, hand_on, reply
@@ -98,7 +98,7 @@ def test_a_low_or_medium_risk_needs_no_approval(risk: SecurityRisk) -> None:
 def test_an_action_without_a_rating_needs_approval_as_one_of_unknown_risk() -> None:
     scenario = run([a.CmdRun(command="make")])
     [asked] = scenario.of(ConfirmationAsked)
-    assert asked.wanted.level is SecurityRisk.UNKNOWN
+    assert (asked.wanted.level, asked.wanted.rule) == (SecurityRisk.UNKNOWN, None)
 
 
 def test_a_view_of_a_file_is_a_low_risk_without_a_rating() -> None:
@@ -124,6 +124,64 @@ def test_an_analyzer_that_fails_rates_unknown_and_does_not_end_the_run() -> None
     assert warned.about == "security_analyzer" and "no idea about" in warned.message
     assert scenario.sandbox.done == ["ls"]
     assert scenario.state.run_state is RunState.FINISHED
+
+
+def ruled(action: ActionBase, mode: str = "never", **rules: str) -> Scenario:
+    scenario = Scenario()
+    parsed = {name: (parse_action_rule(text),) for name, text in rules.items()}
+    confirmation = replace(waiting(Thread(scenario), mode), **parsed)  # type: ignore[arg-type]
+    handlers = {a.McpCall: lambda _: o.McpResult(content="deleted")}
+    scenario.go(DummyAgent([action, FINISH]), confirmation=confirmation, host_handlers=handlers)
+    return scenario
+
+
+PUSH = a.CmdRun(command="cd x\ngit push -f", security_risk=SecurityRisk.LOW)
+MCP_CALL = a.McpCall(server="issues", name="delete", arguments={"id": 7})
+
+
+@pytest.mark.parametrize(
+    ("action", "rule"),
+    [
+        (PUSH, "execute_bash"),
+        (PUSH, "execute_bash(git push)"),
+        (PUSH, "*(git*-f)"),
+        (a.IPythonRunCell(code="!git push"), "execute_ipython_cell(git push)"),
+        (a.FileWrite(path="ci/run.sh", content=""), "str_replace_editor(ci/*.sh)"),
+        (MCP_CALL, "issues/*"),
+        (MCP_CALL, 'issues/delete("id": 7)'),
+    ],
+)
+@pytest.mark.parametrize("mode", ["never", "risky", "always"])
+def test_a_rule_asks_a_person_or_refuses_in_every_mode(
+    action: ActionBase, rule: str, mode: str
+) -> None:
+    asking = ruled(action, mode, ask=rule)
+    assert asking.state.run_state is RunState.AWAITING_CONFIRMATION
+    [asked] = asking.of(ConfirmationAsked)
+    assert asked.wanted.rule == rule
+    refusing = ruled(action, mode, refuse=rule)
+    assert refusing.state.run_state is RunState.FINISHED
+    [refused] = refusing.of(o.ErrorObservation)
+    assert refused.code == "refused"
+    assert f"`{rule}`" in refused.content and "Continue without it" in refused.content
+    assert asking.sandbox.done == refusing.sandbox.done == []
+    assert not asking.of(o.McpResult) and not refusing.of(o.McpResult)
+
+
+@pytest.mark.parametrize(
+    "rule", ["execute_ipython_cell", "execute_bash(GIT)", "execute_bash(git pull)", "issues/*"]
+)
+def test_a_rule_for_other_calls_changes_nothing(rule: str) -> None:
+    for name in ("ask", "refuse"):
+        assert ruled(PUSH, **{name: rule}).sandbox.done == [PUSH.command]
+
+
+def test_what_waited_and_is_refused_by_a_new_rule_no_longer_waits() -> None:
+    first = run([RISKY])
+    later = Scenario(earlier=list(first.store))
+    rules = (parse_action_rule("execute_bash(rm)"),)
+    later.go(DummyAgent([FINISH]), confirmation=replace(waiting(Thread(later)), refuse=rules))
+    assert (errors(later), later.state.run_state) == (["refused"], RunState.FINISHED)
 
 
 def test_an_approved_action_is_executed_once_and_the_approver_logged() -> None:
@@ -410,7 +468,8 @@ def browsing(earlier: Sequence[Event], *requests: Request) -> Scenario:
         return o.McpResult(content="opened")
 
     script = [] if earlier else [a.McpCall(server="browser", name="open")]
-    confirmation = waiting(Thread(scenario))
+    rules = (parse_action_rule("browser/open"),)
+    confirmation = replace(waiting(Thread(scenario), "never"), ask=rules)
     scenario.go(
         DummyAgent([*script, FINISH]), confirmation=confirmation, host_handlers={a.McpCall: call}
     )

@@ -94,7 +94,9 @@ def ended(ending: Ending) -> Report:
     )
 
 
-WANTED = PendingApproval(kind="cmd_run", text="rm -rf ~", level=SecurityRisk.HIGH)
+WANTED = PendingApproval(
+    kind="cmd_run", text="rm -rf ~", level=SecurityRisk.HIGH, rule="execute_bash(rm)"
+)
 REVIEW = PublishedReview(commit="d" * 40, url="https://x/r", placed=2, in_body=1)
 
 
@@ -239,7 +241,7 @@ def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block()
 def test_an_action_that_waited_in_vain_is_shown_with_the_commands_that_decide_on_it() -> None:
     wanted = WANTED.model_copy(update={"number": "123456"})
     body = comment_body(reports.report(pending_approval=wanted, continues=True))
-    assert "Resolver **stopped before this action**" in body and "rm -rf ~" in body
+    assert "Resolver **stopped before this action**" in body and "`execute_bash(rm)`" in body
     assert "`@agent approve 123456`" in body and "`@agent deny <reason>`" in body
     assert "and to continue the run from here" in body
     lost = comment_body(reports.report(pending_approval=wanted))

@@ -44,6 +44,7 @@ from resolver.mcp.transports import Address, Endpoint, Launch
 from resolver.memory.condensers.registry import LogCondenser, make_condenser
 from resolver.memory.condensers.view import SERVICE, SizeBound
 from resolver.memory.condensers.with_model import SummaryClient
+from resolver.models.approval import parse_action_rule, parse_tool_risk
 from resolver.models.run import FINAL_STATES, Command, McpTool, Trigger
 from resolver.runs.resuming.rebuild import recorded_actions
 from resolver.runs.wiring.models import (
@@ -254,8 +255,10 @@ def open_confirmation(settings: Settings, requester: ApprovalRequester) -> Confi
     """Return which actions of a run need the approval of a person, and how it is asked for."""
     return Confirmation(
         mode=settings.confirmation,
+        ask=tuple(parse_action_rule(text) for text in settings.confirm_actions),
+        refuse=tuple(parse_action_rule(text) for text in settings.refuse_actions),
         wait=requester.seconds,
-        analyzer=LLMSecurityAnalyzer(),
+        analyzer=LLMSecurityAnalyzer(dict(map(parse_tool_risk, settings.mcp_tool_risks))),
         display_form=with_invisible_shown,
         notify=requester.notify,
     )
