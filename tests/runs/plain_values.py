@@ -19,12 +19,13 @@ PULL = PullRequest(title="Mend it", body="", number=7, url="https://github.com/o
 
 
 def run_request(folder: Path) -> RunRequest:
-    """Return a request in an issue of a repository on GitHub."""
+    """Return a request in an issue of a repository on GitHub, which is not waited for."""
+    impatient = {"RESOLVER_RETRY_SECONDS": "{github_writes: 0}"}
     return RunRequest(
         trigger=reports.trigger(),
         run="run-1",
         output=Output(folder / "output"),
-        load_settings=lambda repository: load_settings({}, {}, repository),
+        load_settings=lambda repository: load_settings({}, impatient, repository),
         host=RunHost(environment={}, cache=folder / "cache"),
     )
 
