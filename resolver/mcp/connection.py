@@ -1,13 +1,18 @@
 """One connection to an MCP server: started, initialized, used and ended.
 
-All methods are for the thread of the event loop. Failures are raised as ConnectionLost, ToolRefused
-or TimeoutError, with messages for people.
+The package's session runs in a task of an event loop in another thread; the methods are for callers
+without one. Failures are raised as ConnectionLost, ToolRefused or TimeoutError, with messages for
+people.
 """
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
+from anyio.from_thread import BlockingPortal
 from pydantic import TypeAdapter
 
 from resolver import __version__
@@ -26,10 +31,6 @@ A longer timeout in the server's own settings takes precedence.
 """
 
 CLOSE_SECONDS: Final = 10.0
-
-CANCEL_SECONDS: Final = 1.0
-"""Time limit for sending the cancellation of a call to a server, which may not be reading."""
-
 MAX_PAGES: Final = 20
 MAX_LISTED_TOOLS: Final = 500
 
@@ -48,98 +49,101 @@ class ToolRefused(Exception):
 class Connection:
     """A connection that starts when it is constructed.
 
+    portal: starts tasks on the event loop.
+    start_seconds: time limit for the server to be initialized and to list its tools.
     note: receives sentences, without the server's name, about unusual behaviour of the server.
     """
 
-    def __init__(self, endpoint: Endpoint, note: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        portal: BlockingPortal,
+        endpoint: Endpoint,
+        start_seconds: float,
+        note: Callable[[str], None],
+    ) -> None:
+        self._portal = portal
         self._endpoint = endpoint
+        self._start_seconds = start_seconds
         self._note = note
-        self._loop = asyncio.get_running_loop()
         self._ending = asyncio.Event()
         self._end_reason = ""
         self._http_status = 0
-        self._tools_changed = False
-        self._listed: asyncio.Future[list[JsonObject]] = self._loop.create_future()
+        self._listed: Future[list[JsonObject]] = Future()
         self._session: ClientSession | None = None
         self._dispatcher: JSONRPCDispatcher | None = None
-        self._session_task = self._loop.create_task(self._run_session())
-        self._session_task.add_done_callback(_retrieve_exception)
+        self._lock = threading.Lock()
+        self._task = portal.start_task_soon(self._run_session)
+        self._interruptible: Future[Any] = self._task
 
-    async def tools(self, seconds: float) -> list[JsonObject]:
+    def tools(self) -> list[JsonObject]:
         """Return the tools as the server lists them, once it is initialized.
 
-        Raises ConnectionLost, ToolRefused and TimeoutError.
+        Raises ConnectionLost, and CancelledError if it is interrupted.
         """
-        tasks: set[asyncio.Future[Any]] = {self._session_task, self._listed}
-        await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if self._listed.done():
-            return self._listed.result()
-        if not self._session_task.done():
-            await self.close()
-            raise TimeoutError
-        raise self._connection_lost()
+        futures: set[Future[Any]] = {self._task, self._listed}
+        wait(futures, return_when=FIRST_COMPLETED)
+        with self._lock:
+            self._interruptible = self._listed
+        if not self._listed.done():
+            raise self._connection_lost()
+        return self._listed.result()
 
-    async def call(self, tool: str, arguments: JsonObject) -> JsonObject:
+    def call(self, tool: str, arguments: JsonObject) -> JsonObject:
         """Call a tool and return its result.
 
-        Raises ConnectionLost, ToolRefused and TimeoutError. After a timeout the server is sent a
-        cancellation.
+        Raises ConnectionLost, ToolRefused, TimeoutError, and CancelledError if it is interrupted.
+        After a timeout the server is sent a cancellation.
         """
-        if self._tools_changed:
-            await self._recheck_tools()
-        seconds, started = self._endpoint.timeout, self._loop.time()
-        last_progress = started
-
-        async def on_progress(*_: object) -> None:
-            nonlocal last_progress
-            last_progress = self._loop.time()
-
-        params = {"name": tool, "arguments": arguments}
-        request = self._loop.create_task(self._request("tools/call", params, on_progress))
-        try:
-            while not request.done():
-                # A progress notification restarts the timeout, but not beyond MAX_CALL_SECONDS:
-                # https://modelcontextprotocol.io/specification/2025-06-18/basic/lifecycle#timeouts
-                deadline = min(last_progress + seconds, started + max(seconds, MAX_CALL_SECONDS))
-                if deadline <= self._loop.time():
-                    raise TimeoutError
-                await asyncio.wait(
-                    {request, self._session_task},
-                    timeout=deadline - self._loop.time(),
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                if self._session_task.done() and not request.done():
-                    raise self._connection_lost()
-        finally:
-            request.cancel()
-            await asyncio.wait({request}, timeout=CANCEL_SECONDS)
-        return self._answer(request)
-
-    @property
-    def is_over(self) -> bool:
-        """True if the connection has ended or is ending."""
-        return self._ending.is_set() or self._session_task.done()
-
-    async def close(self) -> None:
-        """End the connection and wait for that, for a limited time."""
-        self._ending.set()
-        if not self._listed.done():
-            self._session_task.cancel()  # it may be waiting for the answer to `initialize`
-        await asyncio.wait({self._session_task}, timeout=CLOSE_SECONDS)
-        self._session_task.cancel()
-        await asyncio.wait({self._session_task}, timeout=CLOSE_SECONDS)
-
-    def _answer(self, request: "asyncio.Task[JsonObject]") -> JsonObject:
+        # The loop may begin the call before it is stored.
+        with self._lock:
+            request = self._portal.start_task_soon(self._call, tool, arguments)
+            self._interruptible = request
         error = request.exception()
         if error is None:
             return request.result()
+        if isinstance(error, TimeoutError):
+            raise error
         message = text_of_error(error)
         if self._is_end(error) or message == _SESSION_TERMINATED:
-            self._end(self._end_reason or message)
+            self._portal.call(self._end, message)
             raise self._connection_lost()
         if self._http_status:
             message, self._http_status = f"{message} (HTTP status {self._http_status})", 0
         raise ToolRefused(message)
+
+    def interrupt(self) -> None:
+        """End the present call or the start. May be called from any thread."""
+        with self._lock:
+            self._interruptible.cancel()
+
+    @property
+    def is_over(self) -> bool:
+        """True if the connection has ended or is ending."""
+        return self._ending.is_set() or self._task.done()
+
+    def begin_to_close(self) -> None:
+        """Let the connection end."""
+        self._portal.call(self._ending.set)
+        if not self._listed.done():
+            self._task.cancel()  # it may be waiting for the answer to `initialize`
+
+    def close(self) -> None:
+        """End the connection and wait for that, for a limited time."""
+        self.begin_to_close()
+        wait({self._task}, CLOSE_SECONDS)
+        self._task.cancel()
+
+    async def _call(self, tool: str, arguments: JsonObject) -> JsonObject:
+        seconds, now = self._endpoint.timeout, anyio.current_time
+        latest = now() + max(seconds, MAX_CALL_SECONDS)
+        with anyio.fail_after(seconds) as scope:
+
+            async def extend(*_: object) -> None:
+                # A progress notification restarts the timeout, but not beyond MAX_CALL_SECONDS:
+                # https://modelcontextprotocol.io/specification/2025-06-18/basic/lifecycle#timeouts
+                scope.deadline = min(now() + seconds, latest)
+
+            return await self._request("tools/call", {"name": tool, "arguments": arguments}, extend)
 
     def _is_end(self, error: BaseException) -> bool:
         from mcp import MCPError
@@ -148,9 +152,7 @@ class Connection:
         return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
 
     def _connection_lost(self) -> ConnectionLost:
-        error = None
-        if self._session_task.done() and not self._session_task.cancelled():
-            error = self._session_task.exception()
+        error = self._task.exception() if self._task.done() else None
         message = self._end_reason or (text_of_error(error) if error else "the connection ended")
         return ConnectionLost(
             f"{message} (HTTP status {self._http_status})" if self._http_status else message
@@ -168,12 +170,16 @@ class Connection:
         async with self._transport() as (read, write):
             self._dispatcher = JSONRPCDispatcher(read, write)
             info = Implementation(name="resolver", version=__version__)
-            async with ClientSession(
-                dispatcher=self._dispatcher, client_info=info, message_handler=self._handle_message
-            ) as session:
+            async with ClientSession(dispatcher=self._dispatcher, client_info=info) as session:
                 self._session = session
-                await self._initialize(session)
-                self._listed.set_result(await self._list_tools())
+                try:
+                    with anyio.fail_after(self._start_seconds):
+                        await self._initialize(session)
+                        listed = await self._list_tools()
+                except TimeoutError:
+                    self._end(f"it did not answer in {self._start_seconds:g} seconds")
+                    raise
+                self._listed.set_result(listed)
                 await self._ending.wait()
 
     def _transport(self) -> "Transport":
@@ -231,35 +237,6 @@ class Connection:
             return dict(answer)
         options: Any = {} if on_progress is None else {"on_progress": on_progress}
         return await self._dispatcher.send_raw_request(method, params, options)
-
-    async def _handle_message(self, message: object) -> None:
-        from mcp.types import ToolListChangedNotification
-
-        self._tools_changed |= isinstance(message, ToolListChangedNotification)
-
-    async def _recheck_tools(self) -> None:
-        """List the tools again after a change notification, and note a real change.
-
-        Some servers send the notification without a change.
-        """
-        self._tools_changed = False
-        listing = self._loop.create_task(self._list_tools())
-        await asyncio.wait({listing}, timeout=CLOSE_SECONDS)
-        if listing.done() and listing.exception() is None:
-            if _names(listing.result()) != _names(self._listed.result()):
-                self._note("its tools have changed; the run keeps the ones that it listed first")
-        else:
-            listing.cancel()
-
-
-def _names(tools: list[JsonObject]) -> set[str]:
-    return {str(tool.get("name")) for tool in tools}
-
-
-def _retrieve_exception(task: "asyncio.Task[None]") -> None:
-    """Retrieve the task's exception, which asyncio would log as never retrieved otherwise."""
-    if not task.cancelled():
-        task.exception()
 
 
 def text_of_error(error: BaseException) -> str:

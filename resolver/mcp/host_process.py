@@ -4,8 +4,8 @@ It gets only the variables in PASSED_VARIABLES and those that the operator set f
 """
 
 import os
-import select
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -34,12 +34,13 @@ up.
 """
 
 _CHUNK_BYTES: Final = 1 << 16
-_MAX_READS: Final = 16
 
 
 class HostProcess:
     """One process, with its own process group and its own empty folder.
 
+    Its input and output are a socket, as Node gives them to its children: unlike a pipe, it can be
+    shut down while other threads read and write.
     environment: the host's variables, of which only PASSED_VARIABLES are passed on.
     variables: further variables of the process.
     end_seconds: see END_SECONDS.
@@ -55,101 +56,28 @@ class HostProcess:
         end_seconds: float = END_SECONDS,
     ) -> None:
         self._end_seconds = end_seconds
-        passed = {name: environment[name] for name in PASSED_VARIABLES if name in environment}
-        self._temporary = ExitStack()
-        folder = self._temporary.enter_context(temporary_directory()) / "mcp"
-        folder.mkdir()
-        self._wake_reader, self._wake_writer = os.pipe()
         self._stderr_tail = b""
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
-        self._closing = threading.Event()
-        try:
-            self._process = subprocess.Popen(
-                [command, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                env={**passed, **variables},
-                cwd=folder,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            os.close(self._wake_reader)
-            os.close(self._wake_writer)
-            self._temporary.close()
-            raise OSError(f"it can't be started: {error}") from error
-        assert self._process.stdin and self._process.stdout and self._process.stderr
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        self._stderr = self._process.stderr
-        os.set_blocking(self._stdin.fileno(), False)
-        self._watcher = self._start_watcher()
-
-    def read(self) -> bytes:
-        """Return the next output; b"" if the process has ended or was closed."""
-        with self._read_lock:
-            if self._closing.is_set():
-                return b""
-            out, err, wake = self._stdout.fileno(), self._stderr.fileno(), self._wake_reader
-            poll = select.poll()
-            for descriptor in (out, err, wake):
-                poll.register(descriptor, select.POLLIN)
-            while True:
-                ready = {descriptor for descriptor, _ in poll.poll()}
-                if err in ready and not self._read_stderr():
-                    poll.unregister(err)
-                if wake in ready:
-                    return b""
-                if out in ready:
-                    data = os.read(out, _CHUNK_BYTES)
-                    if not data:
-                        self._drain_stderr()
-                    return data
-
-    def write(self, data: bytes) -> None:
-        """Write to the process's input. Raises OSError if the process is gone."""
-        remaining = memoryview(data)
-        with self._write_lock:
-            if self._closing.is_set():
-                return
-            descriptor = self._stdin.fileno()
-            poll = select.poll()
-            poll.register(descriptor, select.POLLOUT)
-            poll.register(self._wake_reader, select.POLLIN)
-            while remaining:
-                if self._wake_reader in {ready for ready, _ in poll.poll()}:
-                    return
-                with suppress(BlockingIOError):
-                    remaining = remaining[os.write(descriptor, remaining) :]
-
-    def close(self) -> None:
-        """End the process and its group: close its input, then send SIGTERM, then SIGKILL."""
-        if self._closing.is_set():
-            return
-        self._closing.set()
-        os.write(self._wake_writer, b"x")
-        with self._write_lock:  # the waker ends a `write` that holds this lock
-            self._stdin.close()
-        self._wait_for_exit(self._end_seconds)
-        self._signal(signal.SIGTERM)
-        self._wait_for_exit(self._end_seconds)
-        self._signal(signal.SIGKILL)
-        self._stop_watcher()
-        self._process.wait()
-        with self._read_lock:
-            self._stdout.close()
-            self._stderr.close()
-            os.close(self._wake_reader)
-            os.close(self._wake_writer)
-        self._temporary.close()
-
-    def _start_watcher(self) -> "subprocess.Popen[bytes] | None":
-        """Start the watcher that kills the group if this process is killed.
-
-        None without a shell.
-        """
-        try:
-            return subprocess.Popen(
+        passed = {name: environment[name] for name in PASSED_VARIABLES if name in environment}
+        (self._pipe, pipe), (self._stderr, stderr) = socket.socketpair(), socket.socketpair()
+        with ExitStack() as opened, pipe, stderr:
+            opened.enter_context(self._pipe)
+            opened.enter_context(self._stderr)
+            folder = opened.enter_context(temporary_directory()) / "mcp"
+            folder.mkdir()
+            try:
+                self._process = subprocess.Popen(
+                    [command, *arguments],
+                    stdin=pipe.fileno(),
+                    stdout=pipe.fileno(),
+                    stderr=stderr.fileno(),
+                    env={**passed, **variables},
+                    cwd=folder,
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                raise OSError(f"it can't be started: {error}") from error
+            self._watcher = subprocess.Popen(
                 ["/bin/sh", "-c", _WATCHER_SCRIPT, "sh", str(self._process.pid)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -158,20 +86,47 @@ class HostProcess:
                 cwd="/",
                 start_new_session=True,
             )
-        except OSError:
-            return None
+            self._opened: ExitStack | None = opened.pop_all()
+        self._stderr_reader = threading.Thread(target=self._read_stderr, name="mcp-stderr")
+        self._stderr_reader.daemon = True
+        self._stderr_reader.start()
 
-    def _stop_watcher(self) -> None:
-        """End the watcher.
+    def read(self) -> bytes:
+        """Return the next output; b"" if the process has ended or was closed."""
+        data = b""
+        with self._read_lock, suppress(OSError):  # it is reset if the process left input unread
+            data = self._pipe.recv(_CHUNK_BYTES)
+        if not data:
+            self._wait_for_exit(EXIT_SECONDS)
+            self._stderr_reader.join(EXIT_SECONDS)
+        return data
 
-        Call it before the process is waited for: afterwards its number may belong to another
-        process.
-        """
-        if self._watcher is not None:
-            self._watcher.kill()
-            self._watcher.wait()
-            assert self._watcher.stdin
-            self._watcher.stdin.close()
+    def write(self, data: bytes) -> None:
+        """Write to the process's input. Raises OSError if the process is gone."""
+        with self._write_lock:
+            self._pipe.sendall(data)
+
+    def close(self) -> None:
+        """End the process and its group: close its input, then send SIGTERM, then SIGKILL."""
+        opened, self._opened = self._opened, None
+        if opened is None:
+            return
+        with suppress(OSError):
+            self._pipe.shutdown(socket.SHUT_RDWR)  # ends a waiting `read` and `write`
+        self._wait_for_exit(self._end_seconds)
+        self._signal(signal.SIGTERM)
+        self._wait_for_exit(self._end_seconds)
+        self._signal(signal.SIGKILL)
+        # The watcher ends before the process is waited for: afterwards the process's number may
+        # belong to another one.
+        self._watcher.kill()
+        self._watcher.communicate()
+        self._process.wait()
+        with suppress(OSError):
+            self._stderr.shutdown(socket.SHUT_RDWR)
+        self._stderr_reader.join()
+        with self._read_lock, self._write_lock:
+            opened.close()
 
     @property
     def exit_details(self) -> str:
@@ -179,20 +134,10 @@ class HostProcess:
         stderr = self._stderr_tail.decode(errors="replace").strip()
         return ": ".join(part for part in (self._exit_description(), stderr) if part)
 
-    def _read_stderr(self) -> bool:
-        """Read a piece of standard error. Return False at its end."""
-        data = os.read(self._stderr.fileno(), _CHUNK_BYTES)
-        self._stderr_tail = (self._stderr_tail + data)[-KEPT_STDERR_BYTES:]
-        return bool(data)
-
-    def _drain_stderr(self) -> None:
-        """Read the rest of standard error of a process that has closed its output and will end."""
-        self._wait_for_exit(EXIT_SECONDS)
-        poll = select.poll()
-        poll.register(self._stderr.fileno(), select.POLLIN)
-        for _ in range(_MAX_READS):
-            if not poll.poll(0) or not self._read_stderr():
-                return
+    def _read_stderr(self) -> None:
+        with suppress(OSError):
+            while data := self._stderr.recv(_CHUNK_BYTES):
+                self._stderr_tail = (self._stderr_tail + data)[-KEPT_STDERR_BYTES:]
 
     def _exit_description(self) -> str:
         code = self._process.returncode
@@ -200,8 +145,7 @@ class HostProcess:
             state = self._exit_state()
             if state is None:
                 return ""
-            killed = state.si_code != os.CLD_EXITED
-            code = -state.si_status if killed else state.si_status
+            code = state.si_status if state.si_code == os.CLD_EXITED else -state.si_status
         return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
     def _exit_state(self) -> "os.waitid_result | None":

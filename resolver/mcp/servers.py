@@ -1,29 +1,27 @@
 """All MCP servers of a run, for callers without an event loop.
 
-One thread runs the loop. It ends, with everything it started, when the servers are closed. A
+One thread runs an event loop. It ends, with everything it started, when the servers are closed. A
 failure of a server never ends the run: it becomes an observation or a note for people.
 """
 
-import asyncio
 import logging
-import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import suppress
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from contextlib import ExitStack
+from typing import Final
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from resolver.config.templates import render
 from resolver.events.actions import McpCall
 from resolver.events.observations import ErrorObservation, McpResult
-from resolver.mcp.connection import Connection, ConnectionLost, ToolRefused, text_of_error
+from resolver.mcp.connection import Connection, ConnectionLost, ToolRefused
 from resolver.mcp.results import Keep, observation_of_result
 from resolver.mcp.tool_listing import Clean, ToolListing, choose_tools, truncate_with_ellipsis
 from resolver.mcp.transports import Endpoint
 from resolver.models.base import JsonObject
 from resolver.models.run import McpTool
-
-T = TypeVar("T")
 
 START_SECONDS: Final = 60.0
 """Time limit for a server to start, initialize and list its tools. `npx` may download it first."""
@@ -31,10 +29,6 @@ START_SECONDS: Final = 60.0
 MAX_STARTS: Final = 2
 """Number of times that a server is started: it is restarted once if it dies."""
 
-THREADS_PER_SERVER: Final = 4
-"""Threads per server: one each to start it, write to it, end it, and wait for its reader."""
-
-JOIN_SECONDS: Final = 30.0
 MAX_NOTE_CHARACTERS: Final = 400
 MAX_NAMED_TOOLS: Final = 12
 MAX_NOTES: Final = 10
@@ -62,15 +56,11 @@ class McpServers:
         note: Callable[[str], None],
         start_seconds: float = START_SECONDS,
     ) -> None:
-        self._servers = {endpoint.name: _Server(endpoint) for endpoint in endpoints}
+        self._servers = {endpoint.name: _Server(endpoint, start_seconds) for endpoint in endpoints}
         self._clean = clean
         self._keep = keep
         self._note = note
-        self._start_seconds = start_seconds
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._current_call: Future[Any] | None = None
-        self._starting = threading.Lock()
+        self._open = ExitStack()
         self.tools: tuple[McpTool, ...] = ()
         """The tools that can be offered to a model."""
 
@@ -79,17 +69,14 @@ class McpServers:
             return self
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        self._loop = asyncio.new_event_loop()
-        # Enough threads for all servers: a thread of one server must not have to wait for one of
-        # another server, which may block forever.
-        self._loop.set_default_executor(ThreadPoolExecutor(THREADS_PER_SERVER * len(self._servers)))
-        self._thread = threading.Thread(target=self._loop.run_forever, name="mcp", daemon=True)
-        self._thread.start()
-        try:
-            self._run(self._start_all())
-        except BaseException:
-            self.close()
-            raise
+        with ExitStack() as opened:
+            portal = opened.enter_context(start_blocking_portal(name="mcp"))
+            opened.callback(self._close_all)
+            for server in self._servers.values():
+                server.begin(portal)
+            for server in self._servers.values():
+                server.wait_for_tools()
+            self._open = opened.pop_all()
         self._choose_tools()
         self._report_notes()
         return self
@@ -99,16 +86,8 @@ class McpServers:
 
     def close(self) -> None:
         """End all servers and the thread. May be called more than once."""
-        loop, self._loop = self._loop, None
-        if loop is None or self._thread is None:
-            return
-        ending = asyncio.run_coroutine_threadsafe(self._end_all(), loop)
-        with suppress(TimeoutError, CancelledError):
-            ending.result(JOIN_SECONDS)
-        loop.call_soon_threadsafe(loop.stop)
-        self._thread.join(JOIN_SECONDS)
-        if not self._thread.is_alive():
-            loop.close()
+        self._open.close()
+        self._servers = {}
 
     def call(self, action: McpCall) -> McpResult | ErrorObservation:
         """Execute the action and return its observation.
@@ -116,12 +95,12 @@ class McpServers:
         Every failure becomes an ErrorObservation.
         """
         server = self._servers.get(action.server)
-        if server is None or self._loop is None:
+        if server is None:
             return self._failed(action, "gone", "there is no server of that name in this run")
         if not server.endpoint.allows(action.name):
             return self._failed(action, "refused", "this tool may not be used here")
         try:
-            return observation_of_result(self._run(server.call(action)), self._clean, self._keep)
+            return observation_of_result(server.call(action), self._clean, self._keep)
         except TimeoutError:
             seconds = f"{server.endpoint.timeout:g} seconds"
             return self._failed(action, "timeout", f"no activity for {seconds}")
@@ -136,22 +115,8 @@ class McpServers:
 
     def interrupt(self) -> None:
         """End the present call, if there is one. May be called from any thread."""
-        # The loop may begin a call before the thread that starts it has stored it.
-        with self._starting:
-            current_call = self._current_call
-        if current_call is not None:
-            current_call.cancel()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run the coroutine on the loop and return its result. Raises what it raises."""
-        assert self._loop is not None, "the context was entered"
-        with self._starting:
-            self._current_call = future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        finally:
-            self._current_call = None
-            future.cancel()
+        for server in self._servers.values():
+            server.interrupt()
 
     def _failed(self, action: McpCall, kind: str, reason: str) -> ErrorObservation:
         content = render(
@@ -163,13 +128,11 @@ class McpServers:
         )
         return ErrorObservation(content=content.strip(), code="mcp")
 
-    async def _start_all(self) -> None:
-        starts = (server.start(self._start_seconds) for server in self._servers.values())
-        await asyncio.gather(*starts)
-
-    async def _end_all(self) -> None:
-        await asyncio.gather(*(server.end() for server in self._servers.values()))
-        await asyncio.get_running_loop().shutdown_default_executor()
+    def _close_all(self) -> None:
+        for server in self._servers.values():
+            server.begin_to_close()
+        for server in self._servers.values():
+            server.close()
 
     def _choose_tools(self) -> None:
         """Choose the tools to offer from those of the started servers; note those left out."""
@@ -205,13 +168,14 @@ class _Server:
     `notes` wait for the caller's thread.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, start_seconds: float) -> None:
         self.endpoint = endpoint
         self.listed: list[JsonObject] = []
         self.notes: list[str] = []
+        self._start_seconds = start_seconds
+        self._portal: BlockingPortal | None = None
         self._connection: Connection | None = None
         self._starts = 0
-        self._start_seconds = START_SECONDS
         self._noted: set[str] = set()
         self._end_reason = "it was not started"
 
@@ -219,7 +183,7 @@ class _Server:
     def is_gone(self) -> bool:
         """True if the server does not run and is not started again."""
         ended = self._connection is None or self._connection.is_over
-        return ended and self._starts >= MAX_STARTS
+        return ended and (self._starts >= MAX_STARTS or self._portal is None)
 
     def note(self, text: str) -> None:
         """Add a note. Repeated notes are dropped, and their number is limited to MAX_NOTES."""
@@ -227,48 +191,52 @@ class _Server:
             self._noted.add(text)
             self.notes.append(text)
 
-    async def start(self, seconds: float) -> None:
-        """Start the server for the first time and keep its list of tools.
+    def begin(self, portal: BlockingPortal) -> None:
+        """Begin to start the server for the first time."""
+        self._portal = portal
+        self._connect()
 
-        After a failure it stays away.
-        """
-        self._start_seconds = seconds
+    def wait_for_tools(self) -> None:
+        """Keep the server's list of tools once it has started. After a failure it stays away."""
+        assert self._connection is not None, "the start has begun"
         try:
-            self.listed = await self._connect()
+            self.listed = self._connection.tools()
         except ConnectionLost as error:
-            self._starts = MAX_STARTS
+            self._starts, self._end_reason = MAX_STARTS, str(error)
             self.note(f"it can't be used in this run: {error}")
 
-    async def call(self, action: McpCall) -> JsonObject:
+    def call(self, action: McpCall) -> JsonObject:
         """Return the result of the call; restart the server first if it has ended.
 
-        Raises ConnectionLost, ToolRefused and TimeoutError.
+        Raises ConnectionLost, ToolRefused, TimeoutError and CancelledError.
         """
         if self._connection is None or self._connection.is_over:
             if self.is_gone:
                 raise ConnectionLost(self._end_reason)
-            await self._connect()
+            self.close()
+            self._connect().tools()
         assert self._connection is not None, "the server was started"
         try:
-            return await self._connection.call(action.name, action.arguments)
+            return self._connection.call(action.name, action.arguments)
         except ConnectionLost as error:
             self._end_reason = str(error)
             self.note(f"it was lost during a call: {error}")
             raise
 
-    async def end(self) -> None:
+    def interrupt(self) -> None:
         if self._connection is not None:
-            await self._connection.close()
+            self._connection.interrupt()
 
-    async def _connect(self) -> list[JsonObject]:
-        """Start the server and return its tools. Raises ConnectionLost."""
-        await self.end()
+    def begin_to_close(self) -> None:
+        if self._connection is not None:
+            self._connection.begin_to_close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def _connect(self) -> Connection:
+        assert self._portal is not None, "the start has begun"
         self._starts += 1
-        self._connection = Connection(self.endpoint, self.note)
-        try:
-            return await self._connection.tools(self._start_seconds)
-        except TimeoutError:
-            self._end_reason = f"it did not answer in {self._start_seconds:g} seconds"
-        except (ConnectionLost, ToolRefused) as error:
-            self._end_reason = text_of_error(error)
-        raise ConnectionLost(self._end_reason)
+        self._connection = Connection(self._portal, self.endpoint, self._start_seconds, self.note)
+        return self._connection

@@ -10,14 +10,14 @@ redirect only within the URL's origin, so the headers go nowhere else. Specifica
 https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#streamable-http
 """
 
-import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol
 
 import anyio
+import anyio.to_thread
 import httpx2
 
 from resolver.errors import ResolverError
@@ -85,116 +85,75 @@ async def open_pipe(
     """Start a server and yield the streams that carry its messages.
 
     note: receives sentences about unusual output of the server.
-    on_end: called once with the reason when the server's output has ended.
-    Both are called on the loop.
+    on_end: called with the reason when the server's output has ended, before the streams end.
+    Cancel it by a scope of anyio only: a thread that starts, reads or writes is waited for.
     """
-    loop = asyncio.get_running_loop()
-    pipe = await _launch(launch)
+    # A server has its own threads: none must wait for one of another server, which may block.
+    in_thread = partial(anyio.to_thread.run_sync, limiter=anyio.CapacityLimiter(3))
+    pipe = await in_thread(launch)
     incoming, read = anyio.create_memory_object_stream[Any](0)
     write, outgoing = anyio.create_memory_object_stream[Any](0)
 
-    def receive() -> None:
+    async def receive() -> None:
         reason = ""
-        try:
-            for message in _messages(pipe, lambda text: _call_on_loop(loop, note, text)):
-                asyncio.run_coroutine_threadsafe(incoming.send(message), loop).result()
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            return  # the session has ended
-        except OverflowError:
-            reason = f"it wrote a message over {MAX_MESSAGE_BYTES:,} bytes"
-        _call_on_loop(
-            loop, on_end, reason or f"it ended ({pipe.exit_details or 'no reason given'})"
-        )
-        _call_on_loop(loop, lambda _: incoming.close(), "")
+        with incoming:
+            try:
+                async for message in _messages(partial(in_thread, pipe.read), note):
+                    await incoming.send(message)
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return  # the session has ended
+            except OverflowError:
+                reason = f"it wrote a message over {MAX_MESSAGE_BYTES:,} bytes"
+            on_end(reason or f"it ended ({pipe.exit_details or 'no reason given'})")
 
     async def send() -> None:
         async for item in outgoing:
             text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
             try:
-                await asyncio.to_thread(pipe.write, text.encode() + b"\n")
+                await in_thread(pipe.write, text.encode() + b"\n")
             except (OSError, ResolverError):
                 on_end(f"it accepts no input ({pipe.exit_details or 'no reason given'})")
                 incoming.close()
                 return
 
-    reader = threading.Thread(target=receive, name="mcp-reader", daemon=True)
-    reader.start()
-    writer = loop.create_task(send())
     try:
-        yield read, write
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(receive)
+            tasks.start_soon(send)
+            try:
+                yield read, write
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await in_thread(pipe.close)
+                tasks.cancel_scope.cancel()
     finally:
         for stream in (incoming, read, write, outgoing):
             stream.close()
-        writer.cancel()
-        await _wait_uncancelled(loop.create_task(_close_pipe(pipe, reader, writer)))
 
 
-async def _launch(launch: Launch) -> Pipe:
-    """Start the server and return it. If the wait is cancelled, end the server."""
-    launching = asyncio.ensure_future(asyncio.to_thread(launch))
-    try:
-        return await asyncio.shield(launching)
-    except asyncio.CancelledError:
-        await asyncio.wait({launching})  # a second cancellation ends this wait
-        if launching.exception() is None:
-            await asyncio.to_thread(launching.result().close)
-        raise
-
-
-async def _wait_uncancelled(task: asyncio.Task[None]) -> None:
-    """Wait for the task even if the wait is cancelled, so that it has cleaned up afterwards."""
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        raise asyncio.CancelledError
-
-
-def _call_on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[str], None], text: str) -> None:
-    with suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(call, text)
-
-
-async def _close_pipe(pipe: Pipe, reader: threading.Thread, writer: asyncio.Task[None]) -> None:
-    await asyncio.to_thread(pipe.close)
-    await asyncio.to_thread(reader.join)
-    await asyncio.wait({writer})
-
-
-def _messages(pipe: Pipe, note: Callable[[str], None]) -> Iterator[Any]:
-    """Yield the messages from the pipe. Raises OverflowError for a message that is too long."""
+async def _messages(
+    read: Callable[[], Awaitable[bytes]], note: Callable[[str], None]
+) -> AsyncIterator[Any]:
+    """Yield the messages that are read. Raises OverflowError for a message that is too long."""
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
-    was_noted = False
-    for line in _lines(pipe):
-        if not line.strip():
-            continue
-        try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
-            if not was_noted:
-                note("it writes other things than messages to its output; they are skipped")
-                was_noted = True
-            continue
-        yield SessionMessage(message)
-
-
-def _lines(pipe: Pipe) -> Iterator[bytes]:
     pending = bytearray()
-    while data := pipe.read():
-        start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            pending += data[start:end]
-            start = end + 1
+    while data := await read():
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            pending += end
             if len(pending) > MAX_MESSAGE_BYTES:
                 raise OverflowError
-            yield bytes(pending)
+            line = bytes(pending)
             pending.clear()
-        pending += data[start:]
+            if not line.strip():
+                continue
+            try:
+                yield SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+            except ValueError:
+                note("it writes other things than messages to its output; they are skipped")
+        pending += rest
         if len(pending) > MAX_MESSAGE_BYTES:
             raise OverflowError
 

@@ -215,18 +215,6 @@ def test_an_invalid_result_is_shown_as_it_is(transport: str, scenario: Scenario)
     assert isinstance(result, McpResult) and "not a tool result" in result.content
 
 
-@BOTH
-def test_changed_tools_are_reported_and_the_offered_ones_stay(
-    transport: str, scenario: Scenario
-) -> None:
-    servers = scenario.open(scenario.endpoint(transport, "changing"))
-    before = servers.tools
-    servers.call(ADD)
-    servers.call(ADD)
-    assert servers.tools == before
-    assert [n for n in scenario.notes if "its tools have changed" in n]
-
-
 def test_requests_of_the_server_are_refused(scenario: Scenario) -> None:
     assert scenario.open(scenario.process("asks")).call(ADD).content == "5"
 

@@ -95,8 +95,6 @@ def listing(mode: str, params: Message) -> Message:
         number = int(params.get("cursor", 0))
         tools = [{**GOOD, "name": f"tool-{number}-{n}"} for n in range(100)]
         return {"tools": tools, "nextCursor": str(number + 1)}
-    if mode == "changing" and calls:
-        return {"tools": [{**GOOD, "name": "other"}]}
     return {"tools": [GOOD, *MORE], **(COMPLETE if mode == "newest" else {})}
 
 
@@ -120,8 +118,6 @@ def call(answer: Message, params: Message, mode: str) -> Iterator[Message]:
             time.sleep(0.5)
             news = {"progressToken": token, "progress": number}
             yield {"jsonrpc": "2.0", "method": "notifications/progress", "params": news}
-    if mode == "changing":
-        yield {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
     if mode == "asks":
         yield {"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage", "params": {}}
         yield {"jsonrpc": "2.0", "id": "s2", "method": "roots/list"}
