@@ -23,7 +23,6 @@ from resolver.runtime.egress import (
     EgressPolicy,
     EgressRefusal,
     refusal_reason,
-    system_resolve,
 )
 from resolver.runtime.tunnel import MAX_HEAD_BYTES, check_first_bytes
 from tests.runtime.outside import let_out, names
@@ -242,11 +241,6 @@ def test_an_unreachable_host_is_allowed_with_a_reason() -> None:
         let_out("unknown.example").dial("unknown.example", 443)
 
 
-def test_the_systems_resolver_gives_each_address_once() -> None:
-    found = system_resolve("localhost", 80)
-    assert "127.0.0.1" in found and len(found) == len(set(found))
-
-
 def test_the_connection_log_is_limited() -> None:
     ledger = EgressLog(10)
     for number in range(5_000):
@@ -323,10 +317,6 @@ def test_a_request_for_another_host_is_refused() -> None:
     assert "another host" in str(check_first_bytes(twice, "pypi.org", 80))
     assert check_first_bytes(b"GET / HTTP/1.1\r\nHost: ", "pypi.org", 80) is None
     assert check_first_bytes(b"GE", "pypi.org", 80) is None
-
-
-def test_other_protocols_pass() -> None:
-    assert check_first_bytes(b"SSH-2.0-x\r\n", "github.com", 22) == ""
 
 
 @given(

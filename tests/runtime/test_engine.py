@@ -3,29 +3,22 @@
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import docker
 import pytest
 
 from resolver.errors import SandboxError, SandboxLost
-from resolver.events.actions import CmdRun
-from resolver.events.observations import CmdOutput
-from resolver.runtime.base import Machine, SandboxSpec
+from resolver.runtime.base import Machine
 from resolver.runtime.client import wrap_file
-from resolver.runtime.docker import DockerMachine
 from resolver.runtime.engine import (
     RUN_LABEL,
     connect_engine,
     end_container,
     engine_answers,
     image_settings,
-    remove_container,
     remove_leftovers,
 )
-from resolver.runtime.runtime import Runtime
-from resolver.runtime.toolbox import Toolbox
 from tests.parts.engine import wait_until_removed
 from tests.parts.sandboxes import DOCKER_PYTHON
 
@@ -81,20 +74,6 @@ def test_remains_of_a_run_can_be_removed_by_its_id(
 
 
 @pytest.mark.engine
-def test_a_container_that_the_engine_is_removing_is_gone_afterwards(
-    engine: docker.DockerClient, python_image: str
-) -> None:
-    """Its process has just ended, as that of a sandbox does when its connection is closed."""
-    for _ in range(3):
-        container = engine.containers.create(python_image, ["sleep", "100"], auto_remove=True)
-        container.start()
-        container.kill()
-        remove_container(container)
-        with pytest.raises(docker.errors.NotFound):
-            engine.containers.get(str(container.id))
-
-
-@pytest.mark.engine
 def test_a_container_is_ended_whether_it_runs_or_not(
     engine: docker.DockerClient, python_image: str
 ) -> None:
@@ -113,37 +92,6 @@ def test_a_container_is_ended_whether_it_runs_or_not(
     end_container(created)
     wait_until_removed(engine, "ended")
     end_container(running)
-
-
-@pytest.mark.engine
-def test_an_engine_over_tcp_works(
-    engine: docker.DockerClient, toolbox: Toolbox, busybox_image: str, tcp_engine: str
-) -> None:
-    far = connect_engine({"DOCKER_HOST": tcp_engine})
-    machine = DockerMachine(SandboxSpec(image=busybox_image, run="far"), toolbox, far)
-    with Runtime(machine, command_timeout=20) as sandbox:
-        found = sandbox.execute(CmdRun(command="echo far"))
-        assert isinstance(found, CmdOutput)
-        assert found.content == "far\n"
-    far.close()
-
-
-@pytest.fixture
-def tcp_engine(engine: docker.DockerClient) -> Iterator[str]:
-    """The engine's socket behind a TCP port of this machine."""
-    path = engine.api.base_url.removeprefix("http+docker:/")
-    path = "/var/run/docker.sock" if not Path(path).is_socket() else path
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        open_sockets: list[socket.socket] = [listening]
-        threads = [threading.Thread(target=accept, args=(listening, path, open_sockets))]
-        threads[0].start()
-        yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
-        for open_socket in open_sockets:
-            try:
-                open_socket.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
-        threads[0].join(60)
 
 
 def accept(listening: socket.socket, path: str, open_sockets: list[socket.socket]) -> None:

@@ -19,11 +19,3 @@ def test_the_bytes_of_all_layers_add_up() -> None:
     progress.add({"id": "a", "status": "Download complete", "progressDetail": {}})
     progress.add(entry("a", "Extracting", 1, 20_000_000))
     assert str(progress) == "21 of 30 MB"
-
-
-def test_entries_without_numbers_are_no_error() -> None:
-    progress = PullProgress()
-    for detail in (None, {}, {"current": "x", "total": -1}):
-        progress.add({"id": "a", "status": "Downloading", "progressDetail": detail})
-    progress.add({})
-    assert str(progress) == ""

@@ -19,7 +19,7 @@ from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import Runtime
 from tests.parts.engine import wait_until_removed
 from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, kinds
-from tests.parts.waiting import becomes_true, until
+from tests.parts.waiting import becomes_true
 
 CANARY = "canary-4b1f0c"
 every_sandbox = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_PYTHON, DOCKER_BUSYBOX))
@@ -259,63 +259,6 @@ def test_a_local_sandbox_leaves_nothing_behind(sandbox_kind: str, tmp_path: Path
         assert marked_processes()
     assert not folder.exists()
     assert eventually_none(marked_processes)
-
-
-@local_only
-def test_a_killed_host_leaves_no_process(sandbox_kind: str, tmp_path: Path) -> None:
-    code = (
-        "import os, sys, time\n"
-        "from resolver.events.actions import CmdRun\n"
-        "from resolver.runtime.base import SandboxSpec\n"
-        "from resolver.runtime.local import LocalMachine\n"
-        "from resolver.runtime.runtime import Runtime\n"
-        f"spec = SandboxSpec(image='', run='t', environment={{'MARK': '{CANARY}'}})\n"
-        "runtime = Runtime(LocalMachine(spec, os.environ), 30).__enter__()\n"
-        "runtime.execute(CmdRun(command='(setsid sleep 200 &)'))\n"
-        "print('up', runtime.root, flush=True)\n"
-        "time.sleep(200)\n"
-    )
-    host = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
-    with host:
-        assert host.stdout is not None
-        assert host.stdout.readline().startswith(b"up")
-        assert marked_processes()
-        host.kill()
-    assert eventually_none(marked_processes)
-
-
-@in_python_container
-def test_a_killed_host_leaves_no_container(
-    sandbox_kind: str, engine: docker.DockerClient, python_image: str
-) -> None:
-    code = (
-        "import os, time\nfrom pathlib import Path\n"
-        "from resolver.models.verification import CheckService\n"
-        "from resolver.runtime.base import SandboxSpec\n"
-        "from resolver.runtime.docker import DockerMachine\n"
-        "from resolver.runtime.engine import connect_engine\n"
-        "from resolver.runtime.runtime import Runtime\n"
-        "from resolver.runtime.toolbox import Toolbox\n"
-        f"spec = SandboxSpec(image={python_image!r}, run='killed')\n"
-        "toolbox = Toolbox(Path.home() / '.cache' / 'resolver')\n"
-        "machine = DockerMachine(spec, toolbox, connect_engine(os.environ))\n"
-        "sandbox = Runtime(machine, 30).__enter__()\n"
-        f"service = CheckService(name='db', image={python_image!r}, command=('sleep', '300'))\n"
-        "services = sandbox.run_services((service,), 30, lambda: False)\n"
-        "services.__enter__()\n"
-        "print('up', flush=True)\ntime.sleep(200)\n"
-    )
-    host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-    with host:
-        assert host.stdout is not None
-        assert host.stdout.readline() == b"up\n"
-        host.kill()
-    filters = {"label": "resolver.run=killed"}
-    until(lambda: not engine.containers.list(all=True, ignore_removed=True, filters=filters))
 
 
 def eventually_none(found: Callable[[], list[str]], seconds: float = 20) -> bool:

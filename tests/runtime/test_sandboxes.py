@@ -9,7 +9,6 @@ from docker.models.containers import Container
 
 from resolver.errors import SandboxError, SandboxLost
 from resolver.events.actions import CmdRun
-from resolver.events.observations import CmdOutput
 from resolver.runtime.base import Machine, SandboxSpec
 from resolver.runtime.engine import RUN_LABEL
 from resolver.runtime.local import LocalMachine
@@ -65,28 +64,6 @@ def test_a_container_that_hangs_is_lost_and_removed(
         suspend(container)
         sandbox.execute(CmdRun(command="true", timeout=1))
     wait_until_removed(engine, "hangs")
-
-
-@pytest.mark.engine
-def test_a_container_that_pauses_for_a_short_time_is_kept(
-    engine: docker.DockerClient, new_machine: NewMachine
-) -> None:
-    paused: list[Container] = []
-
-    def pause_shortly(_: str) -> None:
-        if not paused:
-            paused.extend(engine.containers.list(filters={"label": f"{RUN_LABEL}=pauses"}))
-            [container] = paused
-            container.pause()
-            container.unpause()
-            container.exec_run([BASH, "-c", "> /tmp/resumed"])
-
-    command = "echo begun; until [ -e /tmp/resumed ]; do sleep 0.1; done; echo over"
-    machine = new_machine(DOCKER_PYTHON, run="pauses")
-    with Runtime(machine, command_timeout=60, on_output=pause_shortly) as sandbox:
-        done = sandbox.execute(CmdRun(command=command))
-    assert isinstance(done, CmdOutput) and paused
-    assert (done.exit_code, done.content.split()) == (0, ["begun", "over"])
 
 
 def containers(engine: docker.DockerClient, run: str) -> int:

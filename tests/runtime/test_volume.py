@@ -104,23 +104,6 @@ def test_many_that_start_at_once_all_start(
     assert volume.attrs["Labels"] == {"resolver.toolbox": own_toolbox.key}
 
 
-def test_an_interrupted_filling_is_repeated(
-    engine: docker.DockerClient, own_toolbox: Toolbox, busybox_image: str
-) -> None:
-    left = engine.containers.create(
-        busybox_image,
-        "x",
-        name=f"{volume_name(own_toolbox)}-fill",
-        mounts=[toolbox_mount(own_toolbox, read_only=False)],
-    )
-    left.put_archive(PREFIX, a_tar("bin/python3", b"torn"))
-    fill_volume(engine, own_toolbox, busybox_image, lock_seconds=0.2)
-    with machine(engine, own_toolbox, busybox_image):
-        pass
-    names = [c.name for c in engine.containers.list(all=True, ignore_removed=True)]
-    assert f"{volume_name(own_toolbox)}-fill" not in names
-
-
 FILL = """
 import os, sys
 from pathlib import Path

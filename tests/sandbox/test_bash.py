@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.sandbox.bash import Bash
-from resolver.sandbox.shell import Shell
 from resolver.sandbox.wire import MAX_TEXT, CommandResult
 from tests.parts.processes import act_on_start, count_running, is_alive
 from tests.parts.waiting import until
@@ -108,17 +106,6 @@ def test_state_is_kept_between_commands(bash: Bash, root: Path) -> None:
     assert result["cwd"] == f"{root}/sub dir"
 
 
-@pytest.mark.deep
-def test_a_round_trip_takes_a_few_milliseconds(bash: Bash) -> None:
-    _run(bash, "true")
-    took = []
-    for _ in range(50):
-        begun = time.perf_counter()
-        _run(bash, "true")
-        took.append(time.perf_counter() - begun)
-    assert sorted(took)[10] < 0.005
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -137,12 +124,6 @@ def test_a_syntax_error_is_reported_before_anything_runs(
     assert result["exit_code"] == 2 and result["output"].startswith("bash: line ")
     assert "Nothing was run" in result["notice"] and not (root / "proof").exists()
     assert _output_of(bash, "echo usable") == ("usable\n", 0)
-
-
-def test_an_unfinished_line_of_plain_words_is_an_error_too(bash: Bash) -> None:
-    result = _run(bash, "if true")
-    assert result["exit_code"] == 2 and result["output"].startswith("bash: line 2: syntax error")
-    assert "/proc/" not in result["output"]
 
 
 def test_no_output_can_end_a_command(bash: Bash) -> None:
@@ -211,12 +192,6 @@ def test_the_next_command_ends_the_one_before(bash: Bash, command: str) -> None:
     assert count_running(f"sleep 71.25{os.getpid()}") == 0
 
 
-def test_an_interrupted_command_keeps_functions(bash: Bash) -> None:
-    _run(bash, "f() { echo still; }")
-    _run(bash, "sleep 60", 0.2)
-    assert _output_of(bash, "f") == ("still\n", 0)
-
-
 @pytest.mark.parametrize("seconds", [0.0, 0.001, 0.002, 0.005, 0.02])
 def test_a_command_interrupted_in_any_phase_of_its_start_keeps_functions(
     bash: Bash, seconds: float
@@ -272,24 +247,6 @@ def test_a_key_in_any_phase_of_a_start_keeps_functions(bash: Bash, seconds: floa
             pass
         assert result["exit_code"] == 130, str(result)  # the whole result, uncut
         assert _output_of(bash, "f") == ("still\n", 0)
-
-
-def test_a_report_that_is_lost_twice_is_asked_for_again(
-    bash: Bash, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C makes bash discard the line that it reads, and perhaps the next one, too."""
-    _run(bash, "f() { echo still; }")
-    write, written = Shell._write_input, []
-
-    def lose_reports(shell: Shell, text: str) -> None:
-        written.append(text)
-        write(shell, text if len(written) > 2 else text.partition("{ \\builtin printf")[0])
-
-    monkeypatch.setattr(Shell, "_write_input", lose_reports)
-    _start_sleep(bash)
-    assert _type(bash, "C-c", 10)["exit_code"] == 130
-    assert len(written) == 3
-    assert _output_of(bash, "f") == ("still\n", 0)
 
 
 def test_a_key_without_the_flag_goes_to_the_running_command(bash: Bash) -> None:
@@ -361,11 +318,6 @@ def test_a_background_job_does_not_delay_the_command(bash: Bash) -> None:
     assert "sleep 400" in _output_of(bash, "jobs")[0]
 
 
-def test_a_finished_job_prints_nothing(bash: Bash) -> None:
-    _run(bash, "sleep 0.05 & false &")
-    assert _output_of(bash, "sleep 0.3; ls /proc/self/cmdline") == ("/proc/self/cmdline\n", 0)
-
-
 def test_a_job_writes_between_commands(bash: Bash, root: Path) -> None:
     _run(bash, "(until [ -e ended ]; do sleep 0.05; done; echo late; touch written) &")
     (root / "ended").touch()
@@ -421,10 +373,6 @@ def test_a_removed_scratch_folder_is_created_again(bash: Bash, tmp_path: Path) -
 def test_a_nul_is_removed_with_a_notice(bash: Bash) -> None:
     result = _run(bash, "echo a\0b")
     assert result["output"] == "ab\n" and "NUL" in result["notice"]
-
-
-def test_a_command_of_a_megabyte_runs(bash: Bash) -> None:
-    assert _output_of(bash, "wc -c <<'X'\n" + "y" * 1_000_000 + "\nX") == ("1000001\n", 0)
 
 
 def test_redefined_builtins_do_not_break_the_protocol(bash: Bash) -> None:

@@ -1,7 +1,6 @@
 """Which files an action has changed, reported by a real server on a real repository."""
 
 import subprocess
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -138,17 +137,6 @@ def test_the_work_for_nested_folders_grows_with_their_number(tmp_path: Path) -> 
         return executed_lines(lambda: comparison.take())
 
     assert compare(600) < 2.5 * compare(300)
-
-
-@pytest.mark.parametrize(
-    "patterns", [[b"/a b/venv/", b"*.pyc"], list(setup_files.PATTERNS)], ids=["few", "all"]
-)
-def test_the_work_for_a_path_grows_with_its_length(patterns: list[bytes]) -> None:
-    once, twice = (
-        executed_lines(partial(setup_files.is_generated, b"folder/" * depth + b"x", patterns))
-        for depth in (500, 1_000)
-    )
-    assert twice < 2.5 * once
 
 
 @pytest.mark.parametrize(

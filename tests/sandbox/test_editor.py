@@ -171,11 +171,6 @@ def test_a_near_miss_is_shown(editor: Editor, root: Path) -> None:
     assert "No lines in it" in _refused(editor.str_replace, "f", "zzzzzz qqqq", "x")
 
 
-def test_a_near_miss_in_a_huge_file_is_found_quickly(editor: Editor, root: Path) -> None:
-    (root / "f").write_text("".join(f"value_{n} = {n}\n" for n in range(60_000)))
-    assert "nearest" in _refused(editor.str_replace, "f", "value_77 =77", "x")
-
-
 @pytest.mark.parametrize(("old", "new"), [("", "x"), ("a", "a")])
 def test_an_edit_without_effect_is_refused(editor: Editor, root: Path, old: str, new: str) -> None:
     (root / "f").write_text("a\n")
@@ -186,24 +181,6 @@ def test_a_character_that_the_encoding_lacks_is_refused(editor: Editor, root: Pa
     (root / "f").write_bytes(b"caf\xe9\n")
     assert "latin-1" in _refused(editor.str_replace, "f", "café", "€")
     assert (root / "f").read_bytes() == b"caf\xe9\n"
-
-
-@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "link", "dir/x", "loop", ""])
-def test_nothing_outside_the_root_is_changed(
-    editor: Editor, root: Path, tmp_path: Path, path: str
-) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "secret").write_text("canary\n")
-    (root / "link").symlink_to(outside / "secret")
-    (root / "dir").symlink_to(outside)
-    (root / "loop").symlink_to("loop")
-    _refused(editor.create, path, "x")
-    _refused(editor.str_replace, path, "canary", "x")
-    _refused(editor.insert, path, 0, "x")
-    assert [entry.name for entry in outside.iterdir()] == ["secret"] and (
-        outside / "secret"
-    ).read_text() == "canary\n"
 
 
 def test_the_scratch_folder_may_be_viewed_not_changed(editor: Editor, tmp_path: Path) -> None:
@@ -281,23 +258,3 @@ def test_the_diff_of_a_huge_edit_is_bounded(editor: Editor, root: Path) -> None:
     result = editor.str_replace("f", "ä" * 100_000, "ö\n" * 50_000)
     assert len(result["diff"].encode()) <= 10_000 and "bytes left out" in result["diff"]
     assert len(result["output"]) < MAX_TEXT + 500
-
-
-def test_a_full_disk_leaves_the_file_as_it_was(editor: Editor, root: Path) -> None:
-    (root / "full").symlink_to("/dev/full")
-    _refused(editor.str_replace, "full", "a", "b")
-
-
-def test_old_contents_are_discarded_at_the_memory_limit(editor: Editor, root: Path) -> None:
-    big = "x" * 20_000_000
-    (root / "f").write_text(f"0\nx\n\n\n\n\n{big}\n")
-    for number in range(6):
-        editor.str_replace("f", f"{number}\nx", f"{number + 1}\nx")
-    undone = 0
-    while True:
-        try:
-            editor.undo_edit("f")
-        except ActionFailed:
-            break
-        undone += 1
-    assert 1 <= undone <= 3

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from resolver.sandbox import wire
 from resolver.sandbox.bash import Bash
 from resolver.sandbox.ipython import IPython
-from resolver.sandbox.output_reports import report_output
 from resolver.sandbox.processes import Family
 from resolver.sandbox.server import Server
 from resolver.sandbox.spool import TAIL_BYTES, Spool
@@ -67,37 +66,6 @@ def test_a_notification_has_whole_lines_and_a_limited_size(lines: list[str]) -> 
         notice = wire.output_notice(frame, wire.decode(frame)["params"])
         assert notice.request == 7 and f"\n{text}".endswith(f"\n{notice.text}")
         assert len(notice.text.encode()) <= wire.MAX_OUTPUT_TEXT
-
-
-@pytest.mark.parametrize("line", ["x" * 5_000, "\U0001f600" * 1_000, "\x01" * 1_000])
-def test_a_line_that_is_too_long_is_left_out_and_not_cut(line: str) -> None:
-    assert wire.output_frame(1, line) == b""
-    assert wire.decode(wire.output_frame(1, f"{line}\nlast"))["params"]["text"] == "last"
-
-
-def test_a_notification_is_sent_at_each_interval_if_the_output_has_changed() -> None:
-    outputs = iter(["", "a", "a", "a\nb", "dropped", "a\nc"])
-    sent: list[str] = []
-    done = threading.Event()
-    waits: list[float] = []
-
-    def wait(ended: threading.Event, seconds: float) -> bool:
-        waits.append(seconds)
-        if len(waits) <= 6:
-            return False
-        done.set()
-        return ended.wait()
-
-    def write_now(frame: bytes) -> bool:
-        text: str = wire.decode(frame)["params"]["text"]
-        if text != "dropped":
-            sent.append(text)
-        return text != "dropped"
-
-    with report_output(1, lambda: next(outputs), write_now, wait):
-        done.wait()
-    assert sent == ["a", "a\nb", "a\nc"]
-    assert set(waits) == {wire.OUTPUT_INTERVAL_SECONDS}
 
 
 class RunningAction:
@@ -216,14 +184,6 @@ def test_a_host_that_does_not_read_delays_no_command() -> None:
         while "id" not in (answer := server.receive()):
             assert answer["method"] == "output"
         assert answer["id"] == 5
-
-
-def test_no_notification_is_written_into_another_frame() -> None:
-    with serving(RunningAction()) as server:
-        with server.server._write_lock:
-            assert not server.server._write_now(b"{}\n")
-        assert server.server._write_now(b"{}\n")
-        assert os.read(server.answers, 100) == b"{}\n"
 
 
 @pytest.mark.parametrize("kind", ["bash", "ipython"])

@@ -10,7 +10,7 @@ import pytest
 
 from resolver.sandbox import programs, wire
 from resolver.sandbox.environment import shell_environment
-from resolver.sandbox.processes import Family, descendant_pids, session_members
+from resolver.sandbox.processes import Family, session_members
 from resolver.sandbox.programs import Programs
 from resolver.sandbox.wire import ActionFailed
 from tests.parts.waiting import is_inside, until
@@ -63,11 +63,6 @@ def test_only_the_end_of_standard_error_is_kept(live: Programs) -> None:
     assert words.endswith("the end") and len(words) <= programs.KEPT_STDERR_BYTES
 
 
-def test_reading_nothing_returns_in_time(live: Programs) -> None:
-    number = shell(live, "sleep 30")
-    assert live.read(number, 0.2) == (b"", False, "")
-
-
 def test_a_program_that_is_not_polled_blocks_on_a_full_pipe(live: Programs, root: Path) -> None:
     full = "yes | head -c 60000; touch full"  # nearly; what follows does not fit
     number = shell(live, f"{full}; yes | head -c 2940000; echo; echo done >&2")
@@ -107,14 +102,6 @@ def test_ending_a_program_wakes_its_reader(live: Programs) -> None:
     assert found == [(b"", True, "")]
 
 
-def test_ending_twice_has_no_effect(live: Programs) -> None:
-    number = shell(live, "cat")
-    live.end(number)
-    live.end(number)
-    with pytest.raises(ActionFailed, match=f"no program {number}"):
-        live.read(number, 1)
-
-
 def test_the_number_of_programs_is_limited(live: Programs) -> None:
     for _ in range(wire.MAX_PROGRAMS):
         shell(live, "cat")
@@ -133,15 +120,6 @@ def test_programs_are_served_while_a_command_runs(server: Connection, root: Path
     assert server.receive()["id"] == command
 
 
-def test_reading_does_not_block_other_requests(server: Connection) -> None:
-    number = server.call("start_program", command=BASH, arguments=["-c", "read x; echo got $x"])
-    waiting = server.send("read_program", program=number["program"], timeout=10)
-    assert server.shell("echo a")["output"].strip() == "a"
-    server.send("write_program", program=number["program"], data=base64.b64encode(b"b\n").decode())
-    answers = {answer["id"]: answer for answer in (server.receive(), server.receive())}
-    assert base64.b64decode(answers[waiting]["result"]["data"]) == b"got b\n"
-
-
 @pytest.mark.parametrize(
     ("method", "params"),
     [
@@ -157,11 +135,3 @@ def test_wrong_parameters_are_refused(
 ) -> None:
     assert server.refusal(method, **params)["code"] in {wire.INVALID_PARAMS, wire.ACTION_FAILED}
     assert server.call("ping") == {}
-
-
-def test_the_end_of_the_server_ends_its_programs(server: Connection) -> None:
-    server.call("start_program", command=BASH, arguments=["-c", "trap '' TERM HUP; sleep 1000"])
-    below = descendant_pids(server.process.pid)
-    assert below
-    server.end_of_input()
-    assert not [pid for pid in below if Path(f"/proc/{pid}").exists()]

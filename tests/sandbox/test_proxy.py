@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.sandbox import wire
-from resolver.sandbox.proxy import PORT, Proxy, proxy_variables
+from resolver.sandbox.proxy import Proxy, proxy_variables
 from resolver.sandbox.request_head import MAX_HEAD_BYTES, BadRequest, read_head
 from tests.parts.waiting import becomes_true
 from tests.sandbox.conftest import BASH
@@ -211,11 +211,6 @@ def test_a_request_that_can_be_read_in_two_ways_is_refused_without_asking_the_ho
     assert host.frames == []
 
 
-def test_a_fragment_is_not_part_of_the_target() -> None:
-    with pytest.raises(BadRequest):
-        read_head(b"GET http://a.example#@evil.example/ HTTP/1.1\r\n\r\n")
-
-
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_any_head_is_a_request_or_refused(noise: bytes) -> None:
     for head in (noise + b"\r\n\r\n", b"GET http://" + noise + b" HTTP/1.1\r\n\r\n",
@@ -359,47 +354,6 @@ def test_a_frame_for_no_tunnel_is_a_fault(
     host.proxy.take(method, params)
     assert eventually(lambda: [fault.code for fault in host.faults] == [wire.INVALID_PARAMS])
     assert ask(host, b"CONNECT a.example:443 HTTP/1.1\r\n\r\nhi").endswith(b"hi")
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        None, [], {}, {"tunnel": "1"}, {"tunnel": True}, {"tunnel": 0}, {"tunnel": 2**40},
-        {"tunnel": 1, "data": 5}, {"tunnel": 1, "data": ""}, {"tunnel": 1, "data": "!!!!"},
-        {"tunnel": 1, "data": "x"}, {"tunnel": 1, "data": "é==="},
-        {"tunnel": 1, "data": "A" * 100_000},
-    ],
-    ids=range(13),
-)  # fmt: skip
-def test_a_malformed_frame_is_refused(params: object) -> None:
-    with pytest.raises(wire.WireError) as refused:
-        wire.tunnel_frame("tunnel_data", params)
-    assert refused.value.code == wire.INVALID_PARAMS
-
-
-@given(
-    st.sampled_from(sorted(wire.TUNNEL_METHODS)),
-    st.integers(1, 2**31),
-    st.text(max_size=100),
-    st.integers(1, 65535),
-    st.binary(min_size=1, max_size=200),
-)
-def test_a_frame_is_decoded_unchanged(
-    method: str, number: int, text: str, port: int, data: bytes
-) -> None:
-    given_ = {"host": text, "port": port, "data": data, "count": port, "status": 403,
-              "reason": text}  # fmt: skip
-    fields = {name: given_[name] for name in wire.TUNNEL_METHODS[method]}
-    frame = wire.TunnelFrame(method, number, **fields)  # type: ignore[arg-type]
-    message = wire.decode(wire.tunnel_notice(frame))
-    assert "id" not in message
-    assert wire.tunnel_frame(message["method"], message["params"]) == frame
-
-
-def test_two_proxies_on_one_machine_have_two_ports(hosts: Callable[..., Host]) -> None:
-    first, second = hosts(echo), hosts(echo)
-    assert first.proxy.port != second.proxy.port
-    assert PORT in (first.proxy.port, second.proxy.port) or first.proxy.port > 1024
 
 
 def test_proxy_variables_name_the_proxy_without_a_credential() -> None:

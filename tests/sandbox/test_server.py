@@ -318,17 +318,3 @@ def test_surrogates_from_the_host_are_harmless(server: Connection) -> None:
         b'"params":{"command":"echo \\ud800\\udc80 x\\udfff","timeout":5}}\n'
     )
     assert "result" in server.receive()
-
-
-def test_printed_output_does_not_reach_the_wire(server: Connection) -> None:
-    server.call("run_cell", code="import os; os.write(1, b'{}\\n'); os.write(2, b'x')", timeout=30)
-    assert server.call("ping") == {}
-
-
-def test_help_lists_every_flag() -> None:
-    main = Path(wire.__file__).with_name("__main__.py")
-    result = subprocess.run(
-        [sys.executable, "-I", str(main), "--help"], capture_output=True, text=True, check=True
-    ).stdout
-    for flag in ("--root", "--scratch", "--bash", "--git", "--python", "--tools", "--variable"):
-        assert flag in result
