@@ -14,16 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from resolver.cli.main import run
 from resolver.config.settings import load_settings
 from resolver.entrypoints.webhook.app_setup import (
-    MAX_STATES,
     UNREACHABLE_HOOK,
     AppSetup,
-    create_setup_app,
     delivery_poll_seconds,
     needs_app,
 )
@@ -102,13 +99,6 @@ def test_an_owner_that_is_no_account_is_refused(owner: str) -> None:
         Setup().render_page(owner)
 
 
-def test_the_credentials_are_stored_and_the_app_can_be_installed() -> None:
-    setup = Setup()
-    link = setup.create("good", setup.opened())
-    assert link == "https://github.example/apps/fixer/installations/new"
-    assert setup.stored == [CREDENTIALS]
-
-
 @pytest.mark.attack
 @pytest.mark.parametrize("state", ["", "guessed", "x" * 43])
 def test_a_wrong_state_stores_nothing(state: str) -> None:
@@ -129,29 +119,6 @@ def test_a_replayed_code_stores_nothing_a_second_time() -> None:
     assert setup.create("good", states[0])
     assert [setup.create("good", state) for state in states] == [None, None]
     assert (setup.codes, len(setup.stored)) == (["good"], 1)
-
-
-def test_a_code_that_github_refuses_uses_its_state_up() -> None:
-    setup = Setup()
-    state = setup.opened()
-    with pytest.raises(ForgeError):
-        setup.create("bad", state)
-    assert setup.create("good", state) is None
-    assert setup.stored == []
-
-
-def test_only_the_pages_opened_last_can_be_used() -> None:
-    setup = Setup()
-    first, *_, last = [setup.opened() for _ in range(MAX_STATES + 1)]
-    assert setup.create("good", first) is None
-    assert setup.create("good", last)
-
-
-def test_the_first_page_of_a_server_without_an_app_says_what_to_do() -> None:
-    client = TestClient(create_setup_app(Setup(), lambda: None))
-    answer = client.get("/", headers={"accept": "text/html"})
-    assert answer.status_code == 503
-    assert "no GitHub App yet: open the address that `resolver serve` has written" in answer.text
 
 
 @pytest.mark.attack
@@ -185,19 +152,6 @@ def test_the_settings_have_the_stored_app_unless_others_are_given(tmp_path: Path
     for own in ({"GITHUB_TOKEN": "t"}, {"RESOLVER_APP_ID": "9"}):
         assert with_stored_app(environment | own) == environment | own
         assert not needs_app(load_settings({}, environment | own))
-
-
-def test_a_worker_uses_the_stored_app(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With credentials, the only obstacle left is the SQLite database."""
-    environment = {"RESOLVER_DATA_DIR": str(tmp_path), "LLM_MODEL": "m", "LLM_API_KEY": "k"}
-    assert run(["worker"], environment) == 2
-    assert "there is no GitHub token" in capsys.readouterr().err
-    store_app(
-        tmp_path,
-        CREDENTIALS,
-    )
-    assert run(["worker"], environment) == 2
-    assert "is a SQLite database" in capsys.readouterr().err
 
 
 def test_a_damaged_file_is_named_and_not_shown(tmp_path: Path) -> None:

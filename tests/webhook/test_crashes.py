@@ -10,19 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
-import docker
 import pytest
 
-from resolver.config.settings import Settings
 from resolver.events.actions import CmdRun
 from resolver.events.lifecycle import Resumed
 from resolver.events.log import read_log
-from resolver.events.state import State
-from resolver.events.stream import utc_now
-from resolver.runs.common import run_id, trigger_for_target
-from resolver.runtime.engine import RUN_LABEL
-from resolver.storage.database import parse_database_url
-from resolver.storage.quota_table import QuotaTable
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.exchange import Hold
 from tests.parts.github_server.state import Issue
@@ -180,34 +172,6 @@ def test_a_kill_while_a_delivery_is_stored_or_acknowledged_loses_and_doubles_not
     assert len(forge.branches(stuck.repository)) == 2
 
 
-def test_what_a_killed_run_has_cost_is_counted_once(scenario: Scenario) -> None:
-    server = scenario.server
-    server.environment |= {
-        "RESOLVER_MODEL_OPTIONS": "{input_cost_per_token: 0.00001, output_cost_per_token: 0}",
-        "RESOLVER_DATABASE_URL": f"sqlite:///{server.folder}/resolver.db",
-    }
-    table = QuotaTable(parse_database_url(f"sqlite:///{server.folder}/resolver.db"))
-    sleeping = bash("sleep 4714.5", timeout=2)
-    scenario.plans.add("stuck", sleeping)
-    server.start()
-    issue = scenario.ask("stuck")
-    until(lambda: processes("4714.5"))
-    server.end(signal.SIGKILL)
-    (killed,) = table.totals(utc_now())
-    assert (killed.active_runs, killed.reserved, killed.cost) == (1, 5.0, 0.0)
-
-    scenario.plans.add("stuck", sleeping, *plan_of_a_fix())
-    server.start()
-    until(lambda: scenario.forge.final_comments(issue))
-    until(lambda: not table.totals(utc_now())[0].active_runs)
-    (total,) = table.totals(utc_now())
-    [log] = server.runs.glob("*/events.jsonl")
-    assert total.runs == 1
-    assert total.cost == pytest.approx(State.fold(read_log(log)).priced)
-    assert total.cost >= 3 * 0.001
-    table.close()
-
-
 def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scenario: Scenario) -> None:
     server, forge = scenario.server, scenario.forge
     server.start()
@@ -253,34 +217,3 @@ def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scenario: 
     assert set(forge.branches(comment.repository)) == names
     assert len(forge.pulls(comment.repository)) == 3
     assert len(scenario.plans.times("open")) == len(scenario.plans.times("tell")) == 2
-
-
-@pytest.mark.engine
-def test_no_container_of_a_killed_run_is_left(
-    scenario: Scenario, engine: docker.DockerClient, python_image: str
-) -> None:
-    server = scenario.server
-    server.environment |= {"RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": python_image}
-    sleeping = bash("sleep 4712.5", timeout=4)
-    scenario.plans.add("docked", sleeping)
-    server.start()
-    issue = scenario.forge.issue(scenario.name, "docked")
-    payload = scenario.forge.mention(issue)
-    trigger = trigger_for_target(Settings(), "issue_comment", payload)
-    run = run_id(trigger.key, trigger.at)  # type: ignore[union-attr]
-    run_label = {"label": f"{RUN_LABEL}={run}"}
-    assert server.deliver(payload)[0] == 202
-    until(lambda: processes("4712.5"))
-    assert engine.containers.list(ignore_removed=True, filters=run_label)
-    server.end(signal.SIGKILL)
-    until(lambda: not engine.containers.list(ignore_removed=True, filters=run_label), 20)
-    left = engine.containers.run(
-        python_image, "sleep 600", labels={RUN_LABEL: run}, detach=True, network_mode="none"
-    )
-
-    scenario.plans.add("docked", sleeping, *plan_of_a_fix())
-    server.start()
-    until(lambda: scenario.forge.done_once(issue), 60)
-    until(lambda: not engine.containers.list(all=True, ignore_removed=True, filters=run_label), 20)
-    with pytest.raises(docker.errors.NotFound):
-        left.reload()

@@ -71,15 +71,6 @@ def test_each_event_that_asks_for_work_is_stored(forge: Forge, tmp_path: Path) -
     assert commands == [Command.FIX] * 4 + [Command.REVIEW, Command.FIX]
 
 
-def test_an_assignment_to_somebody_else_starts_nothing(forge: Forge, tmp_path: Path) -> None:
-    stored = Stored()
-    handle, issue = handler(forge, tmp_path, stored), forge.issue(REPOSITORY, "none")
-    events = Events(forge.github, REPOSITORY)
-    assigned = events.subject(issue, "assigned", "zoe", assignee=events.account("mona"))
-    assert handle("1", "issues", assigned).startswith("ignored: ")
-    assert not stored.requests
-
-
 def test_the_mention_is_that_of_the_repositorys_owner(forge: Forge, tmp_path: Path) -> None:
     stored = Stored()
     handle = handler(forge, tmp_path, stored, RESOLVER_MENTION="@helper")

@@ -1,7 +1,6 @@
 """Errors of the server's pages, as a browser and as a program see them."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from fastapi import FastAPI, HTTPException
@@ -12,10 +11,6 @@ from resolver.entrypoints.webhook.login_pages import PageLogin
 from resolver.entrypoints.webhook.page_headers import site_headers
 from resolver.entrypoints.webhook.page_readers import ReaderAccess
 from resolver.entrypoints.webhook.page_sessions import SealedCookies
-from resolver.entrypoints.webhook.site import Site
-from resolver.storage.database import ServerDatabase, parse_database_url
-from resolver.storage.run_folders import LocalRunFolders
-from resolver.storage.run_index import RunIndex
 from tests.webhook.test_page_access import Users
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -66,16 +61,6 @@ def test_the_reason_and_the_headers_of_an_error_are_kept(client: TestClient) -> 
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
     assert "<p>Too many requests.</p>" in answer.text
     assert client.post("/busy", headers=BROWSER).status_code == 405
-
-
-def test_the_pages_of_a_server_without_login_have_no_link_to_one(tmp_path: Path) -> None:
-    app, database = FastAPI(), ServerDatabase(parse_database_url(f"sqlite:///{tmp_path}/x.db"))
-    folders = LocalRunFolders(tmp_path)
-    Site(BASE, "secret", folders, RunIndex(database), lambda *_: None).add_to(app)
-    answer = TestClient(app, BASE).get("/runs/20260304-093000-aaaaaa", headers=BROWSER)
-    assert answer.status_code == 404 and "Open the link in Resolver's comment" in answer.text
-    assert "href=" not in answer.text
-    database.close()
 
 
 @pytest.mark.attack

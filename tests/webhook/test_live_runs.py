@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 from resolver.entrypoints.webhook.live_runs import (
     MAX_QUEUED_UPDATES,
     RELOAD,
-    VIEWERS_AT_ONCE,
     LiveRuns,
     TooManyViewersError,
     Viewer,
@@ -151,38 +149,6 @@ def test_viewers_share_one_reader_and_resume_after_the_last_event_that_they_have
     run_alone(watched())
 
 
-def test_other_tasks_get_their_turn_while_an_update_goes_to_many_viewers(tmp_path: Path) -> None:
-    run, events = Run(tmp_path), realistic()
-    run.append(*events[:6])
-    turn = 0
-    arrivals: list[int] = []
-
-    async def count_turns() -> None:
-        nonlocal turn
-        while True:
-            await asyncio.sleep(0)
-            turn += 1
-
-    async def watched(is_ready: asyncio.Barrier) -> None:
-        async with run.live.watch(RUN, events[5].id, 0) as viewer:
-            await is_ready.wait()
-            await viewer.take()
-            arrivals.append(turn)
-
-    async def watched_by_many() -> None:
-        is_ready = asyncio.Barrier(5 * VIEWERS_AT_ONCE + 1)
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-            viewers = [group.create_task(watched(is_ready)) for _ in range(5 * VIEWERS_AT_ONCE)]
-            await is_ready.wait()
-            counter = group.create_task(count_turns())
-            run.append(events[6])
-            await asyncio.wait(viewers)
-            counter.cancel()
-
-    run_alone(watched_by_many())
-    assert max(Counter(arrivals).values()) <= VIEWERS_AT_ONCE
-
-
 def test_the_reader_ends_with_its_last_viewer(tmp_path: Path) -> None:
     run = Run(tmp_path)
 
@@ -259,24 +225,6 @@ def test_the_connection_of_a_viewer_that_takes_nothing_is_closed(tmp_path: Path)
         assert run.live.watched == 0
 
     run_alone(watched())
-
-
-def test_a_stream_begins_with_a_comment_and_ends_with_the_run(tmp_path: Path) -> None:
-    run = Run(tmp_path)
-    run.append(*realistic()[:6])
-    run.end()
-    sent: list[Message] = []
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    run_alone(streamed(UpdateStream(run.live, RUN, -1, 0, {"X-A": "b"}), send))
-    headers = dict(sent[0]["headers"])
-    assert sent[0]["status"] == 200 and headers[b"x-a"] == b"b"
-    assert headers[b"content-type"].startswith(b"text/event-stream")
-    assert b"content-length" not in headers
-    assert [message["body"] for message in sent[1:]] == [b": ping\n\n", RELOAD, b""]
-    assert sent[-1]["more_body"] is False
 
 
 def test_too_many_viewers_are_refused(tmp_path: Path) -> None:

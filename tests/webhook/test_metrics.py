@@ -19,22 +19,18 @@ from resolver.entrypoints.log_format import JsonFormatter, formatter_of, logging
 from resolver.entrypoints.webhook.health import MIN_FREE_BYTES, ReadinessCheck
 from resolver.entrypoints.webhook.metrics import (
     DELIVERY_RESULTS,
-    TOKEN_DIRECTIONS,
     ServerMetrics,
-    events_of_attempt,
     serve_metrics,
 )
 from resolver.entrypoints.webhook.request_queue import Backlog
 from resolver.errors import ResolverError, UsageError
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import ModelReplied, Resumed, ServiceReplied, StageCompleted
-from resolver.events.log import Event
 from resolver.github.comments.report import Report
-from resolver.github.forge import Forge
 from resolver.models.run import Completion, Publication, Tokens, Trigger
 from resolver.runs.conversation.watch import background_poll
 from resolver.runs.output import build_outcome_file
-from resolver.runs.stages import AnnouncedRun, RunRequest, RunResult
+from resolver.runs.stages import AnnouncedRun, RunResult
 from resolver.storage.database import DatabaseError
 from tests.github import reports
 from tests.runs.plain_values import PULL, executed_values, run_request
@@ -83,14 +79,6 @@ def result_of(
     return RunResult(request, report, outcome_file, publication, 0, log=log_of(*events))
 
 
-def test_all_series_of_a_counter_exist_from_the_start() -> None:
-    counted = numbers(ServerMetrics(Backlog, lambda: later(0)))
-    for direction in TOKEN_DIRECTIONS:
-        assert counted[f"tokens_total {direction}"] == 0
-    for result in DELIVERY_RESULTS:
-        assert counted[f"deliveries_total {result}"] == 0
-
-
 def test_what_a_run_did_is_counted(tmp_path: Path) -> None:
     metrics = ServerMetrics(Backlog, lambda: later(90))
     completion = Completion(model="m", tokens=Tokens(input=100, output=7, cached=60), cost=0.5)
@@ -127,30 +115,6 @@ def test_the_first_comment_counts_once_whoever_posts_it(tmp_path: Path) -> None:
     assert counted["first_comment_seconds_count"] == 1
     assert counted["first_comment_seconds_sum"] == 4
     assert counted["pull_request_seconds_count"] == 0
-
-
-def test_a_run_is_counted_by_what_it_reaches_and_by_its_result(tmp_path: Path) -> None:
-    metrics = ServerMetrics(Backlog, lambda: later(2))
-    result = result_of(tmp_path / "result", Publication())
-
-    def execute(request: RunRequest, _: Forge) -> RunResult:
-        values = replace(executed_values(request), executed=None, announced=announced(7))
-        request.observe(values)
-        return result
-
-    request = replace(run_request(tmp_path), trigger=ASKED)
-    nobody: Any = None
-    assert metrics.instrument(execute)(request, nobody) is result
-    counted = numbers(metrics)
-    assert counted["first_comment_seconds_sum"] == 2 and counted["runs_total finished"] == 1
-
-
-def test_a_run_without_a_progress_comment_has_not_answered(tmp_path: Path) -> None:
-    metrics = ServerMetrics(Backlog, lambda: later(1))
-    values = executed_values(replace(run_request(tmp_path), trigger=ASKED))
-    metrics.observe_stage(replace(values, executed=None))
-    metrics.observe_stage(replace(values, executed=None, announced=announced(None)))
-    assert numbers(metrics)["first_comment_seconds_count"] == 0
 
 
 def test_the_queue_is_measured_when_the_metrics_are_read() -> None:
@@ -196,15 +160,6 @@ def test_metrics_have_a_port_of_their_own() -> None:
     port = int(address.rsplit(":", 1)[1].split("/")[0])
     with pytest.raises(UsageError, match="can't listen"):
         serve_metrics(metrics, "127.0.0.1", port)
-
-
-def test_the_events_of_an_attempt_are_those_since_it_began() -> None:
-    resumed = Resumed(version="1", run="run-1")
-    reply = ModelReplied(completion=Completion(model="m"))
-    events: list[Event] = [opening(), reply, resumed, reply]
-    assert events_of_attempt(events) == [resumed, reply]
-    assert events_of_attempt(events[:2]) == events[:2]
-    assert events_of_attempt([reply]) == [reply]
 
 
 class Queue:
@@ -262,14 +217,6 @@ def test_a_line_of_json_has_the_id_of_its_run() -> None:
         assert line_of("x", exc_info=None)["run"] == "run-7"
     assert seen[0]["run"] == "run-7"
     assert "run" not in line_of("x", exc_info=None)
-
-
-def test_an_exception_is_part_of_its_line() -> None:
-    try:
-        raise ValueError("broken")
-    except ValueError as error:
-        line = line_of("failed", exc_info=(ValueError, error, error.__traceback__))
-    assert line["exception"].endswith("ValueError: broken")
 
 
 def test_the_format_of_the_log_is_a_setting() -> None:

@@ -6,9 +6,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.request_queue import (
     FIRST_RETRY_WAIT,
     MAX_RETRY_WAIT,
@@ -16,110 +13,16 @@ from resolver.entrypoints.webhook.request_queue import (
     RequestState,
     next_retry_wait,
 )
-from resolver.entrypoints.webhook.request_runner import RequestRunner
-from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.events.stream import utc_now
-from resolver.models.run import Trigger
-from resolver.runs.common import trigger_for_target
 from resolver.storage.database import parse_database_url
-from resolver.storage.issue_history import IssueHistories
-from resolver.storage.run_archive import RunArchive
-from tests.parts.forwarding import Forwarder, forwarding
+from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.postgres import PASSWORD, Postgres
-from tests.parts.runs import MODEL_KEY
 from tests.parts.waiting import until
 from tests.webhook.serving import Forge, Plans, Server, plan_of_a_fix, started
 
 RETRY = timedelta(hours=1)
-WAITED = "; trying again in 0 seconds"
-"""What the log says when a finished run begins to wait for GitHub."""
-
-
-class Scenario:
-    """A request of mona's, and the work on it without the queue."""
-
-    def __init__(self, github: GitHubServer, endpoint: ModelEndpoint, folder: Path) -> None:
-        self.forge, self.plans, self.folder = Forge(github), Plans(endpoint), folder
-        self.issue = self.forge.issue(self.forge.repository("octo/calc"), "fix")
-        self.environment = {
-            "PATH": "/usr/bin:/bin",
-            "HOME": str(folder),
-            "LLM_MODEL": "openai/scripted",
-            "LLM_API_KEY": MODEL_KEY,
-            "LLM_BASE_URL": endpoint.url,
-            "RESOLVER_MODEL_OPTIONS": "{num_retries: 0}",
-            "GITHUB_TOKEN": self.forge.token,
-            **github.addresses,
-            "RESOLVER_RUNTIME": "local",
-            "RESOLVER_VERIFY": "false",
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
-            "RESOLVER_RETRY_SECONDS": "{final_comment: 0, first_wait: 0.05}",
-        }
-        found = trigger_for_target(Settings(), "issue_comment", self.forge.mention(self.issue))
-        assert isinstance(found, Trigger)
-        self.trigger = found
-
-    def runs(self, machine: str = "", **more: str) -> RequestRunner:
-        """Those of one machine; machines with a name have an archive in common."""
-        url = parse_database_url(f"sqlite:///{self.folder}/resolver.db")
-        environment, folder = {**self.environment, **more}, self.folder / "runs" / machine
-        return RequestRunner(
-            environment,
-            {},
-            folder,
-            IssueHistories(url),
-            outage_retry=RETRY,
-            archived=ArchivedRunFolders(RunArchive(url), folder) if machine else None,
-        )
-
-    @property
-    def own_comment(self) -> str:
-        """Our comment on the issue, which is one."""
-        [comment] = self.forge.final_comments(self.issue)
-        return comment.body
-
-
-@pytest.fixture
-def scenario(github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path) -> Scenario:
-    return Scenario(github, model_endpoint, tmp_path)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [*(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("refused", "cut")), "503"],
-)
-def test_a_run_outlives_a_short_outage_of_the_whole_of_github(
-    scenario: Scenario, github: GitHubServer, kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It begins after the first reply of the model, and lasts until the run has waited for its
-    end.
-
-    A whole run, because all requests of its stages that follow have to survive it.
-    """
-    with forwarding(("127.0.0.1", github.port)) as forwarder:
-
-        def answer(body: dict[str, Any]) -> Answer:
-            reply_count = sum(message["role"] == "assistant" for message in body["messages"])
-            if reply_count == 1 and kind == "refused":
-                forwarder.refuse()
-                threading.Thread(target=end_outage, args=(forwarder, caplog)).start()
-            elif reply_count == 1 and kind == "cut":
-                github.cut_next("*", ".", times=8)
-            elif reply_count == 1:
-                github.fail_next("*", ".", int(kind), times=8)
-            return plan_of_a_fix()[reply_count]
-
-        scenario.plans.endpoint.answer_with(answer)
-        runs = scenario.runs(**server_at(forwarder.port))
-        done = runs.execute(started(scenario.trigger, 1))
-    assert done.exit_code == 0, caplog.text
-    assert github.app.faults.waiting() == 0
-    assert WAITED in caplog.text
-    assert scenario.forge.done_once(scenario.issue)
-    assert "Resolver opened" in scenario.own_comment
-    assert len(scenario.plans.endpoint.requests) == len(plan_of_a_fix())
 
 
 def test_a_server_repeats_a_run_until_the_whole_of_github_is_back_and_tells_it_once(
@@ -227,39 +130,23 @@ def test_a_run_outlives_an_outage_of_the_database(
     assert PASSWORD not in server.log
 
 
-def server_at(port: int) -> dict[str, str]:
-    """The variables of a GitHub on this port."""
-    server = f"http://127.0.0.1:{port}"
-    return {
-        "GITHUB_API_URL": f"{server}/api/v3",
-        "GITHUB_SERVER_URL": server,
-        "GITHUB_GRAPHQL_URL": f"{server}/api/graphql",
-    }
-
-
-def end_outage(forwarder: Forwarder, caplog: pytest.LogCaptureFixture) -> None:
-    """Let connections through again when the run waits for them."""
-    until(lambda: WAITED in caplog.text)
-    forwarder.listen()
-
-
-def test_the_waits_grow_up_to_a_bound_and_end(scenario: Scenario) -> None:
+def test_the_waits_grow_up_to_a_bound_and_end() -> None:
     now = utc_now()
     waits = [
-        next_retry_wait(started(scenario.trigger, attempt, outage_began=now).request, RETRY, now)
+        next_retry_wait(started(reports.trigger(), attempt, outage_began=now).request, RETRY, now)
         for attempt in (1, 2, 3, 50)
     ]
     assert waits == [FIRST_RETRY_WAIT, 2 * FIRST_RETRY_WAIT, 4 * FIRST_RETRY_WAIT, MAX_RETRY_WAIT]
-    second = started(scenario.trigger, 2, outage_began=now).request
+    second = started(reports.trigger(), 2, outage_began=now).request
     assert next_retry_wait(second, RETRY, now + RETRY) is None
-    assert next_retry_wait(started(scenario.trigger).request, timedelta(0), now) is None
+    assert next_retry_wait(started(reports.trigger()).request, timedelta(0), now) is None
 
 
-def test_retries_end_although_the_clock_was_set_back(scenario: Scenario) -> None:
+def test_retries_end_although_the_clock_was_set_back() -> None:
     now = utc_now()
     began = now + timedelta(days=400)
     waits = [
-        next_retry_wait(started(scenario.trigger, attempt, outage_began=began).request, RETRY, now)
+        next_retry_wait(started(reports.trigger(), attempt, outage_began=began).request, RETRY, now)
         for attempt in range(2, 20)
     ]
     lasting = [wait for wait in waits if wait is not None]

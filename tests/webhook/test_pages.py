@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from playwright.sync_api import Browser
 
 from resolver.config.settings import load_settings
-from resolver.entrypoints.webhook.log_window import MAX_SHOWN_BYTES
 from resolver.entrypoints.webhook.metrics import ServerMetrics
 from resolver.entrypoints.webhook.page_links import page_key, page_url
 from resolver.entrypoints.webhook.pages import MAX_WAITING, Pages, add_pages
@@ -39,7 +38,7 @@ from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash
 from tests.parts.waiting import until
-from tests.trace.sample import HOSTILE, hostile, numbered, realistic
+from tests.trace.sample import HOSTILE, hostile, realistic
 from tests.webhook.serving import FIX, Forge, Plans, Server, plan_of_a_fix
 
 SECRET = "webhook-canary-51c7e9d3f0a28b46"
@@ -224,14 +223,6 @@ def test_a_wrong_key_no_key_and_no_such_run_are_answered_alike(served: Served) -
     assert len({json.dumps(answer.headers) for answer in answers}) == 1
 
 
-def test_without_pages_there_is_none(tmp_path: Path) -> None:
-    served = Served(tmp_path, pages=False)
-    served.write(realistic())
-    answer = served.page()
-    served.close()
-    assert (answer.status, answer.body) == (404, '{"detail":"Not Found"}')
-
-
 @pytest.mark.parametrize(("public_url", "has_pages"), [("", False), ("https://r.test", True)])
 def test_a_server_has_pages_only_if_it_has_a_public_address(
     tmp_path: Path, public_url: str, has_pages: bool
@@ -278,24 +269,6 @@ def test_a_log_that_is_no_file_blocks_nobody(served: Served) -> None:
     (served.folder / RUN).mkdir()
     os.mkfifo(served.folder / RUN / "events.jsonl")
     assert served.page().status == 200
-
-
-@pytest.mark.deep
-def test_of_a_log_of_fifty_megabytes_the_newest_part_is_shown(served: Served) -> None:
-    log = served.write(realistic())
-    step = a.CmdRun(command="ls"), o.CmdOutput(content="<some output>\n" * 4_000, exit_code=0)
-    lines = "".join(f"{dump_line(event)}\n" for event in numbered(step)).encode()
-    with log.open("ab") as file:
-        while file.tell() < 50_000_000:
-            file.write(lines * 20)
-        last = numbered([a.CmdRun(command="the-last-one")])[0]
-        file.write(f"{dump_line(last)}\n".encode())
-    began = time.perf_counter()
-    page = served.page()
-    assert time.perf_counter() - began < 10
-    assert page.status == 200 and len(page.body) < 8 * MAX_SHOWN_BYTES
-    assert "parse_date crashes" in page.body and "the-last-one" in page.body
-    assert re.search(r"The log is too long to show in full: 49\.\d MB", page.body)
 
 
 @pytest.mark.deep
@@ -423,34 +396,6 @@ def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
         assert "sed -i" in page and 'http-equiv="refresh"' not in page
         key = path.rpartition("=")[2]
         assert key not in server.log
-    finally:
-        server.close()
-    server.check()
-
-
-@pytest.mark.nightly
-def test_without_a_public_address_there_is_no_page_and_no_link(
-    tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint
-) -> None:
-    scenario = Scenario(tmp_path, github, model_endpoint)
-    server = scenario.server
-    scenario.plans.add("page", *plan_of_a_fix(delay=1.5))
-    try:
-        server.start()
-        scenario.ask()
-        until(
-            lambda: (
-                "Change the code: 1 of at most" in scenario.comment
-                or scenario.forge.final_comments(scenario.issue)
-            )
-        )
-        assert "Log of the run" not in scenario.comment
-        until(lambda: scenario.forge.done_once(scenario.issue))
-        assert "/runs/" not in scenario.comment and "Log of the run" not in scenario.comment
-        [run] = [p.name for p in server.runs.iterdir() if p.name[:2] == "20"]
-        secret = server.environment["GITHUB_WEBHOOK_SECRET"]
-        path = page_url("http://x", secret, run).removeprefix("http://x")
-        assert get(server.port, path).status == 404
     finally:
         server.close()
     server.check()

@@ -2,7 +2,6 @@
 
 import sqlite3
 import threading
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,11 +10,10 @@ from pathlib import Path
 import psycopg
 import pytest
 from sqlalchemy import Engine, event
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 
 from resolver.entrypoints.webhook.request_queue import (
     APPLICATION,
-    COMMANDS,
     RUNS_QUEUE,
     Backlog,
     NewRequest,
@@ -194,26 +192,6 @@ def test_a_command_for_a_run_of_another_process_is_taken_there_once(queue: Reque
     assert queue.take_commands([started.id]) == []
 
 
-def test_a_command_that_can_not_be_read_keeps_no_other_one_back(queue: RequestQueue) -> None:
-    queue.add(run(1))
-    [started] = begin(queue, "there")
-    with queue._database.writing() as connection:
-        connection.execute(COMMANDS.insert().values(request=started.id, trigger="{torn"))
-    stop = trigger(1).model_copy(update={"at": NOW + timedelta(hours=1)})
-    assert queue.send_to_other("here", stop)
-    assert queue.take_commands([started.id]) == [(started.id, stop)]
-
-
-def test_a_request_that_can_not_be_read_is_listed_without_its_content(queue: RequestQueue) -> None:
-    queue.add(run(1))
-    options = {"workflow_name": "run", "queue_name": RUNS_QUEUE, "workflow_id": "octo/calc#2/d-2"}
-    queue._client.enqueue(options | {"queue_partition_key": "octo/calc"}, "no trigger")  # type: ignore[arg-type]
-    assert {request.id: request.trigger for request in queue.recent()} == {
-        run(1).id: run(1).trigger,
-        "octo/calc#2/d-2": None,
-    }
-
-
 def test_a_full_database_is_named_and_takes_requests_again_later(
     tmp_path: Path,
 ) -> None:
@@ -267,25 +245,6 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="malformed") as caught:
         RequestQueue(url)
     assert "restore the file from a backup" in caught.value.next_step
-
-
-def test_a_stopped_postgresql_fails_the_check_and_loses_nothing(postgres: Postgres) -> None:
-    name = f"queue_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    queue = RequestQueue(make_url(postgres.url).set(database=name))
-    queue.add(run(1))
-    postgres.stop()
-    try:
-        with pytest.raises(DatabaseError):
-            queue.check()
-        with pytest.raises(DatabaseError):
-            queue.add(run(2))
-    finally:
-        postgres.start()
-    queue.check()
-    assert numbers(list(queue.recent())) == [1]
-    queue.close()
 
 
 def test_the_backlog_has_a_count_for_each_state_and_the_age_of_the_first(

@@ -220,32 +220,6 @@ def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> N
     assert scenario.total().cost == pytest.approx(0.2)
 
 
-def test_a_run_that_is_given_up_before_its_first_event_keeps_no_budget_from_others(
-    scenario: Scenario,
-) -> None:
-    runner = scenario.runner()
-    scenario.record(scenario.trigger)
-    assert scenario.total().active_runs == 1
-    folder = folder_of(runner, scenario.trigger)
-    folder.mkdir(parents=True)
-    (folder / EVENTS).touch()
-    runner.execute(started(scenario.trigger, crashes=MAX_RECOVERIES))
-    assert scenario.total().active_runs == 0
-
-
-def test_a_run_whose_log_is_damaged_is_given_up_with_the_cost_that_was_known(
-    scenario: Scenario,
-) -> None:
-    runner = scenario.runner()
-    scenario.record(scenario.trigger, 0.3, "ended")
-    folder = folder_of(runner, scenario.trigger)
-    folder.mkdir(parents=True)
-    (folder / EVENTS).write_bytes(b"{}\n")
-    assert runner.execute(started(scenario.trigger, crashes=MAX_RECOVERIES)).state == "error"
-    assert scenario.total().cost == pytest.approx(0.3)
-    assert "the server crashed" in scenario.comment()
-
-
 def test_budget_is_reserved_for_as_long_as_a_run_may_last(scenario: Scenario) -> None:
     runner = scenario.runner()
     longest = runner.settings().longest_run
@@ -373,15 +347,6 @@ def test_a_stop_after_a_crash_of_the_server_is_reported(scenario: Scenario) -> N
     assert json.loads((folder / OUTCOME).read_text())["state"] == "stopped"
 
 
-def test_an_end_that_can_not_be_stored_is_reported_all_the_same(scenario: Scenario) -> None:
-    runner = scenario.runner()
-    folder = folder_of(runner, scenario.trigger)
-    (folder / OUTCOME).mkdir(parents=True)
-    done = runner.execute(started(scenario.trigger, crashes=MAX_RECOVERIES))
-    assert done.state == "error"
-    assert "the server crashed" in scenario.comment()
-
-
 def test_a_run_that_another_process_has_open_is_given_up_without_an_exception(
     scenario: Scenario,
 ) -> None:
@@ -415,19 +380,6 @@ def test_a_failed_check_on_an_old_commit_is_ignored_unless_its_run_was_interrupt
     scenario.runner().execute(started(request, 2))
     [run] = scenario.stage.requests
     assert run.trigger.number not in {None, scenario.issue.number}
-
-
-def test_a_failed_check_whose_conversation_may_not_be_read_is_ignored(scenario: Scenario) -> None:
-    scenario.forge.github.fail_next("GET", "/issues$", 403, body={"message": "no access"})
-    done = scenario.runner().execute(started(check_failed(scenario)))
-    assert (done.state, done.exit_code) == ("ignored", 0)
-
-
-def test_a_failed_check_is_looked_at_again_after_an_outage(scenario: Scenario) -> None:
-    scenario.forge.github.fail_next("GET", "/issues$", 502, times=50)
-    with pytest.raises(ResolverError) as raised:
-        scenario.runner().execute(started(check_failed(scenario)))
-    assert raised.value.cause == "forge_down"
 
 
 def test_a_run_whose_result_github_does_not_take_is_repeated(scenario: Scenario) -> None:

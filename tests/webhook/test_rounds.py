@@ -84,27 +84,3 @@ def test_a_server_that_is_killed_between_two_replies_writes_each_once(
     assert all(f"/commits/{tip}" in c.body for c in ours(pull))
     assert sorted(c.in_reply_to or 0 for c in ours(pull)) == [c.id for c in review.comments]
     assert len(own_comments(pull)) == 1
-
-
-@pytest.mark.nightly
-def test_all_events_of_a_review_are_one_run(
-    github: GitHubServer,
-    pull: Issue,
-    review: Review,
-    server: Server,
-    model_endpoint: ModelEndpoint,
-) -> None:
-    for comment in review.comments:
-        server.deliver(github.event_review_comment(comment), "pull_request_review_comment")
-    server.deliver(github.event_review(review), "pull_request_review")
-    until(lambda: is_over(pull))
-    # Another review waits behind them all; it finds nothing more to change.
-    lines = tuple(("half.py", n, "Hm.") for n in (9, 10, 11))
-    github.advance(5)
-    late = github.submit_review(pull, "@agent please address", "mona", lines)
-    server.deliver(github.event_review(late), "pull_request_review")
-    until(lambda: len(ours(pull)) == 6)
-    assert len(own_comments(pull)) == 2
-    assert len(model_endpoint.requests) == 4
-    commits = pull.repository.git.text("rev-list", "--count", "main..half").strip()
-    assert commits == "2"

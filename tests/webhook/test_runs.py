@@ -10,15 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.pages import Pages
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.worker import MAX_RECOVERIES
 from resolver.github.events.payloads import parse_payload
-from resolver.models.run import Command, Trigger
+from resolver.models.run import Trigger
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.storage.database import parse_database_url
 from resolver.storage.issue_history import IssueHistories
-from resolver.storage.run_folders import LocalRunFolders
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.webhook.serving import Forge, started
@@ -80,40 +78,6 @@ def test_a_stranger_who_waits_gets_no_reaction(scenario: Scenario) -> None:
     assert not scenario.issue.comments[0].reactions
 
 
-def page_of(scenario: Scenario, trigger: Trigger) -> str:
-    """Of its run, whose folder there is."""
-    run = run_id(trigger.key, trigger.at)
-    page = Pages(LocalRunFolders(scenario.folder), "secret").page(run)
-    assert page is not None
-    return page
-
-
-def test_the_page_of_a_run_that_was_given_up_waits_for_nothing_more(scenario: Scenario) -> None:
-    trigger = scenario.request()
-    (scenario.folder / run_id(trigger.key, trigger.at)).mkdir(parents=True)
-    assert "The run has started" in page_of(scenario, trigger)
-    scenario.runs.execute(started(trigger, crashes=MAX_RECOVERIES))
-    page = page_of(scenario, trigger)
-    assert '"refresh"' not in page
-    assert "The run ended before its first step" in page
-
-
-def test_the_page_of_a_run_that_was_stopped_before_it_continued_waits_for_nothing_more(
-    scenario: Scenario,
-) -> None:
-    trigger = scenario.request()
-    folder = scenario.folder / run_id(trigger.key, trigger.at)
-    folder.mkdir(parents=True)
-    scenario.forge.github.advance(5)
-    stop = scenario.request().model_copy(update={"command": Command.STOP})
-    scenario.runs.histories.record_stop(stop)
-    assert scenario.runs.execute(started(trigger, 2)).state == "stopped"
-    assert "The run ended before its first step" in page_of(scenario, trigger)
-    outcome = json.loads((folder / "outcome.json").read_text())
-    assert (outcome["state"], outcome["exit_code"]) == ("stopped", 1)
-    assert "mona stopped" in outcome["reason"]
-
-
 def test_giving_up_twice_is_reported_once(scenario: Scenario) -> None:
     trigger = scenario.request()
     for attempt in (6, 7):
@@ -127,24 +91,6 @@ def test_a_person_without_write_access_sees_no_error_of_the_server(
     scenario.forge.github.add_user("eve")
     scenario.runs.execute(started(scenario.request("eve"), crashes=MAX_RECOVERIES))
     assert not scenario.forge.final_comments(scenario.issue)
-
-
-def test_a_log_that_can_not_be_opened_is_reported_without_paths_of_the_server(
-    scenario: Scenario,
-) -> None:
-    scenario.folder.write_text("a file stands where the folder should be")
-    done = scenario.runs.execute(started(scenario.request(), 1))
-    assert done.state == "error"
-    [comment] = scenario.forge.final_comments(scenario.issue)
-    assert "could not open the log" in comment.body
-    assert str(scenario.folder) not in comment.body
-
-
-def test_a_forge_that_can_not_be_reached_is_no_exception(scenario: Scenario) -> None:
-    scenario.forge.github.revoke(scenario.forge.token)
-    assert (
-        scenario.runs.execute(started(scenario.request(), crashes=MAX_RECOVERIES)).state == "error"
-    )
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -80,17 +80,6 @@ def test_a_waiting_request_gets_a_reaction_and_then_one_comment(scenario: Scenar
 
 
 @pytest.mark.nightly
-def test_a_stranger_who_waits_is_not_spoken_to_before_being_refused(scenario: Scenario) -> None:
-    stranger = scenario.forge.issue(scenario.name, "stranger")
-    comment = scenario.forge.github.add_comment(stranger, "@agent fix it", "eve")
-    payload = scenario.forge.github.event_issue_comment(comment)
-    assert scenario.server.deliver(payload) == (202, "stored")
-    until(lambda: scenario.forge.final_comments(stranger))
-    [result] = scenario.forge.own_comments(stranger)
-    assert "Resolver can't start work on this: eve has no write access" in result.body
-
-
-@pytest.mark.nightly
 def test_a_refused_push_is_published_by_a_comment(scenario: Scenario) -> None:
     forge = scenario.forge
     forge.github.fail_next("*", r"git-receive-pack", 403, times=1)

@@ -8,8 +8,7 @@ import pytest
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.runs import finish
 from tests.parts.waiting import until
-from tests.runs.test_agents import AGENTS
-from tests.webhook.serving import FILES, FIX, Forge, Plans, Server
+from tests.webhook.serving import FIX, Forge, Plans, Server
 
 
 def say(forge: Forge, server: Server, issue: Issue, text: str) -> Comment:
@@ -45,58 +44,6 @@ def test_a_question_is_answered_and_can_be_continued(
     words = str(plans.endpoint.requests[-1].body)
     assert "name the line of the function" in words
     assert "You answer a question" in words
-
-
-@pytest.mark.nightly
-def test_a_question_waits_for_the_run_at_work_and_a_redelivery_asks_nothing(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
-    plans.add("twice", finish("It is so."))
-    issue = forge.issue(forge.repository("octo/twice"), "twice")
-    comment = say(forge, server, issue, "@agent ask is it so?")
-    wait_for_comments(forge, issue)
-    server.deliver(forge.github.event_issue_comment(comment))
-    until(lambda: "was handled before" in server.log)
-    assert len(wait_for_comments(forge, issue)) == 1
-    assert len(plans.times("twice")) == 1
-
-
-@pytest.mark.nightly
-def test_help_comes_at_once_and_only_once(forge: Forge, server: Server, plans: Plans) -> None:
-    name = forge.repository("octo/helps")
-    forge.github.commit(name, "main", AGENTS, "Bring agents")
-    issue = forge.issue(name, "helps")
-    comment = say(forge, server, issue, "@agent help")
-    [text] = wait_for_comments(forge, issue)
-    assert "`/release-notes`" in text
-    assert server.deliver(forge.github.event_issue_comment(comment)) == (202, "stored")
-    say(forge, server, issue, "@agent stop")
-    until(lambda: len(forge.final_comments(issue)) == 2)
-    assert (
-        sum(
-            "People with write access can ask Resolver" in answer
-            for answer in wait_for_comments(forge, issue)
-        )
-        == 1
-    )
-    assert not plans.times("helps") and nothing_made(forge, issue)
-    assert not [run for run in server.runs.glob("*") if (run / "events.jsonl").exists()
-                and "octo/helps" in (run / "events.jsonl").read_text()]  # fmt: skip
-
-
-@pytest.mark.nightly
-def test_an_agent_of_the_repository_is_called_by_its_name(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
-    plans.add("named", FIX, finish("Notes of 1.2"))
-    name = forge.repository("octo/named")
-    forge.github.commit(name, "main", {**FILES, **AGENTS}, "Bring agents")
-    issue = forge.issue(name, "named")
-    say(forge, server, issue, "@agent /release-notes for 1.2")
-    wait_for_comments(forge, issue)
-    [pull] = forge.pulls(issue.repository)
-    assert pull.title == "Notes of 1.2"
-    assert "HOUSE-WORD" in str(plans.endpoint.requests[-1].body)
 
 
 @pytest.mark.nightly

@@ -112,33 +112,6 @@ def test_a_stop_ends_a_long_command_and_says_who_stopped_it_and_how_to_continue(
     assert len(plans.times("stopped")) == 3
 
 
-@pytest.mark.nightly
-def test_a_queued_run_is_cancelled_and_a_stranger_stops_nothing(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
-    plans.add("busy", SLEEP, finish(SUMMARY))
-    plans.add("queued", FIX, finish(SUMMARY))
-    busy = Thread(forge, server, "busy")
-    queued = Thread(forge, server, "busy2")
-    queued.issue = forge.issue("octo/busy", "queued")
-    busy.say("@agent please fix this")
-    busy.begun("301.5")
-    queued.say("@agent please fix this")
-    forge.github.add_user("eve")
-    queued.say("@agent and this", author="eve")  # a request of her own stops no other
-    by_eve = queued.say("@agent stop", author="eve")
-    [refused] = until(queued.final_comments)
-    assert "write access" in refused
-    stop = queued.say("@agent stop")
-    until(lambda: reactions(stop) == ["+1"])
-    assert not reactions(by_eve)
-    busy.say("@agent stop")
-    until(lambda: len(queued.final_comments()) == 2)
-    assert any("mona stopped" in body for body in queued.final_comments())
-    assert not plans.times("queued")
-    assert not queued.pulls()
-
-
 @pytest.mark.attack
 def test_a_stop_in_another_repository_stops_nothing(
     forge: Forge, server: Server, plans: Plans
@@ -186,44 +159,6 @@ def test_pause_holds_the_run_and_what_is_granted_reaches_it(
     assert limits["max_iterations"] == 8
     assert "use pytest -x" in json.dumps(plans.endpoint.requests[-1].body)
     assert len(thread.final_comments()) == 1, "the words became a run of their own"
-
-
-@pytest.mark.nightly
-def test_a_pull_request_counts_as_its_issues_thread(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
-    plans.add("follow", FIX, finish(SUMMARY), SLEEP, bash("echo done > d.py"), finish("Add d"))
-    thread = Thread(forge, server, "follow")
-    thread.say("@agent please fix this")
-    until(thread.final_comments)
-    [pull] = thread.pulls()
-    thread.say("@agent continue: there is more", on=pull)
-    thread.begun("301.5")
-    thread.say("@agent stop")
-    until(lambda: thread.final_comments(pull))
-    assert "stopped" in thread.final_comments(pull)[0]
-    thread.say("@agent continue +5 steps", on=pull)
-    until(lambda: len(thread.final_comments(pull)) == 2)
-    assert "Resolver added a commit" in thread.final_comments(pull)[1]
-    [branch] = forge.branches(thread.issue.repository)
-    count = thread.issue.repository.git.text("rev-list", "--count", f"main..{branch}")
-    assert count.strip() == "2"
-    assert len(thread.final_comments()) == 1
-
-
-@pytest.mark.nightly
-def test_a_stop_without_an_active_run_is_answered_once(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
-    thread = Thread(forge, server, "others")
-    stop = thread.say("@agent stop")
-    [result] = until(thread.final_comments)
-    assert "No run is in progress" in result
-    thread.again(stop)
-    told_twice = f"stop on {thread.repository}#{thread.issue.number}: No run is in progress here"
-    until(lambda: server.log.count(told_twice) == 2)
-    assert not plans.times("others")
-    assert len(thread.final_comments()) == 1
 
 
 def is_at_work(word: str) -> bool:

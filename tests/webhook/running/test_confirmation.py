@@ -3,20 +3,16 @@
 Whole runs, because the approval has to reach a run that waits in another process.
 """
 
-import json
 import signal
 from typing import Any
-
-import pytest
 
 from tests.parts.runs import bash, finish
 from tests.parts.waiting import until
 from tests.webhook.running.test_commands import Thread, reactions
 from tests.webhook.serving import SUMMARY, Forge, Plans, Server
 
-RISKY = bash("sed -i 's/a - b/a + b/' calc.py", security_risk="HIGH")
-
 SETTINGS = {"RESOLVER_CONFIRMATION": "risky"}
+RISKY = bash("sed -i 's/a - b/a + b/' calc.py", security_risk="HIGH")
 
 
 def asks(thread: Thread) -> bool:
@@ -57,15 +53,6 @@ def test_an_approval_reaches_the_run_that_waits_and_a_strangers_does_not(
     until(lambda: any("No action is waiting" in comment for comment in thread.final_comments()))
     assert len(answers(thread)) == 1
     assert len(plans.times("approved")) == 2
-
-
-@pytest.mark.nightly
-def test_a_denial_reaches_the_run_that_waits(forge: Forge, server: Server, plans: Plans) -> None:
-    thread = begun(forge, server, plans, "denied")
-    thread.say("@agent deny: not the environment")
-    until(lambda: any("waiting for approval" not in comment for comment in thread.final_comments()))
-    assert not thread.pulls()
-    assert "not the environment" in json.dumps(plans.endpoint.requests[-1].body)
 
 
 def test_a_run_that_was_killed_while_it_waited_asks_on_and_is_approved_once(

@@ -4,13 +4,10 @@ Whole runs, because nothing may be lost or done twice between the delivery and t
 """
 
 import re
-from typing import Any
 
 import pytest
 
 from tests.webhook.serving import (
-    BOT,
-    SECRET,
     Forge,
     Plans,
     Server,
@@ -47,14 +44,6 @@ def test_a_mention_becomes_a_pull_request_and_one_comment(forge: Forge, server: 
     for name in ("first_comment", "pull_request", "sandbox_start"):
         assert counted[f"{name}_seconds_count"] == 1, name
     assert counted["tokens_total input"] > 0
-
-
-@pytest.mark.nightly
-def test_a_label_starts_the_same_work(forge: Forge, server: Server) -> None:
-    issue = forge.issue(forge.repository("one/label"), "fix")
-    payload = forge.github.event_issue_labeled(issue, "agent", sender="mona")
-    assert server.deliver(payload, "issues") == (202, "stored")
-    until(lambda: forge.done_once(issue))
 
 
 def test_nothing_is_done_twice(forge: Forge, server: Server, plans: Plans) -> None:
@@ -101,50 +90,3 @@ def test_somebody_without_write_access_gets_no_run(
     assert "write access" in comment.body
     assert not plans.times("eve")
     assert not forge.branches(issue.repository)
-
-
-def test_our_own_comment_starts_nothing(forge: Forge, server: Server) -> None:
-    """Though the bot is a person to GitHub, may write, and says how it is asked again."""
-    issue = forge.issue(forge.repository("one/loop"), "noplan")
-    server.deliver(forge.mention(issue))
-    [comment] = until(lambda: forge.final_comments(issue))
-    assert "@agent" in comment.body
-    status, answer = server.deliver(forge.github.event_issue_comment(comment, sender=BOT))
-    assert (status, answer) == (202, "ignored: it was made by Resolver itself")
-
-
-def test_what_asks_for_nothing_is_not_stored(forge: Forge, server: Server) -> None:
-    issue = forge.issue(forge.repository("one/quiet"), "fix")
-    comment = forge.github.add_comment(issue, "Thank you all.", "mona")
-    deliveries: list[tuple[str, dict[str, Any]]] = [
-        ("issue_comment", forge.github.event_issue_comment(comment)),
-        ("issues", forge.github.event_issues(issue)),
-        ("push", {"ref": "refs/heads/main"}),
-        ("issue_comment", {}),
-        ("issue_comment", {"action": "created", "issue": {"number": "x"}}),
-        ("issues", {"action": "\ud800", "label": None}),
-    ]
-    for number, (event, payload) in enumerate(deliveries):
-        status, answer = server.deliver(payload, event, delivery=f"quiet-{number}")
-        assert (status, answer.split(":")[0]) == (202, "ignored"), (event, answer)
-    stored = b"".join(p.read_bytes() for p in server.folder.glob("resolver.db*"))
-    assert b"quiet-" not in stored
-
-
-def test_a_ping_is_answered(server: Server) -> None:
-    assert server.deliver({"zen": "Keep it simple.", "hook_id": 1}, "ping") == (202, "pong")
-
-
-def test_a_forged_delivery_does_nothing(forge: Forge, server: Server, plans: Plans) -> None:
-    issue = forge.issue(forge.repository("one/forged"), "forged")
-    for secret in ("", "guessed", SECRET[:-1]):
-        assert server.deliver(forge.mention(issue), secret=secret)[0] == 401
-    assert not plans.times("forged")
-
-
-@pytest.mark.parametrize(
-    "body", [b"[" * 500_000, b"{", b"[]", b"\xff", b""], ids=lambda b: repr(b[:3])
-)
-def test_a_broken_body_is_refused_and_the_server_lives(server: Server, body: bytes) -> None:
-    assert server.deliver(body)[0] == 400
-    assert server.deliver({}, "ping")[0] == 202
