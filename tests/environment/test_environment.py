@@ -151,18 +151,6 @@ def test_only_old_environments_of_the_repository_are_removed(
     assert shelf.names_now() == [f"{PREPARED_PREFIX}:{other}-0", *stay]
 
 
-def test_a_name_that_a_person_gave_to_a_kept_image_stays(
-    engine: docker.DockerClient, shelf: Shelf
-) -> None:
-    owner = uuid.uuid4().hex
-    shelf.keep(Environment(BASE, None, owner, owner))
-    persons_tag = f"resolver-test-theirs:{owner}"
-    engine.images.get(f"{PREPARED_PREFIX}:{owner}").tag(*persons_tag.split(":"))
-    shelf.names.append(persons_tag)
-    remove_older_environments(engine, owner, keep_count=0)
-    assert shelf.names_now() == [persons_tag]
-
-
 def test_the_tree_is_the_one_that_the_setup_is_run_in_not_the_default_branch_s(
     shelf: Shelf, tmp_path: Path
 ) -> None:

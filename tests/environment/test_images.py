@@ -12,7 +12,7 @@ import docker
 import pytest
 
 from resolver.config.image_reference import BUILT_PREFIX
-from resolver.errors import SandboxError, UsageError, WorkspaceError
+from resolver.errors import SandboxError, UsageError
 from resolver.git.git import HostGit
 from resolver.git.tree import DOCKERFILE_NAME, context_tar
 from resolver.runtime.environment.environment import (
@@ -129,13 +129,6 @@ def test_dockerignore_excludes_files_but_never_the_dockerfile(tmp_path: Path) ->
     git, commit = context(tmp_path / "r", files)
     found = members(context_tar(git, commit, ".", "Dockerfile"))
     assert set(found) == {".dockerignore", "sub/keep", "z", DOCKERFILE_NAME}
-
-
-@pytest.mark.parametrize(("folder", "dockerfile"), [("none", "a"), (".", "none")])
-def test_a_missing_build_context_is_reported(tmp_path: Path, folder: str, dockerfile: str) -> None:
-    git, commit = context(tmp_path / "r", {"a": b"x"})
-    with pytest.raises(WorkspaceError, match="there is no none"):
-        list(context_tar(git, commit, folder, dockerfile))
 
 
 @pytest.mark.engine

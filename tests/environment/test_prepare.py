@@ -10,7 +10,6 @@ from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
-from resolver.events.actions import SandboxAction
 from resolver.events.base import Source
 from resolver.events.state import State
 from resolver.events.stores import MemoryStore
@@ -19,7 +18,6 @@ from resolver.runtime.base import Machine
 from resolver.runtime.environment.environment import (
     Environment,
     PreparedEnvironment,
-    prepare,
     set_up,
 )
 from resolver.runtime.environment.images import PREPARED_LABEL, REPOSITORY_LABEL, find_kept_image
@@ -134,29 +132,6 @@ def test_an_interrupted_setup_is_run_again(scenario: Scenario) -> None:
     assert scenario.state.pending == {}
     answers = [e for e in scenario.state.events if e.cause == cut_off.id]
     assert [type(e) for e in answers] == [o.ErrorObservation]
-
-
-class RefusingSandbox:
-    """A sandbox that answers each command with an error."""
-
-    scratch = "/opt/resolver"
-
-    def put_file(self, name: str, content: bytes) -> None:
-        pass
-
-    def execute(self, action: SandboxAction) -> o.ErrorObservation:
-        return o.ErrorObservation(content="the shell could not be started", code="shell")
-
-    def set_baseline(self, base: str) -> dict[str, list[str]]:
-        return {"restored": []}
-
-
-def test_a_setup_that_the_sandbox_could_not_execute_is_reported() -> None:
-    plan, stream = SetupPlan(".agents/setup.sh", "make"), EventStream(MemoryStore())
-    prepared = prepare(plan, RefusingSandbox(), stream, State(), "base", 30.0)
-    assert not prepared.ok
-    assert prepared.warnings[0].startswith("The repository's setup (`.agents/setup.sh`) failed, so")
-    assert prepared.warnings[0].endswith("the shell could not be started")
 
 
 @pytest.mark.engine

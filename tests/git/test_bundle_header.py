@@ -1,10 +1,8 @@
 """Tests of reading the header of a bundle, and of the git directory that a sandbox gets."""
 
 import io
-import os
 import subprocess
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from resolver.errors import WorkspaceError
 from resolver.git.bundle import BundleHeader, read_header
 from resolver.git.workspace import Workspace
-from tests.git.scenario import commit_all, make_repository, plain_git
+from tests.git.scenario import make_repository, plain_git
 
 ONE, TWO = "1" * 40, "2" * 40
 REF = f"{ONE} refs/heads/x\n"
@@ -60,12 +58,6 @@ def test_a_malformed_header_is_refused(tmp_path: Path, text: str, reason: str) -
     assert reason in caught.value.what
 
 
-def test_the_longest_line_of_a_header_is_read(tmp_path: Path) -> None:
-    name = "x" * (4096 - len(f"{ONE} \n"))
-    header, _ = read(tmp_path / "bundle", f"# v2 git bundle\n{ONE} {name}\n\n")
-    assert header.references == ((ONE, name),)
-
-
 def unpack(workspace: Workspace, place: Path) -> tuple[Path, dict[str, tarfile.TarInfo]]:
     """Unpack the git directory for a sandbox; return its folder and the members of the tar."""
     data = b"".join(workspace.git_dir_tar(place.name))
@@ -96,23 +88,6 @@ def test_a_git_directory_has_a_branch_whole_packs_and_is_writable(tmp_path: Path
     assert plain_git(folder, "config", "core.bare") == "false"
 
 
-def test_a_git_directory_without_a_branch_has_a_detached_head(tmp_path: Path) -> None:
-    clone = Workspace.clone(str(make_repository(tmp_path / "source")), tmp_path / "clone")
-    workspace = replace(clone, branch="")
-    folder, members = unpack(workspace, tmp_path / "out")
-    assert (folder / "HEAD").read_text() == f"{workspace.base}\n"
-    assert "packed-refs" not in members
-
-
-def test_a_git_directory_ends_where_the_history_of_the_clone_ends(tmp_path: Path) -> None:
-    source = make_repository(tmp_path / "source")
-    for number in range(3):
-        commit_all(source, f"commit {number}")
-    workspace = Workspace.clone(str(source), tmp_path / "clone", depth=2)
-    folder, _ = unpack(workspace, tmp_path / "out")
-    assert plain_git(folder, "rev-list", "--count", "HEAD") == "2"
-
-
 @pytest.mark.parametrize("form", ["loose", "packed"])
 def test_objects_outside_of_the_history_do_not_reach_the_sandbox(tmp_path: Path, form: str) -> None:
     source = make_repository(tmp_path / "source")
@@ -127,25 +102,3 @@ def test_objects_outside_of_the_history_do_not_reach_the_sandbox(tmp_path: Path,
     assert other not in names
     expected = plain_git(source, "rev-list", "--objects", "--no-object-names", "HEAD")
     assert sorted(names.split()) == sorted(expected.split())
-
-
-def test_packs_with_as_many_other_objects_as_are_loose_do_not_reach_the_sandbox(
-    tmp_path: Path,
-) -> None:
-    clone = Workspace.clone(str(make_repository(tmp_path / "source")), tmp_path / "clone")
-    other = plain_git(clone.folder, "hash-object", "-w", "--stdin", stdin=b"private\n")
-    pack = str(clone.folder / "objects/pack/pack")
-    plain_git(clone.folder, "pack-objects", "-q", pack, stdin=f"{other}\n".encode())
-    plain_git(clone.folder, "prune-packed", "-q")
-    parent = ("-p", clone.base, "-m", "loose")
-    loose = plain_git(clone.folder, "commit-tree", f"{clone.base}^{{tree}}", *parent)
-    folder, _ = unpack(replace(clone, base=loose), tmp_path / "out")
-    names = plain_git(folder, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
-    assert loose in names and other not in names
-
-
-def test_a_large_pack_is_streamed_in_pieces_of_a_megabyte(tmp_path: Path) -> None:
-    source = make_repository(tmp_path / "source", {"large": os.urandom(2_500_000)})
-    workspace = Workspace.clone(str(source), tmp_path / "clone")
-    sizes = [len(chunk) for chunk in workspace.git_dir_tar("x.git")]
-    assert max(sizes) == 1 << 20 and sizes.count(1 << 20) == 2

@@ -5,9 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -365,26 +363,6 @@ def test_a_file_is_read_and_nothing_else(source: Path, tmp_path: Path) -> None:
         workspace.read("README.md", limit=3)
     assert workspace.read_trusted("alias") is None
     assert workspace.trusted_paths() == ("README.md", "docs/guide.md")
-
-
-def test_the_tar_is_deterministic_and_plain(source: Path, tmp_path: Path) -> None:
-    workspace = Workspace.clone(str(source), tmp_path / "clone")
-    first = b"".join(workspace.git_dir_tar("x.git"))
-    assert first == b"".join(workspace.git_dir_tar("x.git"))
-    with tarfile.open(fileobj=BytesIO(first)) as tar:
-        names = [m.name.removeprefix("x.git/") for m in tar if m.isfile()]
-        assert all(m.isfile() or m.isdir() for m in tar)
-    assert [n for n in names if not n.startswith("objects/pack/pack-")] == [
-        "HEAD", "config", "packed-refs",
-    ]  # fmt: skip
-    assert not list((tmp_path / "clone").glob("outgoing-*"))
-
-
-def test_an_abandoned_stream_leaves_no_file(source: Path, tmp_path: Path) -> None:
-    stream = Workspace.clone(str(source), tmp_path / "clone").git_dir_tar("x.git")
-    next(stream)
-    stream.close()  # type: ignore[attr-defined]
-    assert not list((tmp_path / "clone").glob("outgoing-*"))
 
 
 @pytest.mark.parametrize(

@@ -50,17 +50,6 @@ def test_all_conventions_are_read(tmp_path: Path) -> None:
     assert found.subjects[:2] == (f"Change {MAX_SUBJECTS + 4}", f"Change {MAX_SUBJECTS + 3}")
 
 
-def test_merge_commits_do_not_count_as_style(tmp_path: Path) -> None:
-    source = make_repository(tmp_path / "source")
-    plain_git(source, "checkout", "-q", "-b", "side")
-    commit_all(source, "Side")
-    plain_git(source, "checkout", "-q", "main")
-    commit_all(source, "Main")
-    plain_git(source, "merge", "-q", "--no-ff", "-m", "Merge branch side", "side")
-    found = read_conventions(Workspace.clone(str(source), tmp_path / "clone.git"))
-    assert set(found.subjects) == {"Side", "Main", "start"}
-
-
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b", b"x" * 50_000])
 def test_an_oversized_or_binary_template_is_ignored(tmp_path: Path, content: bytes) -> None:
     source = make_repository(tmp_path / "source", {"pull_request_template.md": content})

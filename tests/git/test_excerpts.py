@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.errors import WorkspaceError
 from resolver.git.pull_request import CONTEXT_LINES, MAX_EXCERPT_LINES, with_code
 from resolver.models.pull_request import PullRequestContext, ReviewThread, ThreadRequest
 from resolver.security.invisible_text import with_invisible_shown
@@ -64,15 +63,6 @@ def test_lines_are_counted_from_the_end_of_a_truncated_diff() -> None:
     cut = " line 8\n-line 9\n+line nine\n+line ten"
     found = thread_with_code(hunk=cut, is_outdated=True)
     assert found.code == THEN
-
-
-def test_a_file_that_is_too_large_is_shown_by_its_diff() -> None:
-    def read(path: str) -> bytes:
-        raise WorkspaceError("too large")
-
-    asked = ThreadRequest(label="T1", thread=ReviewThread(id="x", path="a", line=1, hunk=HUNK))
-    pull = PullRequestContext(number=1, head="a" * 40, base_branch="main")
-    assert with_code(asked, pull, read, str).is_then
 
 
 def test_hidden_characters_are_made_visible() -> None:

@@ -10,7 +10,6 @@ from resolver.git.git import HostGit, create_bare_repository
 from resolver.git.remote import OrphanCommit, write_orphans
 from resolver.git.tree import TreeEntry, find_entry
 from tests.git.scenario import make_repository, plain_git, write
-from tests.parts.hostile_repositories import write_tree_bomb
 
 
 def test_a_hanging_command_is_ended(tmp_path: Path) -> None:
@@ -65,17 +64,6 @@ def test_a_path_is_found_in_a_tree_by_its_whole_name(tmp_path: Path) -> None:
     for path in files:
         blob = git.text("rev-parse", f"{tree}:{path}")
         assert find_entry(git, tree, path.encode()) == TreeEntry(path.encode(), "100644", blob)
-
-
-def test_a_path_is_found_in_a_tree_that_is_too_large_to_be_listed(tmp_path: Path) -> None:
-    make_repository(tmp_path / "source")
-    write_tree_bomb(tmp_path / "source", levels=2, width=550)
-    git = HostGit(git_dir=tmp_path / "source/.git")
-    commit = git.text("rev-parse", "main")
-    blob = git.text("rev-parse", "main:d001/d002")
-    assert find_entry(git, commit, b"d001/d002") == TreeEntry(b"d001/d002", "100644", blob)
-    for absent in (b"d001", b"d00?/d002", b"d001/d002/x", b"e"):
-        assert find_entry(git, commit, absent) is None
 
 
 def test_commits_without_parents_are_written(tmp_path: Path) -> None:

@@ -12,13 +12,9 @@ from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace, workspace_at_branch, workspace_at_pull_request
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from tests.git.scenario import (
-    AT,
-    US,
-    Scenario,
     commit_all,
     enter_sandbox,
     plain_git,
-    write,
 )
 from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.wsgi import serve
@@ -106,14 +102,6 @@ def test_history_has_so_many_levels(served: Served, tmp_path: Path, kind: str) -
     _is_whole(workspace.folder)
 
 
-@pytest.mark.parametrize("depth", [0, 1, 1_000])
-def test_all_history_or_none_can_be_requested(served: Served, tmp_path: Path, depth: int) -> None:
-    workspace = Workspace.clone(served.url, tmp_path / "clone", depth=depth)
-    found = int(workspace.git.text("rev-list", "--count", "--first-parent", workspace.base))
-    assert found == (min(depth, STEPS) or STEPS)
-    _is_whole(workspace.folder)
-
-
 def test_two_branches_of_one_clone_keep_their_histories(served: Served, tmp_path: Path) -> None:
     old = plain_git(served.path, "rev-parse", "main~5")
     tree = plain_git(served.path, "rev-parse", f"{old}^{{tree}}")
@@ -194,18 +182,6 @@ def test_branches_that_were_merged_into_each_other_are_updated_with_all_their_hi
     workspace, merged = _clone_for_merge(served, tmp_path / "clone", head)
     assert merged == merge(HostGit(git_dir=served.path), head, main)
     assert len(workspace.git.text("merge-base", "--all", head, main).split()) == 2
-
-
-def test_a_change_on_such_a_history_is_pushed(served: Served, tmp_path: Path) -> None:
-    workspace = Workspace.clone(served.url, tmp_path / "clone", depth=10)
-    scenario = Scenario(served.path, workspace, *enter_sandbox(workspace, tmp_path))
-    write(scenario.root, "new.txt", "new\n")
-    patch = workspace.commit(scenario.export(), "Change", US, AT)
-    assert patch.commit is not None
-    workspace.push(patch.commit, "agent/fix", served.url)
-    assert plain_git(served.path, "rev-parse", "agent/fix^") == workspace.base
-    assert plain_git(served.path, "rev-parse", "agent/fix^{tree}") == patch.tree
-    plain_git(served.path, "fsck", "--strict")
 
 
 def test_a_base_that_advanced_is_fetched_with_the_history_between(

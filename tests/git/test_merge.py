@@ -1,16 +1,14 @@
 """Tests of merging commits as objects: clean, in conflict, and replayed."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
-from resolver.git.git import GitResult, HostGit
+from resolver.git.git import HostGit
 from resolver.git.merge import (
-    MAX_NOTES,
     MergeResult,
     ResolvedFile,
     commit_unfinished_merge,
@@ -231,67 +229,7 @@ def test_only_identical_content_counts_as_the_base_version(clone: Clone) -> None
     assert find_paths_as_theirs(git, merged, f"{theirs}^{{tree}}", theirs) == {b"a.txt", b"b.txt"}
 
 
-def test_a_commit_as_mail_is_bounded(clone: Clone) -> None:
-    made = clone.commit("ours", {"a.txt": edited(3, "x"), "bin": b"\0\1" * 3000})
-    git = clone.git
-    text = format_patch(git, made, 1_000_000)
-    assert text is not None and b"Subject: [PATCH] ours" in text and b"GIT binary patch" in text
-    assert format_patch(git, made, 100) is None
-
-
-class ScriptedGit(HostGit):
-    """Returns one result for every command."""
-
-    def __init__(self, status: int, *fields: bytes) -> None:
-        self.result = GitResult(status, b"\0".join(fields), "reason")
-
-    def attempt(self, *args: str, **options: Any) -> GitResult:
-        return self.result
-
-
 ONE, TWO = "1" * 40, "2" * 40
-RECORD = (b"2", b"a", b"b", b"CONFLICT (contents)", b"CONFLICT: \n a \xff b")
-NOTE = "CONFLICT: a \ufffd b"
-
-
-@pytest.mark.parametrize(
-    ("fields", "notes"),
-    [
-        ((), ()),
-        ((*RECORD, b""), (NOTE,)),
-        ((b"1", b"a", b"Auto-merging", b"Auto-merging a", *RECORD, *RECORD), (NOTE, NOTE)),
-        (RECORD * (MAX_NOTES + 1), (NOTE,) * MAX_NOTES),
-        ((b"0", b"CONFLICT (x)", b"why"), ("why",)),
-        ((*RECORD, *RECORD[:-1]), (NOTE,)),
-        ((b"9", b"a", b"CONFLICT (x)", b"why"), ()),
-        ((b"a", b"CONFLICT (x)", b"why"), ()),
-    ],
-)
-def test_only_whole_messages_about_conflicts_are_kept(
-    fields: tuple[bytes, ...], notes: tuple[str, ...]
-) -> None:
-    git = ScriptedGit(1, f"{TWO}\n".encode(), b"b", b"a", b"b", b"", *fields)
-    assert merge(git, ONE, TWO) == MergeResult(TWO, (b"b", b"a"), notes)
-
-
-def test_a_clean_merge_has_no_conflicts_whatever_git_says() -> None:
-    assert merge(ScriptedGit(0, ONE.encode(), b"a", b"", *RECORD), ONE, TWO) == MergeResult(ONE)
-
-
-@pytest.mark.parametrize(("status", "tree"), [(2, ONE), (-1, ONE), (128, ONE), (0, "HEAD")])
-def test_a_merge_that_git_could_not_make_is_an_error(status: int, tree: str) -> None:
-    with pytest.raises(WorkspaceError):
-        merge(ScriptedGit(status, tree.encode()), ONE, TWO)
-
-
-def test_ancestors_are_known_from_the_history(clone: Clone) -> None:
-    ours = clone.commit("ours", {"a.txt": "x\n"})
-    theirs = clone.commit("theirs", {"a.txt": "y\n"})
-    plain_git(clone.source, "checkout", "-q", "--orphan", "other")
-    other = commit_all(clone.source, "another beginning")
-    git = clone.git
-    assert is_ancestor(git, ours, ours) and is_ancestor(git, clone.start, theirs)
-    assert not is_ancestor(git, ours, theirs) and not is_ancestor(git, other, ours)
 
 
 def test_an_unfinished_merge_has_a_fixed_author_and_date(clone: Clone) -> None:
@@ -328,16 +266,6 @@ def test_a_marker_that_names_a_side_may_stay_where_the_merge_has_it(clone: Clone
     assert find_unresolved_paths(git, merged, merged.tree, ours, theirs) == (b"a.txt",)
     tree = clone.tree_with(ours, {"notes": f"more\n{notes}"})
     assert find_unresolved_paths(git, merged, tree, ours, theirs) == (b"notes",)
-
-
-def test_a_name_that_git_made_up_counts_in_any_part_of_a_path(clone: Clone) -> None:
-    ours = clone.commit("ours", {"a.txt": edited(3, "x")})
-    theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
-    git = clone.git
-    merged = merge(git, ours, theirs)
-    tree = clone.tree_with(ours, {f"d~{theirs}/x": "x\n", f"e~{ours}": "x\n", f"f{ours}": "x\n"})
-    left = find_unresolved_paths(git, merged, tree, ours, theirs)
-    assert left == (f"d~{theirs}/x".encode(), f"e~{ours}".encode())
 
 
 def test_a_submodule_in_conflict_has_no_content_to_search(clone: Clone) -> None:

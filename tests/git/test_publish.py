@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from tests.git.scenario import (
     AT,
     US,
     Scenario,
-    commit_all,
     copy_scenario,
     enter_sandbox,
     make_repository,
@@ -90,12 +88,6 @@ def test_the_commit_is_on_the_base_and_names_the_requester(scenario: Scenario) -
     assert plain_git(scenario.source, "fsck", "--strict") == ""
 
 
-def test_the_same_message_and_time_make_the_same_commit(scenario: Scenario) -> None:
-    assert _commit(scenario) == _commit(scenario)
-    later = scenario.workspace.commit(scenario.export(), "Change", US, AT + timedelta(seconds=1))
-    assert later.commit != _commit(scenario)
-
-
 @pytest.mark.parametrize("message", ["", "\n\n", "\0", "-F/etc/passwd", "# comment", "\udcff"])
 def test_any_message_and_any_name_make_a_valid_commit(scenario: Scenario, message: str) -> None:
     patch = scenario.workspace.commit(scenario.export(), message, Identity("<>", "\n"), AT)
@@ -125,13 +117,6 @@ def test_a_shallow_clone_can_be_pushed_from(
     expected = second.expected_tree()
     workspace.push(_commit(second), "agent/fix", url, _credential(url))
     assert plain_git(remote, "rev-parse", "agent/fix^{tree}") == expected
-
-
-def test_pushing_again_has_no_effect(scenario: Scenario, remote: Path, url: str) -> None:
-    commit = _commit(scenario)
-    for _ in range(2):
-        scenario.workspace.push(commit, "agent/fix", url, _credential(url))
-    assert plain_git(remote, "rev-parse", "agent/fix") == commit
 
 
 @pytest.mark.parametrize("existing", ["other", "base", "child"])
@@ -190,14 +175,6 @@ def test_only_a_valid_branch_of_resolver_is_written(
     assert before == (plain_git(remote, "for-each-ref"), plain_git(scenario.source, "for-each-ref"))
 
 
-def test_a_push_with_a_wrong_token_is_refused_with_advice(scenario: Scenario, url: str) -> None:
-    with pytest.raises(WorkspaceError) as caught:
-        scenario.workspace.push(_commit(scenario), "agent/fix", url, _credential(url, "ghs_wrong"))
-    assert not isinstance(caught.value, BranchTaken)
-    assert "pushing agent/fix" in caught.value.what and "token" in caught.value.next_step
-    assert "ghs_wrong" not in caught.value.what
-
-
 def test_the_servers_message_is_passed_on(scenario: Scenario, remote: Path, url: str) -> None:
     hook = remote / "hooks/pre-receive"
     hook.parent.mkdir(exist_ok=True)
@@ -205,17 +182,6 @@ def test_the_servers_message_is_passed_on(scenario: Scenario, remote: Path, url:
     hook.chmod(0o755)
     with pytest.raises(WorkspaceError, match="GH013: rule says no"):
         scenario.workspace.push(_commit(scenario), "agent/fix", url, _credential(url))
-
-
-def test_a_name_that_conflicts_with_a_branch_folder_is_reported(
-    scenario: Scenario, remote: Path, url: str
-) -> None:
-    plain_git(remote, "branch", "agent/fix/more", "main")
-    with pytest.raises(WorkspaceError, match="agent/fix"):
-        scenario.workspace.push(_commit(scenario), "agent/fix", url, _credential(url))
-    plain_git(scenario.source, "branch", "agent/fix/more", "main")
-    with pytest.raises(WorkspaceError, match="agent/fix"):
-        scenario.workspace.write_branch(scenario.source, "agent/fix", _commit(scenario))
 
 
 def test_a_local_repository_gets_one_branch_and_is_otherwise_unchanged(scenario: Scenario) -> None:
@@ -246,14 +212,3 @@ def test_an_existing_local_branch_is_not_overwritten(scenario: Scenario) -> None
     with pytest.raises(BranchTaken):
         scenario.workspace.write_branch(scenario.source, "agent/fix", _commit(scenario, "Another"))
     assert plain_git(scenario.source, "rev-parse", "agent/fix") == commit
-
-
-def test_concurrent_work_in_the_local_repository_does_not_matter(scenario: Scenario) -> None:
-    write(scenario.source, "other", "x\n")
-    tip = commit_all(scenario.source, "meanwhile")
-    plain_git(scenario.source, "checkout", "-q", "-b", "elsewhere")
-    commit = _commit(scenario)
-    scenario.workspace.write_branch(scenario.source, "agent/fix", commit)
-    assert plain_git(scenario.source, "rev-parse", "main", "agent/fix^") == (
-        f"{tip}\n{scenario.workspace.base}"
-    )

@@ -206,14 +206,6 @@ def test_the_limits_apply_to_the_visible_form_of_hidden_characters() -> None:
     assert "396 more lines" in result
 
 
-def test_a_very_long_line_is_truncated() -> None:
-    long = FilePatch(
-        DiffFile(path="x", status="added", additions=1, deletions=0),
-        b"@@ -0,0 +1 @@\n+" + b"x" * 50_000 + b"\n",
-    )
-    assert len(numbered_diff([long])) < 2_000
-
-
 @given(st.lists(st.tuples(st.sampled_from(" +-"), st.text(max_size=20)), max_size=30))
 def test_lines_of_the_diff_are_numbered_correctly(rows: list[tuple[str, str]]) -> None:
     rows = [(sign, " ".join(text.split())) for sign, text in rows]

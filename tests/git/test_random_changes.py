@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
 from resolver.git.bundle import read_header
-from resolver.git.tree import quote
 from resolver.git.workspace import Workspace
 from resolver.sandbox.setup_files import PATTERNS
 from tests.git.scenario import (
@@ -107,29 +106,3 @@ def test_a_header_of_any_bytes_is_read_or_refused(data: bytes) -> None:
             read_header(file)  # type: ignore[arg-type]
         except WorkspaceError as error:
             assert "can't be used" in error.what
-
-
-@given(st.binary(min_size=1, max_size=40).filter(lambda n: 0 not in n))
-def test_a_quoted_path_is_printable_and_git_reads_it_back(path: bytes) -> None:
-    shown = quote(path)
-    assert shown.isprintable()
-    if shown.startswith('"'):
-        assert _unquote(shown[1:-1]) == path
-    else:
-        assert shown.encode() == path
-
-
-def _unquote(text: str) -> bytes:
-    out, at = bytearray(), 0
-    letters = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
-    while at < len(text):
-        if text[at] != "\\":
-            out += text[at].encode()
-            at += 1
-        elif text[at + 1] in letters:
-            out.append(letters[text[at + 1]])
-            at += 2
-        else:
-            out.append(int(text[at + 1 : at + 4], 8))
-            at += 4
-    return bytes(out)

@@ -15,7 +15,7 @@ from resolver.entrypoints.webhook.retention import RetentionTask
 from resolver.entrypoints.webhook.run_restore import restore_files
 from resolver.errors import LeaseLost, LogError, UsageError
 from resolver.runs.output import PATCH
-from resolver.storage.blob_store import BlobStore, BlobStoreError, open_blob_store
+from resolver.storage.blob_store import BlobStore, open_blob_store
 from resolver.storage.database import (
     DatabaseError,
     ServerDatabase,
@@ -92,18 +92,6 @@ def test_a_large_file_is_an_object_and_comes_back_on_another_machine(
     assert not (other / PATCH).exists()
 
 
-def test_the_objects_of_a_run_are_removed_with_it(archive: RunArchive, blobs: BlobStore) -> None:
-    archive.record_claim(OTHER_RUN, FIRST)
-    archive.put_file(OTHER_RUN, FIRST, PATCH, LARGE)
-    for data in (LARGE, LARGER):
-        archive.put_file(RUN, FIRST, PATCH, data)
-    assert (count(blobs), count(blobs, OTHER_RUN)) == (2, 1)
-    blobs.remove_runs(lambda run: run < RUN)
-    assert (count(blobs), count(blobs, OTHER_RUN)) == (2, 1)
-    blobs.remove_runs(RUN.__eq__)
-    assert (count(blobs), count(blobs, OTHER_RUN)) == (0, 1)
-
-
 def test_the_objects_of_old_runs_are_removed_with_their_rows(
     archive: RunArchive, blobs: BlobStore, url: URL, tmp_path: Path
 ) -> None:
@@ -165,18 +153,6 @@ def test_a_missing_or_another_object_is_a_damaged_file(
         archive.read_file(RUN, file)
 
 
-def test_a_process_without_the_setting_says_which_one_is_missing(
-    archive: RunArchive, url: URL
-) -> None:
-    archive.put_file(RUN, FIRST, PATCH, LARGE)
-    without = RunArchive(url)
-    [file] = without.files(RUN)
-    with pytest.raises(DatabaseError) as caught:
-        without.read_file(RUN, file)
-    assert "RESOLVER_BLOB_STORE" in caught.value.next_step
-    without.close()
-
-
 def test_a_start_checks_the_bucket_and_the_credentials(
     s3: S3Server, blobs: BlobStore, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -206,8 +182,3 @@ def test_an_object_store_needs_postgresql(url: URL) -> None:
     assert open_blob_store("", url, {}) is None
     with pytest.raises(UsageError, match="needs PostgreSQL"):
         open_blob_store("s3://runs", url, {})
-
-
-def test_an_error_of_the_store_is_one_of_the_database() -> None:
-    """The server then repeats a request instead of giving it up."""
-    assert issubclass(BlobStoreError, DatabaseError)

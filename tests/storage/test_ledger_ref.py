@@ -57,11 +57,6 @@ def ref(github: GitHubServer, name: str) -> str:
     return github.repository(REPOSITORY).git.text("for-each-ref", "--format=%(objectname)", name)
 
 
-def test_there_is_none_at_first(place: Place, github: GitHubServer) -> None:
-    assert place.ledger().read() == QuotaLedger()
-    assert ref(github, REF) == ""
-
-
 def test_what_is_booked_is_read_by_others(place: Place) -> None:
     add(place.ledger(), entry(1))
     add(place.ledger(), entry(2))
@@ -79,11 +74,6 @@ def test_no_branch_and_no_tag_is_made(place: Place, github: GitHubServer) -> Non
     add(place.ledger(), entry(1))
     names = github.repository(REPOSITORY).git.text("for-each-ref", "--format=%(refname)").split()
     assert names == ["refs/heads/main", REF]
-
-
-def test_a_change_that_changes_nothing_writes_nothing(place: Place, github: GitHubServer) -> None:
-    assert place.ledger().change(lambda ledger: (None, len(ledger.runs))) == 0
-    assert github.writes() == []
 
 
 def test_who_comes_second_decides_again(place: Place) -> None:
@@ -181,15 +171,6 @@ def test_concurrent_runs_lose_no_entry_and_exceed_no_quota(
     assert sorted(int(run.key, 16) for run in ledger.runs) == booked
 
 
-def test_concurrent_runs_never_reserve_more_than_the_quota(place: Place) -> None:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.quotas.booking"])
-    with ProcessPoolExecutor(6, mp_context=context) as pool:
-        given = list(pool.map(book, [place] * 6, range(6), [0] * 6, [23.0] * 6))
-    reserved = sorted(amount for amount in given if amount is not None)
-    assert reserved == [3.0, 5.0, 5.0, 5.0, 5.0]
-
-
 def with_entry(number: int) -> Callable[[QuotaLedger], tuple[QuotaLedger, None]]:
     return lambda ledger: (ledger.with_run(entry(number)), None)
 
@@ -200,20 +181,6 @@ def test_what_this_run_has_kept_is_not_read_again(place: Place, github: GitHubSe
     place.ledger().change_from(kept, with_entry(2))
     assert not any("upload-pack" in str(request.query) for request in github.requests[asked:])
     assert place.ledger().read().runs == (entry(1), entry(2))
-
-
-def test_what_others_have_written_since_is_kept(place: Place) -> None:
-    _, kept = place.ledger().change_from(None, with_entry(1))
-    add(place.ledger(), entry(2))
-    place.ledger().change_from(kept, with_entry(3))
-    assert place.ledger().read().runs == (entry(1), entry(2), entry(3))
-
-
-def test_that_nothing_is_to_be_done_is_decided_on_what_is_there(place: Place) -> None:
-    _, kept = place.ledger().change_from(None, with_entry(1))
-    add(place.ledger(), entry(2))
-    runs, _ = place.ledger().change_from(kept, lambda found: (None, found.runs))
-    assert runs == (entry(1), entry(2))
 
 
 def test_a_ledger_that_was_believed_missing_is_kept(place: Place) -> None:
@@ -243,15 +210,3 @@ def test_a_log_is_pushed_if_others_have_changed_the_ledger(
     place.ledger().change_from(kept, with_entry(3), LOG)
     assert "refs/resolver/runs/7/new" in github.repository(place.repository).git.refs("refs/")
     assert place.ledger().read().runs == (entry(1), entry(2), entry(3))
-
-
-def test_an_old_log_that_is_gone_already_holds_up_nothing(
-    place: Place, github: GitHubServer
-) -> None:
-    gone = replace(LOG, obsolete=("refs/resolver/runs/7/gone",))
-    _, kept = place.ledger().change_from(None, with_entry(1), gone)
-    old = replace(LOG, commits=(), obsolete=("refs/resolver/runs/7/new",))
-    place.ledger().change_from(kept, with_entry(2), old)
-    refs = github.repository(place.repository).git.refs("refs/resolver/")
-    assert list(refs) == ["refs/resolver/ledger"]
-    assert place.ledger().read().runs == (entry(1), entry(2))

@@ -79,12 +79,6 @@ def test_a_run_has_one_row_however_often_it_is_written(table: QuotaTable) -> Non
     assert (total.runs, total.cost, total.reserved) == (1, 0.75, 0.0)
 
 
-def test_a_change_of_nothing_writes_nothing(table: QuotaTable) -> None:
-    put(table, ended(1))
-    assert table.change(REPOSITORY, NOW, lambda ledger: (None, len(ledger.runs))) == 1
-    assert table.totals(NOW)[0].runs == 1
-
-
 def test_old_runs_are_in_the_totals_alone(table: QuotaTable) -> None:
     old = NOW - timedelta(days=RUN_RETENTION_DAYS + 1)
     put(table, ended(1, at=old), ended(2))

@@ -257,22 +257,6 @@ def test_a_log_that_starts_over_replaces_the_archived_one(
     assert second.content[EVENTS] == first.content[EVENTS]
 
 
-def test_a_folder_from_before_the_archive_is_kept_and_archived(
-    machines: tuple[Machine, Machine],
-) -> None:
-    first, second = machines
-    first.folder.mkdir(parents=True)
-    store = JsonlStore(first.folder / EVENTS)
-    store.append(Think(id=0, content="old"))
-    store.close()
-    (first.folder / REQUEST).write_text("{}")
-    assert first.folders.folder_of(RUN) == first.folder
-    first.work(FIRST, "new")
-    second.folders.restore(RUN)
-    assert second.content == first.content
-    assert second.content.keys() == {EVENTS, REQUEST}
-
-
 HOSTILE_NAMES = ("../escaped", "/tmp/escaped", EVENTS, ".ssh", "a/b", "", f"../{RUN}/{OUTCOME}")
 
 

@@ -163,11 +163,3 @@ def test_a_run_that_is_stored_again_is_one_run_with_its_newest_log(kept: Kept) -
     [earlier] = kept.store.runs_before(ISSUE, run_id(2))
     assert b"second attempt" in earlier.log.read_bytes()
     assert b"first attempt" not in earlier.log.read_bytes()
-
-
-def test_the_files_of_a_run_are_those_of_the_latest_reading(kept: Kept) -> None:
-    kept.keep(ISSUE, run_id(1), "first attempt")
-    assert kept.before(run_id(2)) == [run_id(1)]
-    kept.keep(ISSUE, run_id(1), "second attempt")
-    [earlier] = kept.store.runs_before(ISSUE, run_id(2))
-    assert b"second attempt" in earlier.log.read_bytes()

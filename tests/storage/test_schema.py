@@ -47,21 +47,6 @@ def test_a_new_database_has_the_tables_that_the_modules_define(url: URL) -> None
     database.close()
 
 
-def test_a_table_that_is_missing_is_created_and_the_others_keep_their_rows(url: URL) -> None:
-    tables = tables_of_modules()
-    polls, costs = tables["resolver_looks"], tables["resolver_costs"]
-    database = ServerDatabase(url)
-    with database.writing() as connection:
-        connection.execute(polls.insert().values(webhook="hooks", until=1.0))
-        costs.drop(connection)
-    database.close()
-    database = ServerDatabase(url)
-    with database.reading() as connection:
-        assert connection.scalar(select(polls.c.webhook)) == "hooks"
-        assert connection.execute(select(costs)).all() == []
-    database.close()
-
-
 def test_processes_that_start_together_create_the_tables_once(url: URL) -> None:
     together = threading.Barrier(3)
 
