@@ -26,11 +26,6 @@ _TEMPLATE = "pull_request_template"
 _TEMPLATE_SUFFIXES = {"", ".md", ".txt"}
 
 
-def owner_of(repository: str) -> str:
-    """Return the login of the owner of a repository, `owner/name`, in lower case."""
-    return repository.partition("/")[0].lower()
-
-
 class Conventions(FrozenModel):
     """A repository's conventions.
 

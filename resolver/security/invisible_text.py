@@ -36,12 +36,6 @@ _EMOJI = (
 _EMOJI_OR_INVISIBLE = re.compile(
     rf"(?P<emoji>{_EMOJI}\ufe0f?(?:\u200d{_EMOJI}\ufe0f?)*|[0-9#*]\ufe0f(?=\u20e3))|[{INVISIBLE}]"
 )
-_INVISIBLE = re.compile(f"[{INVISIBLE}]")
-
-
-def is_invisible(character: str) -> bool:
-    """Return True for an invisible character, including those that join emoji."""
-    return bool(_INVISIBLE.match(character))
 
 
 def without_invisible(text: str) -> str:

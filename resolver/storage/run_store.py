@@ -2,7 +2,7 @@
 in memory."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -40,24 +40,3 @@ class RunStore(Protocol):
         fetched. All stored runs are from before one that is not stored. Raises ResolverError.
         """
         ...
-
-
-@dataclass
-class MemoryRunStore:
-    """Stores the runs of one process, for tests. Implements `RunStore`.
-
-    Their files stay where they are.
-    """
-
-    _runs: dict[int, dict[str, EarlierRun]] = field(default_factory=dict)
-
-    def add(self, issue: int, run: str, folder: Path) -> None:
-        """Add a run of a conversation. folder: has its files."""
-        earlier = EarlierRun(run, folder / EVENTS, folder / OUTCOME)
-        self._runs.setdefault(issue, {})[run] = earlier
-
-    def runs_before(self, issue: int, run: str) -> Iterator[EarlierRun]:
-        """Implement `RunStore.runs_before`."""
-        runs = list(self._runs.get(issue, {}).values())
-        ids = [earlier.run for earlier in runs]
-        yield from reversed(runs[: ids.index(run)] if run in ids else runs)

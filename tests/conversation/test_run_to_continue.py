@@ -1,6 +1,7 @@
 """Tests of which earlier run a command continues, from the runs that a store holds."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from resolver.events.log import dump_line
 from resolver.events.observations import AgentStateChanged
 from resolver.models.run import Command, RunState, Trigger
 from resolver.runs.conversation.commands import find_run_to_continue
-from resolver.storage.run_store import BUNDLE, CHANGE, EVENTS, OUTCOME, MemoryRunStore
+from resolver.storage.run_store import BUNDLE, CHANGE, EVENTS, OUTCOME, EarlierRun
 from tests.github import reports
 from tests.trace import sample
 
@@ -17,10 +18,15 @@ ISSUE, PULL = 12, 40
 
 
 class Conversations:
-    """An issue and Resolver's pull request for it, with the runs that each of them had."""
+    """A store with the runs of an issue and of Resolver's pull request for it."""
 
     def __init__(self, folder: Path) -> None:
-        self.store, self._folder = MemoryRunStore(), folder
+        self._folder = folder
+        self._runs: dict[int, list[EarlierRun]] = {}
+
+    def runs_before(self, issue: int, run: str) -> Iterator[EarlierRun]:
+        """Implement `RunStore.runs_before` for a run that is not stored."""
+        yield from reversed(self._runs.get(issue, []))
 
     def add(
         self,
@@ -43,11 +49,11 @@ class Conversations:
         (folder / OUTCOME).write_text(json.dumps({"branch": branch or None}))
         for name in (CHANGE, BUNDLE) if has_change else ():
             (folder / name).write_bytes(b"x")
-        self.store.add(number, run, folder)
+        self._runs.setdefault(number, []).append(EarlierRun(run, folder / EVENTS, folder / OUTCOME))
 
     def found(self, command: Command) -> tuple[int | None, str]:
         """Return the conversation and the run that a comment on the pull request continues."""
-        trigger, earlier = find_run_to_continue(on_pull(command), "run-9", self.store)
+        trigger, earlier = find_run_to_continue(on_pull(command), "run-9", self)
         return trigger.subject, earlier.run if earlier else ""
 
 
@@ -65,7 +71,7 @@ def test_on_a_pull_request_the_newest_work_of_both_conversations_is_continued(
 ) -> None:
     conversations.add(ISSUE, "run-1")
     assert conversations.found(Command.CONTINUE) == (ISSUE, "run-1")
-    trigger, _ = find_run_to_continue(on_pull(Command.CONTINUE), "run-9", conversations.store)
+    trigger, _ = find_run_to_continue(on_pull(Command.CONTINUE), "run-9", conversations)
     assert trigger == on_pull(Command.CONTINUE)
     conversations.add(PULL, "run-2")
     assert conversations.found(Command.CONTINUE) == (PULL, "run-2")
@@ -77,7 +83,7 @@ def test_on_the_issue_only_its_own_work_is_continued(conversations: Conversation
     conversations.add(ISSUE, "run-1")
     conversations.add(PULL, "run-2")
     trigger = reports.trigger(number=ISSUE, command=Command.CONTINUE)
-    found, earlier = find_run_to_continue(trigger, "run-9", conversations.store)
+    found, earlier = find_run_to_continue(trigger, "run-9", conversations)
     assert found == trigger and earlier is not None and earlier.run == "run-1"
 
 
@@ -93,7 +99,7 @@ def test_a_review_of_the_pull_request_is_no_work_to_continue(
 def test_a_review_is_continued_where_it_was_asked_for(conversations: Conversations) -> None:
     conversations.add(PULL, "run-1", Command.REVIEW)
     trigger = reports.trigger(number=PULL, is_pull_request=True, command=Command.CONTINUE)
-    found, earlier = find_run_to_continue(trigger, "run-9", conversations.store)
+    found, earlier = find_run_to_continue(trigger, "run-9", conversations)
     assert found == trigger and earlier is not None and earlier.run == "run-1"
 
 
@@ -101,13 +107,13 @@ def test_on_the_issue_a_kept_change_is_published_after_a_question_and_once(
     conversations: Conversations,
 ) -> None:
     publish = reports.trigger(number=ISSUE, command=Command.PUBLISH)
-    assert find_run_to_continue(publish, "run-9", conversations.store) == (publish, None)
+    assert find_run_to_continue(publish, "run-9", conversations) == (publish, None)
     conversations.add(ISSUE, "run-1", has_change=True)
     conversations.add(ISSUE, "run-2", Command.QUESTION)
-    _, earlier = find_run_to_continue(publish, "run-9", conversations.store)
+    _, earlier = find_run_to_continue(publish, "run-9", conversations)
     assert earlier is not None and earlier.run == "run-1"
     conversations.add(ISSUE, "run-3", branch="agent/12-x")
-    assert find_run_to_continue(publish, "run-9", conversations.store)[1] is None, "it is published"
+    assert find_run_to_continue(publish, "run-9", conversations)[1] is None, "it is published"
 
 
 def test_a_kept_change_of_the_pull_request_is_published_after_a_question_on_the_issue(

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import PolicyViolation, WorkspaceError
-from resolver.git.clone import BASE_REF, read_commit_date
+from resolver.git.clone import BASE_REF
 from resolver.git.git import Credential, GitResult, HostGit, git_failure
 from resolver.git.tree import read_patch, read_tree
 from resolver.git.workspace import Workspace
 from resolver.runtime.disk import remove_tree
-from resolver.sandbox.change import MAX_FILES, check_file_count, checkout, export_change
+from resolver.sandbox.change import MAX_FILES, check_file_count, checkout
 from resolver.sandbox.wire import ActionFailed, ChangeResult
 from tests.git.scenario import (
     AT,
@@ -342,16 +341,6 @@ def test_what_lies_deeper_than_a_path_may_be_long_is_left_out_and_named(scenario
     remove_tree(scenario.root)
 
 
-def test_a_socket_is_left_out(scenario: Scenario) -> None:
-    folder = os.open(scenario.root, os.O_RDONLY)
-    with socket.socket(socket.AF_UNIX) as server:
-        # A socket's path may have 107 bytes at most.
-        server.bind(f"/proc/self/fd/{folder}/socket")
-        write(scenario.root, "new", "x\n")
-        assert [f.path for f in scenario.export().files] == ["new"]
-    os.close(folder)
-
-
 def test_too_many_bytes_are_refused_before_they_are_read(scenario: Scenario) -> None:
     with open(scenario.root / "huge", "wb") as file:
         file.truncate(40 << 30)
@@ -416,20 +405,6 @@ def test_a_second_checkout_into_the_same_folder_is_refused(scenario: Scenario) -
         )
 
 
-def test_the_given_git_directory_is_used_up(scenario: Scenario, tmp_path: Path) -> None:
-    scratch, folder = tmp_path / "s2", tmp_path / "s2/given"
-    scratch.mkdir()
-    tar = b"".join(scenario.workspace.git_dir_tar(folder.name))
-    subprocess.run(["tar", "-x", "-C", scratch], input=tar, check=True)
-    root = str(tmp_path / "r2")
-    base = scenario.workspace.base
-    assert checkout(root, str(folder), base, "main", GIT, str(scratch)) == {
-        "commit": base, "files": 2,
-    }  # fmt: skip
-    assert not folder.exists()
-    assert export_change(root, str(scratch), base, GIT)["bundle"] is None
-
-
 def test_a_missing_git_directory_is_reported(scenario: Scenario, tmp_path: Path) -> None:
     root, scratch = str(tmp_path / "r2"), str(tmp_path / "s2")
     with pytest.raises(ActionFailed, match="git directory can't be taken"):
@@ -462,12 +437,6 @@ def test_the_list_of_ten_billion_files_is_cut_off(bomb: Path) -> None:
         list(read_tree(git, "HEAD"))
     assert "git ls-tree printed more than 1,000,000 bytes" in caught.value.what
     assert "folders that contain one another" in caught.value.next_step
-
-
-def test_the_date_of_a_commit_is_read_without_its_files(bomb: Path) -> None:
-    first = plain_git(bomb, "rev-parse", "HEAD~1")
-    git = HostGit(checkout=bomb, max_memory_bytes=30_000_000)
-    assert read_commit_date(git, first).timestamp() == 1_700_000_000
 
 
 def clone_over_http(place: Path, write_content: Callable[[Path], None]) -> Workspace:

@@ -136,6 +136,8 @@ def test_the_unfinished_merge_is_the_same_commit_each_time(clone: Clone) -> None
     made = {commit_unfinished_merge(git, merge(git, ours, theirs), ours, theirs) for _ in range(2)}
     [commit] = made
     assert git.text("log", "-1", "--format=%P", commit).split() == [ours, theirs]
+    shown = git.text("log", "-1", "--format=%an|%ae|%at|%cn|%ce|%ct", commit)
+    assert shown == "|".join(["Resolver", "resolver@localhost", "0"] * 2)
     assert is_ancestor(git, ours, commit) and not is_ancestor(git, commit, ours)
 
 
@@ -230,15 +232,6 @@ def test_only_identical_content_counts_as_the_base_version(clone: Clone) -> None
 
 
 ONE, TWO = "1" * 40, "2" * 40
-
-
-def test_an_unfinished_merge_has_a_fixed_author_and_date(clone: Clone) -> None:
-    ours = clone.commit("ours", {"a.txt": edited(3, "x")})
-    theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
-    git = clone.git
-    commit = commit_unfinished_merge(git, merge(git, ours, theirs), ours, theirs)
-    shown = git.text("log", "-1", "--format=%an|%ae|%at|%cn|%ce|%ct", commit)
-    assert shown == "|".join(["Resolver", "resolver@localhost", "0"] * 2)
 
 
 def test_each_kind_of_marker_counts_only_as_git_writes_it(clone: Clone) -> None:

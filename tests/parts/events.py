@@ -105,44 +105,6 @@ class Events:
         }
         return payload
 
-    def suite_failed(self, branch: str, sender: str) -> Payload:
-        """A `check_suite` of another App for the branch's newest commit."""
-        payload = example("check_suite", "completed") | self._around(sender)
-        payload["check_suite"] |= {
-            "head_branch": branch,
-            "head_sha": self.repository.git.tip(branch),
-            "conclusion": "failure",
-            "updated_at": core.stamp(self.github.world.now()),
-            "app": {"slug": "circleci", "name": "CircleCI"},
-            "pull_requests": [],
-        }
-        return payload
-
-    def check_run_failed(self, branch: str, sender: str) -> Payload:
-        """The last `check_run` of another App's suite for the branch's newest commit."""
-        payload = example("check_run", "completed") | self._around(sender)
-        tip = self.repository.git.tip(branch)
-        app = {"slug": "circleci", "name": "CircleCI"}
-        payload["check_run"] |= {"name": "ci/circleci", "head_sha": tip, "app": app}
-        payload["check_run"]["check_suite"] |= {
-            "head_branch": branch,
-            "head_sha": tip,
-            "status": "completed",
-            "conclusion": "failure",
-            "updated_at": core.stamp(self.github.world.now()),
-            "app": app,
-            "pull_requests": [],
-        }
-        return payload
-
-    def status_failed(self, branch: str, sender: str) -> Payload:
-        """A commit `status` of the branch's newest commit."""
-        tip = self.repository.git.tip(branch)
-        payload = {"sha": tip, "state": "failure", "context": "ci/jenkins"}
-        at = {"updated_at": core.stamp(self.github.world.now())}
-        heads = [{"name": branch, "commit": {"sha": tip}}]
-        return example("status") | self._around(sender) | payload | at | {"branches": heads}
-
     def _around(self, sender: str) -> Payload:
         with self.github.world.lock:
             found = core.repository(self._site, self.repository)

@@ -26,8 +26,6 @@ from resolver.sandbox import wire
 from tests.parts.waiting import becomes_true
 from tests.runtime.outside import NAME, Outside, let_out, serving_outside
 
-RESULT = {"interrupted": False}
-
 
 class Inside:
     """The sandbox's end of a wire whose other end is the real client with its tunnels."""
@@ -179,43 +177,6 @@ def test_an_upload_is_credited_as_it_is_consumed(outside: Outside) -> None:
                 window += box.next().count
         data, _ = box.until_close(1)
         assert data.endswith(f"\r\n\r\n{total}\n".encode())
-
-
-@pytest.mark.deep
-def test_commands_are_answered_during_a_large_download(outside: Outside) -> None:
-    with inside(let_out(outside.entry)) as box:
-        for number in range(1, 9):
-            box.open(number, NAME, outside.port)
-        for number in range(1, 9):
-            box.say("tunnel_data", number, data=request("/bytes/30000000", outside.port))
-        waits: list[float] = []
-
-        def ask() -> None:
-            for _ in range(20):
-                begun = time.monotonic()
-                box.client.call("interrupt", {}, wire.InterruptResult, 20)
-                waits.append(time.monotonic() - begun)
-
-        asking = threading.Thread(target=ask)
-        asking.start()
-        closed = 0
-        lines = box._lines
-        while closed < 8 or asking.is_alive():
-            message = wire.decode(lines.readline())
-            if "id" in message:
-                box.raw(wire.encode({"jsonrpc": "2.0", "id": message["id"], "result": RESULT}))
-                continue
-            frame = wire.tunnel_frame(message["method"], message["params"])
-            if frame.method == "tunnel_data":
-                box.say("tunnel_credit", frame.tunnel, count=len(frame.data))
-            elif frame.method == "tunnel_end":
-                box.say("tunnel_end", frame.tunnel)
-            elif frame.method == "tunnel_close":
-                box.say("tunnel_close", frame.tunnel)
-                closed += 1
-        asking.join()
-        # 8 windows of 256 kB are what may be before a command on the wire.
-        assert sorted(waits)[len(waits) // 2] < 0.5 and max(waits) < 3
 
 
 def test_the_byte_limit_cuts_off_and_refuses_what_follows(outside: Outside) -> None:

@@ -191,27 +191,6 @@ def test_commands_see_neither_the_wire_nor_the_servers_environment(
         connection.kill()
 
 
-def test_the_environment_is_passed_on_if_requested(
-    copied: Path, root: Path, tmp_path: Path
-) -> None:
-    os.environ["CANARY_OF_THE_TEST"] = "canary"
-    connection = Connection(
-        copied / "__main__.py",
-        root,
-        tmp_path / "s",
-        BASH,
-        "--keep-environment",
-        "--tools",
-        "/x/bin",
-    )
-    del os.environ["CANARY_OF_THE_TEST"]
-    try:
-        output = connection.shell("echo $CANARY_OF_THE_TEST ${PATH##*:}")["output"]
-        assert output == "canary /x/bin\n"
-    finally:
-        connection.kill()
-
-
 @pytest.mark.parametrize(
     ("line", "code", "id"),
     [

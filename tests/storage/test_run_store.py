@@ -1,5 +1,5 @@
-"""The conformance suite of the stores of runs: in memory, in refs of the repository, and on a
-server, with the files on its one machine or in the database of many."""
+"""The conformance suite of the stores of runs: in refs of the repository, and on a server, with the
+files on its one machine or in the database of many."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,7 +18,7 @@ from resolver.storage.issue_history import HistoryRunStore, IssueHistories
 from resolver.storage.run_archive import RunArchive, RunClaim
 from resolver.storage.run_folders import LocalRunFolders
 from resolver.storage.run_refs import RunRefs, archive_log
-from resolver.storage.run_store import EVENTS, OUTCOME, MemoryRunStore, RunStore
+from resolver.storage.run_store import EVENTS, OUTCOME, RunStore
 from tests.parts.github import GitHubServer
 from tests.parts.postgres import Postgres
 from tests.trace import sample
@@ -55,16 +55,6 @@ def write_run(folder: Path, text: str) -> None:
         log.append(event)
     log.close()
     (folder / OUTCOME).write_text("{}")
-
-
-def in_memory(folder: Path) -> Kept:
-    store = MemoryRunStore()
-
-    def keep(issue: int, run: str, text: str) -> None:
-        write_run(folder / run, text)
-        store.add(issue, run, folder / run)
-
-    return Kept(store, keep)
 
 
 def in_refs(github: GitHubServer, folder: Path) -> Kept:
@@ -114,13 +104,11 @@ def started_on(issue: int) -> Trigger:
     return trigger.model_copy(update={"repository": REPOSITORY, "number": issue, "issue": issue})
 
 
-@pytest.fixture(params=["memory", "refs", "one machine", "two machines"])
+@pytest.fixture(params=["refs", "one machine", "two machines"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
     """Each kind of store in turn."""
     with ExitStack() as stack:
         match request.param:
-            case "memory":
-                yield in_memory(tmp_path)
             case "refs":
                 yield in_refs(request.getfixturevalue("github"), tmp_path)
             case "one machine":

@@ -19,10 +19,11 @@ from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.page_links import page_key
 from resolver.entrypoints.webhook.pages import Pages, add_pages
 from resolver.entrypoints.webhook.request_queue import RequestQueue
-from resolver.entrypoints.webhook.webhook import create_webhook_app, webhook_signature
+from resolver.entrypoints.webhook.webhook import create_webhook_app
 from resolver.storage.database import DatabaseError, parse_database_url
 from resolver.storage.run_folders import LocalRunFolders
 from scripts.openapi_docs import openapi_document
+from tests.webhook.test_webhook import webhook_signature
 
 SECRET = "webhook-canary-0b7d5a9c3e1f8264"
 RUN = "20260304-093000-0a1b2c"

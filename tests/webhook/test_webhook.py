@@ -1,5 +1,7 @@
 """Tests of the web application on a real socket: its answers, and the deliveries it accepts."""
 
+import hashlib
+import hmac
 import http.client
 import json
 import socket
@@ -16,13 +18,17 @@ from hypothesis import strategies as st
 from resolver.entrypoints.webhook.webhook import (
     MAX_BODY,
     create_webhook_app,
-    webhook_signature,
 )
 from resolver.errors import ResolverError
 from resolver.github.events.payloads import parse_payload
 from resolver.storage.database import DatabaseError
 
 SECRET = "webhook-canary-2f8e6d4c1b0a9758"
+
+
+def webhook_signature(secret: str, body: bytes) -> str:
+    """Return the value of the `X-Hub-Signature-256` header for `body`."""
+    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
 class App:

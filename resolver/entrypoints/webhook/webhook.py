@@ -57,11 +57,6 @@ HandleDelivery = Callable[[str, str, dict[str, Any]], str]
 """Takes delivery id, event name and payload, and returns what was done, for the answer."""
 
 
-def webhook_signature(secret: str, body: bytes) -> str:
-    """Return the value of the `X-Hub-Signature-256` header for `body`."""
-    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-
-
 def create_webhook_app(
     secret: str,
     handle_delivery: HandleDelivery,

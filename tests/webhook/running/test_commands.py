@@ -4,13 +4,10 @@ Whole runs, because a comment has to reach a run in another process.
 """
 
 import json
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.runs import bash, finish
 from tests.parts.waiting import until
@@ -159,41 +156,3 @@ def test_pause_holds_the_run_and_what_is_granted_reaches_it(
     assert limits["max_iterations"] == 8
     assert "use pytest -x" in json.dumps(plans.endpoint.requests[-1].body)
     assert len(thread.final_comments()) == 1, "the words became a run of their own"
-
-
-def is_at_work(word: str) -> bool:
-    """Return True if a process of this machine has the word among its arguments."""
-    found = False
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            found = found or f"\0{word}\0".encode() in path.read_bytes()
-    return found
-
-
-def test_a_run_that_was_killed_with_the_server_is_continued(
-    tmp_path: Path, github: GitHubServer, forge: Forge, plans: Plans
-) -> None:
-    """Whole runs, because the server is killed while one of them works."""
-    plans.add("killed", FIX, SLEEP, finish(SUMMARY))
-    server = Server(tmp_path, forge, plans.endpoint)
-    server.start()
-    try:
-        thread = Thread(forge, server, "killed")
-        thread.say("@agent please fix this")
-        thread.begun("301.5")
-        server.process.kill()
-        server.process.wait(120)
-        until(lambda: not is_at_work("301.5"))
-        server.start()
-        until(lambda: "attempt 2" in server.log)
-        until(lambda: is_at_work("301.5"))
-        stop = thread.say("@agent stop")
-        until(thread.final_comments)
-        until(lambda: reactions(stop) == ["+1"])
-        assert "`@agent continue`" in thread.final_comments()[0]
-        thread.say("@agent continue")
-        until(lambda: len(thread.final_comments()) == 2)
-        assert len(thread.pulls()) == 1
-        assert len(plans.times("killed")) == 3
-    finally:
-        server.close()
