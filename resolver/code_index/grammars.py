@@ -1,8 +1,14 @@
-"""The grammars of the supported languages, and the meaning of their syntax nodes. Only the worker
-process loads them."""
+"""The grammars of the supported languages, and the queries for what their files define and refer
+to. Only the worker process loads them.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+Each grammar comes with a query for tags (https://tree-sitter.github.io/tree-sitter/4-code-navigation.html).
+Ours beside it has what that leaves out: names with their owner, decorators, macros, values of
+assignments, base classes, and all calls in C.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import tree_sitter_c
@@ -18,159 +24,115 @@ from tree_sitter import Language, Query
 
 from resolver.code_index.languages import language_of
 
-DECORATED = "decorated_definition"
-"""Type of a node around a definition. The definition starts at its first line."""
+_DOCUMENTATION = re.compile(
+    r"\(comment\)\* @doc\s*\.|\(#(?:strip|select-adjacent|set-adjacent)!.*\)"
+)
+"""Parts of a query for tags that collect comments, which takes quadratic time in their number."""
 
 
 @dataclass(frozen=True)
 class Syntax:
-    """The meaning of the node types of one grammar. A type that the grammar does not have is
-    ignored.
+    """A grammar with its queries.
 
-    scopes: node types of definitions with the kind of entity; "" for a type that only adds its name
-        to those of its content.
-    imports: node types that import other files.
-    calls: node types of calls.
-    heritage: node types that contain the names of base classes.
-    callee: fields of a call that contain what is called.
-    shapes: for node types that mostly define nothing, the query pattern that a relevant node
-        matches.
+    tags: the query of the grammar's package. own: ours, where @scope only adds its name to those of
+        its content, and @owner is the type of a method outside of that type.
     """
 
     name: str
     grammar: Callable[[], object]
-    scopes: dict[str, str]
-    imports: frozenset[str]
-    calls: frozenset[str]
-    heritage: frozenset[str] = frozenset()
-    callee: tuple[str, ...] = ("function",)
-    shapes: Mapping[str, str] = field(default_factory=dict)
+    tags: str
+    own: str
 
 
-_SCRIPT_SCOPES = {
-    "class_declaration": "class",
-    "abstract_class_declaration": "class",
-    "interface_declaration": "class",
-    "enum_declaration": "class",
-    "function_declaration": "function",
-    "generator_function_declaration": "function",
-    "method_definition": "function",
-    "variable_declarator": "function",
-    "field_definition": "function",
-    "public_field_definition": "function",
-    "assignment_expression": "function",
-    "pair": "function",
-    "function_expression": "function",
-    "generator_function": "function",
-    "class": "class",
-    "type_alias_declaration": "class",
-}
-_SCRIPT_VALUES = "(function_expression) (generator_function) (arrow_function) (class) (object)"
-_SCRIPT_SHAPES = {
-    "assignment_expression": f"right: [{_SCRIPT_VALUES} (assignment_expression)]",
-    "pair": f"value: [{_SCRIPT_VALUES}]",
-}
-_SCRIPT_IMPORTS = frozenset({"import_statement", "export_statement"})
-_SCRIPT_CALLS = frozenset({"call_expression", "new_expression"})
-_SCRIPT_HERITAGE = frozenset({"class_heritage", "extends_type_clause"})
-_C_SCOPES = {
-    "struct_specifier": "class",
-    "class_specifier": "class",
-    "union_specifier": "class",
-    "enum_specifier": "class",
-    "function_definition": "function",
-    "type_definition": "class",
-    "alias_declaration": "class",
-    "preproc_def": "variable",
-    "preproc_function_def": "function",
-}
-_INCLUDE, _CALL = frozenset({"preproc_include"}), frozenset({"call_expression"})
-
-
-def _script(name: str, grammar: Callable[[], object]) -> Syntax:
-    return Syntax(
-        name,
-        grammar,
-        _SCRIPT_SCOPES,
-        _SCRIPT_IMPORTS,
-        _SCRIPT_CALLS,
-        _SCRIPT_HERITAGE,
-        ("function", "constructor"),
-        _SCRIPT_SHAPES,
+_PYTHON = """
+(decorated_definition definition: (class_definition name: (_) @name)) @definition.class
+(decorated_definition definition: (function_definition name: (_) @name)) @definition.function
+(class_definition superclasses: (argument_list [
+  (identifier) @name (attribute attribute: (identifier) @name)])) @reference.implementation
+"""
+_FUNCTIONS = "(function_expression) (generator_function) (arrow_function)"
+_SCRIPT = "(method_definition name: (_) @name) @definition.method\n" + "".join(
+    f"({target} {value}: [{_FUNCTIONS}]) @definition.function\n"
+    f"({target} {value}: (class)) @definition.class\n"
+    f"({target} {value}: (assignment_expression right: [{_FUNCTIONS}])) @definition.function\n"
+    f"({target} {value}: (assignment_expression right: (class))) @definition.class\n"
+    f"({target} {value}: (object)) @scope\n"
+    for target, value in (
+        ("variable_declarator name: (identifier) @name", "value"),
+        ("assignment_expression left: (_) @name", "right"),
+        ("pair key: (_) @name", "value"),
     )
-
-
-PYTHON = Syntax(
-    "python",
-    tree_sitter_python.language,
-    {"class_definition": "class", "function_definition": "function"},
-    frozenset({"import_statement", "import_from_statement"}),
-    frozenset({"call"}),
-    frozenset({"argument_list"}),
 )
-JAVASCRIPT = _script("javascript", tree_sitter_javascript.language)
-TYPESCRIPT = _script("typescript", tree_sitter_typescript.language_typescript)
-TSX = _script("tsx", tree_sitter_typescript.language_tsx)
-GO = Syntax(
-    "go",
-    tree_sitter_go.language,
-    {"type_spec": "class", "function_declaration": "function", "method_declaration": "function"},
-    frozenset({"import_spec"}),
-    _CALL,
-)
-JAVA = Syntax(
-    "java",
-    tree_sitter_java.language,
-    {
-        "class_declaration": "class",
-        "interface_declaration": "class",
-        "enum_declaration": "class",
-        "record_declaration": "class",
-        "method_declaration": "function",
-        "constructor_declaration": "function",
-    },
-    frozenset({"import_declaration"}),
-    frozenset({"method_invocation", "object_creation_expression"}),
-    frozenset({"superclass", "super_interfaces", "extends_interfaces"}),
-    ("name", "type"),
-)
-RUST = Syntax(
-    "rust",
-    tree_sitter_rust.language,
-    {
-        "struct_item": "class",
-        "enum_item": "class",
-        "trait_item": "class",
-        "union_item": "class",
-        "type_item": "class",
-        "associated_type": "class",
-        "impl_item": "",
-        "function_item": "function",
-        "function_signature_item": "function",
-        "macro_definition": "function",
-        "const_item": "variable",
-        "static_item": "variable",
-    },
-    frozenset({"use_declaration", "mod_item"}),
-    _CALL,
-)
-C = Syntax("c", tree_sitter_c.language, _C_SCOPES, _INCLUDE, _CALL)
-CPP = Syntax(
-    "c++", tree_sitter_cpp.language, _C_SCOPES, _INCLUDE, _CALL, frozenset({"base_class_clause"})
-)
-RUBY = Syntax(
-    "ruby",
-    tree_sitter_ruby.language,
-    {"class": "class", "module": "class", "method": "function", "singleton_method": "function"},
-    frozenset(),  # `require` is an ordinary call
-    frozenset({"call"}),
-    frozenset({"superclass"}),
-    ("method",),
-)
+_JAVASCRIPT = f"""
+(field_definition property: (_) @name value: [{_FUNCTIONS}]) @definition.function
+(class_heritage (identifier) @name) @reference.implementation
+"""
+_TYPESCRIPT = f"""
+(public_field_definition name: (_) @name value: [{_FUNCTIONS}]) @definition.function
+(enum_declaration name: (_) @name) @definition.class
+(type_alias_declaration name: (_) @name) @definition.type
+(class_heritage (extends_clause value: (identifier) @name)) @reference.implementation
+(class_heritage (implements_clause (type_identifier) @name)) @reference.implementation
+(extends_type_clause (type_identifier) @name) @reference.implementation
+"""
+_GO = "(method_declaration receiver: (_) @owner name: (_) @name) @definition.method"
+_JAVA = """
+(enum_declaration name: (_) @name) @definition.class
+(record_declaration name: (_) @name) @definition.class
+(constructor_declaration name: (_) @name) @definition.method
+(superclass (type_identifier) @name) @reference.implementation
+"""
+_RUST = """
+(impl_item type: (_) @name) @scope
+(associated_type name: (_) @name) @definition.type
+(function_signature_item name: (_) @name) @definition.function
+(const_item name: (_) @name) @definition.variable
+(static_item name: (_) @name) @definition.variable
+(call_expression function: (scoped_identifier name: (_) @name)) @reference.call
+"""
+_RUBY = "(superclass (constant) @name) @reference.implementation"
+_C = """
+(function_definition declarator: (_) @name) @definition.function
+(type_definition declarator: (_) @name) @definition.type
+(union_specifier name: (_) @name body: (_)) @definition.class
+(preproc_def name: (_) @name) @definition.variable
+(preproc_function_def name: (_) @name) @definition.function
+(call_expression function: (identifier) @name) @reference.call
+(call_expression function: (field_expression field: (field_identifier) @name)) @reference.call
+"""
+_CPP = """
+(struct_specifier name: (_) @name body: (_)) @definition.class
+(class_specifier name: (_) @name body: (_)) @definition.class
+(alias_declaration name: (_) @name) @definition.type
+(call_expression function: (qualified_identifier name: (_) @name)) @reference.call
+(base_class_clause (type_identifier) @name) @reference.implementation
+"""
+_TYPESCRIPT_TAGS = tree_sitter_javascript.TAGS_QUERY + tree_sitter_typescript.TAGS_QUERY
 
 _SYNTAXES = {
     syntax.name: syntax
-    for syntax in (PYTHON, JAVASCRIPT, TYPESCRIPT, TSX, GO, JAVA, RUST, RUBY, C, CPP)
+    for syntax in (
+        Syntax("python", tree_sitter_python.language, tree_sitter_python.TAGS_QUERY, _PYTHON),
+        Syntax(
+            "javascript",
+            tree_sitter_javascript.language,
+            tree_sitter_javascript.TAGS_QUERY,
+            _SCRIPT + _JAVASCRIPT,
+        ),
+        Syntax(
+            "typescript",
+            tree_sitter_typescript.language_typescript,
+            _TYPESCRIPT_TAGS,
+            _SCRIPT + _TYPESCRIPT,
+        ),
+        Syntax("tsx", tree_sitter_typescript.language_tsx, _TYPESCRIPT_TAGS, _SCRIPT + _TYPESCRIPT),
+        Syntax("go", tree_sitter_go.language, tree_sitter_go.TAGS_QUERY, _GO),
+        Syntax("java", tree_sitter_java.language, tree_sitter_java.TAGS_QUERY, _JAVA),
+        Syntax("rust", tree_sitter_rust.language, tree_sitter_rust.TAGS_QUERY, _RUST),
+        Syntax("ruby", tree_sitter_ruby.language, tree_sitter_ruby.TAGS_QUERY, _RUBY),
+        Syntax("c", tree_sitter_c.language, tree_sitter_c.TAGS_QUERY, _C),
+        Syntax("c++", tree_sitter_cpp.language, tree_sitter_cpp.TAGS_QUERY, _C + _CPP),
+    )
 }
 
 
@@ -187,16 +149,13 @@ def grammar_of(syntax_name: str) -> Language:
 
 @cache
 def query_of(syntax_name: str) -> Query:
-    """Return the query for all nodes whose type occurs in the language's Syntax."""
-    syntax, language = _SYNTAXES[syntax_name], grammar_of(syntax_name)
-    node_types = {*syntax.scopes, *syntax.imports, *syntax.calls, DECORATED}
-    known_types = sorted(
-        name for name in node_types if language.id_for_node_kind(name, True) is not None
-    )
-    shapes = syntax.shapes
-    return Query(
-        language, "\n".join(f"({name} {shapes.get(name, '')}) @found" for name in known_types)
-    )
+    """Return the query for what a file of the language defines and refers to."""
+    syntax = _SYNTAXES[syntax_name]
+    query = Query(grammar_of(syntax_name), _DOCUMENTATION.sub("", syntax.tags) + syntax.own)
+    for pattern in range(query.pattern_count):
+        if query.pattern_assertions(pattern):  # every identifier of Ruby that is "not local"
+            query.disable_pattern(pattern)
+    return query
 
 
 def load_grammars() -> None:

@@ -1,32 +1,29 @@
 """The graph of a repository: folders, files, classes, functions and methods as nodes, and the edges
-contains, imports, calls and inherits between them.
+contains, calls and inherits between them.
 
 A walk from one node goes over several edges and has a limited number of rows.
 """
 
 import posixpath
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from resolver.code_index.answers import Definition, WalkRow
-from resolver.code_index.import_resolver import ImportResolver
-from resolver.code_index.source import Entity, SourceCall, SourceFile
+from resolver.code_index.source import Entity, SourceFile, SourceReference
 
-EdgeKind = Literal["contains", "imports", "calls", "inherits"]
+EdgeKind = Literal["contains", "calls", "inherits"]
 
 ROOT = "/"
 """Id of the repository's root folder."""
 
 MAX_GUESSES = 3
-"""Maximum number of definitions of one name that a call or base class is linked to. With more of
-them the name says nothing."""
+"""Maximum number of definitions of one name that a reference is linked to. With more of them the
+name says nothing."""
 
 MAX_FOLDER_DEPTH = 40
 """Maximum depth of folders that are nodes. Deeper files belong to the deepest of these folders."""
-
-_SELF = frozenset({"self", "this", "cls", "@"})
 
 
 @dataclass(frozen=True)
@@ -52,11 +49,11 @@ class Graph:
             self._in[edge.end].append(edge)
 
     def downstream(self, node: str) -> Sequence[Edge]:
-        """Return the edges to what the node contains, imports, calls and inherits from."""
+        """Return the edges to what the node contains, calls and inherits from."""
         return self._out.get(node, ())
 
     def upstream(self, node: str) -> Sequence[Edge]:
-        """Return the edges from what contains, imports, calls and inherits from the node."""
+        """Return the edges from what contains, calls and inherits from the node."""
         return self._in.get(node, ())
 
 
@@ -66,35 +63,21 @@ def build_graph(sources: Sequence[SourceFile]) -> Graph:
 
 
 class _Builder:
-    """Builds the graph. Calls are resolved by names only: there is no type inference."""
+    """Builds the graph. References are resolved by names only: there is no type inference."""
 
     def __init__(self, sources: Sequence[SourceFile]) -> None:
         self._sources = sources
         self._nodes: dict[str, Entity] = {ROOT: Entity(ROOT, "", "directory", 1, 1)}
-        self._entities_by_name: dict[str, dict[str, list[Entity]]] = defaultdict(dict)
-        """Entities by short name, then by file."""
-        self._imports: dict[str, frozenset[str]] = {}
+        self._by_name: dict[tuple[str, bool], dict[str, list[Entity]]] = defaultdict(dict)
+        """The first entities by short name and whether they are classes, by file ("" for all)."""
         self._edges: dict[Edge, None] = {}
-        self._all_by_name: dict[tuple[str, bool], list[Entity]] = {}
 
     def build(self) -> Graph:
         for source in self._sources:
             self._add_nodes(source)
-        resolver = ImportResolver(source.path for source in self._sources)
         for source in self._sources:
-            imported_paths = (
-                resolver.files(source.path, source.language, import_text)
-                for import_text in source.imports
-            )
-            files = tuple(dict.fromkeys(path for paths in imported_paths for path in paths))
-            self._imports[source.path] = frozenset(files)
-            for imported_path in files:
-                self._add_edge(source.path, imported_path, "imports")
-        for source in self._sources:
-            for entity in source.entities:
-                self._inherit(entity)
-            for call in source.calls:
-                self._call(source.path, call)
+            for reference in source.references:
+                self._refer(source.path, reference)
         return Graph(self._nodes, tuple(self._edges))
 
     def _add_nodes(self, source: SourceFile) -> None:
@@ -102,7 +85,7 @@ class _Builder:
         self._add_edge(self._folder(posixpath.dirname(source.path)), source.path, "contains")
         for entity in source.entities:
             self._nodes[entity.id] = entity
-            self._entities_by_name[entity.short_name].setdefault(entity.path, []).append(entity)
+            self._add_name(entity)
             parent = f"{entity.path}::{entity.name.rpartition('.')[0]}"
             self._add_edge(parent if parent in self._nodes else source.path, entity.id, "contains")
 
@@ -122,75 +105,31 @@ class _Builder:
         if start != end:
             self._edges[Edge(start, end, kind, guessed)] = None
 
-    def _inherit(self, entity: Entity) -> None:
-        for base in entity.bases:
-            candidates, guessed = self._find_definitions(entity.path, base, classes=True)
-            for candidate in candidates:
-                self._add_edge(entity.id, candidate.id, "inherits", guessed)
-
-    def _call(self, path: str, call: SourceCall) -> None:
-        caller = call.within if call.within in self._nodes else path
-        own_method = self._own_method(call)
-        if own_method in self._nodes:
-            self._add_edge(caller, own_method, "calls")
+    def _add_name(self, entity: Entity) -> None:
+        if entity.kind == "variable":
             return
-        candidates, guessed = self._find_definitions(path, call.name)
-        # The receiver's type is unknown, so a call of a method is always a guess.
+        for is_class in {False, entity.kind == "class"}:
+            for file in (entity.path, ""):
+                first = self._by_name[entity.short_name, is_class].setdefault(file, [])
+                if len(first) <= MAX_GUESSES:  # one more, to see that there are too many
+                    first.append(entity)
+
+    def _refer(self, path: str, reference: SourceReference) -> None:
+        start = reference.within if reference.within in self._nodes else path
+        owner, _, _ = reference.within.rpartition(".")
+        own_method = f"{owner}.{reference.name}"
+        if reference.on != "other" and "::" in owner and own_method in self._nodes:
+            self._add_edge(start, own_method, reference.kind)
+            return
+        by_file = self._by_name.get((reference.name, reference.kind == "inherits"), {})
+        here, anywhere = by_file.get(path, []), by_file.get("", [])
+        candidates = here[:MAX_GUESSES] or (anywhere if len(anywhere) <= MAX_GUESSES else [])
         for candidate in candidates:
-            is_guess = guessed or (bool(call.receiver) and candidate.kind == "method")
-            self._add_edge(caller, candidate.id, "calls", is_guess)
-
-    @staticmethod
-    def _own_method(call: SourceCall) -> str:
-        """Return the id of the method that a call on the object itself refers to; "" if it is no
-        such call."""
-        path, _, name = call.within.partition("::")
-        owner = name.rpartition(".")[0]
-        if not owner or (call.receiver and call.receiver not in _SELF):
-            return ""
-        return f"{path}::{owner}.{call.name}"
-
-    def _find_definitions(
-        self, path: str, name: str, classes: bool = False
-    ) -> tuple[Sequence[Entity], bool]:
-        """Return the definitions of that name, and True if they are a guess.
-
-        Those in the same file come first, then those in imported files, then those anywhere.
-        """
-        by_file = self._entities_by_name.get(name)
-        if by_file is None:
-            return (), True
-        for files in ((path,), self._imported(path, by_file)):
-            candidates = _first_few(
-                e for f in files for e in by_file.get(f, ()) if _fits(e, classes)
+            # The receiver's type is unknown, so a call of its method is always a guess.
+            guessed = len(here or anywhere) > 1 or (
+                reference.on != "" and candidate.kind == "method"
             )
-            if candidates:
-                return candidates[:MAX_GUESSES], len(candidates) > 1
-        if (name, classes) not in self._all_by_name:
-            all_candidates = (
-                e for entities in by_file.values() for e in entities if _fits(e, classes)
-            )
-            self._all_by_name[name, classes] = _first_few(all_candidates)
-        anywhere = self._all_by_name[name, classes]
-        return (anywhere, True) if len(anywhere) <= MAX_GUESSES else ((), True)
-
-    def _imported(self, path: str, by_file: dict[str, list[Entity]]) -> Iterator[str]:
-        """Yield the imported files that define the name, by iterating over the smaller of the two
-        sets."""
-        imported = self._imports[path]
-        if len(imported) < len(by_file):
-            return (file for file in sorted(imported) if file in by_file)
-        return (file for file in by_file if file in imported)
-
-
-def _first_few(entities: Iterator[Entity]) -> list[Entity]:
-    """Return the first entities, one more than are used, so that the caller sees if there are too
-    many."""
-    return [entity for entity, _ in zip(entities, range(MAX_GUESSES + 1), strict=False)]
-
-
-def _fits(entity: Entity, classes: bool) -> bool:
-    return entity.kind == "class" if classes else entity.kind != "variable"
+            self._add_edge(start, candidate.id, reference.kind, guessed)
 
 
 MAX_DEPTH = 5

@@ -1,35 +1,67 @@
-"""Parses one source file: what it defines, imports and calls.
+"""Parses one source file: what it defines and what it refers to.
 
 No code of the file is executed, and nothing recurses: the depth and size of a hostile file cost
 bounded time.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final, Literal
 
-from tree_sitter import Node, Parser, QueryCursor, Tree
+from tree_sitter import Node, Parser, Query, QueryCursor
 
-from resolver.code_index.declarations import Declaration, declarations_of
-from resolver.code_index.grammars import DECORATED, Syntax, grammar_of, query_of
+from resolver.code_index.grammars import Syntax, grammar_of, query_of
 
 MAX_NODES = 100_000
-"""Maximum number of definitions, imports and calls of one file."""
+"""Maximum number of definitions and references of one file."""
 
 MAX_DEPTH = 12
-"""Maximum nesting of definitions; deeper ones are left out."""
+"""Maximum nesting of definitions and of declarators; deeper ones are left out."""
 
-MAX_IMPORTS = 500
-MAX_BASES = 20
 _MAX_NAME_BYTES = 200
 _CHUNK_BYTES = 1024
 _MAX_NODE_DEPTH = 300
 """Maximum depth of syntax nodes that a query visits. Each step costs time in proportion to its
 depth, so a file that consists of brackets would take minutes."""
 
-_NODES_PER_CHECK = 1000
-"""Number of nodes between two checks of the time."""
+_KINDS: Final = {
+    "class": "class", "interface": "class", "type": "class", "module": "class",
+    "function": "function", "method": "function", "macro": "function", "variable": "variable",
+}  # fmt: skip
+"""Kinds of entities by the tags of a grammar; definitions with other tags are left out."""
 
-_BASE_NAMES = {"identifier", "type_identifier", "constant"}
+_EDGES: Final[dict[str, Literal["calls", "inherits"]]] = {
+    "call": "calls", "class": "calls", "implementation": "inherits",
+}  # fmt: skip
+"""Kinds of references by the tags of a grammar."""
+
+_VALUE_FIELDS: Final = {
+    "variable_declarator": "value",
+    "field_definition": "value",
+    "public_field_definition": "value",
+    "pair": "value",
+    "assignment_expression": "right",
+}
+"""JavaScript nodes that name a value, with the field of the value."""
+
+_NEEDS_BODY: Final = frozenset({"enum_specifier", "struct_specifier", "class_specifier"})
+"""Types of nodes that only refer to something if they have no body, such as `struct a *b`."""
+
+_LEFT_OUT: Final = frozenset({"function_declarator", "declaration", "mod_item"})
+"""Types of nodes that are left out: C's tags call mere declarations definitions, and a module of
+Rust is a file."""
+
+_WITHOUT_CONTENT: Final = frozenset({"type_definition", "preproc_def", "preproc_function_def"})
+_RECEIVER = re.compile(r"([\w$@]*)[)\]}?!]*\s*(?:\.|->|::)\s*$")
+_SELF = frozenset({"self", "this", "cls", "@"})
+_NOT_IN_NAME = re.compile(
+    r"^(?:module\.exports|exports|this)(?:\.|(?=\[)|$)|\.prototype(?=\.|\[|$)"
+)
+"""Parts of an assignment's target in JavaScript that do not belong to the name."""
+
+_LITERAL_KEY = re.compile(r"""\[?(["'])(.*)\1\]?$""")
+_GO_OWNER = re.compile(r"(\w+)\s*(?:\[.*\])?\s*\)$")
 
 
 @dataclass(frozen=True)
@@ -45,7 +77,6 @@ class Entity:
     kind: str
     start: int
     end: int
-    bases: tuple[str, ...] = ()
     is_repeated: bool = False
 
     @property
@@ -62,28 +93,30 @@ class Entity:
 
 
 @dataclass(frozen=True)
-class SourceCall:
-    """A call `receiver.name(...)` inside of the entity with the id `within`."""
+class SourceReference:
+    """A reference to `name` inside of the entity with the id `within`.
+
+    on: "self" if it is a member of the object itself, "other" of another one, else "".
+    """
 
     within: str
-    receiver: str
     name: str
+    kind: Literal["calls", "inherits"]
+    on: Literal["self", "other", ""]
 
 
 @dataclass(frozen=True)
 class SourceFile:
     """The facts about one file.
 
-    imports: as written in the language, not yet resolved to files. language: "" for a text without
-    a grammar. complete: False if a limit left out part of it.
+    language: "" for a text without a grammar. complete: False if a limit left out part of it.
     """
 
     path: str
     language: str
     lines: int
     entities: tuple[Entity, ...] = ()
-    imports: tuple[str, ...] = ()
-    calls: tuple[SourceCall, ...] = ()
+    references: tuple[SourceReference, ...] = ()
     complete: bool = True
 
 
@@ -102,17 +135,12 @@ def read_source(
         )
     except ValueError:  # tree-sitter raises this if the progress callback ends the parsing
         return SourceFile(path, syntax.name, lines, complete=False)
-    reader = _Reader(path, content, syntax)
-    complete = reader.read(tree, is_late)
-    imports = tuple(dict.fromkeys(reader.imports))
+    matches, is_complete = _find_matches(tree.root_node, query_of(syntax.name), is_late)
+    reader = _Reader(path, content)
+    is_complete = reader.read(matches[:MAX_NODES]) and is_complete and len(matches) <= MAX_NODES
+    references = tuple(dict.fromkeys(reader.references))
     return SourceFile(
-        path,
-        syntax.name,
-        lines,
-        tuple(reader.entities),
-        imports[:MAX_IMPORTS],
-        tuple(dict.fromkeys(reader.calls)),
-        complete and len(imports) <= MAX_IMPORTS,
+        path, syntax.name, lines, tuple(reader.entities.values()), references, is_complete
     )
 
 
@@ -122,197 +150,153 @@ def count_lines(content: bytes) -> int:
     return content.count(b"\n") + (not content.endswith(b"\n") if content else 0)
 
 
+def _find_matches(
+    root: Node, query: Query, is_late: Callable[[], bool]
+) -> tuple[list[dict[str, list[Node]]], bool]:
+    """Return the captures of each match, and True if these are all of them.
+
+    The parser may turn an error into one node with any number of children, and the time of a query
+    grows with the square of that number. So a node that contains an error is asked about alone, and
+    whole subtrees only if they have none.
+    """
+    found: list[dict[str, list[Node]]] = []
+    alone, whole = QueryCursor(query), QueryCursor(query)
+    alone.set_max_start_depth(0)
+    whole.set_max_start_depth(_MAX_NODE_DEPTH)
+    pending = [root]
+    while pending:
+        if is_late():
+            return found, False
+        node = pending.pop()
+        if not node.is_error:
+            cursor = alone if node.has_error else whole
+            found += [captures for _, captures in cursor.matches(node)]
+        if node.has_error:
+            pending += reversed(node.named_children)
+    return found, True
+
+
+@dataclass(frozen=True)
+class _Tag:
+    """A definition as a query found it. kind: as in `Entity`, "" for a scope."""
+
+    node: Node
+    name: str
+    kind: str
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Sort key: of several tags of one name, the longest includes decorators and owners."""
+        return self.node.end_byte - self.node.start_byte, len(self.name)
+
+
 @dataclass(frozen=True)
 class _Scope:
     """A definition that is open at the reader's position."""
 
     end: int
-    names: tuple[str, ...]
+    name: str
     id: str
-    is_class: bool
+    kind: str
 
 
 class _Reader:
-    """Collects the facts of one file in a single pass over its relevant syntax nodes."""
+    """Puts the matches of a file's query into the order of the file and qualifies their names."""
 
-    def __init__(self, path: str, content: bytes, syntax: Syntax) -> None:
+    def __init__(self, path: str, content: bytes) -> None:
         self._path = path
         self._content = content
-        self._syntax = syntax
-        self._open_scopes = [_Scope(len(content) + 1, (), path, False)]
-        self._known_ids: set[str] = set()
+        self._open_scopes = [_Scope(len(content) + 1, "", path, "file")]
         self._first_starts: dict[str, int] = {}
-        self._decorated: tuple[int, int] = (-1, 0)
-        self.entities: list[Entity] = []
-        self.imports: list[str] = []
-        self.calls: list[SourceCall] = []
+        self._tags: dict[int, _Tag] = {}
+        self._references: dict[int, Literal["calls", "inherits"]] = {}
+        self._names: dict[int, Node] = {}
+        self.entities: dict[str, Entity] = {}
+        self.references: list[SourceReference] = []
 
-    def read(self, tree: Tree, is_late: Callable[[], bool]) -> bool:
-        """Visit every relevant node in the order of the file. Return False if some were left
-        out."""
-        root = tree.root_node
-        nodes, complete = self._walk(root, is_late) if root.has_error else (self._query(root), True)
-        complete = complete and len(nodes) <= MAX_NODES
-        for node in sorted(nodes[:MAX_NODES], key=lambda n: (n.start_byte, -n.end_byte)):
-            while self._open_scopes[-1].end <= node.start_byte:
+    def read(self, matches: Iterable[dict[str, list[Node]]]) -> bool:
+        """Read the matches. Return False if some definitions were nested too deeply."""
+        for captures in matches:
+            for label, nodes in captures.items() if "name" in captures else ():
+                role, _, tag = label.partition(".")
+                if role == "scope" or (role == "definition" and tag in _KINDS):
+                    self._add_tag(nodes[0], captures, _KINDS.get(tag, ""))
+                elif role == "reference" and tag in _EDGES:
+                    self._add_reference(captures["name"][0], _EDGES[tag])
+        named_values = (_value(tag.node) for tag in self._tags.values())
+        values = {v.id for v in named_values if v and v.type != "assignment_expression"}
+        tags = [tag for tag in self._tags.values() if tag.node.id not in values]
+        events: list[tuple[int, int, _Tag | None]] = [(at, 0, None) for at in self._references]
+        events += [(tag.node.start_byte, -tag.node.end_byte, tag) for tag in tags]
+        complete = True
+        for start, _, found in sorted(events, key=lambda event: event[:2]):
+            while self._open_scopes[-1].end <= start:
                 self._open_scopes.pop()
-            if node.type == DECORATED:
-                self._decorated = (node.end_byte, node.start_point[0] + 1)
-            elif node.type in self._syntax.scopes:
-                if len(self._open_scopes) > MAX_DEPTH:
-                    complete = False
-                else:
-                    self._define(node)
-            elif node.type in self._syntax.imports:
-                self._import(node)
+            if found is None:
+                self._refer(start)
+            elif len(self._open_scopes) > MAX_DEPTH:
+                complete = False
             else:
-                self._call(node)
+                self._define(found)
         return complete
 
-    def _query(self, root: Node) -> list[Node]:
-        """Return the relevant nodes of a file without syntax errors, found by a query."""
-        cursor = QueryCursor(query_of(self._syntax.name))
-        cursor.set_max_start_depth(_MAX_NODE_DEPTH)
-        return cursor.captures(root).get("found", [])
-
-    def _walk(self, root: Node, is_late: Callable[[], bool]) -> tuple[list[Node], bool]:
-        """Return the relevant nodes of a file with syntax errors, and True if these are all of
-        them.
-
-        The parser may turn an error into one node with any number of children, and the time of a
-        query grows with the square of that number. A plain walk is always slow, but it can be
-        stopped.
-        """
-        node_types = {*self._syntax.scopes, *self._syntax.imports, *self._syntax.calls, DECORATED}
-        nodes: list[Node] = []
-        pending = [root]
-        visited = 0
-        while pending:
-            visited += 1
-            if visited % _NODES_PER_CHECK == 0 and is_late():
-                return nodes, False
-            node = pending.pop()
-            if node.type in node_types:
-                nodes.append(node)
-            pending += reversed(node.named_children)
-        return nodes, True
-
-    def _define(self, node: Node) -> None:
-        for declaration in declarations_of(node, self._syntax.scopes[node.type], self._text):
-            self._add_entity(node, declaration)
-
-    def _add_entity(self, node: Node, declaration: Declaration) -> None:
-        scope = self._open_scopes[0] if declaration.is_global else self._open_scopes[-1]
-        receiver = self._go_receiver(node)
-        names = (*scope.names, *((receiver,) if receiver else ()), *declaration.names)
-        kind = declaration.kind
-        if kind == "":
-            self._open_scopes.append(_Scope(node.end_byte, names, scope.id, True))
+    def _add_tag(self, node: Node, captures: dict[str, list[Node]], kind: str) -> None:
+        name_node = _declared_name(captures["name"][0])
+        has_body = node.type not in _NEEDS_BODY or node.child_by_field_name("body") is not None
+        if node.type in _LEFT_OUT or not has_body or name_node is None:
             return
-        is_member = scope.is_class or receiver or len(declaration.names) > 1
-        if kind == "function" and (is_member or "." in declaration.names[-1]):
+        name = self._text(name_node).replace("::", ".")
+        if node.type in _VALUE_FIELDS:
+            name = _NOT_IN_NAME.sub("", name)
+            if key := _LITERAL_KEY.search(name):
+                name = f"{name[: key.start()]}.{key[2]}".lstrip(".")
+            elif name.endswith("]"):
+                name = name.replace("[", ".[").lstrip(".")
+            value = _value(node)
+            if not name and kind and value and value.child_by_field_name("name") is None:
+                name = "exports"
+        if "owner" in captures and (owner := _GO_OWNER.search(self._text(captures["owner"][0]))):
+            name = f"{owner[1]}.{name}"
+        tag = _Tag(node, name, kind)
+        other = self._tags.get(name_node.end_byte)
+        if name and "\n" not in name and (other is None or tag.extent >= other.extent):
+            self._tags[name_node.end_byte] = tag
+
+    def _add_reference(self, name_node: Node, kind: Literal["calls", "inherits"]) -> None:
+        """Add a reference. A base class may be tagged as a use of the class, too."""
+        if kind == "inherits" or name_node.start_byte not in self._references:
+            self._references[name_node.start_byte] = kind
+            self._names[name_node.start_byte] = name_node
+
+    def _define(self, tag: _Tag) -> None:
+        node, kind = tag.node, tag.kind
+        scope = self._open_scopes[0 if node.type.startswith("preproc") else -1]
+        name = f"{scope.name}.{tag.name}" if scope.name else tag.name
+        if not kind:
+            self._open_scopes.append(_Scope(node.end_byte, name, f"{self._path}::{name}", ""))
+            return
+        if kind == "function" and ("." in tag.name or scope.kind in {"class", ""}):
             kind = "method"
-        qualified = ".".join(names)
-        is_class = kind == "class"
-        start = self._first_line(node)
-        entity = Entity(
-            self._path,
-            qualified,
-            kind,
-            start,
-            _last_line(node),
-            self._bases(node) if is_class else (),
-            # `var A = exports.A = class {}` defines one class under the same name twice
-            self._first_starts.setdefault(qualified, start) != start,
-        )
-        if declaration.is_scope:
-            self._open_scopes.append(_Scope(node.end_byte, names, entity.id, is_class))
-        if entity.id not in self._known_ids:
-            self._known_ids.add(entity.id)
-            self.entities.append(entity)
+        start = int(node.start_point[0]) + 1
+        # `var A = exports.A = class {}` defines one class under the same name twice
+        is_repeated = self._first_starts.setdefault(name, start) != start
+        entity = Entity(self._path, name, kind, start, _last_line(node), is_repeated)
+        self.entities.setdefault(entity.id, entity)
+        value = _value(node)
+        is_chain = value is not None and value.type == "assignment_expression"
+        if node.type not in _WITHOUT_CONTENT and not is_chain:
+            self._open_scopes.append(_Scope(node.end_byte, name, entity.id, kind))
 
-    def _first_line(self, node: Node) -> int:
-        """Return the first line of the definition, including its decorators."""
-        end, line = self._decorated
-        return line if end == node.end_byte else int(node.start_point[0]) + 1
-
-    def _bases(self, node: Node) -> tuple[str, ...]:
-        pending = [c for c in node.named_children if c.type in self._syntax.heritage]
-        names: list[str] = []
-        for _ in range(10 * MAX_BASES):
-            if not pending or len(names) >= MAX_BASES:
-                break
-            node_to_check = pending.pop(0)
-            if node_to_check.type in _BASE_NAMES:
-                names.append(self._text(node_to_check))
-            elif node_to_check.type not in {"keyword_argument", "type_arguments"}:
-                pending += node_to_check.named_children[:MAX_BASES]
-        return tuple(names)
-
-    def _import(self, node: Node) -> None:
-        if len(self.imports) > 2 * MAX_IMPORTS:
-            return
-        match self._syntax.name:
-            case "python":
-                self.imports += self._python_import(node)
-            case "rust" if node.type == "mod_item":
-                name_node = node.child_by_field_name("name")
-                if name_node is not None and node.child_by_field_name("body") is None:
-                    self.imports.append(f"mod {self._text(name_node)}")
-            case "rust":
-                argument = node.child_by_field_name("argument")
-                if argument is not None:
-                    self.imports.append(self._text(argument).partition("{")[0].rstrip(":"))
-            case "java":
-                scoped_names = (c for c in node.named_children if c.type == "scoped_identifier")
-                self.imports += [self._text(c) for c in scoped_names]
-            case _:
-                path = node.child_by_field_name("path") or node.child_by_field_name("source")
-                if path is not None:
-                    self.imports.append(self._text(path).strip("\"'`<>"))
-
-    def _python_import(self, node: Node) -> list[str]:
-        name_nodes = node.children_by_field_name("name")[:MAX_IMPORTS]
-        names = [self._text(name_node).partition(" ")[0] for name_node in name_nodes]
-        module = node.child_by_field_name("module_name")
-        if module is None:
-            return names
-        module_name = self._text(module)
-        return [
-            module_name,
-            *(f"{module_name}{'' if module_name.endswith('.') else '.'}{name}" for name in names),
-        ]
-
-    def _call(self, node: Node) -> None:
-        fields = (node.child_by_field_name(field) for field in self._syntax.callee)
-        callee = next((field for field in fields if field is not None), None)
-        if callee is None:
-            return
-        callee_text = self._tail(callee).replace("::", ".").replace("->", ".")
-        receiver, _, name = callee_text.rpartition(".")
-        receiver_node = node.child_by_field_name("object") or node.child_by_field_name("receiver")
-        if receiver_node is not None and not receiver:
-            receiver = self._text(receiver_node) or "?"
-        if name in {"require", "require_relative"}:
-            self.imports += self._ruby_requires(node, name)
-        elif name.isidentifier():
-            self.calls.append(SourceCall(self._open_scopes[-1].id, receiver, name))
-
-    def _ruby_requires(self, call: Node, name: str) -> list[str]:
-        arguments = call.child_by_field_name("arguments")
-        if arguments is None:
-            return []
-        strings = (c for c in arguments.named_children[:1] if "string" in c.type)
-        paths = [self._text(c).strip("\"'`") for c in strings]
-        return [f"./{path}" if name == "require_relative" else path for path in paths]
-
-    def _go_receiver(self, node: Node) -> str:
-        if node.type != "method_declaration" or self._syntax.name != "go":
-            return ""
-        receiver = node.child_by_field_name("receiver")
-        text = self._text(receiver) if receiver is not None else ""
-        words = text.strip("()").replace("*", " ").partition("[")[0].split()
-        return words[-1] if words else ""
+    def _refer(self, at: int) -> None:
+        name = self._text(self._names[at])
+        before = self._content[max(0, at - _MAX_NAME_BYTES) : at].decode("utf-8", "replace")
+        receiver = _RECEIVER.search(before)
+        on: Literal["self", "other", ""] = ""
+        if receiver is not None:
+            on = "self" if receiver[1] in _SELF else "other"
+        if name and "\n" not in name:
+            within = self._open_scopes[-1].id
+            self.references.append(SourceReference(within, name, self._references[at], on))
 
     def _text(self, node: Node) -> str:
         """Return the text of the node; "" if it is too long to be a name."""
@@ -320,11 +304,23 @@ class _Reader:
             return ""
         return self._content[node.start_byte : node.end_byte].decode("utf-8", "replace").strip()
 
-    def _tail(self, node: Node) -> str:
-        """Return the end of the node's text, since a chain of calls may be as long as its file."""
-        start = max(node.start_byte, node.end_byte - _MAX_NAME_BYTES)
-        text = self._content[start : node.end_byte].decode("utf-8", "replace").strip()
-        return text if start == node.start_byte else f"?.{text.rpartition('.')[2]}"
+
+def _value(node: Node) -> Node | None:
+    """Return the value that an assignment in JavaScript names."""
+    field = _VALUE_FIELDS.get(node.type)
+    return node.child_by_field_name(field) if field else None
+
+
+def _declared_name(node: Node) -> Node | None:
+    """Return the node with the name, which in C is deep inside of the declarator."""
+    for _ in range(MAX_DEPTH):
+        inner = node.child_by_field_name("declarator")
+        if inner is None and node.type == "parenthesized_declarator":
+            inner = node.named_child(node.named_child_count - 1)
+        if inner is None:
+            return None if node.type.endswith("_declarator") else node
+        node = inner
+    return None
 
 
 def _last_line(node: Node) -> int:

@@ -124,7 +124,7 @@ class CodeSearch(ActionBase):
 
 
 class CodeExplore(ActionBase):
-    """Walk the graph of the code index: what contains, imports, calls or inherits what."""
+    """Walk the graph of the code index: what contains, calls or inherits what."""
 
     kind: Literal["code_explore"] = "code_explore"
     observation = o.CodeResult
@@ -134,7 +134,7 @@ class CodeExplore(ActionBase):
         description="`upstream` finds what uses the start, `downstream` what the start uses.",
     )
     depth: int = Field(default=1, description="Maximum number of edges from the start.")
-    edges: tuple[Literal["contains", "imports", "calls", "inherits"], ...] = Field(
+    edges: tuple[Literal["contains", "calls", "inherits"], ...] = Field(
         default=(), description="Kinds of edges to follow; empty for all."
     )
 

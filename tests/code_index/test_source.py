@@ -11,8 +11,8 @@ def read(path: str, text: str) -> SourceFile:
 
 
 def test_the_lines_of_a_definition_include_its_decorators() -> None:
-    [entity] = read("a.py", "import x\n\n@x.y\ndef f():\n    return 1\n").entities
-    assert (entity.start, entity.end) == (3, 5)
+    entities = read("a.py", "import x\n\n@x.y\nclass A:\n    def f(self):\n        ...\n").entities
+    assert [(e.name, e.start, e.end) for e in entities] == [("A", 3, 6), ("A.f", 5, 6)]
 
 
 @pytest.mark.parametrize("language", REPOSITORIES)
@@ -44,6 +44,9 @@ def test_every_range_of_lines_contains_its_name(language: str) -> None:
          ["class T", "method T.f", "method u8.g", "function h"]),
         ("a.cpp", "namespace n { struct S { void f(); }; }\nvoid n::S::f() {}\nint *g() {}",
          ["class S", "method n.S.f", "function g"]),
+        ("a.cpp", "template <> struct S<int> { void f(); };\nint S<int>::g() {}\nstruct S b;",
+         ["class S<int>", "method S<int>.g"]),
+        ("a.js", "this[key] = () => 1", ["function [key]"]),
         ("a.c", "struct S { int a; };\nstatic struct S *make(void) { return 0; }",
          ["class S", "function make"]),
         ("a.rb", "module M\n  class A\n    def self.f; end\n    def g?; end\n  end\nend\n",

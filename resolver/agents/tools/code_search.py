@@ -117,13 +117,13 @@ Texts = Annotated[
     WithJsonSchema({"type": "array", "items": {"type": "string"}}),
 ]
 Edges = Annotated[
-    tuple[Literal["contains", "imports", "calls", "inherits"], ...],
+    tuple[Literal["contains", "calls", "inherits"], ...],
     BeforeValidator(_parse_edge_kinds),
     PlainSerializer(" ".join),
     WithJsonSchema(
         {
             "type": "array",
-            "items": {"type": "string", "enum": ["contains", "imports", "calls", "inherits"]},
+            "items": {"type": "string", "enum": ["contains", "calls", "inherits"]},
         }
     ),
 ]
