@@ -35,7 +35,6 @@ MAX_SCHEMA_PARTS: Final = 500
 
 _TYPES = {"string", "number", "integer", "boolean", "array", "object"}
 _PROPERTY_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_ANY_VALUE: JsonObject = {"type": "string"}
 
 Clean = Callable[[str], str]
 """Removes invisible characters and secrets from a text."""
@@ -47,13 +46,8 @@ def reduce_schema(schema: object, clean: Clean) -> JsonObject:
     clean: applied to each description. Names of properties are kept unchanged or left out.
     """
     root = schema if isinstance(schema, dict) else {}
-    for depth, max_description in (
-        (MAX_DEPTH, MAX_PROPERTY_DESCRIPTION),
-        (MAX_DEPTH, 0),
-        (2, 0),
-        (1, 0),
-    ):
-        reduced = _Reducer(root, clean, max_description).whole(root, depth)
+    for depth, max_description in ((MAX_DEPTH, MAX_PROPERTY_DESCRIPTION), (MAX_DEPTH, 0), (1, 0)):
+        reduced = _Reducer(root, clean, max_description).reduce_root(depth)
         if len(json.dumps(reduced, ensure_ascii=False)) <= MAX_SCHEMA_CHARACTERS:
             return reduced
     return {"type": "object", "properties": {}}
@@ -68,69 +62,48 @@ class _Reducer:
         self._max_description = max_description
         self._parts = 0
 
-    def whole(self, schema: JsonObject, depth: int) -> JsonObject:
-        schema = self._resolve(schema)
-        declared = schema.get("properties")
-        properties: JsonObject = {}
-        for name, value in list(declared.items() if isinstance(declared, dict) else ())[
-            :MAX_PROPERTIES
-        ]:
-            if isinstance(name, str) and _PROPERTY_NAME.fullmatch(name):
-                properties[name] = self.value(value, depth - 1)
-        reduced: JsonObject = {"type": "object", "properties": properties}
-        required = schema.get("required")
-        if isinstance(required, list):
-            known_required = [
-                name for name in required if isinstance(name, str) and name in properties
-            ]
-            if known_required:
-                reduced["required"] = list(dict.fromkeys(known_required))
-        return reduced
+    def reduce_root(self, depth: int) -> JsonObject:
+        return {"type": "object", **self._properties(self._resolve(self._root), depth)}
 
-    def value(self, schema: object, depth: int) -> JsonObject:
+    def _reduce(self, schema: object, depth: int) -> JsonObject:
         self._parts += 1
         if not isinstance(schema, dict) or self._parts > MAX_SCHEMA_PARTS:
-            return dict(_ANY_VALUE)
+            return {"type": "string"}
         unresolved, schema = schema, self._resolve(schema)
-        match self._type(schema):
-            case "object":
-                reduced = self.whole(schema, depth) if depth > 0 else {"type": "object"}
-            case "array":
-                items = self.value(schema.get("items"), depth - 1) if depth > 0 else _ANY_VALUE
-                reduced = {"type": "array", "items": dict(items)}
-            case kind:
-                reduced = {"type": kind}
-                if kind == "string":
-                    reduced |= self._enum(schema)
-        return reduced | self._description(unresolved, schema)
+        kind = self._type(schema)
+        reduced: JsonObject = {"type": kind}
+        if kind == "object" and depth > 0:
+            reduced |= self._properties(schema, depth)
+        elif kind == "array":
+            reduced["items"] = self._reduce(schema.get("items") if depth > 0 else None, depth - 1)
+        elif kind == "string":
+            values = _as_list(schema.get("enum", [schema.get("const")]))
+            texts = [value for value in values if isinstance(value, str) and value]
+            if texts and len(values) <= MAX_ENUM_VALUES:
+                reduced["enum"] = list(dict.fromkeys(texts))
+        text = unresolved.get("description") or schema.get("description") or schema.get("title")
+        if self._max_description and isinstance(text, str) and text.strip():
+            description = truncate_with_ellipsis(self._clean(text), self._max_description)
+            reduced["description"] = description
+        return reduced
 
-    def _enum(self, schema: JsonObject) -> JsonObject:
-        values = schema.get("enum", [schema["const"]] if "const" in schema else None)
-        if not isinstance(values, list):
-            return {}
-        texts = [value for value in values if isinstance(value, str) and value]
-        fits = (
-            texts
-            and len(values) <= MAX_ENUM_VALUES
-            and self._clean("".join(texts)) == "".join(texts)
-        )
-        return {"enum": list(dict.fromkeys(texts))} if fits else {}
-
-    def _description(self, *schemas: JsonObject) -> JsonObject:
-        for schema in schemas:
-            text = schema.get("description") or schema.get("title")
-            if self._max_description and isinstance(text, str) and text.strip():
-                return {
-                    "description": truncate_with_ellipsis(self._clean(text), self._max_description)
-                }
-        return {}
+    def _properties(self, schema: JsonObject, depth: int) -> JsonObject:
+        declared = schema.get("properties")
+        declared = list(declared.items())[:MAX_PROPERTIES] if isinstance(declared, dict) else ()
+        properties = {
+            name: self._reduce(value, depth - 1)
+            for name, value in declared
+            if isinstance(name, str) and _PROPERTY_NAME.fullmatch(name)
+        }
+        names = (name for name in _as_list(schema.get("required")) if isinstance(name, str))
+        required = [name for name in dict.fromkeys(names) if name in properties]
+        return {"properties": properties, **({"required": required} if required else {})}
 
     def _type(self, schema: JsonObject) -> str:
-        kind = schema.get("type")
-        if isinstance(kind, list):
-            kind = next((k for k in kind if isinstance(k, str) and k in _TYPES), None)
-        if isinstance(kind, str) and kind in _TYPES:
-            return kind
+        kinds = schema.get("type")
+        for kind in kinds if isinstance(kinds, list) else [kinds]:
+            if isinstance(kind, str) and kind in _TYPES:
+                return kind
         if isinstance(schema.get("properties"), dict):
             return "object"
         return "array" if "items" in schema else "string"
@@ -138,31 +111,24 @@ class _Reducer:
     def _resolve(self, schema: JsonObject) -> JsonObject:
         """Return the schema behind references and choices; of a choice, the first non-null one."""
         for _ in range(MAX_DEPTH):
-            target = self._target(schema["$ref"]) if "$ref" in schema else None
-            if target is None:
-                target = next(
-                    (
-                        choice
-                        for key in ("anyOf", "oneOf", "allOf")
-                        for choice in _as_list(schema.get(key))
-                        if isinstance(choice, dict) and choice.get("type") != "null"
-                    ),
-                    None,
-                )
+            choices = [self._target(schema.get("$ref"))]
+            for key in ("anyOf", "oneOf", "allOf"):
+                choices += _as_list(schema.get(key))
+            meaningful = (c for c in choices if isinstance(c, dict) and c.get("type") != "null")
+            target = next(meaningful, None)
             if target is None or isinstance(schema.get("properties"), dict):
                 return schema
             schema = target
         return schema
 
-    def _target(self, reference: object) -> JsonObject | None:
+    def _target(self, reference: object) -> Any:
         """Return the target of a reference within the schema; other references are not followed."""
         if not isinstance(reference, str) or not reference.startswith("#/"):
             return None
         target: Any = self._root
         for step in reference[2:].split("/"):
-            step = step.replace("~1", "/").replace("~0", "~")
             target = target.get(step) if isinstance(target, dict) else None
-        return target if isinstance(target, dict) else None
+        return target
 
 
 def _as_list(value: object) -> list[Any]:

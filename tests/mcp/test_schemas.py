@@ -74,6 +74,14 @@ def test_a_choice_becomes_its_first_meaningful_option() -> None:
     }
 
 
+def test_the_values_that_a_text_may_have_are_kept() -> None:
+    values = {"unit": {"enum": ["m", "ft", "m", 7]}, "kind": {"const": "length"}}
+    assert reduce_schema({"properties": values}, plain)["properties"] == {
+        "unit": {"type": "string", "enum": ["m", "ft"]},
+        "kind": {"type": "string", "enum": ["length"]},
+    }
+
+
 def test_a_recursive_schema_ends() -> None:
     node = {"type": "object", "properties": {f"p{n}": {"$ref": "#"} for n in range(60)}}
     assert len(json.dumps(reduce_schema(node, plain))) <= MAX_SCHEMA_CHARACTERS
