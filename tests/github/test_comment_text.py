@@ -36,21 +36,17 @@ from resolver.github.text.markers import (
     run_marker,
 )
 from resolver.models.approval import PendingApproval, SecurityRisk
-from resolver.models.pull_request import OpenPullRequest, PublishedReview, PullRequestContext
+from resolver.models.pull_request import PublishedReview, PullRequestContext
 from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
     ConflictResolution,
     DeclineReason,
-    FileChange,
-    Patch,
     Publication,
-    PublicationMethod,
     PullRequest,
     ResolvedConflict,
     RunState,
     TriggerKind,
-    UnverifiedReason,
 )
 from resolver.models.verification import DISABLED
 from resolver.trace.untrusted_text import utf16_length
@@ -119,30 +115,6 @@ def test_every_cause_has_its_own_text_and_remedy(
     assert ("`resolver publish DIR`" in body) is (publishable == "folder")
 
 
-@pytest.mark.parametrize(
-    ("publishable", "offer"),
-    [
-        ("", ""),
-        ("comment", "comment `@agent publish` to publish the change"),
-        ("folder", "`resolver publish DIR`"),
-    ],
-)
-@pytest.mark.parametrize("ending", [Ending.POLICY, Ending.STOPPED, Ending.PULL_REQUEST])
-def test_a_kept_change_is_offered_for_publication(
-    ending: Ending, publishable: Literal["", "comment", "folder"], offer: str
-) -> None:
-    patch = Publication(pull_request=PULL, how="patch", patch="--- a", why="it is protected")
-    kept = {"publishable": publishable, "continues": True}
-    if ending is Ending.PULL_REQUEST:
-        kept |= {"publication": patch}
-    body = comment_body(ended(ending).model_copy(update=kept))
-    assert is_closed(body) and "  " not in body.partition("**What next:**")[2].partition("\n")[0]
-    if offer:
-        assert offer in body
-    else:
-        assert " publish" not in body.replace("not publish", "")
-
-
 def test_a_change_that_was_not_pushed_is_in_the_comment_as_a_patch_with_the_reason() -> None:
     text = "Subject: [PATCH] Fix it\n\n-    return x // 2\n+    return x / 2\n```\n"
     kept = {"publication": Publication(pull_request=PULL, how="patch", patch=text, why="it is old")}
@@ -151,32 +123,12 @@ def test_a_change_that_was_not_pushed_is_in_the_comment_as_a_patch_with_the_reas
     assert "<code>git am</code>" in body and f"diff\n{text}" in body and is_closed(body)
 
 
-def test_a_separate_pull_request_is_linked_with_the_reason() -> None:
-    why = "its branch half is protected"
-    kept = {"publication": Publication(pull_request=PULL, how="separate", why=why)}
-    body = comment_body(ended(Ending.PULL_REQUEST).model_copy(update=kept))
-    assert f"Resolver opened [#13]({PULL.url}) with the change" in body
-    assert "It did not push to the branch itself, because its branch" in body
-    assert "is protected." in body
-
-
 def test_only_a_refusal_by_settings_may_end_differently() -> None:
     bound = failure_from_error(PolicyViolation("it is too large", settings_decide=True))
     assert not bound.is_lasting and not failure_from_error(ForgeError("GitHub said so")).is_lasting
     assert failure_from_error(PolicyViolation("it adds what looks like a credential")).is_lasting
     body = comment_body(reports.report(failure=bound, publishable="folder"))
     assert "Once the settings allow it, run `resolver publish DIR` to publish it" in body
-
-
-def test_the_log_of_an_error_is_linked_if_it_has_a_page() -> None:
-    failure = RunFailure(kind="error", what="a fault")
-    comments = comment_body(reports.report(failure=failure, log_url="https://x/runs/7"))
-    assert "Ask again with `@agent`; if it fails again, see the log of the run." in comments
-    assert "[Log of the run](https://x/runs/7)" in comments
-    comments = comment_body(reports.report(failure=failure))
-    assert (
-        "Ask again with `@agent`.\n" in comments and "log" not in comments.partition("<details>")[0]
-    )
 
 
 @pytest.mark.parametrize("ending", list(Ending))
@@ -216,17 +168,6 @@ def test_a_comment_says_what_happened_and_what_next(ending: Ending, words: list[
     body = comment_body(ended(ending))
     for word in words:
         assert word in body
-
-
-def test_a_stop_says_whether_the_work_was_finished_and_then_only_how_to_publish_it() -> None:
-    stopped = RunFailure(kind="stopped", what="the run was stopped by mona")
-    before = comment_body(reports.report(failure=stopped, branch=None, continues=True))
-    assert "**stopped** before the work was done" in before and "`@agent continue`" in before
-    after = comment_body(
-        reports.report(failure=stopped, branch=None, continues=True, publishable="comment")
-    )
-    assert "**stopped** after the work was finished, and before it was published" in after
-    assert "`@agent publish`" in after and "before the work was done" not in after
 
 
 def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block() -> None:
@@ -313,22 +254,6 @@ def test_what_was_not_done_is_not_called_nothing_to_change() -> None:
     assert "nothing to change" not in body
 
 
-@pytest.mark.parametrize(
-    ("cause", "says"),
-    [
-        ("provider_down", "model provider is not responding"),
-        ("model_key", "model provider rejected the API key"),
-        ("no_credit", "out of credit"),
-    ],
-)
-def test_a_model_provider_that_does_not_serve_is_named(cause: Cause, says: str) -> None:
-    failure = RunFailure(kind="error", what="x", next_step="try again later", cause=cause)
-    body = comment_body(reports.report(failure=failure, continues=True))
-    assert says in next(line for line in body.splitlines() if line and line[0] != "<")
-    assert "**What next:** Try again later" in body
-    assert "Then comment `@agent continue` to continue from the work done so far." in body
-
-
 def test_a_comment_names_the_pinned_commit() -> None:
     report = reports.report(base="d" * 40)
     at = f"{report.trigger.at:%Y-%m-%d %H:%M:%S} UTC"
@@ -403,11 +328,6 @@ def test_sections_of_the_agent_have_headings() -> None:
     assert "Make add add" not in body  # it is the title
 
 
-def test_without_parts_the_message_is_the_description() -> None:
-    body = pull_request_body(reports.report(outcome=reports.outcome(message="Mend it\n\nWell.")))
-    assert "Well." in body and "What was wrong" not in body
-
-
 def test_the_agents_own_runs_are_never_called_verified() -> None:
     commands = (
         *reports.commands("1 passed"),
@@ -418,85 +338,6 @@ def test_the_agents_own_runs_are_never_called_verified() -> None:
     assert "<details open><summary>What the agent checked in its own sandbox</summary>" in body
     assert "\n- `pytest -q`, exit code 0\n- `sleep 9`, did not end\n" in body
     assert "1 passed" not in body and "✓" not in body
-
-
-def test_missing_evidence_is_stated() -> None:
-    body = pull_request_body(reports.report(commands=()))
-    assert "**Not verified:** the verification was not finished." in body
-    assert "What the agent checked" not in body
-
-
-@pytest.mark.parametrize("how", ["pushed", "updated"])
-def test_a_sentence_after_a_warning_is_a_separate_one(how: PublicationMethod) -> None:
-    pull = PullRequestContext(
-        number=5, head="a" * 40, base_branch="main", conflicts=("a.py",), author="mona"
-    )
-    trigger = reports.trigger()
-    conflicts = (ResolvedConflict(path="a.py", kept="merged"),)
-    report = reports.report(
-        trigger=trigger,
-        task=reports.task(trigger, pull=pull),
-        unverified="not_verified",
-        draft=True,
-        publication=Publication(how=how, branch="work", commit="c" * 40, conflicts=conflicts),
-        pull_request=PULL.model_copy(update={"draft": True}),
-    )
-    lines = comment_body(report).splitlines()
-    quoted = [at for at, line in enumerate(lines) if line.startswith(">")]
-    assert [lines[at][:12] for at in quoted] == ["> [!WARNING]", "> **Not veri"]
-    assert lines[quoted[-1] + 1] == ""
-    assert any(line.startswith("The pull request is a **draft** and stays one") for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("is_draft", "how", "unverified", "sentence"),
-    [
-        (
-            True,
-            "new",
-            "not_verified",
-            "It is a **draft**, for the reason above.",
-        ),
-        (
-            True,
-            "added",
-            "",
-            "The pull request is a **draft** and stays one until you mark it as ready for review.",
-        ),
-        (True, "new", "", "It is a **draft**, because the settings"),
-        (False, "new", "", "Please review it."),
-    ],
-)
-def test_a_comment_asks_for_a_review_or_says_why_the_pull_request_is_a_draft(
-    is_draft: bool, how: PublicationMethod, unverified: UnverifiedReason, sentence: str
-) -> None:
-    pull = PULL.model_copy(update={"draft": is_draft})
-    found = reports.report(
-        publication=Publication(how=how),
-        unverified=unverified,
-        pull_request=pull,
-        verification=DISABLED,
-    )
-    body = comment_body(found)
-    assert sentence in body and ("Please review it" in body) is not is_draft
-
-
-def test_a_comment_on_the_pull_request_of_a_person_says_what_is_not_verified_and_no_draft() -> None:
-    pull = PullRequestContext(number=5, head="a" * 40, base_branch="main", author="mona")
-    trigger = reports.trigger()
-    body = comment_body(
-        reports.report(
-            trigger=trigger,
-            task=reports.task(trigger, pull=pull),
-            unverified="not_verified",
-            verification=DISABLED,
-            draft=True,
-            publication=Publication(how="pushed", branch="work", commit="c" * 40),
-            pull_request=PULL,
-        )
-    )
-    assert "> **Not verified:**" in body and "draft" not in body
-    assert "verification is disabled" in body
 
 
 def test_an_unknown_price_is_stated() -> None:
@@ -510,22 +351,6 @@ def test_unfinished_work_does_not_close_the_issue() -> None:
     assert "Fixes #12" not in body
     assert "For #12" in body
     assert "may not be complete" in body
-
-
-def test_text_after_the_note_on_unfinished_work_is_a_separate_paragraph() -> None:
-    opened = PullRequest(title="t", body="b", number=31, url="https://github.com/o/n/pull/31")
-    ended = reports.outcome(task_completed=False, reason="two tests fail")
-    body = comment_body(reports.report(pull_request=opened, outcome=ended))
-    [alert] = re.findall(r"(?:^>.*\n)+", body, re.M)
-    assert alert.startswith("> [!WARNING]\n> **Not verified:** ")
-    assert alert.endswith("\n>\n> **The work may not be complete**: two tests fail.\n")
-
-
-def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
-    trigger = reports.trigger(kind=TriggerKind.LOCAL, number=None, repository="/home/me/x")
-    body = pull_request_body(reports.report(trigger=trigger))
-    assert "#12" not in body
-    assert "<!--" not in body
 
 
 @pytest.mark.parametrize(
@@ -543,37 +368,6 @@ def test_a_local_pull_request_names_no_issue_and_has_no_marker() -> None:
 def test_the_title_is_the_agents_or_the_issues(given_title: str, title: str) -> None:
     report = reports.report(outcome=reports.outcome("It breaks no more.", title=given_title))
     assert pull_request_title(report) == commit_message(report).split("\n")[0] == title
-
-
-def test_a_summary_that_begins_with_the_title_does_not_repeat_it() -> None:
-    outcome = reports.outcome("**Make add add.**\n\nIt subtracted.", title="Make add add")
-    report = reports.report(outcome=outcome)
-    assert "Make add add" not in pull_request_body(report)
-    assert commit_message(report).startswith("Make add add\n\nIt subtracted.")
-
-
-@pytest.mark.parametrize(
-    ("title", "subject"),
-    [("Handle negative numbers", "Handle negative numbers"), ("", "Change a.py and 1 other file")],
-)
-def test_a_commit_on_a_pull_request_says_what_was_changed(title: str, subject: str) -> None:
-    pull = OpenPullRequest(
-        number=3, title="It breaks", branch="b", head="0" * 40, base_branch="main"
-    )
-    files = tuple(
-        FileChange(path=path, status="modified", old_mode="100644", new_mode="100644")
-        for path in ("a.py", "b.py")
-    )
-    patch = Patch(base="0" * 40, tree="1" * 40, files=files)
-    trigger = reports.trigger()
-    report = Report(
-        trigger=trigger,
-        run="r",
-        task=reports.task(trigger, follows=pull),
-        outcome=reports.outcome("They add up.", title=title),
-        patch=patch,
-    )
-    assert commit_message(report).splitlines()[0] == subject
 
 
 @pytest.mark.parametrize(
@@ -632,18 +426,6 @@ def test_a_pull_request_body_fits_whatever_the_agent_says_and_runs(text: str) ->
     assert utf16_length(body) <= MAX_BODY
     assert is_closed(body)
     assert "Fixes #12" in body
-
-
-@pytest.mark.parametrize("text", [HUGE[1], HUGE[6], HUGE[7], "## What\n\n" * 3_000], ids=range(4))
-def test_a_body_fits_whatever_the_repositorys_template(text: str) -> None:
-    for template in (f"## What\n\nx\n\n## More\n\n{text[:20_000]}", text[:20_000]):
-        conventions = Conventions(template=template)
-        for answer in ("", f"## What\n\n{text[:60_000]}"):
-            outcome = reports.outcome("a b c " * 9_000, pull_request_body=answer)
-            body = pull_request_body(reports.report(outcome=outcome, conventions=conventions))
-            assert utf16_length(body) <= MAX_BODY
-            assert is_closed(body)
-            assert "Fixes #12" in body and "**Not verified:**" in body
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
@@ -722,14 +504,6 @@ def test_a_shortened_trace_has_closed_markup(text: str, limit: int) -> None:
     fitted = shorten_markdown(text * 5, limit)
     assert utf16_length(fitted) <= limit
     assert is_closed(fitted)
-
-
-def test_a_long_trace_keeps_its_first_and_last_blocks() -> None:
-    blocks = [f"#### {i}\n\n```\n{'x' * 300}\n```" for i in range(200)]
-    fitted = shorten_markdown("\n\n".join(blocks), 10_000)
-    assert "#### 0\n" in fitted
-    assert "#### 199\n" in fitted
-    assert "left out" in fitted
 
 
 @pytest.mark.attack

@@ -1,13 +1,12 @@
 """Tests of the client: rate limits, server errors, pages and cached responses."""
 
-import logging
 import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from resolver.config.retries import RetryPolicy
-from resolver.errors import ForgeError, UsageError
+from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.failures import ServerFailure
 from resolver.github.client.resources import PolledReader, query_graphql
@@ -88,15 +87,6 @@ def test_a_secondary_limit_without_a_time_is_waited_for(github: GitHubServer, to
     assert branches(github, token, max_wait_seconds=0.3) == {"main"}
 
 
-def test_a_long_wait_is_logged(
-    github: GitHubServer, token: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    github.fail_next("GET", ".", 429, headers={"Retry-After": "5"})
-    with caplog.at_level(logging.WARNING, "resolver.github"):
-        branches(github, token)
-    assert "GitHub answered 429; trying again in 5 seconds" in caplog.text
-
-
 def test_a_refusal_for_another_reason_is_not_retried(github: GitHubServer, token: str) -> None:
     github.fail_next("GET", ".", 403, {}, {"message": "No.", "documentation_url": "x"})
     with pytest.raises(ForgeError, match="No"):
@@ -109,13 +99,6 @@ def test_a_query_is_retried_whatever_its_fate(github: GitHubServer, token: str) 
     github.fail_next("POST", "/graphql$", 502)
     found = query_graphql(access(github, token), "query { viewer { login } }", {})
     assert found == {"viewer": {"login": "octo"}}
-
-
-def test_short_timeouts_keep_that_requests_may_be_repeated(
-    github: GitHubServer, token: str
-) -> None:
-    assert access(github, token, harmless=True).with_short_timeouts().retry().is_retry("POST", 502)
-    assert not access(github, token).with_short_timeouts().retry().is_retry("POST", 502)
 
 
 def test_all_pages_are_read(github: GitHubServer, token: str) -> None:
@@ -173,23 +156,12 @@ def test_cached_responses_are_kept_by_request(github: GitHubServer, token: str) 
     assert polled.get(f"/repos/{NAME}/issues", {"per_page": 1}).changed, "forgotten by now"
 
 
-def test_a_long_token_is_sent_completely(github: GitHubServer, token: str) -> None:
-    assert len(token) > 500
-    branches(github, token)
-    assert github.requests[-1].headers["authorization"] == f"Bearer {token}"
-
-
 def test_an_enterprise_server_is_reached_at_its_own_addresses(
     github: GitHubServer, token: str
 ) -> None:
     forge = GitHubForge(access(github, token, api_url=f"{github.api_url}/"), NAME)
     assert forge.whoami() == "octo"
     assert all(request.kind == "rest" for request in github.requests)
-
-
-def test_an_empty_token_is_a_usage_error(github: GitHubServer) -> None:
-    with pytest.raises(UsageError, match="no GitHub token"):
-        access(github, "").client()
 
 
 def test_no_failure_message_contains_the_token(github: GitHubServer, token: str) -> None:

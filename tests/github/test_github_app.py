@@ -2,15 +2,10 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_pem_private_key,
-)
 
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import ForgeError, UsageError
@@ -216,23 +211,6 @@ def test_an_invalid_key_is_a_usage_error(
     assert "AAAA" not in str(error.value)
 
 
-def test_a_public_key_is_a_usage_error(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
-    private = load_pem_private_key(app.private_key.encode(), None)
-    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    settings = settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=public.decode())
-    with pytest.raises(UsageError, match="can't be read"):
-        tokens.source(settings, NAME)
-
-
-def test_a_token_without_an_expiry_is_reported_without_showing_it(
-    github: GitHubServer, app: App, tokens: ForgeTokens
-) -> None:
-    github.fail_next("POST", "/access_tokens$", 201, body={"token": "ghs_not_known_yet"})
-    with pytest.raises(ForgeError, match="expires_at") as error:
-        source_of(tokens, settings_for(github, app), NAME).token()
-    assert "ghs_" not in error.value.what
-
-
 @pytest.mark.parametrize("left_out", ["RESOLVER_APP_ID", "RESOLVER_APP_PRIVATE_KEY"])
 def test_an_incomplete_app_is_reported(
     github: GitHubServer, app: App, tokens: ForgeTokens, left_out: str
@@ -281,36 +259,6 @@ def test_a_token_for_another_repository_is_not_used(
     with pytest.raises(ForgeError, match="other repositories than octo/demo"):
         source.token()
     assert all(other not in str(e.headers) for e in github.requests)
-
-
-@pytest.mark.parametrize("trouble", ["502", "cut"])
-def test_issuing_a_token_is_retried(
-    github: GitHubServer, app: App, tokens: ForgeTokens, trouble: str
-) -> None:
-    if trouble == "cut":
-        github.cut_next("POST", "/access_tokens$", after=True)
-    else:
-        github.fail_next("POST", "/access_tokens$", 502)
-    assert source_of(tokens, settings_for(github, app), NAME).token()
-
-
-def test_the_app_knows_its_login(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
-    settings = settings_for(github, app)
-    forge = GitHubForge(access_of(settings, source_of(tokens, settings, NAME)), NAME)
-    assert forge.whoami() == "our-agent[bot]"
-
-
-def test_tokens_that_expired_long_ago_are_forgotten(
-    github: GitHubServer, app: App, tokens: ForgeTokens
-) -> None:
-    source = source_of(tokens, settings_for(github, app), NAME)
-    first = source.token()
-    for _ in range(4):
-        github.advance(50 * 60)
-        source.token()
-    assert first not in tokens.issued_tokens.values
-    assert source.token() in tokens.issued_tokens.values
-    assert datetime.now(UTC) < github.world.now()
 
 
 def test_the_login_is_unknown_during_an_outage_after_a_few_requests(

@@ -79,29 +79,6 @@ def test_only_the_comment_of_an_active_run_says_that_the_run_pauses(
     assert not write_pause(writer, paused) and bodies(issue) == [final]
 
 
-def test_on_a_pull_request_the_progress_announces_a_push(issue: Issue) -> None:
-    on_pull = trigger_on(issue).model_copy(update={"is_pull_request": True})
-    assert "Open a pull request" in progress_body(progress(issue))
-    body = progress_body(progress(issue, trigger=on_pull))
-    assert "Open a pull request" not in body and "- [ ] Push the commit" in body
-
-
-def test_an_unticked_box_states_the_reason(issue: Issue) -> None:
-    verified = progress(
-        issue,
-        base="4fe1c2d09a77",
-        verifies=True,
-        verdict="not_verified",
-        changed_files=1,
-        worked=True,
-    )
-    body = progress_body(verified)
-    assert "- [x] Change the code: 1 file changed\n- [ ] Verify: not verified\n" in body
-    body = progress_body(progress(issue, worked=True))
-    changed = "- [x] Change the code: nothing was changed\n"
-    assert f"{changed}- [ ] Verify: disabled in the settings\n" in body
-
-
 def test_answers_have_their_own_checklist(issue: Issue) -> None:
     question = trigger_on(issue).model_copy(update={"command": Command.QUESTION})
     body = progress_body(progress(issue, trigger=question, sandbox=True))

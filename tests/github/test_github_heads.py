@@ -5,7 +5,7 @@ import pytest
 from resolver.errors import ForgeError
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
 from resolver.github.text.markers import Ending, run_marker
-from resolver.models.run import Command, Publication, Trigger
+from resolver.models.run import Publication, Trigger
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
@@ -129,18 +129,6 @@ def test_a_commit_in_a_fork_is_found_with_the_forks_repository(github: GitHubSer
     assert found.commit_url == f"{github.server_url}/{FORK}/commit/{made}"
 
 
-@pytest.mark.parametrize("command", [Command.QUESTION, Command.REVIEW])
-def test_a_request_that_pushes_nothing_has_no_commit_to_find(
-    github: GitHubServer, command: Command
-) -> None:
-    opened(github, f"{PREFIX}fix")
-    push(github, f"{PREFIX}fix")
-    before = len(github.requests)
-    request = trigger().model_copy(update={"command": command})
-    assert heads(github).pushed(request, RUN, PREFIX) is None
-    assert not [r for r in github.requests[before:] if "/pulls" in r.path]
-
-
 def test_a_commit_is_found_after_its_branch_was_removed(github: GitHubServer) -> None:
     pull = opened(github, f"{PREFIX}fix")
     made = push(github, f"{PREFIX}fix")
@@ -238,22 +226,6 @@ def test_a_pull_request_that_is_not_ours_for_the_issue_is_not_followed(
     assert heads(github).of_issue(reports.trigger(number=2), "agent/issue-2-") is None
 
 
-def test_many_pull_requests_of_others_need_one_request(github: GitHubServer) -> None:
-    for n in range(30):
-        opened(github, f"work-{n}", author="mallory")
-    forge = forge_for(github)
-    forge.whoami()
-    before = len(github.requests)
-    assert forge.heads().pushed(trigger(), RUN, PREFIX) is None
-    assert [request.path for request in github.requests[before:]] == [f"/repos/{NAME}/pulls"]
-    before = len(github.requests)
-    assert forge.find_publication(trigger()) is None
-    paths = [request.path for request in github.requests[before:]]
-    assert not any("/pulls/" in path for path in paths), "pulls are read one by one"
-    # It is looked up for people who may not start work as well.
-    assert not any("matching-refs" in path or "/activity" in path for path in paths), paths
-
-
 @pytest.mark.parametrize("editable", [True, False])
 def test_the_author_of_a_fork_says_if_maintainers_may_push_to_it(
     github: GitHubServer, editable: bool
@@ -295,28 +267,3 @@ def test_a_branch_whose_protection_can_not_be_read_is_not_taken_for_unprotected(
     github.fail_next("GET", "/branches/half$", status, body={"message": "no"}, times=9)
     with pytest.raises(ForgeError, match=str(status)):
         heads(github).source(pull.number)
-
-
-def test_the_protection_of_a_closed_pull_requests_branch_is_not_asked_for(
-    github: GitHubServer,
-) -> None:
-    pull = opened(github, "half", author="mona")
-    pull.state = "closed"
-    source = heads(github).source(pull.number)
-    assert not source.is_open
-    assert not [request for request in github.requests if "/branches/" in request.path]
-
-
-def test_branches_listed_for_the_open_pull_request_are_not_listed_again_for_a_new_name(
-    github: GitHubServer,
-) -> None:
-    opened(github, f"{PREFIX}fix")
-    github.commit(NAME, f"{PREFIX}more", {"a.py": "1"}, "Begin")
-    reader = heads(github)
-    assert reader.branches_at_start(PREFIX) is None, "nothing is listed yet"
-    reader.of_issue(trigger(), PREFIX)
-    before = len(github.requests)
-    assert reader.branches_at_start(PREFIX) == {f"{PREFIX}fix", f"{PREFIX}more"}
-    assert reader.branches_at_start(f"{PREFIX}fix") == {f"{PREFIX}fix"}
-    assert reader.branches_at_start("agent/issue-2-") is None, "these are not listed"
-    assert len(github.requests) == before

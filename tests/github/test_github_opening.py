@@ -15,7 +15,6 @@ from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
-OWNER = NAME.partition("/")[0]
 BRANCH = "agent/issue-1-it-breaks"
 
 
@@ -111,12 +110,6 @@ def test_a_refused_label_or_reviewer_is_reported_and_ends_nothing(
     assert pull.number == found.number
 
 
-def test_a_review_is_requested_only_once(github: GitHubServer, issue: Issue) -> None:
-    for _ in range(2):
-        opened(github, wished(issue))
-    assert sum("requested_reviewers" in request.path for request in github.writes()) == 1
-
-
 TEMPLATE = "<!-- hi -->\n## What\n\nsay\n\n## Testing\n\nhow\n\n- [ ] I have read the rules\n"
 
 
@@ -137,19 +130,6 @@ def test_a_template_that_the_agent_filled_in_keeps_the_evidence(
     assert places == sorted(places)
     again, _ = opened(github, report)
     assert again.body == pull.body
-
-
-@pytest.mark.parametrize(
-    "answer", ["", "## Testing\n\nx\n\n## What\n\ny"], ids=["none", "other order"]
-)
-def test_a_text_that_does_not_follow_the_template_is_replaced_by_resolvers_own(
-    github: GitHubServer, issue: Issue, answer: str
-) -> None:
-    outcome = reports.outcome("Make add add", cause="It subtracted.", pull_request_body=answer)
-    conventions = Conventions(template=TEMPLATE)
-    pull, _ = opened(github, report_on(issue, conventions=conventions, outcome=outcome))
-    assert "### What was wrong\n\nIt subtracted." in pull.body and "## Testing" not in pull.body
-    assert f"Fixes #{issue.number}" in pull.body and "This run" in pull.body
 
 
 def later(issue: Issue, message: str, **changes: Any) -> Report:
@@ -206,16 +186,6 @@ def test_an_addition_requested_on_the_pull_request_needs_no_comment_besides_the_
     trigger = reports.trigger(number=found.number, comment_id=None, key="issue_comment:99")
     opened(github, later(issue, "divides", trigger=trigger))
     assert found.comments == []
-
-
-def test_a_comment_on_an_addition_that_is_refused_is_reported(
-    github: GitHubServer, issue: Issue
-) -> None:
-    opened(github, report_on(issue))
-    github.fail_next("POST", "/comments$", 403, body={"message": "it is locked"})
-    pull, _ = opened(github, later(issue, "divides"))
-    [note] = pull.notes
-    assert "could not comment on" in note
 
 
 @pytest.mark.attack

@@ -1,6 +1,5 @@
 """Tests of fetching pictures only from where uploads are stored."""
 
-import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,9 +12,8 @@ from resolver.github.context.pictures import MAX_BYTES, PictureHosts
 from resolver.github.github_forge import GitHubForge
 from resolver.models.issue_context import Picture
 from resolver.models.run import Task
-from tests.github.test_github_reading import BOT, NAME, forge_for, triggered
-from tests.github.test_image_head import gif, jpeg, png
-from tests.parts.clock import PassingTime
+from tests.github.test_github_reading import NAME, forge_for, triggered
+from tests.github.test_image_head import png
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.github_server.uploads import FILES, File
@@ -93,12 +91,6 @@ def test_the_token_is_sent_only_to_github(github: GitHubServer, issue: Issue, re
         f"localhost:{github.port}",
         False,
     )
-
-
-def test_the_format_is_decided_by_the_content(github: GitHubServer, read: Read) -> None:
-    files = [File(jpeg(3, 2), headers={"Content-Type": "image/svg+xml"}), File(gif(4, 4))]
-    task = read(" ".join(f"![x]({url(github, file)})" for file in files))
-    assert [picture.kind for picture in task.pictures] == ["jpeg", "gif"]
 
 
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
@@ -197,11 +189,6 @@ def test_a_picture_of_a_later_comment_is_not_fetched(github: GitHubServer, issue
     assert len(asked_for(github)) == 1
 
 
-def test_a_deleted_picture_is_reported(github: GitHubServer, read: Read) -> None:
-    gone = f"{github.server_url}/user-attachments/assets/00000000-0000-0000-0000-000000000000"
-    assert only(read(f"![x]({gone})")).why_not == "its host answered 404"
-
-
 @pytest.mark.parametrize(
     ("address", "own", "leads"),
     [
@@ -267,34 +254,6 @@ def test_endless_redirects_are_abandoned(github: GitHubServer) -> None:
         download(loop, Download(10, 5.0), lambda _: "", lambda _: True)
 
 
-def test_a_picture_without_an_address_is_reported_as_not_fetched(
-    github: GitHubServer, read: Read
-) -> None:
-    picture = url(github, File(location="https://[odd"))
-    assert "did not answer" in only(read(f"![x]({picture})")).why_not
-
-
-def test_a_slow_host_is_abandoned() -> None:
-    passing = PassingTime()
-    taken: queue.SimpleQueue[None] = queue.SimpleQueue()
-
-    def app(_: dict[str, Any], start_response: Any) -> Iterator[bytes]:
-        start_response("200 OK", [("Content-Type", "image/png")])
-        for byte in b"x" * 200:
-            yield bytes([byte])
-            taken.get(timeout=60)
-
-    def clock() -> float:
-        passing.now += 10
-        taken.put(None)
-        return passing.now
-
-    with serve(app) as address, pytest.raises(DownloadRefusal, match="too slow"):
-        url = f"http://127.0.0.1:{address.port}/"
-        download(url, Download(10**6, 60), lambda _: "", lambda _: True, clock)
-    assert 240 < passing.now < 300
-
-
 def test_the_end_of_a_long_file_is_kept(github: GitHubServer) -> None:
     github.add_file("long", File(b"a" * 300_000 + b"the end"))
     found = download(
@@ -305,16 +264,6 @@ def test_the_end_of_a_long_file_is_kept(github: GitHubServer) -> None:
     )
     assert found.endswith(b"the end")
     assert 70_000 <= len(found) <= 140_000
-
-
-def test_long_installation_tokens_are_accepted(github: GitHubServer, issue: Issue) -> None:
-    token = github.token_for(BOT, NAME, long=True)
-    github.edit_issue(issue, body=f"![x]({github.server_url}{github.upload(PNG)})")
-    github.advance(10)
-    trigger = triggered(github, github.add_comment(issue, "@agent fix it", "alice"))
-    github.edit_issue(issue, body="")
-    assert only(forge(github, token=token).read(trigger)).kind == "png"
-    assert asked_for(github)[0].headers["authorization"] == f"Bearer {token}"
 
 
 def test_a_picture_of_the_request_has_its_number_there_too(

@@ -10,7 +10,7 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.report import Report, failure_from_error
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markers import Ending, answer_marker, refusal_marker, run_marker
-from resolver.models.run import PullRequest, Task, Trigger, TriggerKind
+from resolver.models.run import Task, Trigger, TriggerKind
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
@@ -67,12 +67,6 @@ def test_a_pull_request_is_opened_once(github: GitHubServer, issue: Issue) -> No
     assert first.url == f"{github.server_url}/{NAME}/pull/{first.number}"
     (pull,) = pulls(github)
     assert f"Fixes #{issue.number}" in (pull.body or "")
-
-
-def test_a_new_branch_has_no_pull_request_to_look_for(github: GitHubServer, issue: Issue) -> None:
-    forge_for(github).open_pull_request(report_on(issue), BRANCH, is_new=True)
-    assert not [made for made in github.requests if "head" in made.query]
-    assert len(pulls(github)) == 1
 
 
 def test_a_pull_request_that_another_program_opened_for_a_new_branch_is_used(
@@ -161,10 +155,6 @@ def test_a_person_is_refused_once_per_conversation(github: GitHubServer, issue: 
     assert len(issue.comments) == 2
 
 
-def test_before_a_run_there_is_no_publication(github: GitHubServer, issue: Issue) -> None:
-    assert forge_for(github).find_publication(trigger_on(issue)) is None
-
-
 def test_the_publication_of_an_earlier_run_is_found(github: GitHubServer, issue: Issue) -> None:
     forge = forge_for(github)
     pull = forge.open_pull_request(report_on(issue), BRANCH)
@@ -206,25 +196,6 @@ def test_a_run_without_change_is_not_repeated_but_a_failed_one_may_be(
     assert forge_for(github).find_publication(trigger_on(issue)) is None
     forge.comment(report_on(issue))
     assert forge_for(github).find_publication(trigger_on(issue)) is not None
-
-
-def test_a_command_line_run_is_found_with_any_clock(github: GitHubServer, issue: Issue) -> None:
-    ahead = reports.WHEN.replace(year=2100)
-    trigger = trigger_on(issue, kind=TriggerKind.COMMAND_LINE, at=ahead, key="k")
-    forge_for(github).comment(report_on(issue, trigger=trigger))
-    forge_for(github).comment(report_on(issue, trigger=trigger))
-    assert len(issue.comments) == 1
-
-
-def test_the_pull_request_of_a_command_line_run_is_found_with_any_clock(
-    github: GitHubServer, issue: Issue
-) -> None:
-    ahead = reports.WHEN.replace(year=2100)
-    trigger = trigger_on(issue, kind=TriggerKind.COMMAND_LINE, at=ahead, key="k")
-    pull = forge_for(github).open_pull_request(report_on(issue, trigger=trigger), BRANCH)
-    found = forge_for(github).find_publication(trigger)
-    assert found is not None and found.pull_request is not None
-    assert found.pull_request.number == pull.number
 
 
 def test_a_pull_request_opened_in_the_second_of_the_request_is_found(
@@ -275,14 +246,6 @@ def test_a_marker_of_somebody_else_is_ignored(github: GitHubServer, issue: Issue
     assert issue.comments[-1].author.login == BOT and "It costs $1" in issue.comments[-1].body
 
 
-def test_branches_are_listed_by_their_prefix(github: GitHubServer, issue: Issue) -> None:
-    github.commit(NAME, "agent/2-more", {"b": "c"})
-    github.commit(NAME, "other", {"b": "c"})
-    forge = forge_for(github)
-    assert forge.branches("agent/") == {BRANCH, "agent/2-more"}
-    assert forge.branches("agent/9") == set()
-
-
 def test_a_hostile_report_writes_only_to_its_own_issue(github: GitHubServer, issue: Issue) -> None:
     other = github.create_issue(NAME, "Other")
     hostile = f"fixes #{other.number} @alice ![x](https://evil/)" + "`" * 70_000
@@ -330,52 +293,6 @@ def test_a_wrong_token_is_reported_and_never_shown(github: GitHubServer, issue: 
     assert "GITHUB_TOKEN" in caught.value.next_step
 
 
-def test_a_token_in_the_servers_message_is_not_repeated(github: GitHubServer, issue: Issue) -> None:
-    token = github.token_for(BOT, NAME)
-    github.fail_next("POST", "/pulls$", 422, body={"message": f"bad {token}", "errors": [token]})
-    with pytest.raises(ForgeError) as caught:
-        forge_for(github, token).open_pull_request(report_on(issue), BRANCH)
-    assert token not in caught.value.what + caught.value.next_step + repr(caught.value)
-    assert "[token]" in caught.value.what
-
-
-def test_a_branch_without_commits_is_reported_with_githubs_message(
-    github: GitHubServer, issue: Issue
-) -> None:
-    with pytest.raises(ForgeError, match="422") as caught:
-        forge_for(github).open_pull_request(report_on(issue), "agent/not-there")
-    assert "in brackets" in caught.value.next_step
-
-
-@pytest.mark.parametrize("status", [403, 429])
-def test_a_short_rate_limit_is_waited_for(github: GitHubServer, issue: Issue, status: int) -> None:
-    github.fail_next("POST", "/comments$", status, headers={"Retry-After": "1"})
-    forge_for(github).comment(report_on(issue))
-    assert len(issue.comments) == 1
-
-
-@pytest.mark.parametrize("status", [403, 429])
-def test_a_long_rate_limit_is_reported_at_once(
-    github: GitHubServer, issue: Issue, status: int
-) -> None:
-    github.fail_next("*", ".", status, headers={"Retry-After": "3600"}, times=9)
-    with pytest.raises(ForgeError, match="rate limit") as caught:
-        forge_for(github).comment(report_on(issue))
-    assert "3600 seconds" in caught.value.next_step
-
-
-def test_a_read_is_retried_after_a_server_error(github: GitHubServer, issue: Issue) -> None:
-    github.fail_next("GET", "/issues/", 502, times=2)
-    github.cut_next("GET", f"/repos/{NAME}$")
-    assert forge_for(github).read(trigger_on(issue)).title == "It breaks"
-
-
-def test_a_server_that_stays_down_is_reported(github: GitHubServer, issue: Issue) -> None:
-    github.fail_next("GET", ".", 503, times=50)
-    with pytest.raises(ForgeError, match="GitHub answered 503"):
-        forge_for(github).read(trigger_on(issue))
-
-
 @pytest.mark.parametrize("body", ["<html>hello</html>", "{", "[]", '{"id": []}'])
 def test_a_response_that_is_not_githubs_is_reported(
     github: GitHubServer, issue: Issue, body: str
@@ -391,13 +308,6 @@ def test_an_unreachable_server_is_reported() -> None:
     access = GitHubAccess(token="t", api_url="http://127.0.0.1:9", attempts=0)
     with pytest.raises(ForgeError, match=r"no answer from 127\.0\.0\.1"):
         GitHubForge(access, NAME).permission("alice")
-
-
-def test_the_pull_request_is_described(github: GitHubServer, issue: Issue) -> None:
-    pull = forge_for(github).open_pull_request(report_on(issue), BRANCH)
-    assert isinstance(pull, PullRequest)
-    assert pull.title
-    assert pull.body.startswith("<!-- resolver:run")
 
 
 def test_a_fork_of_the_same_owner_with_the_same_branch_is_not_resolvers(

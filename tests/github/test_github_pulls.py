@@ -1,6 +1,5 @@
 """Tests of reading a pull request and publishing a review, over a real socket."""
 
-import dataclasses
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,13 +20,11 @@ from resolver.github.text.markers import (
     thread_marker,
 )
 from resolver.models.pull_request import (
-    DiffFile,
-    DiffHunk,
     PullRequestContext,
     Remark,
     Review,
 )
-from resolver.models.run import Command, Task, Trigger, TriggerKind
+from resolver.models.run import Command, Task, Trigger
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for, triggered
 from tests.parts.github import GitHubServer
@@ -134,27 +131,6 @@ def test_resolvers_markers_are_not_reported_as_hidden_text(
     assert not any(f"#{own_pull.number}" in line for line in task.left_out)
 
 
-def test_a_pull_request_of_a_deleted_fork_is_read(github: GitHubServer) -> None:
-    github.create_repository(NAME, {"a.py": TEXT})
-    github.grant("alice", NAME, "write")
-    github.create_repository("zoe/demo", parent=NAME)
-    github.commit("zoe/demo", "work", {"a.py": "x\n"})
-    pull = github.create_pull(NAME, "zoe:work", author="zoe")
-    github.advance(5)
-    _, found = read(github, triggered(github, github.add_comment(pull, "@agent review", "alice")))
-    assert (found.head_repository, found.is_fork) == ("zoe/demo", True)
-
-
-@pytest.mark.parametrize("command", [Command.FIX, Command.CONTINUE])
-def test_a_pull_request_is_read_for_other_work_as_well(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest, command: Command
-) -> None:
-    trigger = make_request().model_copy(update={"command": command})
-    task, found = read(github, trigger)
-    assert task.trigger.is_pull_request
-    assert found.number == pull.number
-
-
 @pytest.mark.parametrize(
     ("command", "verb"), [(Command.REVIEW, "reviewed"), (Command.UPDATE, "updated")]
 )
@@ -166,22 +142,6 @@ def test_what_only_a_pull_request_can_get_is_refused_on_an_issue(
     with pytest.raises(Refused, match=f"only a pull request can be {verb}") as refused:
         forge_for(github).read(trigger)
     assert "pull request" in refused.value.next_step
-
-
-@pytest.mark.parametrize("pushes", [1, 3])
-def test_of_several_pushes_after_the_request_none_is_used(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest, pushes: int
-) -> None:
-    seen = github.repository(NAME).git.tip("work")
-    trigger = make_request()
-    for n in range(pushes):
-        github.advance(20)
-        github.commit(NAME, "work", {"a.py": f"{n}\n"})
-    task, found = read(github, trigger)
-    assert found.head == seen
-    assert seen is not None
-    assert seen[:12] in found.moved
-    assert any("pushed to after the request" in line for line in task.left_out)
 
 
 def test_a_base_changed_after_the_request_is_reported(
@@ -216,29 +176,6 @@ def test_a_push_before_the_request_is_used(
     github.add_comment(pull, "bump", "eve")
     _, found = read(github, trigger)
     assert (found.head, found.moved) == (head, "")
-
-
-def test_the_command_line_uses_the_present_head(github: GitHubServer, pull: Issue) -> None:
-    head = github.commit(NAME, "work", {"a.py": "x\n"})
-    trigger = reports.trigger(
-        kind=TriggerKind.COMMAND_LINE,
-        number=pull.number,
-        is_pull_request=True,
-        command=Command.REVIEW,
-        comment_id=None,
-    )
-    assert read(github, trigger)[1].head == head
-
-
-def test_a_refused_query_is_an_error_with_githubs_message(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
-    trigger = make_request()
-    github.fail_next(
-        "POST", "/graphql$", 200, body={"errors": [{"message": "Resource not accessible"}]}
-    )
-    with pytest.raises(ForgeError, match="Resource not accessible"):
-        forge_for(github).read(trigger)
 
 
 @pytest.mark.parametrize(
@@ -281,28 +218,11 @@ def test_an_item_that_the_token_may_not_see_is_left_out(
     assert any("hidden ones" in line for line in task.left_out)
 
 
-@pytest.mark.parametrize("status", [502, 429])
-def test_a_failing_query_is_retried(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest, status: int
-) -> None:
-    trigger = make_request()
-    github.fail_next("POST", "/graphql$", status, headers={"Retry-After": "0"}, times=2)
-    assert read(github, trigger)[1].number == pull.number
-
-
 def rate_limited(github: GitHubServer, seconds: int, times: int) -> None:
     """As GitHub says it to a query: in an answer that says 200."""
     error = {"type": "RATE_LIMITED", "message": "API rate limit exceeded for user ID 1."}
     reset = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + seconds)}
     github.fail_next("POST", "/graphql$", 200, reset, {"errors": [error]}, times=times)
-
-
-def test_a_query_waits_for_its_rate_limit(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
-    trigger = make_request()
-    rate_limited(github, 0, times=2)
-    assert read(github, trigger)[1].number == pull.number
 
 
 def test_a_query_does_not_wait_for_a_distant_rate_limit(
@@ -317,12 +237,6 @@ def test_a_query_does_not_wait_for_a_distant_rate_limit(
 
 
 # Publishing
-
-FILE = DiffFile(
-    path="a.py",
-    status="modified",
-    hunks=(DiffHunk(old_start=27, old_lines=7, new_start=27, new_lines=7),),
-)
 
 
 def review(github: GitHubServer, *lines: int, **more: Any) -> Review:
@@ -351,12 +265,6 @@ def test_a_review_is_published_once_and_found_again(github: GitHubServer, pull: 
     assert (found.review.url, found.comment_url) == (first.url, None)
 
 
-def test_a_lost_answer_to_a_review_does_not_make_two(github: GitHubServer, pull: Issue) -> None:
-    github.fail_next("POST", r"/reviews$", 502, after=True)
-    forge_for(github).publish_review(report_on(pull), review(github, 28))
-    assert len(pull.reviews) == 1
-
-
 @pytest.mark.attack
 def test_a_forged_marker_hides_no_review(github: GitHubServer, pull: Issue) -> None:
     """Somebody forges the marker of a review: the review is published."""
@@ -364,15 +272,6 @@ def test_a_forged_marker_hides_no_review(github: GitHubServer, pull: Issue) -> N
     github.add_review(pull, review_marker(report.trigger.key), "eve")
     forge_for(github).publish_review(report, review(github))
     assert len(pull.reviews) == 2
-
-
-def test_a_review_is_found_behind_hundreds_of_others(github: GitHubServer, pull: Issue) -> None:
-    wanted = github.add_review(pull, "x", "eve")
-    pull.reviews += [dataclasses.replace(wanted, id=wanted.id + 1_000 + n) for n in range(510)]
-    report, made = report_on(pull), review(github, 28)
-    first = forge_for(github).publish_review(report, made)
-    assert forge_for(github).publish_review(report, made).url == first.url
-    assert len(pull.reviews) == 512
 
 
 def test_comments_go_into_the_text_if_one_of_them_is_refused(
@@ -397,28 +296,6 @@ def test_a_pending_review_of_resolver_is_deleted_but_not_a_persons(
     with pytest.raises(ForgeError, match="one pending review"):
         forge_for(github).publish_review(report_on(pull, "other"), review(github, 30))
     assert [r.body for r in pull.reviews if r.state == "PENDING"] == ["I am still writing"]
-
-
-def test_a_review_of_a_commit_that_was_removed_keeps_all_text(
-    github: GitHubServer, pull: Issue
-) -> None:
-    made = review(github, 30)
-    git = github.repository(NAME).git
-    start = git.tip("main")
-    assert start is not None
-    github.force_push(NAME, "work", start)
-    github.commit(NAME, "work", {"a.py": "other\n"})
-    forge_for(github).publish_review(report_on(pull), made)
-    [published] = pull.reviews
-    assert published.comments == []
-    assert "on 30" in published.body
-
-
-def test_a_missing_review_permission_is_named(github: GitHubServer, pull: Issue) -> None:
-    token = github.token_for(BOT, NAME, permissions={"issues": "write", "contents": "read"})
-    with pytest.raises(ForgeError) as error:
-        forge_for(github, token).publish_review(report_on(pull), review(github, 30))
-    assert "pull-requests: write" in error.value.next_step
 
 
 def test_of_a_very_long_thread_the_first_comment_and_the_newest_are_read(
@@ -446,16 +323,6 @@ def test_hidden_comments_on_the_code_are_not_read(
     assert "on its code: 2 comments hidden as spam, abuse or off-topic" in task.left_out
 
 
-def test_references_in_reviews_and_on_the_code_are_read(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
-    named = [github.create_issue(NAME, f"other {n}", "x", author="eve").number for n in range(2)]
-    github.add_review_comment(pull, "a.py", 30, f"do as in #{named[0]}", "eve")
-    github.add_review(pull, f"see #{named[1]}", "eve")
-    task, _ = read(github, make_request())
-    assert {reference.number for reference in task.references} == set(named)
-
-
 FEW = ThreadBounds(page_size=2, oldest_pages=1, newest_pages=2, searched_pages=9)
 
 
@@ -463,20 +330,6 @@ def conversation(github: GitHubServer, trigger: Trigger) -> ConversationReader:
     token = github.token_for(BOT, NAME)
     access = GitHubAccess(token, github.api_url, github.server_url, github.graphql_url)
     return ConversationReader(access, access.client().get_repo(NAME), trigger, FEW)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3, 5, 6])
-def test_all_of_few_threads_and_reviews_are_read(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest, threads: int
-) -> None:
-    for n in range(threads):
-        github.add_review_comment(pull, "a.py", 30, f"thread {n}", "eve")
-        github.add_review(pull, f"review {n}", "eve")
-    reader = conversation(github, make_request())
-    expected = [f"thread {n}" for n in range(threads)]
-    assert [thread.shown_comments[0].body for thread in reader.threads()] == expected
-    assert [review.body for review in reader.reviews()] == [f"review {n}" for n in range(threads)]
-    assert not reader.is_cut
 
 
 def test_of_many_threads_the_oldest_and_the_newest_are_read(

@@ -215,24 +215,6 @@ def test_a_flood_of_later_comments_displaces_nothing(
     assert len(task.left_out) == 2
 
 
-@pytest.mark.parametrize("early", [0, 1, 99, 100, 299])
-def test_all_comments_before_a_flood_are_read(
-    github: GitHubServer, issue: Issue, early: int
-) -> None:
-    for number in range(early):
-        github.add_comment(issue, f"early {number}", "carol")
-    github.advance(10)
-    trigger = triggered(github, github.add_comment(issue, "@agent fix it", "alice"))
-    github.advance(10)
-    for number in range(301):
-        github.add_comment(issue, f"late {number}", "mallory")
-    task = forge_for(github).read(trigger)
-    assert len(task.comments) == early + 1
-    assert task.comments[-1].body == "@agent fix it"
-    assert [c.skipped for c in task.comments] == [0] * (early + 1)
-    assert task.left_out == ("301 comments written after the request",)
-
-
 ASKED_BACK = f"""{run_marker("issue_comment:1", Ending.WAITING)}
 
 Resolver stopped with **a question**: A, as in #1, or B? ![x](https://a.example/x.png)
@@ -328,11 +310,6 @@ def test_a_missing_issue_is_reported(github: GitHubServer, issue: Issue) -> None
     assert "check that it exists" in caught.value.next_step
 
 
-def test_a_missing_repository_is_reported(github: GitHubServer) -> None:
-    with pytest.raises(ForgeError, match="could not read octo/demo: GitHub answered 404"):
-        forge_for(github, github.token_for(BOT)).read(reports.trigger())
-
-
 def test_another_repository_than_the_triggers_is_never_touched(
     github: GitHubServer, issue: Issue
 ) -> None:
@@ -367,11 +344,6 @@ def test_the_permission_is_the_one_that_github_reports(
     assert forge_for(github).permission("bob") == role
 
 
-def test_the_operators_push_permission_is_checked(github: GitHubServer, issue: Issue) -> None:
-    assert forge_for(github, github.token_for("alice")).operator_may_push()
-    assert not forge_for(github, github.token_for("carol")).operator_may_push()
-
-
 def test_the_own_login_is_configured_or_requested(github: GitHubServer, issue: Issue) -> None:
     assert forge_for(github, bot_login="me").whoami() == "me"
     assert forge_for(github, github.token_for("alice"), bot_login="").whoami() == "alice"
@@ -382,15 +354,6 @@ def test_the_own_login_is_configured_or_requested(github: GitHubServer, issue: I
     refused = {"errors": [{"type": "FORBIDDEN", "message": NO_VIEWER}], "data": None}
     github.fail_next("POST", "/graphql$", 200, body=refused)
     assert forge_for(github, app, bot_login="").whoami() == "github-actions[bot]"
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_the_own_login_is_requested_again_after_an_error(
-    github: GitHubServer, issue: Issue, times: int
-) -> None:
-    app = github.token_for("my-app[bot]", NAME)
-    github.fail_next("POST", "/graphql$", 502, times=times)
-    assert forge_for(github, app, bot_login="").whoami() == "my-app[bot]"
 
 
 @pytest.mark.parametrize(
@@ -404,13 +367,6 @@ def test_the_own_login_is_never_guessed(
     github.fail_next("POST", "/graphql$", status, body=body, times=9)
     with pytest.raises(ForgeError, match="owner of the token"):
         forge_for(github, app, bot_login="").whoami()
-
-
-def test_the_own_login_is_not_guessed_without_an_answer(github: GitHubServer, issue: Issue) -> None:
-    app = github.token_for("my-app[bot]", NAME)
-    silent = forge_for(github, app, bot_login="", graphql_url="http://127.0.0.1:1/graphql")
-    with pytest.raises(ForgeError, match="no answer"):
-        silent.whoami()
 
 
 def test_type_milestone_assignees_and_author_are_read(github: GitHubServer, issue: Issue) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from resolver.models.issue_context import Reference
-from resolver.models.run import Task, Trigger, TriggerKind
+from resolver.models.run import Task, Trigger
 from tests.github.test_github_reading import NAME, forge_for, triggered
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
@@ -150,22 +150,3 @@ def test_errors_of_reading_references_are_reported_and_stop_nothing(
     task = forge_for(github, attempts=1).read(trigger)
     assert task.title == "It breaks"
     assert any("could not read what it refers to" in line for line in task.left_out)
-
-
-def test_a_command_line_run_reads_the_present_state(github: GitHubServer, issue: Issue) -> None:
-    other = github.create_issue(NAME, "before", "before", author="bob")
-    github.edit_issue(issue, body=f"#{other.number}")
-    github.advance(10)
-    github.edit_issue(other, title="now", body="now")
-    trigger = Trigger.model_validate(
-        {
-            "key": "k",
-            "kind": TriggerKind.COMMAND_LINE,
-            "repository": NAME,
-            "number": issue.number,
-            "actor": {"login": ""},
-            "at": issue.created_at,
-        }
-    )
-    _, found = read(github, trigger)
-    assert (found[other.number].title, found[other.number].body) == ("now", "now")

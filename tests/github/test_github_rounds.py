@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from markdown_it.tree import SyntaxTreeNode
 
-from resolver.errors import ForgeError
 from resolver.github.text.markdown import markdown_parser
 from resolver.github.text.markers import is_thread_reply, thread_marker
 from resolver.models.pull_request import AnsweredThreads, ThreadReply, ThreadRequest
@@ -82,15 +81,6 @@ def ours(pull: Issue) -> list[ReviewComment]:
     return [c for c in pull.review_comments if c.author.login == BOT]
 
 
-def test_a_review_is_read_with_its_threads_and_their_code(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    threads = read_threads(github, review)
-    assert [t.thread.root for t in threads] == [c.id for c in review.comments]
-    assert [t.thread.line for t in threads] == [28, 30, 31]
-    assert "+thirty" in threads[0].thread.hunk
-
-
 def test_each_thread_gets_one_reply_with_the_commit(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
@@ -113,14 +103,6 @@ def test_a_second_attempt_finds_replies_of_the_first(
     github.advance(60)
     give(github, review, replies)
     assert [c.in_reply_to for c in ours(pull)] == [c.id for c in review.comments]
-
-
-def test_a_reply_whose_response_was_lost_is_not_repeated(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    github.cut_next("POST", r"/replies$", after=True)
-    give(github, review, done(read_threads(github, review)))
-    assert len(ours(pull)) == 3
 
 
 @pytest.mark.attack
@@ -165,12 +147,6 @@ def test_work_in_another_pull_request_is_linked(
     assert f"Done in {other.url}." in reply.body
 
 
-def test_a_reply_may_have_no_text(github: GitHubServer, pull: Issue, review: Review) -> None:
-    give(github, review, done(read_threads(github, review)[:1], words=""))
-    [reply] = ours(pull)
-    assert reply.body.split("\n\n")[1].startswith("Done in")
-
-
 def test_a_reply_says_that_its_thread_was_resolved_meanwhile(
     github: GitHubServer, pull: Issue, review: Review
 ) -> None:
@@ -193,26 +169,6 @@ def test_a_deleted_thread_is_named_and_the_others_get_replies(
     given = give(github, review, done(threads))
     assert given.missing_places == ("a.py:28",)
     assert len(ours(pull)) == 2
-
-
-def test_a_thread_without_replies_does_not_affect_the_others(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    threads = read_threads(github, review)
-    github.fail_next("POST", rf"/comments/{review.comments[1].id}/replies$", 404)
-    given = give(github, review, done(threads))
-    assert given.missing_places == ("a.py:30",)
-    assert [c.in_reply_to for c in ours(pull)] == [review.comments[n].id for n in (0, 2)]
-
-
-def test_a_missing_reply_permission_is_named(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    threads = read_threads(github, review)
-    token = github.token_for(BOT, NAME, permissions={"issues": "write", "contents": "read"})
-    with pytest.raises(ForgeError) as error:
-        give(github, review, done(threads), token=token)
-    assert "pull-requests: write" in error.value.next_step
 
 
 HOSTILE = """@octo/owners look: fixes #7, closes octo/other#2 and https://github.com/octo/demo/issues/3

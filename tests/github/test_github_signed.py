@@ -151,14 +151,6 @@ def test_a_submodule_is_named_and_not_uploaded(
     assert f"160000 commit {LINK}\tsub" in repository.git.text("ls-tree", placed)
 
 
-def test_only_what_is_new_is_uploaded(
-    host: Host, signer: SignedCommits, github: GitHubServer
-) -> None:
-    host.put(signer, host.commit({**CHANGES["a rename"], "new.txt": "new\n", "copy": "new\n"}))
-    blobs = [request for request in github.writes() if request.path.endswith("/git/blobs")]
-    assert len(blobs) == 1
-
-
 def test_repeating_it_finds_the_existing_commit(
     host: Host, signer: SignedCommits, github: GitHubServer
 ) -> None:
@@ -295,13 +287,6 @@ def test_a_path_that_is_not_utf8_is_reported(host: Host) -> None:
     ).decode().strip()  # fmt: skip
     with pytest.raises(WorkspaceError, match="is not UTF-8"):
         host.made(made)
-
-
-def test_a_missing_permission_is_named(host: Host, github: GitHubServer) -> None:
-    token = github.token_for(BOT, NAME, permissions={"contents": "read", "metadata": "read"})
-    with pytest.raises(ForgeError) as caught:
-        host.put(forge_for(github, token).signer(), host.commit({"a": "1"}))
-    assert "contents: write" in caught.value.next_step
 
 
 NAMES = st.sampled_from(["a", "b", "src/a.py", "src/b/c", "src", "plain", "plain/x", "ü"])

@@ -192,13 +192,6 @@ def test_hidden_parts_of_diagrams_are_removed(source: str, seen: str) -> None:
     assert "diagram" in str(cleaned.removed) or "formula" in str(cleaned.removed)
 
 
-@pytest.mark.parametrize("fence", ["```", "~~~~"])
-def test_a_block_with_hidden_parts_ends_where_it_did(fence: str) -> None:
-    cleaned = strip_hidden(f"{fence}math\n\\color{{white}} SECRET\n% SECRET\n{fence}\n\nafter")
-    assert cleaned.text == f"{fence}math\n\n{fence}\n\nafter"
-    assert cleaned.removed == ("1 formula with hidden parts",)
-
-
 @pytest.mark.parametrize("empty", ["<!-->", "<!--->", "<!---->"])
 def test_an_empty_html_comment_hides_nothing(empty: str) -> None:
     cleaned = strip_hidden(f"a {empty} b --> c")
@@ -277,33 +270,6 @@ def test_cleaning_any_text_is_complete_and_idempotent(soup: str) -> None:
     cleaned = strip_hidden(soup)
     assert not hidden_html(cleaned.text)
     assert strip_hidden(cleaned.text).text == cleaned.text
-
-
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "<" * 65_000,
-        "<!-" * 20_000 + "-->" * 20_000,
-        "<a " * 20_000,
-        "`<" * 30_000,
-        '<a b="' * 9_000,
-        "<div hidden>" * 5_000,
-        "[](a " * 12_000,
-        "$`a`b" * 13_000,
-        "$a" * 32_000,
-        "$$a\n" * 16_000,
-        "$ a$" * 16_000,
-        "```math\n" + "\\color " + " " * 65_000,
-        "```math\n" + "\\phantom{" * 7_000,
-        "```math\n" + "{\\color{white}" * 5_000,
-        "```mermaid\n" + "%%{" * 21_000,
-        "$" + "\\phan" * 5_000 + "\\phantom{x}" + "tom{x}" * 5_000 + "$",
-        "<!-->" * 13_000,
-    ],
-    ids=range(17),
-)
-def test_a_hostile_text_takes_seconds_at_most(hostile: str) -> None:
-    strip_hidden(hostile)
 
 
 @pytest.mark.parametrize(

@@ -74,15 +74,6 @@ def test_a_text_of_the_exact_limit_is_kept_and_a_longer_one_shortened() -> None:
     assert utf16_length(safe_markdown("😀" * 50, limit=99)) <= 99
 
 
-def test_a_text_that_grows_when_it_is_written_is_shortened_until_it_fits() -> None:
-    written = safe_markdown("@a " * 2_000, limit=1_000)
-    assert 800 < len(written) <= 1_000 and written.startswith("`@a` `@a`")
-    # The first attempt leaves out as large a share of the source as is too much of the result.
-    written = safe_markdown("word " * 200 + "@a " * 200, limit=1_500)
-    assert written.count("`@a`") == 66
-    assert safe_markdown("@a", limit=1) == "…"
-
-
 BLOCKS = [f"block {number:03}" for number in range(100)]
 TRACE = "\n\n".join(BLOCKS)  # each block takes 11 units
 
@@ -92,62 +83,9 @@ def test_a_trace_of_the_exact_limit_is_unchanged() -> None:
     assert len(shorten_markdown(TRACE, len(TRACE) - 1)) < len(TRACE)
 
 
-def test_a_shortened_trace_keeps_two_thirds_from_the_start_and_counts_what_is_left_out() -> None:
-    # 200 of the units are reserved, and of the other 440 the head may take 293: 26 blocks.
-    kept = [*BLOCKS[:26], "*(60 parts left out here)*", *BLOCKS[-14:]]
-    assert shorten_markdown(TRACE, 640) == "\n\n".join(kept)
-
-
-def test_the_parsed_part_of_a_very_long_trace_is_kept_from_the_start() -> None:
-    block = "x" * 998
-    fitted = shorten_markdown("\n\n".join([block] * 201), 60_000)
-    assert fitted == "\n\n".join([block] * 39 + ["*(the rest is left out here)*"])
-
-
-def test_details_are_kept_or_left_out_as_one_part() -> None:
-    inside = "\n\n".join(BLOCKS[:20])
-    details = f"<details>\n\n{inside}\n\n<details>\n\ninner\n\n</details>\n\n</details>"
-    assert shorten_markdown(f"start\n\n{details}\n\n{TRACE}", 1_200).startswith(
-        f"start\n\n{details}\n\n"
-    )
-    assert shorten_markdown(f"{TRACE}\n\n{details}\n\nend", 1_200).endswith(f"\n\n{details}\n\nend")
-    middle = "\n\n".join([*BLOCKS[:52], details, *BLOCKS[:52]])
-    assert "inner" not in shorten_markdown(middle, 1_200) and is_closed(
-        shorten_markdown(middle, 1_200)
-    )
-
-
-def test_a_part_that_is_too_long_shows_its_start_and_end_in_a_code_block() -> None:
-    part = "a" * 500 + "m" * 4_000 + "z" * 500
-    fitted = shorten_markdown(f"before\n\n{part}\n\nafter", 2_000)
-    head, block, tail = fitted.split("\n\n")
-    assert (head, tail) == ("before", "after")
-    # A part may have a quarter of the limit, of which 120 units are for what is around it.
-    half = (2_000 // 4 - 120) // 2
-    note = f"[... {len(part) - 2 * half} characters left out ...]"
-    assert block == f"```\n{'a' * half}\n{note}\n{'z' * half}\n```"
-
-
-def test_a_part_of_wide_characters_is_shortened_in_proportion() -> None:
-    fitted = shorten_markdown("a\n\n" + "😀" * 1_000, 1_000)
-    assert fitted.count("😀") == 96 and "[... 904 characters left out ...]" in fitted
-
-
-def test_the_start_of_a_very_long_trace_takes_two_thirds_at_most() -> None:
-    fitted = shorten_markdown("\n\n".join(["x" * 80_000] * 3), 40_000)
-    assert fitted.count("characters left out") == 2
-    assert fitted.endswith("*(the rest is left out here)*")
-
-
 def test_a_part_that_would_leave_a_construct_open_becomes_a_code_block() -> None:
     assert shorten_markdown("before\n\n<!-- open", 500) == "before\n\n```\n<!-- open\n```"
     assert shorten_markdown("<details>\n\nopen", 500) == "```\n<details>\n\nopen\n```"
-
-
-def test_a_trace_of_many_parts_that_stays_open_becomes_a_code_block() -> None:
-    fitted = shorten_markdown("\n\n".join(["a"] * 2_001) + "\n\n<!-- open", 10_000)
-    assert fitted.startswith("```\na\n\na") and fitted.endswith("<!-- open\n```")
-    assert is_closed(fitted)
 
 
 def test_a_trace_that_cannot_fit_is_left_out() -> None:
@@ -160,10 +98,3 @@ def test_open_constructs_are_recognized() -> None:
     still_open = ["```\nx", "<!-- x", "<details>\n\nx", "<DETAILS open>\n\nx", "x\n\n</details>"]
     assert [text for text in closed if not is_closed(text)] == []
     assert [text for text in still_open if is_closed(text)] == []
-
-
-def test_a_list_is_one_block_and_not_cut_between_its_items() -> None:
-    items = "\n".join(f"- item {number}" for number in range(400))
-    shortened = shorten_markdown(f"before\n\n{items}\n\nafter", 2_000)
-    assert shortened.startswith("before") and shortened.endswith("after")
-    assert "```" in shortened and len(shortened) <= 2_000

@@ -4,7 +4,6 @@ import threading
 from datetime import timedelta
 
 import pytest
-from pydantic import ValidationError
 
 from resolver.errors import ForgeError
 from resolver.events import actions as a
@@ -16,7 +15,7 @@ from resolver.events.lifecycle import (
     VerificationCompleted,
 )
 from resolver.events.log import Event
-from resolver.events.observations import AgentStateChanged, ChangedPaths, CmdOutput
+from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.github.comments.progress import (
     MAX_FAILURES,
@@ -91,11 +90,6 @@ class Log:
 REPLY = ModelReplied(completion=Completion(text="", model="m", cost=0.25))
 
 
-def test_only_fields_of_the_progress_can_be_shown() -> None:
-    with pytest.raises(ValidationError):
-        telling(Board()).show(no_such_field=True)
-
-
 def test_progress_follows_the_log() -> None:
     board = Board()
     reporter = telling(board)
@@ -124,23 +118,6 @@ def test_the_comments_of_killed_runs_are_closed_once() -> None:
     until(lambda: board.written[-1].iterations == 1)
     reporter.close()
     assert board.closed_for == ["r"]
-
-
-def test_the_number_of_changed_files_follows_the_sandbox() -> None:
-    board = Board()
-    reporter = telling(board)
-    state = State()
-    take = reporter.follow(state)
-    reporter.start()
-    for number, changed in enumerate(
-        (None, ChangedPaths(paths=("a.py", "b.py"), count=2, differing=2), None)
-    ):
-        event = CmdOutput(id=number, content="", exit_code=0, changed=changed)
-        state.apply(event)
-        take(event)
-    until(lambda: board.written and board.written[-1].changed_files)
-    reporter.close()
-    assert board.written[-1].changed_files == 2
 
 
 def test_changes_within_an_interval_are_one_edit() -> None:
@@ -173,14 +150,6 @@ def test_a_slow_server_does_not_block_and_nothing_is_written_after_close() -> No
     assert writer not in {thread.ident for thread in threading.enumerate()}
 
 
-def test_the_end_does_not_wait_for_the_interval() -> None:
-    board = Board()
-    reporter = telling(board, interval=86_400.0)
-    reporter.start()
-    until(lambda: board.written)
-    reporter.close()
-
-
 def test_an_edit_is_retried_a_limited_number_of_times() -> None:
     board = Board(fails=MAX_FAILURES - 1)
     reporter = telling(board)
@@ -193,20 +162,6 @@ def test_an_edit_is_retried_a_limited_number_of_times() -> None:
     until(lambda: away.write_count == MAX_FAILURES)
     reporter.close()
     assert away.write_count == MAX_FAILURES and reporter.comment_id is None
-
-
-def test_failed_edits_are_counted_since_the_last_one_that_succeeded() -> None:
-    board = Board(fails=1)
-    reporter = telling(board)
-    reporter.start()
-    until(lambda: board.written)
-    [writer] = [t for t in threading.enumerate() if t.ident in board.threads]
-    succeeded = board.write_count
-    board.fails = 1000
-    reporter.show(iterations=1)
-    until(lambda: not writer.is_alive())
-    reporter.close()
-    assert board.write_count == succeeded + MAX_FAILURES
 
 
 def test_a_run_goes_on_without_progress_if_there_is_no_access_to_github(
@@ -253,20 +208,6 @@ def test_a_pending_approval_stays_in_the_comment_until_it_is_decided() -> None:
     reporter.close()
 
 
-def test_while_a_person_is_asked_no_edit_is_made_whatever_else_is_reported() -> None:
-    board = Board()
-    reporter = telling(board)
-    log = Log(reporter)
-    reporter.hold()
-    log.add(StageCompleted(stage="sandbox"))
-    reporter.start()
-    until(lambda: board.closed_for)  # after the first round of the thread
-    assert board.written == []
-    log.add(ConfirmationAnswered(action=0, approved=True))
-    until(lambda: board.written)  # although nothing has changed, the question has to go
-    reporter.close()
-
-
 def test_the_verdict_stays_until_the_agent_works_again() -> None:
     board = Board()
     reporter = telling(board, interval=0.0)
@@ -299,7 +240,3 @@ def test_the_verdict_stays_until_the_agent_works_again() -> None:
     reporter.close()
     last = board.written[-1]
     assert (last.verifying, last.verdict, last.reproduced) == (False, None, 0)
-
-
-def test_a_reporter_that_was_never_started_can_be_closed() -> None:
-    telling(Board()).close()

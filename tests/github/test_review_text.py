@@ -65,11 +65,6 @@ def test_a_suggestion_is_unchanged(text: str) -> None:
     assert is_closed(shown)
 
 
-def test_a_suggestion_is_a_block_that_github_applies() -> None:
-    made = remark(suggestion="    return x / 2")
-    assert suggestion_block(made) == "```suggestion\n    return x / 2\n```"
-
-
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
 def test_any_suggestion_is_exact_or_omitted(text: str) -> None:
     made = remark(suggestion=text)
@@ -154,17 +149,3 @@ def test_a_hostile_review_does_nothing_in_a_browser(chromium: Browser) -> None:
     )
     assert not re.search(r"@octocat|#99", outside)
     page.context.close()
-
-
-@pytest.mark.parametrize(
-    ("left_out", "says"),
-    [
-        (0, ""),
-        (1, "1 less important finding is left out"),
-        (2, "2 less important findings are left out"),
-    ],
-)
-def test_findings_beyond_the_limit_are_counted(left_out: int, says: str) -> None:
-    review = Review(commit="a" * 40, left_out=left_out)
-    shown = review_body(reports.report(outcome=reports.outcome("It halves.")), review, PAGE)
-    assert says in shown and ("less important" in shown) == bool(left_out)

@@ -163,9 +163,3 @@ def test_no_text_ticks_a_box_that_the_template_does_not_have(answer: str) -> Non
     text = fill("Describe it.", answer) or ""
     outside_code = re.sub(r"^( *(?:> |- )*)(`{3,}).*?^\1?\2$", "", text, flags=re.M | re.S)
     assert not re.search(r"^[\s>]*(?:- |\d+\. )\[x\] ", outside_code, re.M)
-
-
-@given(st.text(max_size=300), st.text(max_size=300))
-def test_any_text_is_a_template(template: str, answer: str) -> None:
-    fill(template, answer)
-    fill(template, template)

@@ -4,11 +4,9 @@ from typing import get_args
 
 import pytest
 
-from resolver.github.comments.comment_text import comment_body
 from resolver.github.comments.progress import RunProgress, progress_body
 from resolver.github.comments.pull_request_text import pull_request_body
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
-from resolver.models.run import Publication, PullRequest
 from resolver.models.verification import (
     CaseResult,
     ChangedExpectation,
@@ -26,7 +24,6 @@ from resolver.models.verification import (
 from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 
-PULL = PullRequest(title="Fix it", body="", number=13, url="https://github.com/o/r/pull/13")
 UNPREPARED = UnpreparedEnvironment(paths=("package.json",), cause="no_setup")
 REASONS = [reason for reason in get_args(VerificationReason) if reason not in {"", "disabled"}]
 KINDS = get_args(ReviewKind)
@@ -93,47 +90,6 @@ def test_where_no_test_ran_the_line_that_says_why_and_the_remedy_are_shown(
     assert f"**Not verified:** no test ran: `No module named 'x'`. {words}" in body(found)
 
 
-def test_a_test_that_the_change_breaks_is_named_in_the_verdict() -> None:
-    found = reports.verification(verdict="not_verified", reason="regression", reproduction=())
-
-    def with_broken(*names: str) -> str:
-        check = found.checks[0].model_copy(update={"broken": names})
-        return body(found.model_copy(update={"checks": (check,)}))
-
-    words = "**Not verified:** `test_a.py::old` passes without the change and fails with it."
-    assert words in with_broken("test_a.py::old")
-    assert "**Not verified:** 2 tests pass without" in with_broken("test_a.py::old", "test_b.py::b")
-
-
-def test_what_prevents_an_environment_that_fits_the_change_is_said() -> None:
-    texts = set()
-    for cause in get_args(UnpreparedEnvironment.model_fields["cause"].annotation):
-        unprepared = UNPREPARED.model_copy(update={"cause": cause, "detail": "one\n`two`"})
-        found = reports.verification(
-            verdict="not_verified", reason="environment", reproduction=(), unprepared=unprepared
-        )
-        verdict = next(x for x in body(found).splitlines() if "**Not verified:**" in x)
-        assert "the change alters `package.json`, and " in verdict
-        texts.add(verdict)
-    assert len(texts) == 6
-    assert sum("`` `two` ``" in verdict for verdict in texts) == 2
-
-
-def test_failures_without_the_change_count_the_tests_of_the_change() -> None:
-    """The verdict says how many tests fail without the change: the check says the same."""
-    check = reports.verification().checks[0]
-    failed = tuple(CaseResult(id=f"test_a.py::n{n}", status="failed") for n in range(3))
-    check = check.model_copy(
-        update={
-            "base_with_tests": CheckExecution(exit_code=1, seconds=1.0, cases=failed),
-            "reproduction": tuple(case.id for case in failed),
-        }
-    )
-    text = body(reports.verification(checks=(check,)))
-    assert "**Verified:** 3 tests fail without the change" in text
-    assert "- `pytest`: 1 passed (3 failed with the new tests) without the change, " in text
-
-
 def test_findings_come_with_their_places_the_reproduction_first() -> None:
     base, head = (CaseResult(id="t.py::a", status="passed", file="t.py", line=n) for n in (3, 4))
     gone = CaseResult(id="t.py::gone", status="passed", file="a b.py")
@@ -160,12 +116,6 @@ def test_findings_come_with_their_places_the_reproduction_first() -> None:
         f"- Broken: {broken}",
         f"- Did not run with the change: [`t.py::gone`]({page}/{'a' * 40}/a%20b.py)",
     ]
-
-
-def test_without_verification_the_agents_commands_are_shown() -> None:
-    for without in (None, Verification(verdict="not_verified", reason="disabled")):
-        text = body(without)
-        assert "**Not verified:**" in text and "**Verified" not in text
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -201,11 +151,6 @@ def test_what_old_tests_expect_is_shown_beside_what_the_change_makes_of_it() -> 
     assert "Broken:" not in text
 
 
-def test_what_fails_anyway_is_listed() -> None:
-    text = body(reports.verification(known=tuple(f"k{n}" for n in range(4))))
-    assert "- 4 fail with and without the change: `k0`, `k1`, `k2`, `k3`" in text
-
-
 def test_flaky_unproductive_and_omitted_tests_are_named() -> None:
     verified = reports.verification(
         useless=("test_a.py::test_easy",),
@@ -234,20 +179,6 @@ def test_a_broken_test_is_named_in_the_alert_and_in_what_to_look_at() -> None:
     )
 
 
-def test_a_commit_in_a_fork_or_without_a_page_is_not_linked_to_the_repository() -> None:
-    known = reports.report(verification=reports.verification(), base="a" * 40)
-    assert f"at `{'a' * 12}` and `{'c' * 12}`," in pull_request_body(known)
-    forked = known.model_copy(
-        update={
-            "repository_url": "https://github.com/o/r",
-            "publication": Publication(
-                repository="me/r", commit_url="https://github.com/me/r/commit/c"
-            ),
-        }
-    )
-    assert f"and [`{'c' * 12}`](https://github.com/me/r/commit/c)," in pull_request_body(forked)
-
-
 def test_names_and_outputs_from_a_sandbox_are_escaped() -> None:
     hostile = "x`|<script> @octocat #1\n| a | [b](http://evil.example) ```"
     failing = CheckExecution(exit_code=1, seconds=1.0, output=hostile)
@@ -271,30 +202,6 @@ def test_names_and_outputs_from_a_sandbox_are_escaped() -> None:
     assert utf16_length(text) <= MAX_BODY
 
 
-def test_the_final_comment_has_the_verdict_in_one_line() -> None:
-    comments = comment_body(reports.report(verification=reports.verification(), pull_request=PULL))
-    assert comments.count("**Verified:**") == 1 and "- `pytest`: " not in comments
-
-
-def test_a_draft_gives_the_reason_once() -> None:
-    found = reports.verification(
-        verdict="not_verified", reason="missing_tests", missing=("a", "b"), reproduction=()
-    )
-    comments = comment_body(
-        reports.report(
-            verification=found,
-            unverified="not_verified",
-            draft=True,
-            pull_request=PULL.model_copy(update={"draft": True}),
-        )
-    )
-    assert (
-        "> [!CAUTION]\n> **Not verified:** 2 tests run without the change and do not run with it.\n"
-        in comments
-    )
-    assert comments.count("2 tests run without") == 1
-
-
 def progress(**known: object) -> str:
     shown = RunProgress(
         trigger=reports.trigger(), run="r", since=reports.WHEN, until=reports.WHEN, verifies=True
@@ -310,14 +217,6 @@ def test_the_checklist_ticks_verify_by_the_verdict() -> None:
     assert "- [x] Verify: 2 tests fail without the change and pass with it\n" in two
     assert "- [x] Verify: no check found a regression" in progress(verdict="checked")
     assert "- [ ] Verify: not verified" in progress(verdict="not_verified")
-
-
-def test_the_progress_says_what_is_spent_if_the_prices_are_known() -> None:
-    known = progress(sandbox=True, iterations=3, max_iterations=50, cost=0.25)
-    assert "- [ ] Change the code: 3 of at most 50 iterations, $0.25\n" in known
-    assert "Change the code: 3 of at most 50 iterations, cost unknown\n" in progress(
-        sandbox=True, iterations=3, max_iterations=50, cost=None
-    )
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.permission import IgnoredEvent
@@ -73,23 +71,6 @@ def test_a_mention_in_a_new_comment_starts_work(comment: Payload) -> None:
     )
 
 
-def test_the_label_starts_work(labeled: Payload) -> None:
-    found = parsed("issues", labeled)
-    assert isinstance(found, Trigger)
-    assert found.kind is TriggerKind.ISSUE_LABELED
-    assert found.at == datetime(2019, 5, 15, 15, 20, 18, tzinfo=UTC)
-    assert found.key == f"labeled:{labeled['issue']['id']}:agent:2019-05-15T15:20:18+00:00"
-    assert found.comment_id is None
-
-
-def test_all_published_payloads_are_parsed(examples: dict[str, list[Payload]]) -> None:
-    for name, payloads in examples.items():
-        for payload in payloads:
-            found = parsed(name, payload)
-            assert isinstance(found, IgnoredEvent)
-            assert "payload is invalid" not in found.reason
-
-
 def test_the_same_event_has_the_same_key_and_another_has_another(comment: Payload) -> None:
     again = copy.deepcopy(comment)
     again["issue"]["title"] = "edited meanwhile"
@@ -107,14 +88,6 @@ def test_a_comment_on_a_pull_request_is_recognized(comment: Payload) -> None:
     found = parsed("issue_comment", comment)
     assert isinstance(found, Trigger)
     assert found.is_pull_request
-
-
-def test_a_slash_in_a_comment_names_an_agent_or_a_task(comment: Payload) -> None:
-    comment["comment"]["body"] = "@agent /release-notes since=v1.2"
-    trigger = parsed("issue_comment", comment)
-    assert isinstance(trigger, Trigger)
-    assert (trigger.command, trigger.named) == (Command.FIX, "release-notes")
-    assert trigger.instruction == "since=v1.2"
 
 
 @pytest.mark.parametrize("on_pull_request", [True, False])
@@ -182,11 +155,6 @@ def test_another_label_starts_nothing(labeled: Payload, name: str) -> None:
     assert "the label isn't" in reason("issues", labeled)
 
 
-def test_a_label_on_a_closed_issue_starts_nothing(labeled: Payload) -> None:
-    labeled["issue"]["state"] = "closed"
-    assert "closed" in reason("issues", labeled)
-
-
 @pytest.mark.parametrize("name", ["push", "pull_request_target", "schedule", "", "issues\n"])
 def test_other_events_start_nothing(comment: Payload, name: str) -> None:
     assert "start no work" in reason(name, comment)
@@ -216,22 +184,3 @@ def test_an_event_with_an_invalid_time_is_ignored(comment: Payload, moment: obje
 def test_an_event_with_an_invalid_repository_is_ignored(comment: Payload, name: str) -> None:
     comment["repository"]["full_name"] = name
     assert "full_name" in reason("issue_comment", comment)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["action", "issue", "comment", "sender", "repository", "id", "label"]),
-            inner,
-            max_size=5,
-        )
-    ),
-    max_leaves=15,
-)
-
-
-@given(st.sampled_from(["issues", "issue_comment"]), st.dictionaries(st.text(max_size=7), JSON))
-def test_any_json_object_gets_an_answer(name: str, payload: Payload) -> None:
-    assert isinstance(parsed(name, payload), IgnoredEvent)

@@ -26,12 +26,6 @@ def requested_by(login: str, **changes: Any) -> Trigger:
     return reports.trigger(actor=Actor(login=login), **changes)
 
 
-@pytest.mark.parametrize("role", ["admin", "maintain", "write"])
-def test_people_with_write_access_may_start_work(server: GitHubServer, role: str) -> None:
-    server.grant("alice", NAME, role, association="NONE")
-    authorize(requested_by("alice"), forge_for(server))
-
-
 @pytest.mark.attack
 @pytest.mark.parametrize("role", ["triage", "read", None])
 @pytest.mark.parametrize("association", ["OWNER", "MEMBER", "CONTRIBUTOR"])
@@ -144,12 +138,6 @@ def test_a_rate_limit_is_a_refusal(server: GitHubServer) -> None:
     server.fail_next("GET", "/permission$", 429, headers={"Retry-After": "900"}, times=9)
     with pytest.raises(Refused, match="rate limit"):
         authorize(requested_by("alice"), forge_for(server))
-
-
-def test_a_transient_error_is_retried(server: GitHubServer) -> None:
-    server.grant("alice", NAME, "write")
-    server.cut_next("GET", "/permission$")
-    authorize(requested_by("alice"), forge_for(server))
 
 
 def test_the_command_line_needs_a_token_with_push_permission(server: GitHubServer) -> None:

@@ -61,11 +61,6 @@ def test_runs_are_counted_by_conversation_and_by_account(
     assert admitted(known, ceilings, **other)
 
 
-def test_a_single_run_is_counted_in_the_singular() -> None:
-    found = refused(ledger(ended(1)), QuotaLimits(thread=QuotaBound(runs=1)))
-    assert "has had 1 run today" in found.what
-
-
 def test_runs_are_counted_by_repository() -> None:
     known = ledger(ended(1, thread=1, user="a"), ended(2, thread=2, user="b"))
     found = refused(known, QuotaLimits(repository=QuotaBound(runs=2)))
