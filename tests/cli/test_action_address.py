@@ -35,11 +35,6 @@ def test_the_action_of_a_job_is_known(package: Path) -> None:
     assert action_address(None, job, package) == "acme/resolver@v0.1.0"
 
 
-def test_an_address_that_is_given_counts(package: Path) -> None:
-    publish(package, "https://github.com/acme/resolver")
-    assert action_address("octo/fork@v1", {}, package) == "octo/fork@v1"
-
-
 @pytest.mark.parametrize("url", ["", "/srv/git/resolver"])
 def test_an_unknown_address_is_a_clear_error(package: Path, url: str) -> None:
     if url:
@@ -60,8 +55,3 @@ def test_an_installed_package_is_not_taken_for_the_checkout_around_it(package: P
 def test_the_package_of_a_release_names_its_repository_and_tag() -> None:
     urls = ["Issues, https://github.com/acme/other", "Repository, https://github.com/acme/resolver"]
     assert address_of_release(urls) == f"acme/resolver@v{__version__}"
-
-
-def test_the_package_of_a_branch_names_no_repository() -> None:
-    assert address_of_release(["Repository, https://github.com/OWNER/resolver"]) is None
-    assert address_of_release([]) is None

@@ -136,12 +136,6 @@ def test_heads_without_end_are_refused_while_requests_are_answered(
     assert caplog.text.count("Invalid HTTP request received") == len(bombs)
 
 
-def test_a_head_with_many_headers_below_the_limit_is_a_request(impatient: Served) -> None:
-    many = HEAD[:-2] + b"X: y\r\n" * 4_000 + b"\r\n{}"
-    with impatient.connect(many) as connection:
-        assert status(connection) == 200
-
-
 @pytest.mark.parametrize(
     ("protocol", "said", "held", "expected"),
     [

@@ -1,7 +1,6 @@
 """`resolver doctor --model`: one tiny call, and what is wrong in a sentence, over real sockets."""
 
 import ipaddress
-import socket
 import ssl
 import subprocess
 import threading
@@ -10,7 +9,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
@@ -19,7 +17,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from resolver.cli.main import run
-from tests.llm.conftest import service_account
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 from tests.parts.runs import RESOLVER
 
@@ -164,23 +161,6 @@ def test_the_models_of_services_are_asked_as_well(
     assert "typo is neither a service nor a built-in agent" in shown
 
 
-def test_the_models_of_fallbacks_and_services_are_asked_once_each(
-    model_endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model_endpoint.answer_with(lambda _: reply("ready"))
-    environment = ENVIRONMENT | {
-        "LLM_BASE_URL": model_endpoint.url,
-        "RESOLVER_FALLBACK_MODELS": "second",
-        "RESOLVER_SERVICES": "{condenser: small, LocAgent: fast}",
-    }
-    assert run(["doctor", "--model"], environment) == 0
-    asked = sorted(request.body["model"] for request in model_endpoint.requests)
-    assert asked == ["fast", "gpt-4o", "second", "small"]
-    assert "asking second for agent: second answered" in capsys.readouterr().out
-    assert run(["doctor", "--model", "gpt-4o-mini"], environment) == 0
-    assert [r.body["model"] for r in model_endpoint.requests[4:]] == ["gpt-4o-mini"]
-
-
 @pytest.mark.parametrize(
     ("answer", "meaning", "step"),
     [
@@ -246,23 +226,6 @@ def test_a_certificate_that_is_not_trusted_is_reported_and_trusted_when_it_is_na
         assert code == 0, said
 
 
-@pytest.mark.parametrize(
-    ("days", "name"),
-    [(-1, LOOPBACK), (1, x509.DNSName("other.example"))],
-    ids=["expired", "a new name"],
-)
-def test_a_certificate_that_does_not_hold_is_reported(
-    tmp_path: Path, days: int, name: x509.GeneralName
-) -> None:
-    context, certificate = made(tmp_path, days, name)
-    with serving(Completes, context) as port:
-        code, said = doctor(
-            LLM_BASE_URL=f"https://127.0.0.1:{port}/v1", SSL_CERT_FILE=str(certificate)
-        )
-    assert code == 1
-    assert "certificate" in said
-
-
 def test_a_proxy_that_wants_a_password_is_reported() -> None:
     with serving(AsksForAPassword) as port:
         code, said = doctor(
@@ -271,64 +234,6 @@ def test_a_proxy_that_wants_a_password_is_reported() -> None:
     assert code == 1
     assert "a proxy refuses" in said
     assert "HTTPS_PROXY" in said
-
-
-def test_a_proxy_that_is_down_is_reported() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    code, said = doctor(
-        LLM_BASE_URL="https://model.example/v1", HTTPS_PROXY=f"http://127.0.0.1:{port}"
-    )
-    assert code == 1
-    assert "HTTPS_PROXY" in said, said
-
-
-def test_an_answer_of_something_else_is_reported(
-    model_endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page: Any = Answer(body=b"<!DOCTYPE html><html>log in</html>", content_type="text/html")
-    model_endpoint.script(page)
-    assert run(["doctor", "--model"], ENVIRONMENT | {"LLM_BASE_URL": model_endpoint.url}) == 1
-    assert "gave no usable answer" in last(capsys)
-
-
-def test_bedrock_is_asked_with_the_machines_own_credentials(model_endpoint: ModelEndpoint) -> None:
-    model_endpoint.script(reply("ready"))
-    code, said = doctor(
-        "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
-        LLM_API_KEY="",
-        LLM_BASE_URL=model_endpoint.root,
-        AWS_ACCESS_KEY_ID="AKIAEXAMPLE",
-        AWS_SECRET_ACCESS_KEY=KEY,
-        AWS_REGION_NAME="eu-central-1",
-    )
-    assert code == 0, said
-    (request,) = model_endpoint.requests
-    signed = request.headers["authorization"]
-    assert signed.startswith("AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/")
-    assert "/eu-central-1/bedrock/aws4_request" in signed
-    assert "x-amz-date" in request.headers
-    assert KEY not in str(request)
-
-
-def test_vertex_is_asked_with_the_machines_own_credentials(
-    model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    model_endpoint.script(reply("ready"))
-    account = tmp_path / "account.json"
-    account.write_text(service_account(f"{model_endpoint.root}/token"))
-    code, said = doctor(
-        "vertex_ai/gemini-2.5-pro",
-        LLM_API_KEY="",
-        LLM_BASE_URL=model_endpoint.root,
-        GOOGLE_APPLICATION_CREDENTIALS=str(account),
-        VERTEXAI_PROJECT="calc",
-        VERTEXAI_LOCATION="europe-west1",
-    )
-    assert code == 0, said
-    assert model_endpoint.tokens == 1
-    assert "/projects/calc/locations/europe-west1/" in model_endpoint.requests[0].path
 
 
 @pytest.mark.parametrize(

@@ -81,20 +81,6 @@ def test_a_permission_that_a_fine_grained_token_lacks_is_reported(
     assert f"`{name}: write`" in bad[f"{name}: write: no"]["next_step"]
 
 
-def test_who_may_only_read_is_reported(github: GitHubServer, doctor: Any) -> None:
-    repository(github, "read")
-    code, bad, _ = doctor(github.token_for("mona"))
-    assert code == 1
-    assert any(what.startswith("contents: write") for what in bad)
-
-
-def test_a_repository_that_is_not_there_is_reported(github: GitHubServer, doctor: Any) -> None:
-    github.add_user("mona")
-    code, bad, _ = doctor(github.token_for("mona"))
-    assert code == 1
-    assert any("could not read octo/demo" in what for what in bad)
-
-
 def test_a_broken_settings_file_is_reported(github: GitHubServer, doctor: Any) -> None:
     repository(github, **{".github/resolver.yml": "max_budget: many\n"})
     code, bad, _ = doctor(github.token_for("mona"))
@@ -160,24 +146,6 @@ def test_a_key_that_is_refused_is_reported(github: GitHubServer, doctor: Any) ->
     code, bad, _ = doctor(**{**by_app(app), "RESOLVER_APP_PRIVATE_KEY": other.private_key})
     assert code == 1
     assert any(what.startswith("GitHub App: could not read the page") for what in bad)
-
-
-def test_the_findings_are_lines_with_their_fix(
-    github: GitHubServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    repository(github, "read")
-    environment = {
-        "PATH": os.environ["PATH"],
-        "DOCKER_HOST": "tcp://127.0.0.1:1",
-        "LLM_MODEL": "openai/x",
-        "GITHUB_TOKEN": github.token_for("mona"),
-        "GITHUB_API_URL": github.api_url,
-    }
-    assert run(["doctor", NAME, "--runtime", "local"], environment) == 1
-    shown = capsys.readouterr().out
-    assert "ok       account: mona\n" in shown
-    assert "missing  contents: write" in shown
-    assert "         -> " in shown
 
 
 def test_without_a_token_a_repository_cannot_be_looked_at(

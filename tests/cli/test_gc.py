@@ -1,6 +1,5 @@
 """`resolver gc` and the folders it knows."""
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from docker.models.containers import Container
 from resolver.config.temporary_directory import (
     abandoned_directories,
     lock_directory,
-    temporary_directory,
 )
 from resolver.runtime.docker import idle_containers
 from resolver.runtime.engine import RUN_LABEL, remove_container
@@ -113,16 +111,6 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / ".resolver.lock").symlink_to("/etc/passwd")
     assert abandoned_directories(tmp_path, os.geteuid()) == []
-
-
-def test_a_scratch_folder_is_gone_at_its_end() -> None:
-    with temporary_directory() as folder:
-        (folder / "deep").mkdir()
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(
-                os.open(folder / ".resolver.lock", os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB
-            )
-    assert not folder.exists()
 
 
 def names(containers: list[Container]) -> set[str | None]:

@@ -131,29 +131,6 @@ def test_an_error_can_not_control_the_terminal_or_the_runner(
     assert not any(line.lstrip().startswith("::") for line in shown.splitlines())
 
 
-def test_the_help_groups_options_and_shows_their_defaults(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(["resolve", "--help"], {}) == 0
-    shown = capsys.readouterr().out
-    headings = [line for line in shown.splitlines() if line[:1].isalpha() and line.endswith(":")]
-    assert headings[:4] == ["Options:", "Display:", "Model:", "Limits:"]
-    assert "[default: 250]" in shown
-    assert "[default: 5.0]" in " ".join(shown.split())
-    assert "=True" not in shown, "the default of a setting with parts is that of the option's part"
-
-
-@pytest.mark.parametrize("name", ["demo", "replay", "sweep"])
-def test_the_options_of_settings_are_described_once(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run([name, "--help"], {}) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "--max-budget" in shown
-    assert "Maximum cost of a run" not in shown
-    assert "`resolver resolve --help` describes them" in shown
-
-
 def test_contradicting_options_and_two_issues_are_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

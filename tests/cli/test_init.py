@@ -113,28 +113,6 @@ def test_what_can_not_be_written_is_a_clear_error(
     assert not (checkout / ".github").exists()
 
 
-def test_what_was_seen_of_the_repository_is_said(
-    checkout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    init(checkout, *ACTION)
-    shown = capsys.readouterr().out
-    assert "Python: image python:3.12-slim-bookworm\n" in shown and "No tests were found" in shown
-    (checkout / "tests").mkdir()
-    (checkout / "tests/test_a.py").write_text("import pytest\n")
-    (checkout / "AGENTS.md").write_text("Be kind.\n")
-    (checkout / "web").mkdir()
-    (checkout / "web/package.json").write_text("{}")
-    init(checkout, *ACTION)
-    shown = capsys.readouterr().out
-    assert "Python (and JavaScript): image" in shown and "  python -m pytest (" in shown
-    assert "To support JavaScript as well, set an image of your own." in shown
-    assert (
-        "The agent follows the instructions in AGENTS.md." in shown
-        and "An AGENTS.md at" not in shown
-    )
-    assert "No tests" not in shown
-
-
 def test_a_monorepo_is_set_up_folder_by_folder(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

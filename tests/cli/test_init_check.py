@@ -75,14 +75,6 @@ def test_checks_are_tried_and_what_the_environment_lacks_is_said(
     assert "Install what the tests need: `setup: pip install -e .`" in shown
 
 
-def test_a_checkout_without_a_commit_is_a_clear_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    git(tmp_path, "init", "-q", "demo")
-    assert check(tmp_path / "demo") == 1
-    assert "commit" in capsys.readouterr().err
-
-
 @pytest.mark.engine
 @pytest.mark.usefixtures("busybox_image")
 def test_the_image_is_tried_and_nothing_is_kept(

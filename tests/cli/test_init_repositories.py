@@ -36,51 +36,6 @@ pre-commit install --install-hooks
 """,
 }
 
-MATHEMATICS = {
-    "setup.py": "",
-    "pyproject.toml": "[build-system]\nrequires = []\n",
-    ".devcontainer/devcontainer.json": """{
-  // development of the library
-  "image": "mcr.microsoft.com/devcontainers/base:bookworm",
-  "features": {"ghcr.io/devcontainers/features/python:1": {"version": "3.12"}},
-  "postCreateCommand": "pip install -e '.[dev]' && pip install -r doc/requirements.txt",
-}
-""",
-    "doc/requirements.txt": "sphinx\n",
-}
-
-SEARCH_TOOL = {
-    "Cargo.toml": '[package]\nname = "search"\n',
-}
-
-WEB_FRAMEWORK_GO = {
-    "go.mod": "module example.org/web\n\ngo 1.23\n",
-    "Makefile": "test:\n\tgo test ./...\n",
-}
-
-WEB_FRAMEWORK_NODE = {
-    "package.json": '{"scripts": {"test": "mocha", "test-ci": "nyc npm test", "lint": "eslint ."}}',
-}
-
-
-@pytest.mark.parametrize(
-    ("files", "image", "setup"),
-    [
-        (COMMAND_LINE_LIBRARY, "python:3.12-slim-bookworm", "pip install uv &&"),
-        (MATHEMATICS, "python:3.12-slim-bookworm", "pip install -e ."),
-        (SEARCH_TOOL, "rust:1-slim-bookworm", "cargo fetch"),
-        (WEB_FRAMEWORK_GO, "golang:1.23-bookworm", "go mod download"),
-        (WEB_FRAMEWORK_NODE, "node:22-bookworm-slim", "npm install"),
-    ],
-    ids=["click", "sympy", "ripgrep", "gin", "express"],
-)
-def test_image_and_setup_fit(
-    tmp_path: Path, files: Mapping[str, str], image: str, setup: str
-) -> None:
-    settings, _ = init(tmp_path / "demo", files)
-    assert settings["image"] == image
-    assert settings["setup"].startswith(setup)
-
 
 def test_what_is_not_used_is_said_with_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -85,17 +85,6 @@ def test_each_pull_request_has_its_outcome(
     assert scenario.json(capsys, "--since", since)["opened"] == 1
 
 
-def test_more_pull_requests_than_one_page_are_counted(
-    scenario: Scenario, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scenario.github.commit(REPOSITORY, "agent/x", {"x": "x"}, "x")
-    for number in range(101):
-        pull = scenario.github.create_pull(REPOSITORY, "agent/x", f"{number}", "", author=BOT)
-        scenario.github.close(pull)
-    data = scenario.json(capsys)
-    assert (data["opened"], data["closed"], data["acceptance"]) == (101, 101, 0.0)
-
-
 @pytest.mark.attack
 def test_a_strangers_pull_request_with_our_marker_does_not_count(
     scenario: Scenario, capsys: pytest.CaptureFixture[str]

@@ -14,34 +14,6 @@ from tests.parts.postgres import PASSWORD, Postgres
 RECORDING = Path(__file__).parents[2] / "resolver" / "demo" / "recording.jsonl"
 
 
-@pytest.mark.parametrize(
-    ("form", "has"),
-    [
-        ("text", "Splitting a bill loses a cent"),
-        ("markdown", "Splitting a bill loses a cent"),
-        ("html", "<!doctype html>"),
-        ("json", '"kind":"run_started"'),
-    ],
-)
-def test_each_form_shows_the_run(form: str, has: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["trace", str(RECORDING), "--format", form], {}) == 0
-    assert has.lower() in capsys.readouterr().out.lower()
-
-
-def test_json_is_the_log_as_an_array(capsys: pytest.CaptureFixture[str]) -> None:
-    run(["trace", str(RECORDING), "--format", "json"], {})
-    lines = RECORDING.read_text().splitlines()
-    assert json.loads(capsys.readouterr().out) == [json.loads(line) for line in lines]
-
-
-def test_an_output_folder_is_as_good_as_its_log(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "events.jsonl").write_text(RECORDING.read_text())
-    assert run(["trace", str(tmp_path)], {}) == 0
-    assert "Splitting a bill" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "json"])
 def test_a_file_gets_what_would_be_printed(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -53,13 +25,6 @@ def test_a_file_gets_what_would_be_printed(
     assert capsys.readouterr().out == ""
     assert file.read_text() == printed
     assert file.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_file_in_a_missing_folder_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["trace", str(RECORDING), "--output", str(tmp_path / "none/trace")], {}) == 2
-    assert "give a file in an existing folder" in capsys.readouterr().err
 
 
 def test_the_schema_is_printed_without_a_log(capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,14 +81,6 @@ def test_a_database_that_can_not_be_read_is_reported_in_words(
     assert "s3cret" not in stderr
 
 
-def test_a_file_that_is_no_database_is_reported_in_words(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "x.db").write_text("no database" * 500)
-    assert run(["trace", f"sqlite:///{tmp_path}/x.db#r"], {}) == 1
-    assert "file is not a database" in capsys.readouterr().err
-
-
 def damaged(folder: Path) -> Path:
     path = folder / "events.jsonl"
     lines = RECORDING.read_bytes().splitlines(keepends=True)
@@ -159,24 +116,6 @@ def test_an_incomplete_last_line_is_left_out_and_named(
     path.write_bytes(RECORDING.read_bytes())
     assert run(["trace", str(path)], {}) == 0
     assert capsys.readouterr() == (shown.out, "")
-
-
-def test_a_log_of_another_version_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "events.jsonl"
-    path.write_bytes(
-        RECORDING.read_bytes().replace(b'"schema_version":1', b'"schema_version":2', 1)
-    )
-    assert run(["trace", str(path)], {}) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "in version 2 of the log's format, and this Resolver reads version 1" in shown.err
-
-
-def test_a_missing_log_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["trace"], {}) == 2
-    assert "no log is given" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["trace"], ["replay"], ["publish"], ["resolve", "--resume"]])

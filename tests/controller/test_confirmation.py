@@ -11,11 +11,8 @@ from resolver.controller.confirmation import MAX_SHOWN_LENGTH, Confirmation, pen
 from resolver.controller.control import (
     Approve,
     Deny,
-    Extend,
     MessageToAgent,
-    Pause,
     Request,
-    Resume,
     Stop,
 )
 from resolver.events import actions as a
@@ -24,12 +21,11 @@ from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import (
     ConfirmationAnswered,
     ConfirmationAsked,
-    LimitsExtended,
     Warned,
 )
 from resolver.events.log import Event
 from resolver.models.approval import PendingApproval, SecurityRisk, parse_action_rule
-from resolver.models.run import Completion, Extension, RunState
+from resolver.models.run import Completion, RunState
 from resolver.security.invisible_text import with_invisible_shown
 from tests.controller.scenario import START, Scenario, all_events, finish, hand_on, reply
 
@@ -82,12 +78,6 @@ def errors(scenario: Scenario) -> list[str]:
     return [e.code for e in scenario.nested(o.ErrorObservation)]
 
 
-def test_without_a_policy_everything_is_executed() -> None:
-    scenario = Scenario()
-    scenario.go(DummyAgent([RISKY, SAFE, FINISH]))
-    assert scenario.sandbox.done == [DANGER, "ls"]
-
-
 @pytest.mark.parametrize("risk", [SecurityRisk.LOW, SecurityRisk.MEDIUM])
 def test_a_low_or_medium_risk_needs_no_approval(risk: SecurityRisk) -> None:
     scenario = run([a.CmdRun(command="make", security_risk=risk)])
@@ -99,12 +89,6 @@ def test_an_action_without_a_rating_needs_approval_as_one_of_unknown_risk() -> N
     scenario = run([a.CmdRun(command="make")])
     [asked] = scenario.of(ConfirmationAsked)
     assert (asked.wanted.level, asked.wanted.rule) == (SecurityRisk.UNKNOWN, None)
-
-
-def test_a_view_of_a_file_is_a_low_risk_without_a_rating() -> None:
-    scenario = run([a.FileRead(path="x")])
-    assert scenario.state.run_state is RunState.FINISHED
-    assert scenario.sandbox.done == ["file_read"]
 
 
 class FailingAnalyzer:
@@ -221,14 +205,6 @@ def test_an_approval_counts_for_one_action_only() -> None:
     assert errors(scenario) == ["denied"]
 
 
-def test_a_second_approval_has_no_effect() -> None:
-    twice = [Approve("maria", LATER), Approve("paul", LATER)]
-    scenario = run([RISKY, SAFE], twice)
-    assert scenario.sandbox.done == [DANGER, "ls"]
-    [warned] = [e for e in scenario.of(Warned) if e.about == "confirmation"]
-    assert "The approval by paul had no effect: no action was waiting" in warned.message
-
-
 def test_a_second_approval_is_not_for_the_next_action() -> None:
     twice = [Approve("maria", LATER), Approve("paul", START)]
     scenario = run([RISKY, risky("mkfs.ext4 /dev/sda")], twice)
@@ -310,13 +286,6 @@ def test_all_actions_wait_if_confirmation_is_always() -> None:
 def test_a_stop_ends_a_run_that_waits() -> None:
     scenario = run([RISKY], [Stop("maria", "no")])
     assert scenario.state.run_state is RunState.STOPPED
-    assert scenario.sandbox.done == []
-
-
-def test_pausing_and_resuming_approve_nothing() -> None:
-    scenario = run([RISKY], [Pause("m"), Resume("m"), Extend(Extension(time=60))])
-    assert scenario.state.run_state is RunState.AWAITING_CONFIRMATION
-    assert scenario.of(LimitsExtended)
     assert scenario.sandbox.done == []
 
 

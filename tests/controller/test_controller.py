@@ -120,12 +120,6 @@ def test_an_action_is_answered_by_its_observation_and_finish_ends_the_run() -> N
     assert outcome.task_completed
 
 
-def test_finishing_without_completion_is_reported() -> None:
-    outcome = Run().go(DummyAgent([a.Finish(message="half", task_completed=False)]))
-    assert outcome.state is RunState.FINISHED
-    assert not outcome.task_completed
-
-
 def test_reject_ends_the_run_with_its_reason() -> None:
     outcome = Run().go(DummyAgent([a.Reject(reason="that is no bug")]))
     assert (outcome.state, outcome.reason) == (RunState.REJECTED, "that is no bug")
@@ -237,11 +231,3 @@ def test_a_lost_sandbox_ends_the_run_with_the_action_in_the_log() -> None:
     assert outcome.state is RunState.ERROR
     assert "the container was killed" in outcome.reason
     assert list(run.state.pending) == [run.of(a.CmdRun)[0].id]
-
-
-def test_the_outcome_is_derived_from_the_log_alone() -> None:
-    run = Run()
-    run.go(Paid([a.CmdRun(command="ls"), a.Finish(message="x")], run.stream))
-    again = State.fold(run.store)
-    assert again.run_state is run.state.run_state
-    assert (again.cost, again.iterations) == (2.0, 2)

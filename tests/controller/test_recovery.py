@@ -98,20 +98,6 @@ def test_a_run_cut_off_after_any_event_has_the_same_result(small: bool) -> None:
         assert executed == len(uncut.sandbox.done), length
 
 
-def test_a_run_cut_off_twice_has_the_same_result() -> None:
-    events = list(whole().store)
-    for first in range(5, len(events), 17):
-        half = Scenario(*REPLIES, earlier=events[:first])
-        half.go(delegates=half.delegate)
-        for second in range(first + 1, len(events), 23):
-            scenario = Scenario(*REPLIES, earlier=list(half.store)[:second])
-            scenario.go(delegates=scenario.delegate)
-            assert recorded_content(list(scenario.store)) == recorded_content(events), (
-                first,
-                second,
-            )
-
-
 @pytest.mark.parametrize(
     "limits",
     [RunLimits(max_iterations=7), RunLimits(max_budget=0.75)],

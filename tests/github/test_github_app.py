@@ -74,11 +74,6 @@ def test_a_token_is_limited_to_the_repository_and_needed_permissions(
     } | {"checks": "write"}
 
 
-def test_the_client_id_is_accepted_too(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
-    settings = settings_for(github, app, RESOLVER_APP_ID=app.client_id)
-    assert source_of(tokens, settings, NAME).token().startswith("ghs_")
-
-
 def test_the_app_takes_precedence_over_a_token(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:

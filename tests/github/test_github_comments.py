@@ -7,7 +7,7 @@ import pytest
 
 from resolver.config.templates import render
 from resolver.entrypoints.webhook.pause_notices import write_pause
-from resolver.github.comments.progress import RunProgress, progress_body
+from resolver.github.comments.progress import RunProgress
 from resolver.github.text.markers import (
     ActiveRunMarker,
     Ending,
@@ -16,7 +16,7 @@ from resolver.github.text.markers import (
     find_active_run,
     is_of_run,
 )
-from resolver.models.run import Command, PlanItem, TriggerKind
+from resolver.models.run import PlanItem, TriggerKind
 from tests.github import reports
 from tests.github.test_github_publishing import issue, report_on, trigger_on
 from tests.github.test_github_reading import BOT, forge_for
@@ -77,15 +77,6 @@ def test_only_the_comment_of_an_active_run_says_that_the_run_pauses(
     forge.comment(report_on(issue, progress_comment_id=comment_id))
     [final] = bodies(issue)
     assert not write_pause(writer, paused) and bodies(issue) == [final]
-
-
-def test_answers_have_their_own_checklist(issue: Issue) -> None:
-    question = trigger_on(issue).model_copy(update={"command": Command.QUESTION})
-    body = progress_body(progress(issue, trigger=question, sandbox=True))
-    assert "- [x] Start the sandbox\n- [ ] Read the code\n- [ ] Post the answer here\n" in body
-    assert "Verify" not in body
-    waiting = progress_body(progress(issue, trigger=question, waits="another run is ahead of it"))
-    assert "**waiting**" in waiting and "Post the answer here" in waiting
 
 
 def test_a_restarted_run_continues_its_comment(github: GitHubServer, issue: Issue) -> None:

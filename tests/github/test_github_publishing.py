@@ -255,7 +255,12 @@ def test_a_hostile_report_writes_only_to_its_own_issue(github: GitHubServer, iss
     forge.comment(report.model_copy(update={"pull_request": pull}))
     assert other.comments == []
     paths = {request.path for request in github.writes()}
-    assert all(p.endswith(("/pulls", f"/issues/{issue.number}/comments")) for p in paths)
+    own = (
+        "/pulls",
+        f"/pulls/{pull.number}/requested_reviewers",
+        f"/issues/{issue.number}/comments",
+    )
+    assert all(path.endswith(own) for path in paths)
 
 
 @pytest.mark.parametrize(

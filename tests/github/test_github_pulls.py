@@ -183,7 +183,7 @@ def test_a_push_before_the_request_is_used(
     [
         ({"type": "FORBIDDEN", "message": "Resource not accessible"}, "403", "permission"),
         ({"type": "NOT_FOUND", "message": "Could not resolve"}, "404", "token"),
-        ({"type": "UNPROCESSABLE", "message": "Draft is not supported"}, "422", "rejected"),
+        ({"type": "UNPROCESSABLE", "message": "Draft is not supported"}, "422", "GitHub names"),
         ({"message": "Something went wrong while executing your query"}, "502", "try again"),
     ],
     ids=lambda value: value.get("type", "no type") if isinstance(value, dict) else "",

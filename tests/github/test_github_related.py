@@ -82,18 +82,6 @@ def test_references_opened_or_edited_later_are_not_used(
     assert f"#{quiet.number + 1}, opened after the request" in task.left_out
 
 
-def test_a_reference_closed_later_is_shown_as_open(
-    github: GitHubServer, issue: Issue, make_request: MakeRequest
-) -> None:
-    done, later = (github.create_issue(NAME, f"n{n}", "", author="bob") for n in range(2))
-    github.edit_issue(issue, body=f"#{done.number} #{later.number}")
-    done.state, done.closed_at = "closed", github.world.now()
-    trigger = make_request()
-    later.state, later.closed_at = "closed", github.world.now()
-    _, found = read(github, trigger)
-    assert (found[done.number].state, found[later.number].state) == ("closed", "open")
-
-
 def test_other_repositories_are_never_read(
     github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:

@@ -5,7 +5,6 @@ from typing import Literal
 import pytest
 
 from resolver.github.comments.comment_text import comment_body, looks_like_scratch
-from resolver.github.comments.pull_request_text import pull_request_body
 from resolver.models.run import FileChange, Patch, RunState
 from tests.github import reports
 
@@ -58,13 +57,3 @@ def test_a_run_that_ended_at_a_limit_lists_scratch_files_separately() -> None:
     assert scratch == [
         "| `debug_sel.py` | new | +3 −0 |", "| `reproduce_issue.py` | new | +3 −0 |",
     ]  # fmt: skip
-
-
-def test_a_pull_request_lists_scratch_files_separately() -> None:
-    many = (*FILES, *(change(f"src/m{i}.py") for i in range(7)))
-    report = reports.report(patch=PATCH.model_copy(update={"files": many}))
-    body = pull_request_body(report)
-    assert "<details open><summary>10 files, +30 −0</summary>" in body
-    assert [len(rows) for rows in rows_after_notice(body)] == [8, 2]
-    [start] = [line for line in body.splitlines() if line.startswith("- In the code, start")]
-    assert "debug_sel" not in start and "reproduce" not in start

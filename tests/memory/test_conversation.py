@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from typing import Any
 
 import pytest
@@ -11,11 +10,11 @@ from hypothesis import strategies as st
 
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.base import EventBase, Source, ToolCall
+from resolver.events.base import EventBase, ToolCall
 from resolver.events.lifecycle import Condensation, ModelReplied, Warned
 from resolver.events.state import State
 from resolver.memory.conversation import ConversationMemory, Dialect
-from resolver.models.run import Completion, RequestedToolCall, RunState
+from resolver.models.run import Completion, RequestedToolCall
 from resolver.sandbox.wire import MAX_TEXT
 from tests.events.strategies import logs
 from tests.memory.logs import Log, started, task
@@ -183,13 +182,6 @@ def test_a_result_truncated_by_the_sandbox_keeps_its_note() -> None:
     assert "/tmp/o" in shown and "[99 more bytes" in shown
 
 
-def test_a_command_that_still_runs_has_no_exit_code() -> None:
-    log = started()
-    log.turn(a.CmdRun(command="a"), o.CmdOutput(content="[wait]", timed_out=True, cwd="/w"))
-    shown = ConversationMemory().messages(log.state)[-1]["content"]
-    assert shown == "[wait]\n[still running, in /w]"
-
-
 @pytest.mark.parametrize(
     ("result", "words"),
     [
@@ -234,17 +226,6 @@ def test_condensed_turns_are_replaced_by_the_summary() -> None:
         assert "say a" in result and "say c" in result and "say b" not in result
         assert result.index("say a") < result.index("did b") < result.index("say c")
         assert result.count("did b") == 1
-
-
-def test_messages_of_the_user_survive_a_condensation() -> None:
-    log = started()
-    reply = log.turn(a.CmdRun(command="a"), OK)
-    log.add(task("mind the gap"))
-    log.turn(a.CmdRun(command="b"), OK)
-    log.add(Condensation(forgotten=(reply, reply + 1, reply + 2), summary="s"))
-    messages = ConversationMemory().messages(log.state)
-    assert "mind the gap" in messages[1]["content"]
-    assert roles(messages) == ["system", "user", "assistant", "tool"]
 
 
 def test_the_last_summary_replaces_all() -> None:
@@ -295,27 +276,3 @@ def test_another_state_is_detected() -> None:
     memory.messages(first.state)
     assert memory.messages(second.state) == ConversationMemory().messages(second.state)
     assert memory.messages(first.state) == ConversationMemory().messages(first.state)
-
-
-def test_state_changes_and_requests_are_not_shown() -> None:
-    log = started()
-    before = ConversationMemory().messages(log.state)
-    log.add(o.AgentStateChanged(state=RunState.RUNNING))
-    log.add(a.CondensationRequest())
-    log.add(a.ChangeAgentState(state=RunState.PAUSED, source=Source.USER))
-    assert ConversationMemory().messages(log.state) == before
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_step_costs_the_same_at_any_length(dialect: Dialect) -> None:
-    log = started()
-    memory = ConversationMemory(dialect)
-    spent = []
-    for number in range(4000):
-        log.turn(a.CmdRun(command=str(number)), OK, text="say")
-        begin = time.perf_counter()
-        memory.messages(log.state)
-        spent.append(time.perf_counter() - begin)
-    # the list itself is copied for the caller, so an absolute bound, wide for a busy machine
-    assert sorted(spent[-200:])[100] < 0.002

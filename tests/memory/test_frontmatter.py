@@ -48,32 +48,9 @@ def test_fields_and_body_are_separated() -> None:
     assert document.lines["triggers.1"] == 5
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_accepted() -> None:
-    document = read_document("\ufeff---\r\nname: a\r\n---\r\nb\r\nc", "a.md")
-    assert document.fields == {"name": "a"} and document.body == "b\nc"
-
-
-def test_empty_lines_before_the_front_matter_are_accepted() -> None:
-    document = read_document("\n \n---\nname: a\n---\nb", "a.md")
-    assert document.fields == {"name": "a"} and document.body == "b"
-    assert document.lines["name"] == 4
-    assert refusal("\n---\nname: [a]\n---\n").line == 3
-
-
-def test_wrong_types_are_named_in_terms_of_yaml() -> None:
-    assert "this has to be a list" in refusal("---\nname: a\ntriggers: 3\n---\n").what
-    assert "this has to be a mapping" in refusal("---\nname: a\ninputs: [b]\n---\n").what
-
-
 def test_a_file_without_front_matter_is_all_body() -> None:
     document = read_document("# Title\n---\nname: a\n---\n", "a.md")
     assert document.fields == {} and document.body == "# Title\n---\nname: a\n---"
-
-
-def test_empty_front_matter_has_no_fields() -> None:
-    assert read_document("---\n---\nx", "a.md").fields == {}
-    assert read_document("---\n# a comment\n---\nx", "a.md").body == "x"
-    assert read_document("", "a.md").body == ""
 
 
 def test_unclosed_front_matter_is_reported_at_its_beginning() -> None:
@@ -103,24 +80,6 @@ def test_a_wrong_field_is_named_with_its_line() -> None:
     assert error.line == 5 and "`triggers`" in error.what
 
 
-def test_a_wrong_item_is_named_with_its_own_line() -> None:
-    assert refusal("---\nname: a\ntriggers:\n  - x\n  - [y]\n---\n").line == 5
-    assert refusal("---\nname: a\ninputs:\n  - name: x\n  - nam: y\n---\n").line == 5
-
-
-def test_a_missing_field_is_reported_at_the_front_matter() -> None:
-    error = refusal("---\ntriggers: [x]\n---\n")
-    assert error.line == 1 and "`name`" in error.what
-
-
-def test_the_number_of_further_faults_is_reported() -> None:
-    assert "(and 1 more)" in refusal("---\nname: [x]\ntriggers: 3\n---\n").what
-
-
-def test_unknown_fields_are_ignored() -> None:
-    assert read("---\nname: a\nversion: 1.0.0\nagent: CodeActAgent\n---\n").name == "a"
-
-
 def test_words_and_dates_stay_text() -> None:
     head = "---\nname: on\ntriggers: [yes, no, 2024-99-99, 0x1F, 1_000, 12:30:45, .inf]\n---\n"
     assert read(head).triggers == ("yes", "no", "2024-99-99", "0x1F", "1_000", "12:30:45", ".inf")
@@ -145,15 +104,6 @@ def test_deeply_nested_front_matter_is_refused() -> None:
 def test_huge_front_matter_is_refused_but_not_a_huge_body() -> None:
     assert "more than" in refusal(f"---\nname: {'x' * MAX_FRONTMATTER_LENGTH}\n---\n").what
     assert len(read_document(f"---\nname: a\n---\n{'x' * 5_000_000}", "a.md").body) == 5_000_000
-
-
-def test_escapes_beyond_the_last_character_are_refused() -> None:
-    for escape in (r"\UFFFFFFFF", r"\U00110000"):
-        assert "not valid YAML" in refusal(f'---\nname: "{escape}"\n---\n').what
-
-
-def test_a_character_that_yaml_forbids_is_named_with_its_line() -> None:
-    assert refusal("---\nname: a\nb: \x07\n---\n").line == 3
 
 
 @pytest.mark.deep

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.base import Source
 from resolver.events.lifecycle import Condensation
 from resolver.memory.conversation import (
     DROPPED_AT_ONCE,
@@ -75,22 +74,6 @@ def test_in_tags_an_image_follows_its_observation() -> None:
     (text, name, image) = memory("tags").messages(log.state)[-1]["content"]
     assert text["text"] == "OBSERVATION:\nplotted\n[image 1: shown below]"
     assert (name["text"], image["image_url"]["url"]) == ("Image 1:", url(1))
-
-
-def test_a_screenshot_is_sent_as_an_image() -> None:
-    log = started()
-    log.turn(a.McpCall(server="x", name="y"), o.McpResult(content="t", images=(url(3),)))
-    assert sent(memory().messages(log.state)) == [url(3)]
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_text_after_an_image_follows_it(dialect: Dialect) -> None:
-    log = started()
-    looked(log, url(1))
-    log.add(a.Message(content="Better", source=Source.USER))
-    last = memory(dialect).messages(log.state)[-1]
-    assert last["role"] == "user"
-    assert last["content"][-1] == {"type": "text", "text": "Better"}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

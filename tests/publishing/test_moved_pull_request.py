@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import Settings
-from resolver.errors import ForgeError, PushRefused, Refused
+from resolver.errors import ForgeError, Refused
 from resolver.git.git import Credential
 from resolver.git.merge import merge
 from resolver.git.push import fetch_tip
@@ -190,13 +190,6 @@ def test_the_patch_of_a_fork_can_be_applied_to_its_branch(fork: Branch, tmp_path
     assert (tmp_path / "work" / "half.py").read_text() == CHANGE["half.py"]
 
 
-def test_a_token_that_can_not_push_to_the_own_repository_is_an_error(branch: Branch) -> None:
-    branch.github.add_user("eve")
-    builder = branch.builder(CHANGE, token=branch.github.token_for("eve"))
-    with pytest.raises(PushRefused):
-        publish_to_pull_request(builder)
-
-
 @pytest.mark.attack
 def test_a_fork_can_not_bring_its_workflows_into_this_repository(fork: Branch) -> None:
     """A fork's pull request contains workflows: they are not pushed to this repository."""
@@ -224,15 +217,6 @@ def test_a_clean_merge_contains_what_was_pushed_meanwhile(
     assert branch.parents() == [pushed_commit, main]
 
 
-def test_a_merge_of_somebody_else_is_not_reported_as_pushed(branch: Branch) -> None:
-    main = str(branch.github.commit(NAME, "main", {"new.py": "1\n"}))
-    builder = branch.builder({})
-    merged_commit = branch.rewrite(main, {"half.py": "1\n"})
-    done = publish_clean_merge(builder)
-    assert (done.publication.how, done.publication.commit) == ("unchanged", merged_commit)
-    assert branch.tip() == merged_commit
-
-
 @pytest.mark.parametrize("publish", [publish_clean_merge, publish_merge])
 def test_a_merge_for_a_fork_that_the_token_can_not_push_to_never_becomes_a_patch(
     fork: Branch, publish: Callable[[CommitBuilder], PushedChange]
@@ -245,19 +229,6 @@ def test_a_merge_for_a_fork_that_the_token_can_not_push_to_never_becomes_a_patch
         publish(builder)
     assert "let its author merge main into it" in refused.value.next_step
     assert fork.tip() == fork.head
-
-
-def test_a_clean_merge_for_a_branch_that_may_not_be_pushed_to_becomes_a_separate_one(
-    branch: Branch,
-) -> None:
-    main = branch.github.commit(NAME, "main", {"new.py": "1\n"})
-    builder = branch.builder({})
-    source = builder.forge.source(12).model_copy(update={"is_protected": True})
-    protected = replace(builder.forge, pull_source=source)
-    done = publish_clean_merge(replace(builder, forge=protected))
-    assert (done.publication.how, done.proposed_base) == ("separate", "half")
-    assert branch.tip() == branch.head
-    assert branch.parents(str(done.publication.branch)) == [branch.head, main]
 
 
 def in_conflict(branch: Branch, ours: Any, theirs: Any, path: str = "lines.py") -> str:
@@ -333,7 +304,3 @@ def test_an_update_of_a_fork_that_nobody_else_may_edit_is_refused(fork: Branch) 
     with pytest.raises(Refused, match="does not let maintainers edit") as refused:
         require_publishable_update(fork.builder({}, can_modify=False))
     assert "let its author merge main into it" in refused.value.next_step
-
-
-def test_an_update_that_can_be_published_is_not_refused(fork: Branch) -> None:
-    require_publishable_update(fork.builder({}))

@@ -13,8 +13,6 @@ from resolver.events.run_log import RunLog
 from resolver.models.run import FileChange, Patch, RunLimits
 from resolver.models.verification import (
     CheckComparison,
-    FlakyCase,
-    ReviewPoint,
     UnpreparedEnvironment,
     Verification,
 )
@@ -155,32 +153,3 @@ def test_without_verification_nothing_is_executed(log: RunLog) -> None:
     assert verifier(log, script).conclude(Patch(base="b", tree="t")).reason == "no_change"
     assert script.count == 0
     assert not completed(log)
-
-
-def test_the_evidence_has_its_stable_names() -> None:
-    check = BROKEN.model_copy(
-        update={"flaky": (FlakyCase(id="a", passed=1, failed=2),), "head": result(old="failed")}
-    )
-    point = ReviewPoint(kind="manifest", path="package.json")
-    verified = REGRESSION.model_copy(update={"checks": (check,), "review": (point,)})
-    assert verified.evidence().model_dump(mode="json") == {
-        "verdict": "not_verified",
-        "reason": "regression",
-        "reproduction": [],
-        "checks": [
-            {
-                "name": "pytest",
-                "command": "pytest",
-                "base": {"exit_code": 0, "passed": 1, "failed": 0, "skipped": 0, "seconds": 0.5},
-                "head": {"exit_code": 1, "passed": 0, "failed": 1, "skipped": 0, "seconds": 0.5},
-                "broken": ["test_a.py::old"],
-                "missing": [],
-                "former": [],
-                "failing": [],
-                "known": [],
-                "flaky": [{"id": "a", "passed": 1, "failed": 2}],
-            }
-        ],
-        "review": [{"kind": "manifest", "path": "package.json"}],
-        "lacks": None,
-    }

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from resolver.models.verification import ProjectCheck
 from resolver.verification.checks import MAX_PROJECTS, complete_check, discover_checks
-from resolver.verification.runners import runner_of, script_of
 from tests.verification.scripted import tree_of
 
 
@@ -19,12 +18,6 @@ def discovered(files: dict[str, str]) -> list[tuple[str, str]]:
 
 def package(lock: str = "package-lock.json", **scripts: str) -> dict[str, str]:
     return {"package.json": json.dumps({"scripts": scripts}), lock: ""}
-
-
-def workflow(run: str) -> dict[str, str]:
-    steps = f"    steps:\n      - uses: actions/checkout@v4\n      - run: {json.dumps(run)}\n"
-    text = f"on: [push, pull_request]\njobs:\n  unit:\n    runs-on: ubuntu-latest\n{steps}"
-    return {".github/workflows/ci.yml": text}
 
 
 PYTEST = ("python -m pytest", "pytest")
@@ -156,27 +149,11 @@ def test_the_packages_of_a_repository_are_tested_where_a_change_touches_them() -
     assert [(check.folder, check.paths) for check in checks] == [("a", ("a/",)), ("b", ("b/",))]
 
 
-@pytest.mark.parametrize(
-    "run",
-    ["pytest", "cd web # the front end\nnpm test", "./run_tests.sh", "pytest || true", "make e2e"],
-)
-@pytest.mark.parametrize("files", [{}, {"pytest.ini": ""}])
-def test_a_workflow_gives_no_check(run: str, files: dict[str, str]) -> None:
-    # Joined in one line, the second of these scripts is a comment: it ends with 0 without a test.
-    assert discovered({**files, **workflow(run)}) == discovered(files)
-
-
 def test_the_number_of_checks_is_bounded() -> None:
     package_json = json.dumps({"scripts": {"test": "jest"}})
     assert (
         len(discovered({f"web{n}/package.json": package_json for n in range(50)})) == MAX_PROJECTS
     )
-
-
-def test_the_order_does_not_depend_on_the_order_of_the_files() -> None:
-    files = {"pytest.ini": "", "go.mod": "", **package(test="jest")}
-    backwards = dict(reversed(files.items()))
-    assert discovered(files) == discovered(backwards)
 
 
 NAMES = st.sampled_from(
@@ -204,29 +181,6 @@ PIECES = st.lists(
 def test_any_files_give_a_result(files: dict[str, str]) -> None:
     found = {path: text.encode("utf-8", "replace").decode() for path, text in files.items()}
     assert all("\0" not in command for command, _ in discovered(found))
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-        st.sampled_from(["scripts", "test", "jobs", "a", "steps", "run", "env", "strategy",
-                         "matrix", "include", "runs-on", "services", "defaults", "if",
-                         "working-directory"]),
-        inner, max_size=5,
-    ),
-    max_leaves=30,
-)  # fmt: skip
-
-
-@given(JSON)
-def test_any_data_gives_a_result(data: object) -> None:
-    discovered({"package.json": json.dumps(data), "a/package.json": json.dumps({"scripts": data})})
-
-
-@given(PIECES | st.text(max_size=300))
-def test_any_text_is_parsed(text: str) -> None:
-    assert isinstance(runner_of(text), str)
-    assert isinstance(script_of(text), str)
 
 
 LONG = (

@@ -140,18 +140,6 @@ def test_affected_tests_that_are_most_of_the_check_are_not_executed_apart_from_i
     ]  # fmt: skip
 
 
-def test_they_count_alone_where_the_time_does_not_suffice_for_the_whole_check() -> None:
-    answers = {
-        **HONEST,
-        ("base", WHOLE): [TIMED_OUT],
-        ("head", WHOLE): [TIMED_OUT],
-        ("base", PART): [result(old="passed")],
-    }
-    selection = CheckSelection((CHECK,), (), mostly_affected, in_files, only)
-    verified = verify(ScriptedSandboxes(answers), selection=selection, seconds=100.0)
-    assert (verified.verdict, verified.checks[0].scope) == ("verified", "affected")
-
-
 def test_where_a_runner_takes_no_names_of_tests_it_gets_the_changed_files() -> None:
     selection = CheckSelection((CHECK,), (), affected, in_files)
     sandboxes = ScriptedSandboxes(HONEST)
@@ -416,11 +404,6 @@ def test_trees_are_executed_side_by_side_where_there_is_room() -> None:
     sandboxes.on_execute = wait
     verified = verify(sandboxes, tests=(), selection=CheckSelection((CHECK,)), parallel=True)
     assert verified.verdict == "checked"
-
-
-def test_without_checks_nothing_is_verified() -> None:
-    verified = verify(ScriptedSandboxes({}), selection=CheckSelection(()))
-    assert (verified.verdict, verified.reason) == ("no_checks", "")
 
 
 def test_the_agent_gets_the_failures_of_its_change() -> None:

@@ -1,9 +1,5 @@
 """Why no test of a check ran, from the outputs of real runners."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from resolver.models.verification import (
@@ -76,16 +72,3 @@ def test_the_usual_set_up_is_named_if_it_was_not_executed() -> None:
     found = find_missing_environment(ended("No module named x"), "pip install -e .")
     assert found is not None
     assert "Install what the tests need: `setup: pip install -e .` in" in found.text
-
-
-def test_the_output_of_pytest_itself_is_understood(tmp_path: Path) -> None:
-    (tmp_path / "test_a.py").write_text("import nowhere\n\ndef test_a(): pass\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    found = find_missing_environment(ended(done.stdout, done.returncode))
-    assert found is not None and found.remedy == "setup"

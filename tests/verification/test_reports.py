@@ -175,12 +175,6 @@ def test_the_worse_of_two_results_keeps_the_id_in_either_order(results: tuple[st
     assert sorted(lines_of(reading)) == ["failed adds", "passed adds #2"]
 
 
-def test_a_test_that_is_named_like_a_duplicate_keeps_its_id() -> None:
-    names = "".join(f'<testcase name="{name}"/>' for name in ("a", "a #2", "a", "a"))
-    reading = read_text(f"<testsuite>{names}</testsuite>", "junit")
-    assert sorted(case.id for case in reading.cases) == ["a", "a #2", "a #3", "a #4"]
-
-
 @pytest.mark.parametrize(
     ("report_format", "output", "expected"),
     [
@@ -247,13 +241,6 @@ def test_a_report_that_is_too_large_has_no_cases_rather_than_a_part_of_them() ->
     for limit in ({"max_bytes": len(report) * 50}, {"max_memory": 60_000}):
         reading = read_reports("junit", files, "", "/repo", **limit)
         assert reading == ReportReading(complete=False)
-
-
-def test_sixty_thousand_tests_are_read() -> None:
-    case = '<testcase classname="tests.test_a" name="test_comparison[{}]" file="tests/test_a.py"/>'
-    text = "".join(case.format(number) for number in range(62_425))
-    reading = read_text(f'<testsuite name="pytest">{text}</testsuite>', "junit")
-    assert (len(reading.cases), reading.complete) == (62_425, True)
 
 
 def test_paths_of_a_project_in_a_folder_are_those_of_the_repository() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resolver.models.verification import ProjectCheck
 from resolver.verification.checks import complete_check
-from resolver.verification.runners import MAX_COMMAND, instrument, runner_of
+from resolver.verification.runners import instrument, runner_of
 from tests.verification.scripted import tree_of
 
 OUT = "/out"
@@ -136,11 +136,6 @@ def test_the_runner_of_a_declared_check_is_looked_up(
     scripts = '{"scripts": {"test": "jest", "all": "jest && mocha"}}'
     result = complete_check(check(command), tree_of({"web/package.json": scripts}))
     assert (result.runner, result.folder) == (expected, folder)
-
-
-def test_no_runner_is_looked_for_in_a_long_command() -> None:
-    long = check(f"pytest {'x' * MAX_COMMAND}")
-    assert complete_check(long, tree_of({})) == long
 
 
 def test_pytest_writes_the_report_and_keeps_the_projects_options(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """The services that declared checks name, and which of them may run."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resolver.config.settings import load_settings
 from resolver.config.verification_settings import MAX_SERVICES, read_checks_setting
@@ -91,29 +89,6 @@ def test_services_are_a_part_of_what_an_execution_is_known_by() -> None:
     check = ProjectCheck(name="unit", command="pytest")
     (with_service,) = declared("{db: postgres}")
     assert execution_key("e", "t", check) != execution_key("e", "t", with_service)
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["image", "environment", "ports", "command", "A"]), inner, max_size=4
-        )
-    ),
-    max_leaves=20,
-)
-
-
-@given(VALUES | st.dictionaries(st.sampled_from(["db", "a b", ""]), VALUES))
-def test_any_services_are_read_or_a_fault(services: object) -> None:
-    try:
-        checks = read_checks_setting([{"name": "a", "command": "b", "services": services}])
-    except ValueError as error:
-        assert str(error)
-    else:
-        assert all(len(check.services) <= MAX_SERVICES for check in checks)
-        allow_services(checks, ALLOWED)
 
 
 def test_a_repository_can_not_allow_itself_services() -> None:

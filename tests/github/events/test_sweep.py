@@ -128,12 +128,6 @@ def test_only_open_issues_with_the_label_are_listed_and_the_oldest_first(
     assert swept.snapshot.body == ""
 
 
-def test_more_than_a_page_is_listed(github: GitHubServer, forge: GitHubForge) -> None:
-    for number in range(101):
-        github.create_issue(REPOSITORY, f"{number}", author="zoe", labels=("agent",))
-    assert len(forge.labeled("agent").oldest_first()) == 101
-
-
 def test_the_last_labeling_counts(github: GitHubServer, forge: GitHubForge) -> None:
     issue = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent", "bug"))
     labeled = forge.labeled("agent")
@@ -154,18 +148,6 @@ def test_the_last_labeling_counts(github: GitHubServer, forge: GitHubForge) -> N
     assert labeling.edited_at is not None
     assert labeling.edited_at < labeling.at
     assert labeling.is_open
-
-
-def test_a_changed_title_is_an_edit(github: GitHubServer, forge: GitHubForge) -> None:
-    issue = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent",))
-    github.advance(5)
-    github.edit_issue(issue, title="Two")
-    labeled = forge.labeled("agent")
-    [found] = labeled.oldest_first()
-    labeling = labeled.labeling(found)
-    assert labeling is not None
-    assert labeling.edited_at is not None
-    assert labeling.edited_at > labeling.at
 
 
 def test_only_pull_requests_of_the_own_account_count_as_resolvers(

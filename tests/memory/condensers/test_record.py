@@ -9,13 +9,13 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import ConfirmationAnswered, ConfirmationAsked, DelegateEvent
 from resolver.events.log import dump_line
-from resolver.memory.condensers.registry import LogCondenser, make_condenser
+from resolver.memory.condensers.registry import make_condenser
 from resolver.memory.condensers.rules import record_work
 from resolver.memory.condensers.view import AgentLog, Condenser, SizeBound
 from resolver.models.approval import PendingApproval, SecurityRisk
 from resolver.models.run import PlanItem
 from tests.github.reports import WHEN
-from tests.memory.condensers.scenarios import Noting, asker, condense, filled, sent_text, warnings
+from tests.memory.condensers.scenarios import Noting, asker, condense, sent_text, warnings
 from tests.memory.logs import Log, started, task
 
 
@@ -123,24 +123,3 @@ def test_a_record_of_a_long_run_is_bounded() -> None:
     condensation = condense(log, default(log, Noting()))
     assert condensation is not None and len(condensation.summary) < 40_000
     assert "src/999.py" in condensation.summary and "deploy 999" in condensation.summary
-
-
-def test_it_condenses_seldom_and_stays_below_its_bound() -> None:
-    log = started()
-    condensing = LogCondenser(default(log, Noting(*["notes"] * 100)), SizeBound(5_000))
-    longest, condensations = 0, 0
-    for number in range(500):
-        output = o.CmdOutput(content="x" * (400 + 1_000 * (number % 3)), exit_code=0)
-        log.turn(a.CmdRun(command=f"grep {number}"), output)
-        condensation = condensing.condense(log.state)
-        if condensation is not None:
-            condensations += 1
-            log.add(condensation)
-        if number % 20 == 0:
-            longest = max(longest, len(sent_text(log)))
-    assert condensations < 100 and longest < 40_000
-
-
-def test_a_conversation_below_the_limit_is_not_condensed() -> None:
-    log = filled(10)
-    assert condense(log, default(log, Noting())) is None

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import Source
-from resolver.events.lifecycle import Condensation, SystemPrompt
+from resolver.events.lifecycle import SystemPrompt
 from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.view import CHARACTERS_PER_TOKEN, SizeBound
 from resolver.memory.conversation import ConversationMemory
-from tests.memory.condensers.scenarios import SMALL, condense, filled, of, sent_text
+from tests.memory.condensers.scenarios import SMALL, condense, filled, sent_text
 from tests.memory.logs import Log, started, task
 from tests.memory.test_conversation import assert_pairs_are_complete
 
@@ -30,15 +30,6 @@ def test_a_long_one_loses_whole_turns_of_its_middle() -> None:
     assert "say 2'" not in shown
     assert_pairs_are_complete(ConversationMemory().messages(log.state))
     assert len(shown) < 20_000
-
-
-def test_the_same_state_gives_the_same_condensation() -> None:
-    log = filled(40)
-    condensing = LogCondenser(ConversationWindow(), SMALL)
-    first = condensing.condense(log.state)
-    assert first is not None
-    assert first == condensing.condense(log.state)
-    assert first == LogCondenser(ConversationWindow(), SMALL).condense(log.state)
 
 
 def test_a_request_is_followed_below_the_limit() -> None:
@@ -120,18 +111,6 @@ def test_automatic_replies_are_forgotten_and_messages_of_the_user_stay() -> None
     assert condense(log, ConversationWindow(keep_first=0, keep_last=1), LARGE) is not None
     assert "keep the API" in sent_text(log)
     assert "go on by yourself" not in sent_text(log)
-
-
-def test_it_does_not_condense_again_at_every_step() -> None:
-    log = started()
-    condensing = LogCondenser(ConversationWindow(keep_first=2, keep_last=3), SMALL)
-    for number in range(300):
-        log.turn(a.CmdRun(command=str(number)), o.CmdOutput(content="x" * 1000, exit_code=0))
-        condensation = condensing.condense(log.state)
-        if condensation:
-            log.add(condensation)
-    assert 10 < len(of(log, Condensation)) < 60
-    assert len(sent_text(log)) < 30_000
 
 
 def test_the_limit_follows_the_models_window_which_is_read_once() -> None:

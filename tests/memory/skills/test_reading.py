@@ -84,16 +84,6 @@ def test_the_front_matter_of_instructions_is_left_out() -> None:
     assert [skill.body for skill in found.always] == ["use tabs"]
 
 
-def test_instructions_with_broken_front_matter_are_loaded_and_reported() -> None:
-    found = library({"AGENTS.md": "---\nrules follow"})
-    assert found.always[0].body == "---\nrules follow"
-    assert "AGENTS.md:1: " in found.problems[0] and "as it is" in found.problems[0]
-
-
-def test_bytes_that_are_not_utf8_are_accepted() -> None:
-    assert only({"AGENTS.md": b"caf\xe9"}).body == "caf\ufffd"
-
-
 def test_folders_have_their_own_instructions() -> None:
     files = {"web/AGENTS.md": "a", "web/CLAUDE.md": "b", "api/v2/CLAUDE.md": "c", "x/y.md": "d"}
     found = library(files)
@@ -188,11 +178,6 @@ def test_readmes_and_files_of_skills_are_not_skills() -> None:
     assert library(dict.fromkeys(files, "text")).skills == ()
 
 
-def test_globs_are_read_under_both_names_and_from_text_with_commas() -> None:
-    skill = only({".agents/skills/a.md": "---\nglobs: '*.py, *.pyi'\npaths: [src/**]\n---\nx"})
-    assert skill.globs == ("*.py", "*.pyi", "src/**")
-
-
 def test_an_invalid_skill_is_left_out_and_reported_with_its_line() -> None:
     good = "---\nname: good\n---\ntext"
     found = library(
@@ -218,26 +203,10 @@ def test_any_title_of_a_skill_gives_a_name(given: str, name: str) -> None:
     assert only({".agents/skills/a.md": f"---\nname: {given}\n---\nx"}).name == name
 
 
-def test_the_case_of_file_names_and_types_does_not_matter() -> None:
-    found = only({".agents/skills/a/skill.md": "---\ntype: Task\n---\nx"})
-    assert (found.name, found.kind) == ("a", "task")
-
-
 def test_files_written_by_powershell_are_read() -> None:
     assert library({"AGENTS.md": "use tabs".encode("utf-16")}).always[0].body == "use tabs"
     wide = "---\nname: b\n---\nx".encode("utf-16")
     assert only({".agents/skills/a.md": wide}).name == "b"
-
-
-def test_two_permanent_skills_with_one_name_are_both_loaded() -> None:
-    files = {f".openhands/microagents/{n}/style.md": f"style of {n}" for n in ("a", "b")}
-    assert [skill.name for skill in library(files).always] == list(files)
-
-
-def test_empty_fields_count_as_missing() -> None:
-    assert (
-        only({".agents/skills/a.md": "---\nname: a\ntriggers:\ndescription:\n---\nx"}).name == "a"
-    )
 
 
 def test_two_skills_with_one_name_are_reported() -> None:
@@ -275,11 +244,6 @@ def test_an_oversized_file_is_left_out_and_reported() -> None:
     assert found.always == found.skills == ()
     assert len(found.problems) == 2 and all("9 bytes" in problem for problem in found.problems)
     assert found.instructions_at("b/") is None
-
-
-def test_a_huge_skill_is_left_out_and_reported() -> None:
-    found = library({".agents/skills/a.md": "x" * 70_000})
-    assert found.skills == () and "64000 characters" in found.problems[0]
 
 
 def test_the_number_of_skills_is_limited_and_reported() -> None:

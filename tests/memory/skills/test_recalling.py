@@ -168,14 +168,6 @@ def test_the_text_of_a_failed_check_triggers_no_skill() -> None:
         assert names(recalled(numbered([started, *first[1:]]))) == ["AGENTS.md", *loaded]
 
 
-def test_a_skill_is_loaded_once() -> None:
-    events = numbered(opening("flaky"))
-    events = append_events(
-        events, recalled(events), a.Message(content="flaky flaky", source=By.USER)
-    )
-    assert recalled(events) == []
-
-
 def test_the_files_that_a_pull_request_changes_load_their_skills() -> None:
     [started, *others] = opening()
     assert isinstance(started, life.RunStarted)
@@ -214,13 +206,6 @@ def test_the_list_of_skills_is_shown_only_if_it_is_useful() -> None:
     assert result == []
 
 
-def test_a_delegate_gets_knowledge_for_its_own_task() -> None:
-    words = "Do this: look why it is flaky"
-    log = [life.LimitsExtended(limits=RunLimits()), life.SystemPrompt(content="s", tools=TOOLS),
-           a.Message(content=words, source=By.USER)]  # fmt: skip
-    assert names(recalled(numbered(log))) == ["AGENTS.md", "flaky"]
-
-
 def test_loaded_text_is_limited_and_omissions_are_named() -> None:
     skills = {
         f".agents/skills/s{n}.md": f"---\ntriggers: [flaky]\n---\n{'x' * 60_000}" for n in range(9)
@@ -234,13 +219,6 @@ def test_loaded_text_is_limited_and_omissions_are_named() -> None:
     assert sum(sizes.values()) <= MAX_ALWAYS_LENGTH + MAX_TRIGGERED_LENGTH + 3000
     last = actual[-1][1].content
     assert "no space left" in last and ".agents/skills/s8.md" in last
-
-
-def test_one_recaller_serves_several_logs_in_turn() -> None:
-    recaller = SkillRecaller(library(), ("/workspace",))
-    first, second = numbered(opening("flaky")), numbered(opening())
-    for events in (first, second, first, second):
-        assert recalled(events, recaller) == recalled(events)
 
 
 MORE: list[Event] = [
@@ -271,22 +249,3 @@ def test_a_run_interrupted_anywhere_loads_the_same(
     resumed = names(recalled(begun))
     assert not set(resumed) & {e.name for e in begun if isinstance(e, o.RecallResult)}
     assert set(resumed) <= {*result, "AGENTS.md"}
-
-
-def test_repeated_lookups_examine_only_new_events() -> None:
-    class Counting(list[Event]):
-        read = 0
-
-        def __getitem__(self, key: object) -> object:  # type: ignore[override]
-            got = super().__getitem__(key)  # type: ignore[index]
-            self.read += len(got) if isinstance(key, slice) else 0
-            return got
-
-    state = State.fold(numbered(opening("flaky")))
-    recaller = SkillRecaller(library(), ("/workspace",))
-    recaller.recall(state)
-    state.events = events = Counting(state.events)
-    for n in range(1000):
-        events.append(o.Null(id=n))
-        recaller.recall(state)
-    assert events.read <= 1010
