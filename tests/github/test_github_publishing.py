@@ -134,13 +134,6 @@ def test_there_is_one_comment_for_a_run_edited_in_place(github: GitHubServer, is
     assert sum(request.method == "PATCH" for request in github.writes()) == 1
 
 
-def test_each_key_has_its_own_comment(github: GitHubServer, issue: Issue) -> None:
-    forge = forge_for(github)
-    forge.comment(report_on(issue))
-    forge.comment(report_on(issue, trigger=trigger_on(issue, key="issue_comment:78")))
-    assert len(issue.comments) == 2
-
-
 def test_a_person_is_refused_once_per_conversation(github: GitHubServer, issue: Issue) -> None:
     forge = forge_for(github)
     refused = failure_from_error(Refused("alice has no write access", "ask somebody"))

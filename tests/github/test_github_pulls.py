@@ -298,19 +298,6 @@ def test_a_pending_review_of_resolver_is_deleted_but_not_a_persons(
     assert [r.body for r in pull.reviews if r.state == "PENDING"] == ["I am still writing"]
 
 
-def test_of_a_very_long_thread_the_first_comment_and_the_newest_are_read(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
-    root = github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
-    for n in range(60):
-        github.add_review_comment(pull, "a.py", 30, f"reply {n}", "eve", in_reply_to=root)
-    task, found = read(github, make_request())
-    [thread] = found.threads
-    assert [w.body for w in thread.comments] == ["Why?", *(f"reply {n}" for n in range(10, 60))]
-    assert thread.root == root.id
-    assert any("very long ones" in line for line in task.left_out)
-
-
 def test_hidden_comments_on_the_code_are_not_read(
     github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:
@@ -363,15 +350,3 @@ def test_the_requesting_thread_is_found_among_many(github: GitHubServer, pull: I
             t.shown_comments[0].body for t in threads if t.shown_comments[-1].id == reply.id
         ] == [f"thread {nth}"]
         assert reader.is_cut
-
-
-def test_the_requesting_review_is_found_among_many(github: GitHubServer, pull: Issue) -> None:
-    made = [github.add_review(pull, f"@agent review {n}", "alice") for n in range(20)]
-    trigger = parse_github_event(
-        "pull_request_review",
-        github.event_review(made[9]),
-        ListeningPolicy(mention="@agent", label="agent", bot_login=BOT),
-    )
-    assert isinstance(trigger, Trigger)
-    shown = [int(review.body.split()[2]) for review in conversation(github, trigger).reviews()]
-    assert shown == [0, 1, 9, 16, 17, 18, 19]

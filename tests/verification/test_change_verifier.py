@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.config.settings import load_settings
+from resolver.config.settings import MAX_CORRECTIONS, load_settings
 from resolver.controller.control import Control, MessageToAgent, Stop
 from resolver.errors import RunStopped
 from resolver.events.lifecycle import RunStarted, VerificationCompleted
@@ -79,19 +79,20 @@ def completed(log: RunLog) -> list[VerificationCompleted]:
     return [e for e in log.state.events if isinstance(e, VerificationCompleted)]
 
 
-def test_the_agent_is_informed_as_often_as_the_settings_allow(log: RunLog) -> None:
-    made = verifier(log, Script(REGRESSION), verify={"rounds": 2})
-    words = [made.feedback(patch(number)) for number in (1, 2, 3)]
-    assert ["test_a.py::old" in message for message in words] == [True, True, False]
+def test_the_agent_is_informed_a_limited_number_of_times(log: RunLog) -> None:
+    made = verifier(log, Script(REGRESSION))
+    words = [made.feedback(patch(number)) for number in range(MAX_CORRECTIONS + 1)]
+    sent = [True] * MAX_CORRECTIONS + [False]
+    assert ["test_a.py::old" in message for message in words] == sent
     assert "assert 1 == 2" in words[0]
-    assert made.conclude(patch(3)).reason == "regression"
-    assert [e.sent_to_agent for e in completed(log)] == [True, True, False]
+    assert made.conclude(patch(MAX_CORRECTIONS)).reason == "regression"
+    assert [e.sent_to_agent for e in completed(log)] == sent
 
 
 def test_another_process_continues_counting(log: RunLog) -> None:
-    once = {"rounds": 1}
-    assert verifier(log, Script(REGRESSION), verify=once).feedback(patch(1))
-    assert not verifier(log, Script(REGRESSION), verify=once).feedback(patch(2))
+    for number in range(MAX_CORRECTIONS):
+        assert verifier(log, Script(REGRESSION)).feedback(patch(number))
+    assert not verifier(log, Script(REGRESSION)).feedback(patch(MAX_CORRECTIONS))
 
 
 def test_a_good_change_is_not_sent_back_and_is_verified_once(log: RunLog) -> None:
@@ -121,11 +122,10 @@ def test_a_set_up_that_fails_with_the_change_goes_back_to_the_agent(
         {"paths": ("requirements.txt",), "cause": cause, "detail": "no matching distribution"}
     )
     found = Verification(verdict="not_verified", reason="environment", unprepared=unprepared)
-    made = verifier(log, Script(found), verify={"rounds": 1})
+    made = verifier(log, Script(found))
     feedback = made.feedback(patch(1))
     assert words in feedback and ("no matching distribution" in feedback) == bool(words)
-    assert made.feedback(patch(2)) == ""
-    assert made.conclude(patch(2)).reason == "environment"
+    assert made.conclude(patch(1)).reason == "environment"
 
 
 @pytest.mark.parametrize("reason", ["former_behavior", "sandbox_error", "failed_at_both"])
