@@ -80,21 +80,16 @@ class AsksForAPassword(BaseHTTPRequestHandler):
         """Silent."""
 
 
-def made(
-    folder: Path, days: int = 1, name: x509.GeneralName = LOOPBACK
-) -> tuple[ssl.SSLContext, Path]:
-    """A server's side of TLS with a certificate that nobody has signed, and that certificate.
-
-    days: how long it still holds; below 0 it has run out.
-    """
+def made(folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """A server's side of TLS with a certificate that nobody has signed, and that certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "model")])
     now = datetime.now(UTC)
     signed = (
         x509.CertificateBuilder(own, own, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(days=9))
-        .not_valid_after(now + timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName([name]), critical=False)
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([LOOPBACK]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

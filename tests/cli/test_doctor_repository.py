@@ -140,14 +140,6 @@ def test_what_an_app_lacks_is_reported(github: GitHubServer, doctor: Any) -> Non
     assert "it has no secret" in said
 
 
-def test_a_key_that_is_refused_is_reported(github: GitHubServer, doctor: Any) -> None:
-    repository(github)
-    app, other = github.add_app("our-agent"), github.add_app("another")
-    code, bad, _ = doctor(**{**by_app(app), "RESOLVER_APP_PRIVATE_KEY": other.private_key})
-    assert code == 1
-    assert any(what.startswith("GitHub App: could not read the page") for what in bad)
-
-
 def test_without_a_token_a_repository_cannot_be_looked_at(
     github: GitHubServer, doctor: Any
 ) -> None:

@@ -113,20 +113,6 @@ def test_what_can_not_be_written_is_a_clear_error(
     assert not (checkout / ".github").exists()
 
 
-def test_a_monorepo_is_set_up_folder_by_folder(
-    checkout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (checkout / "pyproject.toml").unlink()
-    for name in ("one", "two"):
-        (checkout / name).mkdir()
-        (checkout / name / "go.mod").write_text("module x\n\ngo 1.23\n")
-    init(checkout, *ACTION)
-    settings = yaml.safe_load((checkout / ".github/resolver.yml").read_text())
-    assert settings["image"] == "golang:1.23-bookworm"
-    assert settings["setup"] == "(cd one && go mod download) && (cd two && go mod download)\n"
-    assert "Go: image golang" in capsys.readouterr().out
-
-
 def test_a_folder_without_git_is_a_clear_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,24 +85,8 @@ def test_the_agent_is_asked_to_clean_up_while_a_tenth_of_the_replies_is_left() -
     assert limit_warning(state, START) is None
 
 
-def test_the_last_replies_of_a_long_run_are_announced_once_more() -> None:
-    limits = RunLimits(max_iterations=250, max_budget=1000)
-    state = after(248, limits=limits)
-    last = limit_warning(state, START)
-    assert last is not None
-    assert "Only 2 replies are left" in last.message and "Call finish now" in last.message
-    state.apply(last.model_copy(update={"id": 300, "timestamp": START}))
-    assert limit_warning(state, START) is None
-
-
 def test_a_short_run_is_not_warned_at_its_first_step() -> None:
     assert limit_warning(after(1, limits=RunLimits(max_iterations=3)), START) is None
-
-
-def test_the_last_reply_of_a_long_run_brings_the_last_warning_too() -> None:
-    limits = RunLimits(max_iterations=250, max_budget=1000)
-    warning = limit_warning(after(249, limits=limits), START)
-    assert warning is not None and warning.about == "limit:iterations:last"
 
 
 def test_limits_grow_by_what_is_asked_for_up_to_the_most_that_is_allowed() -> None:

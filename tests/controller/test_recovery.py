@@ -115,27 +115,6 @@ def test_a_run_that_ends_at_a_limit_ends_there_from_any_event(limits: RunLimits)
         assert recorded_content(list(scenario.store)) == recorded_content(events), length
 
 
-def test_a_stuck_run_ends_stuck_when_resumed_after_any_event() -> None:
-    uncut = Scenario(*[bash("ls", "ls")] * 20)
-    assert uncut.go().state is RunState.STUCK
-    events = list(uncut.store)
-    for length in range(1, len(events) + 1):
-        scenario = Scenario(*[bash("ls", "ls")] * 20, earlier=events[:length])
-        assert scenario.go().state is RunState.STUCK, length
-        assert recorded_content(list(scenario.store)) == recorded_content(events), length
-
-
-def test_unanswered_questions_end_the_run_when_resumed_after_any_event() -> None:
-    asking = [reply(text=f"{word}?") for word in "abcd"]
-    uncut = Scenario(*asking)
-    assert uncut.go().state is RunState.AWAITING_USER_INPUT
-    events = list(uncut.store)
-    for length in range(1, len(events) + 1):
-        scenario = Scenario(*asking, earlier=events[:length])
-        assert scenario.go().reason == "d?", length
-        assert recorded_content(list(scenario.store)) == recorded_content(events), length
-
-
 SCRIPT: list[ActionBase] = [
     a.CmdRun(command="ls"),
     a.PlanUpdate(items=(PlanItem(title="x"),)),
@@ -147,13 +126,27 @@ SCRIPT: list[ActionBase] = [
 ]
 
 
-def test_a_script_of_other_actions_continues_after_any_event() -> None:
-    uncut = Scenario()
-    assert uncut.go(DummyAgent(SCRIPT)).state is RunState.REJECTED
+@pytest.mark.parametrize(
+    ("replies", "script", "state"),
+    [
+        ([bash("ls", "ls")] * 20, None, RunState.STUCK),
+        ([reply(text=f"{word}?") for word in "abcd"], None, RunState.AWAITING_USER_INPUT),
+        ([], SCRIPT, RunState.REJECTED),
+    ],
+    ids=["stuck", "unanswered questions", "other actions"],
+)
+def test_a_run_that_ended_in_another_state_ends_there_from_any_event(
+    replies: list[Completion], script: list[ActionBase] | None, state: RunState
+) -> None:
+    def go(scenario: Scenario) -> RunState:
+        return scenario.go(DummyAgent(script) if script else None).state
+
+    uncut = Scenario(*replies)
+    assert go(uncut) is state
     events = list(uncut.store)
     for length in range(1, len(events) + 1):
-        scenario = Scenario(earlier=events[:length])
-        scenario.go(DummyAgent(SCRIPT))
+        scenario = Scenario(*replies, earlier=events[:length])
+        assert go(scenario) is state, length
         assert recorded_content(list(scenario.store)) == recorded_content(events), length
 
 

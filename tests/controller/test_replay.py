@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from resolver.controller.recovery import MAX_REPORTED, ReplayCheck
+from resolver.controller.recovery import ReplayCheck
 from resolver.events.actions import CmdRun, Message
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import ReplayDiverged, RunStarted
@@ -91,11 +91,6 @@ def test_another_base_commit_is_a_difference() -> None:
 def test_messages_of_the_user_are_not_compared() -> None:
     first, second = (Message(content=c, source=Source.USER) for c in "ab")
     assert differences([first], [second]) == []
-
-
-def test_a_limited_number_of_differences_is_reported() -> None:
-    before, after = ([output(c) for _ in range(50)] for c in "ab")
-    assert len(differences(before, after)) == MAX_REPORTED
 
 
 @given(logs(), logs())

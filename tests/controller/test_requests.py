@@ -6,7 +6,6 @@ import pytest
 
 from resolver.agents.base import DummyAgent
 from resolver.controller.control import Extend, MessageToAgent, Pause, Request, Resume, Stop
-from resolver.controller.controller import MAX_AUTO_REPLIES
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
@@ -56,10 +55,6 @@ def test_a_stop_ends_the_run_before_the_next_step_with_who_and_why() -> None:
     assert scenario.sandbox.done == ["one"]
 
 
-def test_a_stop_of_the_machines_operator_has_no_name() -> None:
-    assert run(Stop()).state.reason == "stopped on request"
-
-
 @pytest.mark.parametrize(
     "then", [Resume(), MessageToAgent("go on"), Extend(Extension(iterations=1))]
 )
@@ -93,10 +88,6 @@ def test_a_stop_ends_a_pause() -> None:
     assert states(scenario)[-2:] == [RunState.PAUSED, RunState.STOPPED]
 
 
-def test_resuming_without_a_pause_has_no_effect() -> None:
-    assert states(run(Resume())) == [RunState.RUNNING, RunState.FINISHED]
-
-
 def test_comments_reach_the_agent_as_messages_of_the_user() -> None:
     scenario = run(MessageToAgent("use tabs", by="maria"))
     [_, said] = [m for m in scenario.of(a.Message) if m.source is Source.USER]
@@ -124,16 +115,6 @@ def test_a_stop_reaches_a_run_that_waits() -> None:
     assert run(Stop(), script=[ASK]).state.run_state is RunState.STOPPED
 
 
-def test_unanswered_questions_end_the_run_with_the_last_of_them() -> None:
-    scenario = Scenario()
-    outcome = scenario.go(
-        DummyAgent([ASK] * 2 + [a.Message(content="Why?\nReally.", wait_for_response=True)] * 9)
-    )
-    assert outcome.state is RunState.AWAITING_USER_INPUT
-    assert (outcome.reason, outcome.message) == ("Why?", "Why?\nReally.")
-    assert len(scenario.of(a.Message)) == 1 + 2 * MAX_AUTO_REPLIES + 1
-
-
 def test_a_persons_comment_resets_the_count_of_automatic_replies() -> None:
     asking = [a.Message(content=f"{word}?", wait_for_response=True) for word in "abcdefgh"]
     scenario = Scenario()
@@ -155,36 +136,10 @@ def test_an_extension_is_granted_and_the_agent_is_informed() -> None:
     assert "10 more replies, $1.50 more." in result.message
 
 
-def test_an_extension_beyond_the_maximum_is_reduced_and_reported() -> None:
-    scenario = run(Extend(Extension(iterations=10**6), by="maria"))
-    assert scenario.state.limits.max_iterations == MOST.max_iterations
-    [cut] = [w for w in scenario.of(Warned) if w.about == "extension_cut"]
-    assert "by maria" in cut.message
-    assert "350 iterations" in cut.message
-
-
-def test_a_maximum_below_the_limits_reduces_nothing() -> None:
-    scenario = run(Extend(Extension(time=60)))
-    assert scenario.state.limits == RunLimits(max_time=3660)
-    again = run(Extend(Extension(time=10**6)), Extend(Extension(time=60)))
-    assert again.state.limits.max_time == MOST.max_time
-    assert len(again.of(LimitsExtended)) == 1
-
-
 def test_an_extension_of_nothing_and_a_negative_one_change_nothing() -> None:
     scenario = run(Extend(Extension()), Extend(Extension(iterations=-50, budget=-9, time=-9)))
     assert not scenario.of(LimitsExtended)
     assert not scenario.of(Warned)
-
-
-def test_the_last_warning_comes_again_after_an_extension() -> None:
-    scenario = Scenario(limits=RunLimits(max_iterations=100, max_time=10), seconds=0.2)
-    work = [a.CmdRun(command=f"work {chr(97 + i)}") for i in range(26)] * 9
-    agent = Scripted(scenario, {10: [Extend(Extension(time=10))]}, work)
-    assert scenario.go(agent).state is RunState.LIMIT
-    assert [w.about for w in scenario.of(Warned)] == ["limit:time", "extended", "limit:time"] or [
-        w.about for w in scenario.of(Warned)
-    ] == ["extended", "limit:time"]
 
 
 def test_the_rest_of_the_last_reply_is_executed_before_the_limit_ends_the_run() -> None:

@@ -159,17 +159,6 @@ def test_a_comment_or_a_restart_resets_the_detector(new: EventBase) -> None:
     assert not detector.warned
 
 
-def test_another_state_is_examined_from_its_start() -> None:
-    detector = StuckDetector()
-    detector.find_repetition(State.fold(log(*[ran("ls", "a")] * 3)))
-    assert detector.find_repetition(State.fold(log(ran("ls", "a")))) is None
-
-
-def test_examining_after_each_event_gives_the_same_result() -> None:
-    events = log(*[ran("ls", "a")] * 4)
-    assert ever_found(events) == found(events)
-
-
 class TestProgress:
     """Logs that look repetitive but make progress."""
 

@@ -36,15 +36,13 @@ from resolver.github.text.markers import (
     run_marker,
 )
 from resolver.models.approval import PendingApproval, SecurityRisk
-from resolver.models.pull_request import PublishedReview, PullRequestContext
+from resolver.models.pull_request import PublishedReview
 from resolver.models.repository import Conventions
 from resolver.models.run import (
     CheckedCommand,
-    ConflictResolution,
     DeclineReason,
     Publication,
     PullRequest,
-    ResolvedConflict,
     RunState,
     TriggerKind,
 )
@@ -190,35 +188,6 @@ def test_an_action_that_waited_in_vain_is_shown_with_the_commands_that_decide_on
 
 
 @pytest.mark.parametrize(
-    ("kept", "untouched", "words"),
-    [
-        ("ours", False, "- `lines.py`: the version of `half`\n"),
-        ("theirs", False, "- `lines.py`: the version of `main`\n"),
-        ("deleted", False, "- `lines.py`: deleted\n"),
-        ("merged", False, "- `lines.py`: merged by the agent\n"),
-        ("theirs", True, "- `lines.py`: **left as git merged it**, the version of `main`."),
-    ],
-)
-def test_a_comment_says_whose_version_of_a_conflict_was_kept(
-    kept: ConflictResolution, untouched: bool, words: str
-) -> None:
-    pull = PullRequestContext(
-        number=5, head="a" * 40, base_branch="main", head_branch="half", conflicts=("lines.py",)
-    )
-    trigger = reports.trigger()
-    settled = (ResolvedConflict(path="lines.py", kept=kept, untouched=untouched),)
-    published = Publication(how="updated", branch="half", commit="c" * 40, conflicts=settled)
-    report = reports.report(
-        trigger=trigger,
-        task=reports.task(trigger, pull=pull),
-        publication=published,
-        pull_request=PULL,
-    )
-    body = comment_body(report)
-    assert words in body and ("as git merged" in body) is untouched
-
-
-@pytest.mark.parametrize(
     ("declined", "state", "ending", "says", "what_next"),
     [
         ("cannot_reproduce", RunState.REJECTED, "rejected", "could not reproduce", "exact steps"),
@@ -269,16 +238,6 @@ def test_a_comment_on_an_error_before_anything_was_read_needs_only_the_trigger()
     assert "it is gone" in comment_body(report)
 
 
-def test_a_refusal_is_short() -> None:
-    assert len(comment_body(ended(Ending.REFUSED))) < 400
-
-
-def test_a_pull_request_found_by_a_later_run_is_shown_without_numbers() -> None:
-    body = comment_body(Report(trigger=reports.trigger(), run="r", pull_request=PULL))
-    assert "[#13]" in body
-    assert "may not be complete" not in body
-
-
 def test_a_review_found_by_a_later_run_is_shown_without_numbers() -> None:
     body = comment_body(Report(trigger=reports.trigger(), run="r", review=REVIEW))
     assert "[reviewed this](https://x/r)" in body and f"`{'d' * 12}`: 2 comments" in body
@@ -308,24 +267,6 @@ def test_a_pull_request_that_nobody_asked_for_names_the_check_that_failed() -> N
     assert "| Started by | the failure of the check `CI\\|lint` |" in body
     assert "Requested by" not in body
     assert "Started by" not in pull_request_body(reports.report())
-
-
-def test_sections_of_the_agent_have_headings() -> None:
-    parts = {
-        "cause": "It subtracted. @octocat",
-        "change": "```\nnever closed",
-        "verification": "`pytest`: 3 passed",
-        "remaining": "<script>x</script>",
-    }
-    outcome = reports.outcome(message="Make add add", **parts)
-    body = pull_request_body(reports.report(outcome=outcome))
-    headings = ("### What was wrong\n", "### What changed\n")
-    headings += ("What the agent checked in its own sandbox</summary>", "### What is left\n")
-    places = [body.index(heading) for heading in headings]
-    assert places == sorted(places) and is_closed(body)
-    assert "It subtracted." in body and "left no summary" not in body
-    assert "```html\n<script>x</script>\n```" in body and " @octocat" not in body
-    assert "Make add add" not in body  # it is the title
 
 
 def test_the_agents_own_runs_are_never_called_verified() -> None:
@@ -476,19 +417,6 @@ def test_the_commit_states_the_reason_and_no_forged_trailer() -> None:
 def test_the_commit_of_unfinished_work_closes_nothing() -> None:
     report = reports.report(outcome=reports.outcome(task_completed=False))
     assert "For #12\n" in commit_message(report) and "Fixes" not in commit_message(report)
-
-
-def test_title_and_subject_follow_the_repositorys_style() -> None:
-    subjects = ("fix: a", "feat: b", "fix: c", "docs: d", "fix: e")
-    report = reports.report(
-        outcome=reports.outcome("Make add add for all the numbers that anybody could want to add"),
-        conventions=Conventions(subjects=subjects),
-    )
-    assert pull_request_title(report).startswith("fix: make add add for all the numbers")
-    subject = commit_message(report).partition("\n")[0]
-    assert len(subject) <= 72 and pull_request_title(report).startswith(subject.rstrip("…"))
-    untitled = report.model_copy(update={"outcome": reports.outcome("")})
-    assert pull_request_title(untitled) == "fix: it breaks"
 
 
 @given(

@@ -148,14 +148,6 @@ def test_a_new_comment_is_found_behind_pages_of_edited_ones(
     assert [comment.body for comment in reader.read()] == ["@agent continue"]
 
 
-def test_cached_responses_are_kept_by_request(github: GitHubServer, token: str) -> None:
-    polled = PolledReader(access(github, token).client().requester)
-    for size in range(1, 61):
-        polled.get(f"/repos/{NAME}/issues", {"per_page": size})
-    assert not polled.get(f"/repos/{NAME}/issues", {"per_page": 60}).changed
-    assert polled.get(f"/repos/{NAME}/issues", {"per_page": 1}).changed, "forgotten by now"
-
-
 def test_an_enterprise_server_is_reached_at_its_own_addresses(
     github: GitHubServer, token: str
 ) -> None:

@@ -129,17 +129,6 @@ def test_a_commit_in_a_fork_is_found_with_the_forks_repository(github: GitHubSer
     assert found.commit_url == f"{github.server_url}/{FORK}/commit/{made}"
 
 
-def test_a_commit_is_found_after_its_branch_was_removed(github: GitHubServer) -> None:
-    pull = opened(github, f"{PREFIX}fix")
-    made = push(github, f"{PREFIX}fix")
-    tips(pull)
-    assert pull.pull is not None
-    pull.state, pull.pull.merged_at = "closed", github.world.now()
-    github.repository(NAME).git.git("update-ref", "-d", f"refs/heads/{PREFIX}fix")
-    found = heads(github).pushed(trigger(), RUN, PREFIX)
-    assert found is not None and found.commit == made
-
-
 def test_commits_of_other_runs_are_not_found(github: GitHubServer) -> None:
     opened(github, f"{PREFIX}fix")
     push(github, f"{PREFIX}fix", run=f"{RUN}-2")
@@ -248,15 +237,6 @@ def test_a_branch_of_the_repository_may_be_protected(
     source = heads(github).source(pull.number)
     assert (source.is_open, source.branch, source.is_fork) == (True, "half", False)
     assert source.is_protected is is_protected
-
-
-def test_a_branch_deleted_while_its_pull_request_is_open_is_not_protected(
-    github: GitHubServer,
-) -> None:
-    pull = opened(github, "half", author="mona")
-    github.repository(NAME).git.git("update-ref", "-d", "refs/heads/half")
-    source = heads(github).source(pull.number)
-    assert (source.is_open, source.branch, source.is_protected) == (True, "half", False)
 
 
 @pytest.mark.parametrize("status", [403, 502])

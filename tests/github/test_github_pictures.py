@@ -266,19 +266,6 @@ def test_the_end_of_a_long_file_is_kept(github: GitHubServer) -> None:
     assert 70_000 <= len(found) <= 140_000
 
 
-def test_a_picture_of_the_request_has_its_number_there_too(
-    github: GitHubServer, issue: Issue
-) -> None:
-    shown = f"{github.server_url}{github.upload(PNG)}"
-    github.advance(10)
-    body = f"@agent make it look like ![this]({shown})"
-    trigger = triggered(github, github.add_comment(issue, body, "alice"))
-    task = forge(github).read(trigger)
-    assert task.trigger.instruction == "make it look like [picture 1]"
-    assert task.comments[0].body == "@agent make it look like [picture 1]"
-    assert only(task).author == "alice"
-
-
 def test_pictures_of_reviews_and_of_comments_on_the_code_are_read(github: GitHubServer) -> None:
     github.world.files_host = f"localhost:{github.port}"
     github.create_repository(NAME, files={"a.py": "1\n"})

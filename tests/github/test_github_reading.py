@@ -174,25 +174,6 @@ def test_resolvers_own_comments_are_not_shown_to_the_model(
     assert task.left_out == ()
 
 
-def test_all_pages_of_comments_are_read_and_both_ends_of_very_many(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
-) -> None:
-    for number in range(250):
-        github.add_comment(issue, f"comment {number}", "carol")
-    first = forge_for(github).read(make_request())
-    assert len(first.comments) == 251
-    for number in range(250, 400):
-        github.add_comment(issue, f"comment {number}", "carol")
-    task = forge_for(github).read(make_request())
-    assert [c.body for c in task.comments[-3:]] == ["comment 398", "comment 399", "@agent fix it"]
-    assert len(task.comments) == 300
-    assert [c.body for c in task.comments[:2]] == ["comment 0", "comment 1"]
-    assert [(c.body, c.skipped) for c in task.comments if c.skipped] == [("comment 162", 102)]
-    assert task.left_out == (
-        "102 comments between the oldest and the newest: the conversation is too long",
-    )
-
-
 def test_a_flood_of_later_comments_displaces_nothing(
     github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
 ) -> None:

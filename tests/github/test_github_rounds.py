@@ -9,7 +9,7 @@ from markdown_it.tree import SyntaxTreeNode
 from resolver.github.text.markdown import markdown_parser
 from resolver.github.text.markers import is_thread_reply, thread_marker
 from resolver.models.pull_request import AnsweredThreads, ThreadReply, ThreadRequest
-from resolver.models.run import Command, PullRequest, Trigger, TriggerKind
+from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
@@ -136,26 +136,6 @@ def test_an_answer_is_not_called_done(github: GitHubServer, pull: Issue, review:
     give(github, review, replies)
     assert all("It is kept." in c.body and "Done" not in c.body for c in ours(pull))
     assert not any(c.resolved for c in pull.review_comments)
-
-
-def test_work_in_another_pull_request_is_linked(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    other = PullRequest(title="x", body="", number=9, url=f"{github.server_url}/{NAME}/pull/9")
-    give(github, review, done(read_threads(github, review)[:1]), commit="", pull_request=other)
-    [reply] = ours(pull)
-    assert f"Done in {other.url}." in reply.body
-
-
-def test_a_reply_says_that_its_thread_was_resolved_meanwhile(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    threads = read_threads(github, review)[:2]
-    review.comments[0].resolved = True
-    give(github, review, done(threads))
-    says_resolved = [("resolved after the request" in c.body) for c in ours(pull)]
-    assert says_resolved == [True, False]
-    assert review.comments[0].resolved_by is None
 
 
 # What can go wrong

@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from resolver.errors import BranchTaken, ForgeError, WorkspaceError
 from resolver.git.objects import read_new_blobs, read_new_commits
@@ -287,34 +285,3 @@ def test_a_path_that_is_not_utf8_is_reported(host: Host) -> None:
     ).decode().strip()  # fmt: skip
     with pytest.raises(WorkspaceError, match="is not UTF-8"):
         host.made(made)
-
-
-NAMES = st.sampled_from(["a", "b", "src/a.py", "src/b/c", "src", "plain", "plain/x", "ü"])
-CONTENTS = st.one_of(
-    st.none(),
-    st.binary(max_size=40),
-    st.tuples(st.sampled_from(["100644", "100755", "120000"]), st.binary(min_size=1, max_size=8)),
-)
-
-
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(NAMES, CONTENTS), min_size=1, max_size=6))
-def test_any_change_has_the_same_tree_on_github(
-    host: Host,
-    signer: SignedCommits,
-    repository: Repository,
-    changes: list[tuple[str, FileContent]],
-) -> None:
-    files: dict[str, FileContent] = {}
-    for path, content in changes:
-        above = {p for p in files if p.startswith(f"{path}/") or path.startswith(f"{p}/")}
-        for other in above:
-            del files[other]
-        symlink_without_target = isinstance(content, tuple) and b"\0" in content[1]
-        files[path] = b"plain" if symlink_without_target else content
-    made = host.commit(files)
-    if host.tree(made) == host.tree(host.workspace.base):
-        return
-    placed = host.put(signer, made)
-    assert repository.git.text("rev-parse", f"{placed}^{{tree}}") == host.tree(made)
-    repository.git.git("update-ref", "-d", f"refs/heads/{BRANCH}")

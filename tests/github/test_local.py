@@ -3,13 +3,9 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resolver.errors import UsageError
-from resolver.github.client.access import GitHubAccess
 from resolver.github.forge import Forge
-from resolver.github.github_forge import GitHubForge
 from resolver.github.local_forge import LocalForge, local_trigger, read_issue_file
 from resolver.models.run import Trigger
 from tests.github import reports
@@ -63,18 +59,6 @@ def test_a_missing_file_and_a_folder_are_usage_errors(tmp_path: Path) -> None:
         read_issue_file(tmp_path, TRIGGER, "main")
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_are_an_issue_or_a_usage_error(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes
-) -> None:
-    file = tmp_path_factory.getbasetemp() / "any.md"
-    file.write_bytes(content)
-    try:
-        assert read_issue_file(file, TRIGGER, "main").title
-    except UsageError as error:
-        assert error.next_step
-
-
 def test_the_local_pull_request_is_only_text(tmp_path: Path) -> None:
     file = tmp_path / "issue.md"
     file.write_text("# It breaks\n")
@@ -88,8 +72,3 @@ def test_the_local_pull_request_is_only_text(tmp_path: Path) -> None:
     assert forge.branches("agent/") == {"agent/1"}
     assert forge.find_publication(trigger) is None
     assert forge.comment(report) == ""
-
-
-def test_github_implements_the_same_interface() -> None:
-    forge: Forge = GitHubForge(GitHubAccess(token="t"), "octo/demo")
-    assert forge

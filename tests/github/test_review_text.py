@@ -44,27 +44,6 @@ def fences(markdown: str) -> list[tuple[str, str]]:
     return [(token.info, token.content) for token in tokens if token.type == "fence"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "    return x / 2",
-        "```\ncode\n```",
-        "````suggestion\nx\n````",
-        "~~~",
-        "  ```python",
-        "\tindented  \n\n\nlines ",
-        "x = '`' * 50\n" + "`" * 50,
-        "</details>\n@octocat #1 <!-- x -->",
-        "ends in ticks ```",
-        "ü 日本 👩‍👩‍👧 ❤️",
-    ],
-)
-def test_a_suggestion_is_unchanged(text: str) -> None:
-    shown = remark_body(remark(suggestion=text), 7, "")
-    assert fences(shown)[-1] == ("suggestion", f"{text}\n")
-    assert is_closed(shown)
-
-
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
 def test_any_suggestion_is_exact_or_omitted(text: str) -> None:
     made = remark(suggestion=text)

@@ -8,12 +8,9 @@ from resolver.github.comments.progress import RunProgress, progress_body
 from resolver.github.comments.pull_request_text import pull_request_body
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.models.verification import (
-    CaseResult,
     ChangedExpectation,
     CheckExecution,
-    FlakyCase,
     MissingEnvironment,
-    OmittedCheck,
     Remedy,
     ReviewKind,
     ReviewPoint,
@@ -90,34 +87,6 @@ def test_where_no_test_ran_the_line_that_says_why_and_the_remedy_are_shown(
     assert f"**Not verified:** no test ran: `No module named 'x'`. {words}" in body(found)
 
 
-def test_findings_come_with_their_places_the_reproduction_first() -> None:
-    base, head = (CaseResult(id="t.py::a", status="passed", file="t.py", line=n) for n in (3, 4))
-    gone = CaseResult(id="t.py::gone", status="passed", file="a b.py")
-    check = (
-        reports.verification()
-        .checks[0]
-        .model_copy(
-            update={
-                "base": CheckExecution(exit_code=0, seconds=1.0, cases=(base, gone)),
-                "head": CheckExecution(exit_code=1, seconds=1.0, cases=(head,)),
-                "broken": ("t.py::a",),
-                "missing": ("t.py::gone",),
-                "reproduction": ("t.py::new",),
-            }
-        )
-    )
-    text = body(reports.verification(verdict="not_verified", reason="regression", checks=(check,)))
-    page = "https://github.com/o/r/blob"
-    broken = f"[`t.py::a`]({page}/{'c' * 40}/t.py#L4)"
-    assert f"> **Not verified:** {broken} passes without the change and fails with it." in text
-    _, _, look = text.partition("### What to look at\n\n")
-    assert look.splitlines()[:3] == [
-        "- Read first: `t.py::new`, which fails without the change",
-        f"- Broken: {broken}",
-        f"- Did not run with the change: [`t.py::gone`]({page}/{'a' * 40}/a%20b.py)",
-    ]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_person_must_look_at_is_named(kind: str) -> None:
     point = ReviewPoint.model_validate({"kind": kind, "path": "a/b.toml"})
@@ -149,22 +118,6 @@ def test_what_old_tests_expect_is_shown_beside_what_the_change_makes_of_it() -> 
     assert f"\n```diff\n{diff}\n```\n" in text
     assert text.startswith("<!-- ") and "\n\n> [!WARNING]\n> **Not verified:** 2 old" in text
     assert "Broken:" not in text
-
-
-def test_flaky_unproductive_and_omitted_tests_are_named() -> None:
-    verified = reports.verification(
-        useless=("test_a.py::test_easy",),
-        not_run=("test_b.py::test_import",),
-        omitted=(OmittedCheck(name="e2e", command="npm run e2e", reason="It needs a secret."),),
-    )
-    check = verified.checks[0].model_copy(
-        update={"flaky": (FlakyCase(id="test_a.py::test_time", passed=2, failed=1),)}
-    )
-    text = body(verified.model_copy(update={"checks": (check,)}))
-    assert "`test_a.py::test_time` (passed 2 times, failed 1)" in text
-    assert "so it does not show that the change is needed: `test_a.py::test_easy`" in text
-    assert "Could not be run without the change: `test_b.py::test_import`" in text
-    assert "- Not executed: `npm run e2e`. It needs a secret." in text
 
 
 def test_a_broken_test_is_named_in_the_alert_and_in_what_to_look_at() -> None:

@@ -163,14 +163,6 @@ def test_a_branch_that_turns_out_to_be_protected_gets_a_separate_pull_request(
     assert "is protected" in done.publication.why and branch.tip() == branch.head
 
 
-def test_the_same_change_of_somebody_else_is_not_reported_as_pushed(branch: Branch) -> None:
-    builder = branch.builder(CHANGE)
-    pushed_commit = branch.commit(CHANGE)
-    done = publish_to_pull_request(builder)
-    assert (done.publication.how, done.publication.commit) == ("unchanged", pushed_commit)
-    assert branch.tip() == pushed_commit
-
-
 def test_a_fork_that_the_token_can_not_push_to_gets_a_patch(fork: Branch) -> None:
     fork.github.add_user("eve")
     builder = fork.builder(CHANGE, token=fork.github.token_for("eve"))

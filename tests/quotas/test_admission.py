@@ -115,21 +115,6 @@ def test_a_request_that_is_started_again_keeps_the_cost_of_earlier_attempts(
     assert reserved.at == (later if days else NOW)
 
 
-def test_a_ledger_that_was_read_with_the_refs_is_not_fetched_again(
-    github: GitHubServer, place: Place, request_for_run: RunRequest
-) -> None:
-    reserve(github, place, request_for_run)
-    before = len(github.requests)
-    other = replace(request_for_run, trigger=reports.trigger(key="issue_comment:78"))
-    _, ledger = reserve(github, place, other, fetches_refs=True)
-    requests = [made for made in github.requests[before:] if made.kind == "git"]
-    pushes = [made for made in requests if "receive-pack" in f"{made.path}{made.query}"]
-    assert [made.method for made in pushes] == ["GET", "POST"]
-    # The others are those of reading the ledger here.
-    assert requests[:2] == pushes
-    assert len(ledger.runs) == 2
-
-
 def test_without_quotas_there_is_no_ledger(
     github: GitHubServer, place: Place, request_for_run: RunRequest
 ) -> None:

@@ -6,7 +6,7 @@ from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import AmortizedForgetting, NoOp, RecentEvents
 from tests.memory.condensers.scenarios import condense, filled, of, sent_text
-from tests.memory.logs import started, task
+from tests.memory.logs import started
 
 
 def test_no_op_forgets_nothing_even_on_request() -> None:
@@ -46,15 +46,3 @@ def test_amortized_forgetting_halves_what_is_too_much() -> None:
 
 def test_amortized_forgetting_leaves_a_short_log_alone() -> None:
     assert condense(filled(40), AmortizedForgetting(max_turns=40)) is None
-
-
-def test_messages_of_the_user_always_stay() -> None:
-    log = started()
-    for number in range(60):
-        log.turn(a.CmdRun(command=str(number)), o.CmdOutput(content="x" * 50, exit_code=0))
-        if number == 20:
-            log.add(task("keep the API"))
-            log.add(a.Message(content="go on by yourself", source="user", cause=3))
-    condense(log, RecentEvents(keep_first=1, keep_last=5))
-    assert "keep the API" in sent_text(log) and "fix it" in sent_text(log)
-    assert "go on by yourself" not in sent_text(log)

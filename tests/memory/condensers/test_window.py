@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.base import Source
 from resolver.events.lifecycle import SystemPrompt
 from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import ConversationWindow
@@ -99,18 +98,6 @@ def test_a_single_turn_that_is_too_large_is_masked_when_nothing_else_can_go() ->
 def test_a_log_without_turns_has_nothing_to_forget() -> None:
     log = Log(SystemPrompt(content="rules"), task("x" * 10_000), a.CondensationRequest())
     assert condense(log, ConversationWindow(), SizeBound(10)) is None
-
-
-def test_automatic_replies_are_forgotten_and_messages_of_the_user_stay() -> None:
-    log = started()
-    log.turn(a.CmdRun(command="a"), o.CmdOutput(content="x" * 5000, exit_code=0))
-    log.add(a.Message(content="go on by yourself", source=Source.USER, cause=2))
-    log.add(task("but keep the API"))
-    log.turn(a.CmdRun(command="b"), o.CmdOutput(exit_code=0))
-    log.add(a.CondensationRequest())
-    assert condense(log, ConversationWindow(keep_first=0, keep_last=1), LARGE) is not None
-    assert "keep the API" in sent_text(log)
-    assert "go on by yourself" not in sent_text(log)
 
 
 def test_the_limit_follows_the_models_window_which_is_read_once() -> None:
