@@ -25,13 +25,6 @@ def test_a_command_ends_with_what_it_said() -> None:
     )
 
 
-def test_an_error_keeps_its_exit_code_and_its_message() -> None:
-    done = call("resolve")
-    assert done.returncode == 2
-    assert "no issue is given" in done.stderr
-    assert done.stdout == ""
-
-
 def test_a_reader_that_has_gone_is_no_traceback() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", CALL, "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -238,21 +238,6 @@ def test_a_comment_on_an_error_before_anything_was_read_needs_only_the_trigger()
     assert "it is gone" in comment_body(report)
 
 
-def test_a_review_found_by_a_later_run_is_shown_without_numbers() -> None:
-    body = comment_body(Report(trigger=reports.trigger(), run="r", review=REVIEW))
-    assert "[reviewed this](https://x/r)" in body and f"`{'d' * 12}`: 2 comments" in body
-    assert ending_of(body, reports.trigger().key) is Ending.REVIEW
-
-
-def test_a_request_without_a_login_is_worded_without_one() -> None:
-    nobody = reports.trigger(actor=reports.Actor(login=""))
-    refused = failure_from_error(Refused("the token may not push", "use another"))
-    assert "Resolver can't start work on this: the token" in comment_body(
-        Report(trigger=nobody, run="r", failure=refused)
-    )
-    assert "Requested by" not in pull_request_body(reports.report(trigger=nobody))
-
-
 def test_the_pull_request_says_what_closes_what_changed_and_what_it_cost() -> None:
     body = pull_request_body(reports.report())
     for words in ("Fixes #12", "`a.py`", "+3 −1", "$0.42", "14", "`test/model`", "`alice`"):
@@ -279,12 +264,6 @@ def test_the_agents_own_runs_are_never_called_verified() -> None:
     assert "<details open><summary>What the agent checked in its own sandbox</summary>" in body
     assert "\n- `pytest -q`, exit code 0\n- `sleep 9`, did not end\n" in body
     assert "1 passed" not in body and "✓" not in body
-
-
-def test_an_unknown_price_is_stated() -> None:
-    report = reports.report(outcome=reports.outcome(cost=None))
-    assert "<summary>This run: unknown cost, 14 iterations" in pull_request_body(report)
-    assert "| Cost | unknown |" in pull_request_body(report)
 
 
 def test_unfinished_work_does_not_close_the_issue() -> None:

@@ -130,11 +130,25 @@ def test_a_commit_is_built_anew_on_a_branch_that_was_moved_in_between(moving: Mo
     assert moving.git("rev-parse", f"{done.id}^") == late
 
 
+def test_the_commit_of_somebody_else_is_not_pushed_as_ours(moving: Moving) -> None:
+    late = moving.pushed("calc.py", f"first\n{LINES}")
+    pushes: list[str] = []
+    done = advanced(moving, [late], lambda commit, tip: pushes.append(commit))
+    assert done == PushedCommit(late, is_unchanged=True) and pushes == []
+
+
 def test_the_commit_of_an_interrupted_attempt_is_the_result(moving: Moving) -> None:
     own = moving.builder.commit(moving.change.tree, moving.start)
     pushes: list[str] = []
     done = advanced(moving, [own], lambda commit, tip: pushes.append(commit))
     assert done == PushedCommit(own) and pushes == []
+
+
+def test_a_branch_that_can_not_take_the_change_is_not_pushed_to(moving: Moving) -> None:
+    late = moving.pushed("calc.py", f"other\n{LINES}")
+    pushes: list[str] = []
+    assert advanced(moving, [late], lambda commit, tip: pushes.append(commit)) is None
+    assert pushes == []
 
 
 def test_attempts_on_a_branch_that_never_rests_are_limited(moving: Moving) -> None:

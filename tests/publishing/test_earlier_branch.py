@@ -185,6 +185,17 @@ def test_a_closed_pull_request_is_followed_by_a_new_one_with_its_whole_change(
     )
 
 
+def test_a_protected_branch_is_left_for_a_new_pull_request(earlier: EarlierWork) -> None:
+    with (earlier.github.repository(NAME).git_dir / "protected").open("a") as protected:
+        protected.write(f"refs/heads/{earlier.branch}\n")
+    done = earlier.follow_up()
+    assert earlier.tip(earlier.branch) == earlier.head
+    assert done.publication.branch == f"{earlier.branch}-2" and done.proposed_base == "main"
+    assert earlier.text(done.publication.commit or "") == BOTH
+    [notice] = done.notices
+    assert "is protected and Resolver is not allowed to push to it" in notice
+
+
 def test_after_a_merge_a_follow_up_contains_only_what_is_new(earlier: EarlierWork) -> None:
     """The merge was a squash, so that the base branch does not contain the earlier commit."""
     squashed = earlier.pushed(FIXED.replace("4", "four"), "main")
@@ -215,6 +226,15 @@ def test_a_follow_up_that_the_base_branch_has_already_publishes_nothing(
     done = earlier.follow_up()
     assert done.publication.how == "unchanged"
     assert earlier.tip(f"{earlier.branch}-2") is None
+
+
+def test_a_change_that_the_branch_has_already_is_not_called_a_commit_of_this_run(
+    earlier: EarlierWork,
+) -> None:
+    late = earlier.pushed(BOTH)
+    done = earlier.continued()
+    assert (done.publication.how, done.publication.commit) == ("unchanged", late)
+    assert earlier.tip(earlier.branch) == late
 
 
 def test_a_branch_that_resolver_did_not_create_is_not_written(earlier: EarlierWork) -> None:

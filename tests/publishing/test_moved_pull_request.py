@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import Settings
-from resolver.errors import ForgeError, Refused
+from resolver.errors import ForgeError, PushRefused, Refused
 from resolver.git.git import Credential
 from resolver.git.merge import merge
 from resolver.git.push import fetch_tip
@@ -163,6 +163,14 @@ def test_a_branch_that_turns_out_to_be_protected_gets_a_separate_pull_request(
     assert "is protected" in done.publication.why and branch.tip() == branch.head
 
 
+def test_the_same_change_of_somebody_else_is_not_reported_as_pushed(branch: Branch) -> None:
+    builder = branch.builder(CHANGE)
+    pushed_commit = branch.commit(CHANGE)
+    done = publish_to_pull_request(builder)
+    assert (done.publication.how, done.publication.commit) == ("unchanged", pushed_commit)
+    assert branch.tip() == pushed_commit
+
+
 def test_a_fork_that_the_token_can_not_push_to_gets_a_patch(fork: Branch) -> None:
     fork.github.add_user("eve")
     builder = fork.builder(CHANGE, token=fork.github.token_for("eve"))
@@ -180,6 +188,13 @@ def test_the_patch_of_a_fork_can_be_applied_to_its_branch(fork: Branch, tmp_path
     plain_git(tmp_path, "clone", "-q", "--branch", "half", str(source), "work")
     plain_git(tmp_path / "work", "am", "-q", stdin=done.publication.patch.encode())
     assert (tmp_path / "work" / "half.py").read_text() == CHANGE["half.py"]
+
+
+def test_a_token_that_can_not_push_to_the_own_repository_is_an_error(branch: Branch) -> None:
+    branch.github.add_user("eve")
+    builder = branch.builder(CHANGE, token=branch.github.token_for("eve"))
+    with pytest.raises(PushRefused):
+        publish_to_pull_request(builder)
 
 
 @pytest.mark.attack
@@ -209,6 +224,15 @@ def test_a_clean_merge_contains_what_was_pushed_meanwhile(
     assert branch.parents() == [pushed_commit, main]
 
 
+def test_a_merge_of_somebody_else_is_not_reported_as_pushed(branch: Branch) -> None:
+    main = str(branch.github.commit(NAME, "main", {"new.py": "1\n"}))
+    builder = branch.builder({})
+    merged_commit = branch.rewrite(main, {"half.py": "1\n"})
+    done = publish_clean_merge(builder)
+    assert (done.publication.how, done.publication.commit) == ("unchanged", merged_commit)
+    assert branch.tip() == merged_commit
+
+
 @pytest.mark.parametrize("publish", [publish_clean_merge, publish_merge])
 def test_a_merge_for_a_fork_that_the_token_can_not_push_to_never_becomes_a_patch(
     fork: Branch, publish: Callable[[CommitBuilder], PushedChange]
@@ -221,6 +245,19 @@ def test_a_merge_for_a_fork_that_the_token_can_not_push_to_never_becomes_a_patch
         publish(builder)
     assert "let its author merge main into it" in refused.value.next_step
     assert fork.tip() == fork.head
+
+
+def test_a_clean_merge_for_a_branch_that_may_not_be_pushed_to_becomes_a_separate_one(
+    branch: Branch,
+) -> None:
+    main = branch.github.commit(NAME, "main", {"new.py": "1\n"})
+    builder = branch.builder({})
+    source = builder.forge.source(12).model_copy(update={"is_protected": True})
+    protected = replace(builder.forge, pull_source=source)
+    done = publish_clean_merge(replace(builder, forge=protected))
+    assert (done.publication.how, done.proposed_base) == ("separate", "half")
+    assert branch.tip() == branch.head
+    assert branch.parents(str(done.publication.branch)) == [branch.head, main]
 
 
 def in_conflict(branch: Branch, ours: Any, theirs: Any, path: str = "lines.py") -> str:

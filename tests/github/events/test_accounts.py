@@ -19,10 +19,6 @@ def reason(login: str, kind: str = "User", allowed: tuple[str, ...] = ()) -> str
     return found.reason if found else ""
 
 
-def test_a_person_is_a_person() -> None:
-    assert reason("mona") == ""
-
-
 @pytest.mark.parametrize(
     ("login", "kind"),
     [("acme", "Organization"), ("helper", "Bot"), ("helper[bot]", "User"), ("helper[bot]", "Bot")],

@@ -139,33 +139,6 @@ def test_a_schedule_or_a_dispatch_without_input_is_a_sweep(
     assert asks_for_sweep(name, payload) is sweeps
 
 
-MISTAKES: list[Any] = [
-    {"issue": {"number": 1}},
-    {"isue": "1"},
-    {"number": 1},
-    {"number": 1, "instruction": ""},
-    {"issue": None},
-    {"issue": ["1"]},
-    {"issue": True},
-    {"issue": 1.0},
-    {"issue": "abc"},
-    {"issue": "", "instruction": "fix"},
-    {"agent": "review"},
-    {"issue": 3, "instruction": ["fix"]},
-    ["1"],
-    True,
-    1.0,
-]
-
-
-@pytest.mark.parametrize("given", MISTAKES, ids=str)
-@pytest.mark.parametrize(("name", "made"), BOTH)
-def test_a_mistake_in_a_dispatch_is_an_error(name: str, made: Any, given: Any) -> None:
-    payload = made() | {"inputs" if name == "workflow_dispatch" else "client_payload": given}
-    assert not asks_for_sweep(name, payload)
-    assert isinstance(parsed(name, payload, arrival=ARRIVAL), MalformedEvent)
-
-
 def test_inputs_without_an_issue_are_named() -> None:
     refusal = reason("repository_dispatch", by_program(isue="1", number=3), arrival=ARRIVAL)
     assert refusal == "the dispatch names no `issue`, but sets 'isue', 'number'"

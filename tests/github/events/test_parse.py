@@ -10,7 +10,7 @@ import pytest
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
-from resolver.models.run import Command, Snapshot, Trigger, TriggerKind
+from resolver.models.run import Snapshot, Trigger, TriggerKind
 from tests.parts.published import WEBHOOK_EXAMPLES, require
 
 Payload = dict[str, Any]
@@ -90,24 +90,6 @@ def test_a_comment_on_a_pull_request_is_recognized(comment: Payload) -> None:
     assert found.is_pull_request
 
 
-@pytest.mark.parametrize("on_pull_request", [True, False])
-def test_a_review_can_be_requested_only_on_a_pull_request(
-    comment: Payload, on_pull_request: bool
-) -> None:
-    comment["comment"]["body"] = "@agent review for bugs"
-    if on_pull_request:
-        comment["issue"]["pull_request"] = {"url": "https://api.github.com/x"}
-    trigger = parsed("issue_comment", comment)
-    assert isinstance(trigger, Trigger)
-    assert trigger.command is (Command.REVIEW if on_pull_request else Command.FIX)
-
-
-@pytest.mark.parametrize("body", ["@agent thanks!", "Thank you, @agent!", "@agent LGTM"])
-def test_thanks_start_no_work(comment: Payload, body: str) -> None:
-    comment["comment"]["body"] = body
-    assert reason("issue_comment", comment) == "the comment contains no request"
-
-
 @pytest.mark.parametrize("action", ["edited", "deleted"])
 def test_only_a_new_comment_counts(comment: Payload, action: str) -> None:
     comment["action"] = action
@@ -153,11 +135,6 @@ def test_a_deleted_author_asks_for_nothing(comment: Payload) -> None:
 def test_another_label_starts_nothing(labeled: Payload, name: str) -> None:
     labeled["label"]["name"] = name
     assert "the label isn't" in reason("issues", labeled)
-
-
-@pytest.mark.parametrize("name", ["push", "pull_request_target", "schedule", "", "issues\n"])
-def test_other_events_start_nothing(comment: Payload, name: str) -> None:
-    assert "start no work" in reason(name, comment)
 
 
 @pytest.mark.parametrize(

@@ -133,13 +133,6 @@ def test_an_unavailable_permission_is_a_refusal(server: GitHubServer, status: in
     assert caught.value.next_step
 
 
-def test_a_rate_limit_is_a_refusal(server: GitHubServer) -> None:
-    server.grant("alice", NAME, "write")
-    server.fail_next("GET", "/permission$", 429, headers={"Retry-After": "900"}, times=9)
-    with pytest.raises(Refused, match="rate limit"):
-        authorize(requested_by("alice"), forge_for(server))
-
-
 def test_the_command_line_needs_a_token_with_push_permission(server: GitHubServer) -> None:
     server.grant("alice", NAME, "write")
     trigger = requested_by("whoever", kind=TriggerKind.COMMAND_LINE)

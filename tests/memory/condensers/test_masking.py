@@ -2,12 +2,10 @@
 
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import ObservationMasking
 from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
-from tests.memory.condensers.scenarios import condense, filled, of
+from tests.memory.condensers.scenarios import condense, filled
 from tests.memory.logs import started
 from tests.memory.test_conversation import assert_pairs_are_complete
 
@@ -26,18 +24,6 @@ def test_old_outputs_are_masked_and_actions_stay() -> None:
     assert "x" * 700 not in str(messages[:-10]) and "x" * 1000 in str(messages[-10:])
     assert "[exit code 1]" in str(messages[5])
     assert "left out to save space; run the command again to see it" in shown
-
-
-def test_masking_waits_until_the_conversation_is_too_long() -> None:
-    log = started()
-    condenser = LogCondenser(ObservationMasking(keep_last=5), SizeBound(5_000))
-    for number in range(60):
-        result = o.CmdOutput(content=f"{number} " + "y" * 900, exit_code=0)
-        log.turn(a.CmdRun(command=str(number)), result)
-        condensation = condenser.condense(log.state)
-        if condensation is not None:
-            log.add(condensation)
-    assert 2 < len(of(log, Condensation)) < 10
 
 
 def test_short_outputs_and_errors_are_not_masked() -> None:

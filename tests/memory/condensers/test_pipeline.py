@@ -35,10 +35,6 @@ def never() -> None:  # type: ignore[misc]
     raise AssertionError("no model is needed")
 
 
-def test_nothing_to_condense_gives_no_event() -> None:
-    assert condense(filled(3), Pipeline(ObservationMasking(), RecentEvents())) is None
-
-
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_each_name_makes_a_condenser(name: str) -> None:
     log = filled(60)

@@ -1,9 +1,6 @@
 """Tests of the setting `condenser`."""
 
-import pytest
-
 from resolver.config.settings import Settings, load_settings
-from resolver.errors import UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation, ServiceReplied
@@ -49,15 +46,3 @@ def test_a_small_context_window_is_the_limit_and_a_model_writes_notes_for_the_de
 def test_a_condenser_is_chosen_by_name() -> None:
     found, _ = made({"RESOLVER_CONDENSER": "recent(keep_first=0,keep_last=7)"})
     assert found is not None and len(found.forgotten) == 3 * 113
-
-
-def test_an_unknown_name_is_a_usage_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError) as failure:
-        load_settings({}, {"RESOLVER_CONDENSER": "llm"})
-    assert failure.value.what.startswith(
-        "RESOLVER_CONDENSER: there is no condenser 'llm'; they are none, recent, masking,"
-    )
-
-
-def test_the_repositorys_file_may_choose_one() -> None:
-    assert load_settings({}, {}, {"condenser": "masking,window"}).condenser == "masking,window"

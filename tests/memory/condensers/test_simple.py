@@ -4,15 +4,9 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.registry import LogCondenser
-from resolver.memory.condensers.rules import AmortizedForgetting, NoOp, RecentEvents
+from resolver.memory.condensers.rules import AmortizedForgetting, RecentEvents
 from tests.memory.condensers.scenarios import condense, filled, of, sent_text
 from tests.memory.logs import started
-
-
-def test_no_op_forgets_nothing_even_on_request() -> None:
-    log = filled(50)
-    log.add(a.CondensationRequest())
-    assert condense(log, NoOp()) is None
 
 
 def test_recent_events_keep_the_beginning_and_the_end() -> None:
@@ -42,7 +36,3 @@ def test_amortized_forgetting_halves_what_is_too_much() -> None:
     shown = sent_text(log)
     left = [number for number in range(41) if f"say {number}'" in shown]
     assert left == [0, 1, 2, *range(24, 41)]
-
-
-def test_amortized_forgetting_leaves_a_short_log_alone() -> None:
-    assert condense(filled(40), AmortizedForgetting(max_turns=40)) is None

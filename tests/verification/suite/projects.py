@@ -208,14 +208,6 @@ _SH = {
 _SH["fix"] = ('for n in "$2" "$3"; do', 'shift\nfor n in "$@"; do')
 
 
-def _bats(group: str, expected: Expectations, skipped: frozenset[str]) -> Texts:
-    lines = []
-    for name, (function, arguments, result) in expected.items():
-        lines += [f'@test "{name}" {{', *(["  skip"] if name in skipped else [])]
-        lines += [f"  run ./bill.sh {function} {arguments}", f'  [ "$output" = "{result}" ]', "}", ""]  # fmt: skip
-    return {f"test/{group}.bats": "\n".join(lines)}
-
-
 def _scripts(group: str, expected: Expectations, skipped: frozenset[str]) -> Texts:
     return {
         f"tests/test_{name}.sh": (
@@ -227,18 +219,6 @@ def _scripts(group: str, expected: Expectations, skipped: frozenset[str]) -> Tex
     }
 
 
-BATS = Project(
-    check=ProjectCheck(
-        name="bats",
-        command="bats --formatter junit test > report.xml",
-        report="report.xml",
-        report_format="junit",
-    ),
-    files={"bill.sh": BILL_SH},
-    code="bill.sh",
-    write_tests=_bats,
-    **_SH,
-)
 CMAKE = """\
 cmake_minimum_required(VERSION 3.20)
 project(bill NONE)
@@ -283,7 +263,6 @@ PROJECTS = {
     "unittest": UNITTEST,
     "node": NODE,
     "prove": PROVE,
-    "bats": BATS,
     "ctest": CTEST,
     "make": MAKE,
     "npm": NPM,
