@@ -1,11 +1,7 @@
 """The answers of the index: values that the worker process sends to the host."""
 
-import struct
 from dataclasses import dataclass
 from typing import Literal
-
-PROGRESS_FORMAT = struct.Struct("<Q")
-"""Format of the number of the file that the worker is parsing, counted from 1; 0 is none."""
 
 
 @dataclass(frozen=True)

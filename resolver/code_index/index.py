@@ -20,7 +20,7 @@ from typing import IO, Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from resolver.code_index.answers import PROGRESS_FORMAT, BuiltIndex, TermResult, WalkResult
+from resolver.code_index.answers import BuiltIndex, TermResult, WalkResult
 from resolver.code_index.languages import language_of
 from resolver.config.templates import render
 from resolver.errors import ResolverError, WorkspaceError
@@ -122,9 +122,6 @@ class CodeIndex:
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = 0
         self._size: IndexSize | None = None
-        self._mark = -1
-        self._sent: list[str] = []
-        self._broken: set[str] = set()
 
     def __enter__(self) -> "CodeIndex":
         return self
@@ -185,16 +182,6 @@ class CodeIndex:
             with suppress(OSError):  # buffered data can't be written to a dead process
                 cast("IO[bytes]", stream).close()
         process.wait()
-        self._broken |= self._unfinished_file()
-        os.close(self._mark)
-
-    def _unfinished_file(self) -> set[str]:
-        """Return the file that was being parsed when the process ended, if any, so that the next
-        process leaves it out."""
-        (number,) = PROGRESS_FORMAT.unpack(
-            os.pread(self._mark, PROGRESS_FORMAT.size, 0).ljust(PROGRESS_FORMAT.size, b"\0")
-        )
-        return set(self._sent[number - 1 : number]) if number else set()
 
     def _ask(self, question: dict[str, Any], kind: Any) -> Any:
         self.build()
@@ -216,7 +203,7 @@ class CodeIndex:
                 raise self._end_without_answer()
             bound_names = ("memory", "file_seconds", "seconds")
             bounds = {name: getattr(self._bounds, name) for name in bound_names}
-            self._exchange({**bounds, "mark": self._mark}, dict[str, bool])
+            self._exchange(bounds, dict[str, bool])
             self._feed(listing)
             result: BuiltIndex = self._exchange({"build": True}, BuiltIndex)
         duration = time.monotonic() - start_time
@@ -231,11 +218,6 @@ class CodeIndex:
         environment = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
         path = [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117
         code = f"import sys; sys.path[:] = {path!r}; {_WORKER_CODE}"
-        self._sent = []
-        # Anonymous memory shared with the worker, which writes the number of the current file
-        # there. It can still be read after the worker has crashed, see memfd_create(2).
-        self._mark = os.memfd_create("resolver-index")
-        os.ftruncate(self._mark, PROGRESS_FORMAT.size)
         # -I ignores PYTHON* variables and the current folder, so that no file of a repository is
         # imported.
         self._process = subprocess.Popen(
@@ -245,7 +227,6 @@ class CodeIndex:
             stderr=subprocess.DEVNULL,
             env=environment,
             cwd="/",
-            pass_fds=(self._mark,),
             start_new_session=True,
         )
 
@@ -259,11 +240,7 @@ class CodeIndex:
                 wanted.setdefault(listing.blobs[path], []).append(path)
             for blob, content in read_blobs(self._git, wanted):
                 for path in wanted[blob]:
-                    if path in self._broken:
-                        self._send({"left_out": int(bool(language_of(path)))})
-                    else:
-                        self._sent.append(path)
-                        self._send({"file": path, "size": len(content)}, content)
+                    self._send({"file": path, "size": len(content)}, content)
 
     def _limit_time(self, seconds: float) -> "ProcessorTimeLimit":
         used = self._processor_time

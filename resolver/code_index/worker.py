@@ -7,7 +7,6 @@ writes one JSON object per line to stdout.
 
 import json
 import mmap
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +15,6 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from resolver.code_index.answers import PROGRESS_FORMAT
 from resolver.code_index.codebase import CodeBase
 from resolver.code_index.confinement import confine_process, limit_resources
 from resolver.code_index.grammars import load_grammars
@@ -30,19 +28,14 @@ _FILES_SHARE = 0.5
 def run_worker() -> None:
     """Answer questions until the input ends.
 
-    The first line is {"memory": bytes, "file_seconds": seconds, "seconds": seconds, "mark":
-    descriptor}, with seconds of processor time. It is answered when the process is ready. The
-    shared memory of the descriptor holds the number of the file that is being parsed, counted from
-    1: if this process dies, the host can see which file was the cause.
+    The first line is {"memory": bytes, "file_seconds": seconds, "seconds": seconds}, with seconds
+    of processor time. It is answered when the process is ready.
     """
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     bounds = json.loads(source.readline())
     load_grammars()
     limit_resources(bounds["memory"], _CPU_SECONDS)
     codebase = CodeBase()
-    mark = mmap.mmap(bounds["mark"], PROGRESS_FORMAT.size)
-    os.close(bounds["mark"])  # the mapping keeps the memory alive
-    files = 0
     # Opened before the confinement, after which no file can be opened.
     memory = Path("/proc/self/statm").open("rb", buffering=0)  # noqa: SIM115 - open to the end
     is_filtered = confine_process()
@@ -53,15 +46,10 @@ def run_worker() -> None:
         request: dict[str, Any] = json.loads(line)
         if "file" in request:
             content = source.read(request["size"])
-            files += 1
-            PROGRESS_FORMAT.pack_into(mark, 0, files)
             if is_over() or _used_memory(memory) > memory_for_files:
                 codebase.leave_out(int(bool(language_of(request["file"]))))
             else:
                 codebase.add(request["file"], content, processor_time_past(bounds["file_seconds"]))
-            PROGRESS_FORMAT.pack_into(mark, 0, 0)
-        elif "left_out" in request:
-            codebase.leave_out(request["left_out"])
         elif "search" in request:
             results = codebase.search(request["search"], request["below"])
             _answer(sink, [asdict(term) for term in results])
