@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from resolver.config.templates import render
@@ -31,58 +30,52 @@ Keep = Callable[[str], str | None]
 """Stores a long text in the sandbox. Returns its path there, or None if that fails."""
 
 
-@dataclass
-class _Parts:
-    texts: list[str]
-    images: list[str]
-
-
 def observation_of_result(result: JsonObject, clean: Clean, keep: Keep) -> McpResult:
     """Return the observation for a tool's result.
 
     clean: removes invisible characters and secrets from a text.
     keep: stores a text that is too long.
     """
-    parts = _Parts([], [])
+    images: list[str] = []
     content = result.get("content")
-    for item in content if isinstance(content, list) else ():
-        _add_item(item, parts, clean)
+    texts = [_show(item, images, clean) for item in (content if isinstance(content, list) else ())]
     structured = result.get("structuredContent")
     structured = structured if isinstance(structured, dict) else None
-    if structured is not None and not any(text.strip() for text in parts.texts):
-        parts.texts.append(clean(_json(structured, indent=1)))
+    if structured is not None and not any(text.strip() for text in texts):
+        texts.append(clean(_json(structured, indent=1)))
     if not isinstance(content, list) and structured is None:
         shown = truncate_with_ellipsis(clean(_json(result)), 1000)
-        parts.texts.append(f"[the response is not a tool result: {shown}]")
-    text = "\n".join(parts.texts)
+        texts.append(f"[the response is not a tool result: {shown}]")
+    text = "\n".join(texts)
     shortened, path = _shorten_text(text, keep)
     fits = structured is not None and len(_json(structured)) <= MAX_STRUCTURED_CHARACTERS
     return McpResult(
         content=shortened,
         error=result.get("isError") is True,
         structured=structured if fits else None,
-        images=tuple(parts.images),
+        images=tuple(images),
         output_file=path,
     )
 
 
-def _add_item(item: Any, parts: _Parts, clean: Clean) -> None:
+def _show(item: Any, images: list[str], clean: Clean) -> str:
+    """Return the item's text, or what stands for it; an image is added to `images`."""
     item = item if isinstance(item, dict) else {"type": type(item).__name__}
     match item:
         case {"type": "text", "text": str(text)}:
-            parts.texts.append(clean(text))
+            return clean(text)
         case {"type": "image", "data": str(data), "mimeType": str(kind)}:
-            parts.texts.append(_image(data, kind.lower(), parts.images))
+            return _image(data, kind.lower(), images)
         case {"type": "resource", "resource": {"text": str(text), **rest}}:
-            parts.texts.append(f"[resource {_short(rest.get('uri'), clean)}]\n{clean(text)}")
+            return f"[resource {_short(rest.get('uri'), clean)}]\n{clean(text)}"
         case {"type": "resource", "resource": {"blob": str(data), **rest}}:
             uri = _short(rest.get("uri"), clean)
-            parts.texts.append(f"[resource {uri}: {len(data) * 3 // 4:,} bytes, not shown]")
+            return f"[resource {uri}: {len(data) * 3 // 4:,} bytes, not shown]"
         case {"type": "resource_link"}:
             name, uri = _short(item.get("name"), clean), _short(item.get("uri"), clean)
-            parts.texts.append(f"[link to a resource: {name} {uri}]")
+            return f"[link to a resource: {name} {uri}]"
         case _:
-            parts.texts.append(f"[{_short(item.get('type'), clean)}: can't be shown]")
+            return f"[{_short(item.get('type'), clean)}: can't be shown]"
 
 
 def _image(data: str, kind: str, images: list[str]) -> str:
