@@ -1,8 +1,6 @@
 """Tests of reaching a local or remote engine, and of the error without one."""
 
 import contextlib
-import socket
-import threading
 from collections.abc import Callable
 
 import docker
@@ -92,31 +90,3 @@ def test_a_container_is_ended_whether_it_runs_or_not(
     end_container(created)
     wait_until_removed(engine, "ended")
     end_container(running)
-
-
-def accept(listening: socket.socket, path: str, open_sockets: list[socket.socket]) -> None:
-    copies = []
-    while True:
-        try:
-            near, _ = listening.accept()
-        except OSError:
-            break
-        far = socket.socket(socket.AF_UNIX)
-        far.connect(path)
-        open_sockets += [near, far]
-        copies += [threading.Thread(target=copy, args=ends) for ends in ((near, far), (far, near))]
-        for thread in copies[-2:]:
-            thread.start()
-    for thread in copies:
-        thread.join(60)
-    for open_socket in open_sockets[1:]:
-        open_socket.close()
-
-
-def copy(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while data := source.recv(1 << 16):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        return

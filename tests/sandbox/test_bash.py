@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resolver.sandbox.bash import Bash
+from resolver.sandbox.shell import Shell
 from resolver.sandbox.wire import CommandResult
 from tests.parts.processes import act_on_start, count_running, is_alive
 from tests.parts.waiting import until
@@ -234,6 +235,24 @@ def test_a_key_in_any_phase_of_a_start_keeps_functions(bash: Bash, seconds: floa
             pass
         assert result["exit_code"] == 130, str(result)  # the whole result, uncut
         assert _output_of(bash, "f") == ("still\n", 0)
+
+
+def test_a_report_that_is_lost_twice_is_asked_for_again(
+    bash: Bash, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C makes bash discard the line that it reads, and perhaps the next one, too."""
+    _run(bash, "f() { echo still; }")
+    write, written = Shell._write_input, []
+
+    def lose_reports(shell: Shell, text: str) -> None:
+        written.append(text)
+        write(shell, text if len(written) > 2 else text.partition("{ \\builtin printf")[0])
+
+    monkeypatch.setattr(Shell, "_write_input", lose_reports)
+    _start_sleep(bash)
+    assert _type(bash, "C-c", 10)["exit_code"] == 130
+    assert len(written) == 3
+    assert _output_of(bash, "f") == ("still\n", 0)
 
 
 def test_a_key_without_the_flag_goes_to_the_running_command(bash: Bash) -> None:

@@ -183,6 +183,13 @@ def test_what_this_run_has_kept_is_not_read_again(place: Place, github: GitHubSe
     assert place.ledger().read().runs == (entry(1), entry(2))
 
 
+def test_that_nothing_is_to_be_done_is_decided_on_what_is_there(place: Place) -> None:
+    _, kept = place.ledger().change_from(None, with_entry(1))
+    add(place.ledger(), entry(2))
+    runs, _ = place.ledger().change_from(kept, lambda found: (None, found.runs))
+    assert runs == (entry(1), entry(2))
+
+
 def test_a_ledger_that_was_believed_missing_is_kept(place: Place) -> None:
     add(place.ledger(), entry(1))
     place.ledger().change_from(LedgerVersion(QuotaLedger()), with_entry(2))

@@ -382,6 +382,19 @@ def test_a_failed_check_on_an_old_commit_is_ignored_unless_its_run_was_interrupt
     assert run.trigger.number not in {None, scenario.issue.number}
 
 
+def test_a_failed_check_whose_conversation_may_not_be_read_is_ignored(scenario: Scenario) -> None:
+    scenario.forge.github.fail_next("GET", "/issues$", 403, body={"message": "no access"})
+    done = scenario.runner().execute(started(check_failed(scenario)))
+    assert (done.state, done.exit_code) == ("ignored", 0)
+
+
+def test_a_failed_check_is_looked_at_again_after_an_outage(scenario: Scenario) -> None:
+    scenario.forge.github.fail_next("GET", "/issues$", 502, times=50)
+    with pytest.raises(ResolverError) as raised:
+        scenario.runner().execute(started(check_failed(scenario)))
+    assert raised.value.cause == "forge_down"
+
+
 def test_a_run_whose_result_github_does_not_take_is_repeated(scenario: Scenario) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"

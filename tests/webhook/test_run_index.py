@@ -179,6 +179,16 @@ def test_a_run_that_is_not_executed_ends_and_a_deferred_one_waits(index: RunInde
     assert index.get(run) == row, "an end is recorded once"
 
 
+def test_an_index_that_can_not_be_written_ends_no_run(tmp_path: Path, index: RunIndex) -> None:
+    request, result = run_request(tmp_path), result_of(tmp_path / "r", Publication())
+    index.close()
+    for file in tmp_path.glob("resolver.db*"):
+        file.unlink()
+    (tmp_path / "resolver.db").mkdir()
+    ended = replace(result, log=None)
+    assert indexer(index).wrap_pipeline(lambda *_: ended)(request, FORGE) is ended
+
+
 def client_of(index: RunIndex) -> TestClient:
     app = FastAPI()
     add_run_lists(app, RunLists(index, SECRET, "https://r.example.org", lambda: NOW), None)

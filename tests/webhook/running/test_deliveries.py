@@ -5,8 +5,6 @@ Whole runs, because nothing may be lost or done twice between the delivery and t
 
 import re
 
-import pytest
-
 from tests.webhook.serving import (
     Forge,
     Plans,
@@ -15,11 +13,7 @@ from tests.webhook.serving import (
     until,
 )
 
-PLANS = {
-    "fix": plan_of_a_fix(),
-    "slow": plan_of_a_fix(delay=0.7),
-    "slower": plan_of_a_fix(delay=0.7),
-}
+PLANS = {"fix": plan_of_a_fix(), "slow": plan_of_a_fix(delay=0.7)}
 
 
 def nothing_runs(server: Server) -> bool:
@@ -59,34 +53,3 @@ def test_nothing_is_done_twice(forge: Forge, server: Server, plans: Plans) -> No
     assert len(plans.times("slow")) == 2
     assert len(issue.comments[0].reactions) == 1
     assert not list(server.runs.glob("*/earlier-1")), "the run's folder was touched again"
-
-
-@pytest.mark.nightly
-def test_a_repository_has_one_run_at_a_time_while_others_have_theirs(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
-    name = forge.repository("one/busy")
-    plans.add("busyone", *plan_of_a_fix(delay=0.7))
-    plans.add("busytwo", *plan_of_a_fix(delay=0.7))
-    first, second = forge.issue(name, "busyone"), forge.issue(name, "busytwo")
-    other = forge.issue(forge.repository("two/idle"), "slower")
-    for issue in (first, second, other):
-        assert server.deliver(forge.mention(issue)) == (202, "stored")
-    until(lambda: all(forge.final_comments(i) for i in (first, second, other)))
-    one, two, of_other = (plans.times(name) for name in ("busyone", "busytwo", "slower"))
-    assert (len(one), len(two), len(of_other)) == (2, 2, 2)
-    assert max(one) < min(two) or max(two) < min(one), "two runs of one repository at a time"
-    assert min(of_other) < max(*one, *two), "another repository had to wait"
-    assert len(forge.branches(first.repository)) == len(forge.pulls(first.repository)) == 2
-
-
-def test_somebody_without_write_access_gets_no_run(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
-    forge.github.add_user("eve")
-    issue = forge.issue(forge.repository("one/eve"), "eve")
-    assert server.deliver(forge.mention(issue, author="eve")) == (202, "stored")
-    [comment] = until(lambda: forge.final_comments(issue))
-    assert "write access" in comment.body
-    assert not plans.times("eve")
-    assert not forge.branches(issue.repository)
