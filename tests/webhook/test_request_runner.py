@@ -264,7 +264,7 @@ def test_a_run_past_a_quota_is_refused_in_one_comment(scenario: Scenario) -> Non
         done = runner.execute(started(scenario.trigger, attempt))
         assert (done.exit_code, done.state) == (5, "refused")
     comment = scenario.comment()
-    assert "mona, Resolver did not start work on this" in comment
+    assert "Resolver did not start work on this: " in comment
     assert "cost $0.20 today, of the $0.20 that they may cost" in comment
     assert "repository_day" in comment
     runner.execute(started(scenario.request_on(scenario.issue)))
