@@ -4,7 +4,6 @@ Its system prompt has the general rules, and the tools as text for models withou
 An agent that a repository defines is this agent with instructions and tools of its own.
 """
 
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from resolver.agents.definitions import (
@@ -14,7 +13,7 @@ from resolver.agents.definitions import (
     AvailableTools,
 )
 from resolver.agents.replies import find_offered_tools, next_action, read_reply
-from resolver.agents.tags import available_tags, write_examples
+from resolver.agents.tags import ShownTool, show_tools
 from resolver.agents.tools.calls import (
     BROWSER,
     MCP_TAG,
@@ -23,13 +22,10 @@ from resolver.agents.tools.calls import (
     refuse_if_unavailable,
     tools_text,
 )
-from resolver.agents.tools.code import MAX_TIMEOUT
 from resolver.agents.tools.finish import correct_thread_answers, correct_title
 from resolver.agents.tools.registry import (
-    TOOLS,
     DelegateAgent,
     available_tools,
-    describe_tool,
     tool_specs,
 )
 from resolver.config.templates import render
@@ -43,50 +39,37 @@ from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.models.base import JsonObject
 
 
-def system_text(
-    dialect: Dialect, tools: Collection[str], colleagues: Sequence[DelegateAgent] = ()
-) -> str:
-    """Return the system prompt of CodeActAgent with these tools.
-
-    colleagues: agents that it may delegate to.
-    """
-    return render(
-        "agent/system.md.j2", describe_tag_dialect(tools, colleagues), dialect=dialect
-    ).strip()
-
-
 @dataclass(frozen=True)
-class TagDialect:
-    """The values that the templates about an agent's tools and their tags read.
+class OfferedTools:
+    """The values that the templates of system prompts read about an agent's tools.
 
     tools: names of the agent's tools.
     colleagues: agents that it may delegate to.
     is_read_only: True if its result is its final message; it publishes no change.
-    examples: example actions as tags, by tool and name.
-    descriptions: what each tool does, by name.
-    max_seconds: the longest time limit of a command.
+    shown_tools: the tools as text, for a model without native tool calls.
     """
 
-    tools: Collection[str]
-    colleagues: Sequence[DelegateAgent]
+    tools: tuple[str, ...]
+    colleagues: tuple[DelegateAgent, ...]
     is_read_only: bool
-    examples: Mapping[str, Mapping[str, str]]
-    descriptions: Mapping[str, str]
-    max_seconds: int
+    shown_tools: tuple[ShownTool, ...]
 
 
-def describe_tag_dialect(
-    tools: Collection[str], colleagues: Sequence[DelegateAgent] = (), *, is_read_only: bool = False
-) -> TagDialect:
-    """Return the values for an agent with these tools. The parameters are as in `TagDialect`."""
-    return TagDialect(
-        tools,
-        colleagues,
-        is_read_only,
-        examples={name: write_examples(TOOLS[name].examples) for name in tools},
-        descriptions={name: describe_tool(name, tuple(colleagues), is_read_only) for name in tools},
-        max_seconds=int(MAX_TIMEOUT),
-    )
+def offer_tools(
+    tools: tuple[str, ...],
+    colleagues: tuple[DelegateAgent, ...] = (),
+    *,
+    is_read_only: bool = False,
+    has_threads: bool = False,
+) -> OfferedTools:
+    """Return the values for an agent with these tools. The parameters are as in `tool_specs`."""
+    specs = tool_specs(tools, colleagues, is_read_only, has_threads)
+    return OfferedTools(tools, colleagues, is_read_only, show_tools(specs))
+
+
+def system_text(dialect: Dialect, offered: OfferedTools) -> str:
+    """Return the system prompt of CodeActAgent with these tools."""
+    return render("agent/system.md.j2", offered, dialect=dialect).strip()
 
 
 class CodeActAgent:
@@ -120,8 +103,7 @@ class CodeActAgent:
 
     def system_prompt(self) -> SystemPrompt:
         """Return the general rules and, in the tag dialect, the tools as text."""
-        text = system_text(self._dialect, self._tools, self._colleagues)
-        return self._build_system_prompt(text)
+        return self._build_system_prompt(system_text(self._dialect, self._offered_tools()))
 
     def step(self, state: State) -> ActionBase:
         """Return the next action of the last reply, or the first one of a new reply.
@@ -166,6 +148,14 @@ class CodeActAgent:
             content=text, tools=self._tool_names(), dialect=self._dialect, mcp_tools=self._mcp
         )
 
+    def _offered_tools(self) -> OfferedTools:
+        return offer_tools(
+            self._tools,
+            self._colleagues,
+            is_read_only=self.is_read_only,
+            has_threads=bool(self._thread_labels),
+        )
+
     def _tool_specs(self) -> tuple[JsonObject, ...]:
         specs = tool_specs(
             self._tools, self._colleagues, self.is_read_only, bool(self._thread_labels)
@@ -176,7 +166,7 @@ class CodeActAgent:
         """Return the names of the agent's tools, as it writes them."""
         if self._dialect == "tools":
             return (*self._tools, *native_names(self._mcp))
-        return (*available_tags(self._tools), *((MCP_TAG,) if self._mcp else ()))
+        return (*self._tools, *((MCP_TAG,) if self._mcp else ()))
 
 
 def _is_unanswered(state: State) -> bool:
@@ -211,7 +201,7 @@ class DefinedAgent(CodeActAgent):
         """Return the general rules, the definition's text and, in the tag dialect, the tools."""
         text = render(
             "agent/defined.md.j2",
-            describe_tag_dialect(self._tools, self._colleagues, is_read_only=self.is_read_only),
+            self._offered_tools(),
             dialect=self._dialect,
             definition=self._definition,
         )

@@ -22,7 +22,7 @@ from resolver.security.invisible_text import without_invisible
 
 FOLDER = ".agents/agents/"
 
-MAX_DEFINITIONS = 16
+MAX_DEFINITIONS = 8
 """Maximum number of definitions per repository.
 
 Each adds a line to the prompt of every agent that may delegate.

@@ -5,8 +5,9 @@ text. Ambiguous text is a fault, because a guess could execute the wrong thing.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cache
 from xml.sax.saxutils import escape, unescape
 
 _SPECIAL = {"&quot;": '"', "&apos;": "'", "&#10;": "\n", "&#13;": "\r", "&#9;": "\t"}
@@ -15,12 +16,11 @@ _ATTRIBUTE = re.compile(r"""\s+([\w-]+)\s*=\s*(?:"([^"<\n]*)"|'([^'<\n]*)')""")
 
 @dataclass(frozen=True)
 class Block:
-    """One tag with its content. `children` is used only for tags that contain tags."""
+    """One tag with its content."""
 
     name: str
     attributes: dict[str, str]
     content: str
-    children: tuple["Block", ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,31 +43,49 @@ class FoundBlocks:
     has_fenced_tags: bool = False
 
 
-@dataclass(frozen=True)
-class Grammar:
-    """The tags that are recognized.
-
-    children: for each tag whose content consists only of tags, which tags these can be.
-    """
-
-    names: Collection[str]
-    children: Mapping[str, Collection[str]] = field(default_factory=dict)
-
-    @property
-    def any_tag(self) -> re.Pattern[str]:
-        """A pattern that matches an opening or closing tag with any of the names."""
-        return re.compile(rf"</?(?:{_alternatives(self.names)})(?=[\s/>])")
-
-
 def find_blocks(
-    text: str, grammar: Grammar, is_truncated: bool = False
+    text: str, names: Collection[str], is_truncated: bool = False
 ) -> FoundBlocks | MarkupFault:
-    """Return the blocks of `text` in order, or the fault.
+    """Return the blocks of `text` with these names in order, or the fault.
 
     is_truncated: the text was ended by an output limit. If not, a last block that begins a line may
     lack its closing tag, because providers leave out a stop sequence that ends a reply.
     """
-    return _Scanner(text, grammar, is_truncated).scan()
+    return _Scanner(text, names, is_truncated).scan()
+
+
+def split_elements(
+    content: str, names: tuple[str, ...]
+) -> tuple[str, dict[str, str]] | MarkupFault:
+    """Return the text of a block's content and the elements after it, or the fault.
+
+    names: names that the elements can have. The first one begins a line.
+    """
+    if not names:
+        return content, {}
+    first_pattern, opening_pattern = _element_patterns(names)
+    first = first_pattern.search(content)
+    if first is None:
+        return content, {}
+    position = first.end()
+    elements: dict[str, str] = {}
+    while opening := opening_pattern.match(content, position):
+        name, end_word, is_self_closing = opening.groups()
+        if name in elements:
+            return MarkupFault(f"{name} is given twice")
+        if is_self_closing:
+            elements[name], position = "", opening.end()
+            continue
+        text = _text_to_closing_tag(content, name, end_word, opening.end())
+        if isinstance(text, MarkupFault):
+            return text
+        elements[name] = text
+        position = opening.end() + len(text) + len(_closing_tag(name, end_word))
+    if content[position:].strip():
+        return MarkupFault(
+            "the elements of a tag are written <NAME>...</NAME>, and only elements may follow them"
+        )
+    return content[: first.start()], elements
 
 
 def write_block(name: str, attributes: dict[str, str], content: str) -> str:
@@ -78,21 +96,55 @@ def write_block(name: str, attributes: dict[str, str], content: str) -> str:
     attribute_text = "".join(
         f' {key}="{escape(value, entities)}"' for key, value in all_attributes.items()
     )
-    closing_tag = f"</{name} {end_word}>" if end_word else f"</{name}>"
-    return f"<{name}{attribute_text}>{content}{closing_tag}"
+    return f"<{name}{attribute_text}>{content}{_closing_tag(name, end_word)}"
+
+
+@cache
+def _element_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of where the first element begins, and of an element's opening tag."""
+    name = f"({_alternatives(names)})"
+    return (
+        re.compile(rf"(?:\A|\n)[ \t]*+(?=<{name}[\s/>])"),
+        re.compile(rf"""\s*+<{name}(?:\s+end=["']([^"'<>\n]+)["'])?\s*(/?)>"""),
+    )
+
+
+def _text_to_closing_tag(
+    content: str, name: str, end_word: str | None, start: int
+) -> str | MarkupFault:
+    """Return the verbatim text from `start` to the closing tag, or the fault.
+
+    Like the delimiter of a here-document, with end="WORD" only </name WORD> closes the tag, so that
+    the text may contain the tag itself.
+    """
+    closing_tag = _closing_tag(name, end_word)
+    end = content.find(closing_tag, start)
+    if end < 0:
+        return MarkupFault(f"<{name}> is not closed: {closing_tag} is missing")
+    text = content[start:end]
+    if not end_word and re.search(rf"<{name}[\s/>]", text):
+        return MarkupFault(
+            f"<{name}> stands inside <{name}>, so its end is not clear: when the content "
+            f'holds that tag, write <{name} end="WORD"> ... </{name} WORD>'
+        )
+    return text
+
+
+def _closing_tag(name: str, end_word: str | None) -> str:
+    return f"</{name} {end_word}>" if end_word else f"</{name}>"
 
 
 def _alternatives(names: Collection[str]) -> str:
     return "|".join(sorted(map(re.escape, names), key=len, reverse=True))
 
 
-def _unused_end_word(name: str, content: str) -> str:
+def _unused_end_word(name: str, content: str) -> str | None:
     """Return a word for `end="WORD"` that does not occur in the content.
 
-    Returns "" if the content does not contain the tag, so that no word is needed.
+    Returns None if the content does not contain the tag, so that no word is needed.
     """
     if f"<{name}" not in content and f"</{name}" not in content:
-        return ""
+        return None
     number = 1
     while f"END{number}" in content:
         number += 1
@@ -102,15 +154,14 @@ def _unused_end_word(name: str, content: str) -> str:
 class _Scanner:
     """A single pass over a text."""
 
-    def __init__(self, text: str, grammar: Grammar, is_truncated: bool) -> None:
+    def __init__(self, text: str, names: Collection[str], is_truncated: bool) -> None:
         self._text = text
-        self._grammar = grammar
         self._is_truncated = is_truncated
-        self._any_tag = grammar.any_tag
-        names = _alternatives(grammar.names)
+        any_name = _alternatives(names)
+        self._any_tag = re.compile(rf"</?(?:{any_name})(?=[\s/>])")
         self._next_token = re.compile(
             rf"(?P<fence>^[ \t>]*(?:`{{3,}}|~{{3,}}))|(?P<ticks>`+)"
-            rf"|<(?P<close>/?)(?P<name>{names})(?=[\s/>])",
+            rf"|<(?P<close>/?)(?P<name>{any_name})(?=[\s/>])",
             re.MULTILINE,
         )
 
@@ -164,38 +215,24 @@ class _Scanner:
         )
         return closing_ticks.end() if closing_ticks else match.end()
 
-    def _read_block(
-        self, name: str, start: int, is_child: bool = False
-    ) -> tuple[Block, int] | MarkupFault:
-        """Return the block that begins at `start` and the position after it, or a fault.
-
-        is_child: the block is a child, which has to be closed.
-        """
+    def _read_block(self, name: str, start: int) -> tuple[Block, int] | MarkupFault:
+        """Return the block that begins at `start` and the position after it, or a fault."""
         opening = self._open_tag(name, start)
         if isinstance(opening, MarkupFault):
             return opening
         attributes, position, is_self_closing = opening
-        # Like the delimiter of a here-document: with end="WORD" only </name WORD> closes the
-        # block, so that the content may contain the tag itself.
-        end_word = attributes.pop("end", "")
-        closing_tag = f"</{name} {end_word}>" if end_word else f"</{name}>"
+        end_word = attributes.pop("end", None)
         if is_self_closing:
             return Block(name, attributes, ""), position
-        if name in self._grammar.children:
-            return self._read_children(name, attributes, position, closing_tag, start)
-        end = self._text.find(closing_tag, position)
-        if end < 0:
-            whole = None if is_child else self._content_to_end(start, position)
-            if whole is None:
-                return MarkupFault(f"<{name}> is not closed: {closing_tag} is missing")
-            return Block(name, attributes, whole), len(self._text)
-        content = self._text[position:end]
-        if not end_word and re.search(rf"<{name}[\s/>]", content):
-            return MarkupFault(
-                f"<{name}> stands inside <{name}>, so its end is not clear: when the content "
-                f'holds that tag, write <{name} end="WORD"> ... </{name} WORD>'
-            )
-        return Block(name, attributes, content), end + len(closing_tag)
+        closing_tag = _closing_tag(name, end_word)
+        if self._text.find(closing_tag, position) < 0:
+            content = self._content_to_end(start, position)
+            if content is not None:
+                return Block(name, attributes, content), len(self._text)
+        text = _text_to_closing_tag(self._text, name, end_word, position)
+        if isinstance(text, MarkupFault):
+            return text
+        return Block(name, attributes, text), position + len(text) + len(closing_tag)
 
     def _open_tag(self, name: str, start: int) -> tuple[dict[str, str], int, bool] | MarkupFault:
         position = start + 1 + len(name)
@@ -223,26 +260,3 @@ class _Scanner:
         if self._is_truncated or not starts_line or self._any_tag.search(content):
             return None
         return content
-
-    def _read_children(
-        self, name: str, attributes: dict[str, str], position: int, closing_tag: str, start: int
-    ) -> tuple[Block, int] | MarkupFault:
-        """Return the block with its children and the position after it, or a fault."""
-        children: list[Block] = []
-        child_names = self._grammar.children[name]
-        child_tag = re.compile(rf"\s*<({_alternatives(child_names)})(?=[\s/>])")
-        while match := child_tag.match(self._text, position):
-            result = self._read_block(match[1], match.start(1) - 1, is_child=True)
-            if isinstance(result, MarkupFault):
-                return result
-            block, position = result
-            children.append(block)
-        closing = re.compile(rf"\s*{re.escape(closing_tag)}").match(self._text, position)
-        if closing:
-            return Block(name, attributes, "", tuple(children)), closing.end()
-        if self._text[position:].strip():
-            allowed = ", ".join(f"<{child}>" for child in child_names)
-            return MarkupFault(f"<{name}> holds nothing but {allowed}, and ends with {closing_tag}")
-        if self._content_to_end(start, position) is None:
-            return MarkupFault(f"<{name}> is not closed: {closing_tag} is missing")
-        return Block(name, attributes, "", tuple(children)), len(self._text)

@@ -4,15 +4,11 @@ They answer questions about the code, review a change, use a browser, or locate 
 to change. Changes that they make in the sandbox are discarded.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import NO_OPTIONAL_TOOLS, AvailableTools
-from resolver.agents.tags import write_examples
-from resolver.agents.tools.calls import BROWSER, refuse_unavailable
-from resolver.agents.tools.registry import TOOLS
+from resolver.agents.tools.calls import refuse_unavailable
 from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
@@ -20,23 +16,7 @@ from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.base import Model
 from resolver.memory.conversation import Dialect
-from resolver.models.approval import SecurityRisk
 from resolver.models.run import CodePlace
-
-
-@dataclass(frozen=True)
-class AnsweringPrompt:
-    """The values that the templates of these agents' system prompts read.
-
-    examples: actions as tags, by name.
-    takes_screenshots: True for an agent that looks at screenshots of pages.
-    accepts_images: True if its model accepts images.
-    """
-
-    dialect: Dialect
-    examples: Mapping[str, str]
-    takes_screenshots: bool
-    accepts_images: bool
 
 
 class AnsweringAgent(CodeActAgent):
@@ -46,7 +26,6 @@ class AnsweringAgent(CodeActAgent):
 
     template: template of the system prompt.
     tools: all tools of the agent.
-    examples: actions that the template shows as tags, by name.
     takes_screenshots: the agent looks at screenshots of pages, if its model accepts images.
     answers_threads: its final message has an answer for each review thread that it is asked about.
     """
@@ -56,7 +35,6 @@ class AnsweringAgent(CodeActAgent):
     answers_threads: ClassVar[bool] = False
     template: ClassVar[str]
     tools: ClassVar[tuple[str, ...]]
-    examples: ClassVar[Mapping[str, ActionBase]]
 
     def __init__(
         self, model: Model, dialect: Dialect, available: AvailableTools = NO_OPTIONAL_TOOLS
@@ -67,30 +45,19 @@ class AnsweringAgent(CodeActAgent):
 
     def system_prompt(self) -> SystemPrompt:
         """Return the agent's own system prompt, with its tools as text in the tag dialect."""
-        prompt = AnsweringPrompt(
+        text = render(
+            self.template,
+            self._offered_tools(),
             dialect=self._dialect,
-            examples=write_examples(self.examples),
             takes_screenshots=self.takes_screenshots,
             accepts_images=self._accepts_images,
         )
-        return self._build_system_prompt(render(self.template, prompt))
+        return self._build_system_prompt(text)
 
 
 READ_ONLY = "ReadOnlyAgent"
 
 READONLY_TOOLS = ("execute_bash", "execute_ipython_cell", "think", "plan", "finish")
-
-_READONLY_EXAMPLES = {
-    "bash": a.CmdRun(
-        command="grep -rn 'def parse' src && sed -n 40,80p src/parser.py",
-        security_risk=SecurityRisk.LOW,
-    ),
-    "cell": a.IPythonRunCell(
-        code="from parser import parse\nparse('1..2')", security_risk=SecurityRisk.LOW
-    ),
-    "think": a.Think(content="Both callers pass None here, so the guard is in parse()."),
-    "finish": a.Finish(message="Empty parts are kept on purpose: see `src/parser.py:41-44`."),
-}
 
 
 class ReadOnlyAgent(AnsweringAgent):
@@ -103,7 +70,6 @@ class ReadOnlyAgent(AnsweringAgent):
     template = "agent/readonly.md.j2"
     tools = READONLY_TOOLS
     answers_threads = True
-    examples = _READONLY_EXAMPLES
 
 
 REVIEWER = "ReviewerAgent"
@@ -117,19 +83,6 @@ REVIEWER_TOOLS = (
     "submit_review",
 )
 
-_REVIEWER_EXAMPLES = {
-    "bash": a.CmdRun(
-        command="grep -rn 'parse(' src && python -m pytest tests/test_parser.py -q",
-        security_risk=SecurityRisk.LOW,
-    ),
-    "cell": a.IPythonRunCell(
-        code="from parser import parse\nparse('1..2')", security_risk=SecurityRisk.LOW
-    ),
-    "think": a.Think(content="Both callers pass None here, so the guard is in parse()."),
-    **TOOLS["review_comment"].examples,
-    **TOOLS["submit_review"].examples,
-}
-
 
 class ReviewerAgent(AnsweringAgent):
     """Writes comments and a final message that become one review.
@@ -141,21 +94,9 @@ class ReviewerAgent(AnsweringAgent):
     name = REVIEWER
     template = "agent/reviewer.md.j2"
     tools = REVIEWER_TOOLS
-    examples = _REVIEWER_EXAMPLES
 
 
 BROWSING_TOOLS = ("think", "finish")
-
-_BROWSING_EXAMPLES = {
-    "navigate": a.McpCall(
-        server=BROWSER, name="browser_navigate", arguments={"url": "http://127.0.0.1:8000/login"}
-    ),
-    "type": a.McpCall(
-        server=BROWSER, name="browser_type", arguments={"target": "e12", "text": "alice"}
-    ),
-    "think": a.Think(content="The form was sent, but the list still has two rows: look for why."),
-    "report": a.Finish(message="After logging in, the page says 'Welcome, alice'. ..."),
-}
 
 
 class BrowsingAgent(AnsweringAgent):
@@ -166,7 +107,6 @@ class BrowsingAgent(AnsweringAgent):
 
     name = "BrowsingAgent"
     tools = BROWSING_TOOLS
-    examples = _BROWSING_EXAMPLES
     template = "agent/browsing.md.j2"
 
     def __init__(self, model: Model, dialect: Dialect, available: AvailableTools) -> None:
@@ -193,17 +133,6 @@ LOC_TOOLS = ("execute_bash", "think", "search_code", "explore_code", "report_pla
 _MAX_PATH_PARTS = 40
 """Maximum number of path components of a reported place that are considered."""
 
-_LOC_EXAMPLES = {
-    **TOOLS["search_code"].examples,
-    **TOOLS["explore_code"].examples,
-    "bash": a.CmdRun(
-        command="git log --oneline -5 -- src/parser.py && sed -n 40,80p setup.cfg",
-        security_risk=SecurityRisk.LOW,
-    ),
-    **TOOLS["think"].examples,
-    **TOOLS["report_places"].examples,
-}
-
 
 class LocAgent(AnsweringAgent):
     """Reports a list of places, each checked against the base commit.
@@ -214,7 +143,6 @@ class LocAgent(AnsweringAgent):
     name = "LocAgent"
     template = "agent/loc.md.j2"
     tools = LOC_TOOLS
-    examples = _LOC_EXAMPLES
 
     def __init__(self, model: Model, dialect: Dialect, available: AvailableTools) -> None:
         super().__init__(model, dialect, available)

@@ -175,8 +175,8 @@ def _fenced_code_feedback(text: str, dialect: Dialect, tool_names: Sequence[str]
         return ""
     call: CmdRun | IPythonRunCell
     if code.is_python:
-        name = "execute_ipython" if dialect == "tags" else "execute_ipython_cell"
-        argument, call = "code", IPythonRunCell(code=code.excerpt)
+        name, argument = "execute_ipython_cell", "code"
+        call = IPythonRunCell(code=code.excerpt)
     else:
         name, argument, call = "execute_bash", "command", CmdRun(command=code.excerpt)
     if dialect == "tags":

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.codeact import system_text
-from resolver.agents.tags import TAG_NAMES, available_tags, parse_tags
+from resolver.agents.codeact import offer_tools
+from resolver.agents.codeact import system_text as text_for
+from resolver.agents.tags import TAG_NAMES
 from resolver.agents.task_prompt import MAX_TEMPLATE_LENGTH, render_task
 from resolver.agents.tools.base import Requirement
-from resolver.agents.tools.registry import TOOLS, available_tools
+from resolver.agents.tools.registry import available_tools, tool_specs
 from resolver.config.templates import render, template_folder
-from resolver.events import actions as a
+from resolver.memory.conversation import Dialect
 from resolver.models.run import Actor, Comment, Task, Trigger, TriggerKind
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -182,14 +183,22 @@ def test_action_tags_in_an_issue_are_shown_unchanged() -> None:
     )
 
 
-def test_every_example_of_the_tag_dialect_can_be_parsed() -> None:
+def system_text(dialect: Dialect, tools: tuple[str, ...]) -> str:
+    return text_for(dialect, offer_tools(tools))
+
+
+def test_the_tag_dialect_shows_each_argument_of_each_tool_that_tool_calls_have() -> None:
     tools = available_tools(get_args(Requirement))
-    shown = system_text("tags", tools).split("# How to act")[1]
-    actions = parse_tags(shown)
-    assert not any(isinstance(x, a.Invalid) for x in actions)
-    examples = [example for name in tools for example in TOOLS[name].examples.values()]
-    assert {type(x) for x in actions} == {type(example) for example in examples}
-    assert all(f"<{name}" in shown for name in available_tags(tools))
+    shown = system_text("tags", tools).split("# Your tools")[1]
+    for spec in tool_specs(tools):
+        function = spec["function"]
+        form = re.search(rf"<{function['name']}[ >].*?</{function['name']}>", shown, re.DOTALL)
+        assert form and function["description"] in shown
+        for name, schema in function["parameters"]["properties"].items():
+            if f' {name}="' in form[0]:
+                assert f"- {name}: {schema['description']}" in shown
+            else:
+                assert schema["description"] in form[0]
 
 
 def test_tools_that_are_not_offered_are_not_shown() -> None:

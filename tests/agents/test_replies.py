@@ -68,7 +68,7 @@ def test_text_without_an_action_waits_for_an_answer(dialect: Dialect) -> None:
     ("dialect", "fence", "form"),
     [
         ("tags", "bash", "<execute_bash>\nls -la\n</execute_bash>"),
-        ("tags", "Python", "<execute_ipython>\nls -la\n</execute_ipython>"),
+        ("tags", "Python", "<execute_ipython_cell>\nls -la\n</execute_ipython_cell>"),
         ("tools", "sh", 'execute_bash (a native tool call, not text) with these arguments:\n\n{"'),
         ("tools", "python", '{"code": "ls -la"}'),
     ],

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.tags import GRAMMAR, parse_tags, write_tags
+from resolver.agents.tags import TAG_NAMES, parse_tags, write_tags
+from resolver.agents.tools.registry import TOOLS
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.models.pull_request import ThreadAnswer
@@ -12,14 +13,14 @@ from resolver.models.run import PlanItem
 
 text = st.text(max_size=80)
 path = st.text(min_size=1, max_size=40)
-CHILDREN = sorted({child for children in GRAMMAR.children.values() for child in children})
+ARGUMENTS = sorted({name for tool in TOOLS.values() for name in tool.arguments.model_fields})
 tricky = st.lists(
     st.sampled_from(
         [
-            *(f"<{name}>" for name in GRAMMAR.names),
-            *(f"</{name}>" for name in GRAMMAR.names),
-            *(f"<{name}>" for name in CHILDREN),
-            *(f"</{name}>" for name in CHILDREN),
+            *(f"<{name}>" for name in TAG_NAMES),
+            *(f"</{name}>" for name in TAG_NAMES),
+            *(f"<{name}>" for name in ARGUMENTS),
+            *(f"</{name}>" for name in ARGUMENTS),
             '<execute_bash timeout="9">', '<execute_bash end="E">', "</execute_bash E>",
             '<str_replace_editor command="view" path="x">', '<finish a="', "<think/>",
             "```", "````", "`", "``", "~~~", "\n", "\n\n", " ", "ls", "END1",
@@ -223,6 +224,7 @@ def test_a_finish_says_why_nothing_was_changed() -> None:
         "Done\n<cause>a</cause>\n<cause>b</cause>",
         "The tag <cause>a</cause> is new",
         "Done\n<reason>a</reason>",
+        'Done\n<cause a="b">a</cause>',
     ],
 )
 def test_text_that_is_not_clearly_a_section_stays_in_the_message(content: str) -> None:
@@ -273,6 +275,11 @@ def test_attributes_are_coerced() -> None:
         ('<str_replace_editor command="view">x</str_replace_editor>', "nothing but"),
         ('<str_replace_editor command="view"></str_replace_editor>', "path is missing"),
         ('<str_replace_editor command="open" path="x"/>', "'view'"),
+        ('<str_replace_editor command="view"><path a="b">x</path></str_replace_editor>', "<NAME>"),
+        (
+            '<str_replace_editor command="view" path="x"><path>x</path></str_replace_editor>',
+            "twice",
+        ),
         (
             '<str_replace_editor command="create" path="x"><file_text>\nhalf',
             "<file_text> is not closed",
@@ -296,6 +303,25 @@ def test_the_editor_accepts_arguments_as_attributes_or_as_tags() -> None:
     )
     as_attributes = '<str_replace_editor command="view" path="a.py" view_range="[1, 40]"/>'
     assert only(as_tags) == only(as_attributes) == a.FileRead(path="a.py", view_range=(1, 40))
+
+
+def test_a_plan_can_be_written_as_json_or_as_lines() -> None:
+    as_json = '<plan>\n[{"title": "a", "status": "done"}, {"title": "b"}]\n</plan>'
+    items = (PlanItem(title="a", status="done"), PlanItem(title="b"))
+    assert only(as_json) == only("<plan>\n[x] a\n[ ] b\n</plan>") == a.PlanUpdate(items=items)
+
+
+def test_the_name_of_the_cell_tag_in_codeact_is_accepted() -> None:
+    reply = "<execute_ipython>\nx = 1\n</execute_ipython>"
+    assert only(reply) == a.IPythonRunCell(code="x = 1")
+
+
+def test_an_element_may_hold_its_own_tag_with_an_end_word() -> None:
+    reply = (
+        '<str_replace_editor command="create" path="x">\n<file_text end="E">\n</file_text>\n'
+        "</file_text E>\n</str_replace_editor>"
+    )
+    assert only(reply) == a.FileWrite(path="x", content="</file_text>\n")
 
 
 def test_a_file_keeps_its_last_newline_and_a_replacement_its_indentation() -> None:

@@ -5,7 +5,7 @@ The types accept the variants that models write, and normalize them.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -36,6 +36,7 @@ class Arguments(BaseModel):
     action_type: type of the action that a call becomes.
     renamed: names of the action's fields by the names of the arguments, where they differ.
     non_blank: arguments whose text must not be blank.
+    verbatim: arguments whose last line break before the closing tag is part of the text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
@@ -43,6 +44,7 @@ class Arguments(BaseModel):
     action_type: ClassVar[type[ActionBase]]
     renamed: ClassVar[Mapping[str, str]] = {}
     non_blank: ClassVar[tuple[str, ...]] = ()
+    verbatim: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="after")
     def _check_blank(self) -> Self:
@@ -66,10 +68,11 @@ class Arguments(BaseModel):
     def texts_of(cls, arguments: JsonObject) -> dict[str, str]:
         """Return the arguments as texts from which they are validated to the same values.
 
-        A type whose text is not the usual one has a serializer. None has no text.
+        Lists and objects are JSON. None has no text.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        values = cls.model_construct(**given).model_dump(exclude_unset=True)
+        # The values are those of events, some of which have types of their own.
+        values = cls.model_construct(**given).model_dump(exclude_unset=True, warnings=False)
         return {name: _format_value(value) for name, value in values.items()}
 
     @classmethod
@@ -108,28 +111,10 @@ def _format_value(value: Any) -> str:
         case float():
             text = f"{value:g}"
             return text if float(text) == value else repr(value)
+        case list() | tuple():
+            return json.dumps(value, ensure_ascii=False)
         case _:
             return str(value)
-
-
-@dataclass(frozen=True)
-class Tag:
-    """The form of a tool in the tag dialect. Arguments that are not named here are attributes.
-
-    name: name of the tag; "" for the name of the tool, which is accepted in any case.
-    content: the argument that is the content of the tag; "" if the tag contains tags only.
-    sections: arguments that can follow the content, each as a tag of its own.
-    children: arguments that are written as tags in a tag without content, in this order.
-    verbatim: those children whose last line break is part of the text.
-    explicit: attributes that are written even if they have their default.
-    """
-
-    name: str = ""
-    content: str = ""
-    sections: tuple[str, ...] = ()
-    children: tuple[str, ...] = ()
-    verbatim: tuple[str, ...] = ()
-    explicit: tuple[str, ...] = ()
 
 
 Requirement = Literal["", "delegates", "recall"]
@@ -140,8 +125,6 @@ class Tool:
     """A tool that a model can call. `prompts/agent/tools/NAME.md.j2` describes it to the model.
 
     arguments: model of its arguments, which knows the action that a call becomes.
-    tag: its form in the tag dialect.
-    examples: actions that prompts in the tag dialect show, by the name that templates use.
     requires: what a run must offer so that the tool can be executed (`AvailableTools`); "" if every
     run can execute it.
     is_general: False for a tool that only agents have which list it among their tools.
@@ -150,16 +133,9 @@ class Tool:
 
     name: str
     arguments: type[Arguments]
-    tag: Tag
-    examples: Mapping[str, ActionBase] = field(default_factory=dict)
     requires: Requirement = ""
     is_general: bool = True
     is_editing: bool = False
-
-    @property
-    def tag_name(self) -> str:
-        """Name of the tag that is offered to a model."""
-        return self.tag.name or self.name
 
 
 def none_if_blank(value: Any) -> Any:
@@ -200,11 +176,6 @@ def parse_objects(value: Any) -> Any:
     return items
 
 
-def write_objects(items: Sequence[BaseModel]) -> str:
-    """Return a list of objects as JSON text, from which `parse_objects` returns the same."""
-    return json.dumps([item.model_dump(mode="json", exclude_none=True) for item in items])
-
-
 def normalize_path(path: str) -> str:
     """Return the path without a leading `./`, as git writes it.
 
@@ -241,6 +212,6 @@ StatedRisk = Annotated[
     SecurityRisk | None,
     BeforeValidator(_parse_rating),
     WithJsonSchema({"type": "string", "enum": [risk.value for risk in RATINGS]}),
-    Field(description="Your rating of this call: see Security risk."),
+    Field(description="See Security risk."),
 ]
 TaskCompleted = Annotated[bool, BeforeValidator(partial_to_false)]

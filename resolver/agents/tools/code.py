@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from resolver.agents.tools.base import (
     SECURITY_RISK,
@@ -10,13 +10,11 @@ from resolver.agents.tools.base import (
     Line,
     OptionalText,
     StatedRisk,
-    Tag,
     Tool,
     none_if_blank,
 )
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.models.approval import SecurityRisk
 from resolver.models.base import JsonObject
 
 MAX_TIMEOUT = 3600.0
@@ -75,7 +73,6 @@ def _parse_line_range(value: Any) -> Any:
 Lines = Annotated[
     tuple[int, int] | None,
     BeforeValidator(_parse_line_range),
-    PlainSerializer(lambda lines: f"[{lines[0]}, {lines[1]}]"),
     WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
 ]
 
@@ -91,6 +88,8 @@ _OPTIONAL_EDITOR_ARGUMENTS = {"view": ("view_range",), "str_replace": ("new_str"
 
 class EditorArguments(Arguments):
     """`str_replace_editor`. Which of the texts a command takes is in the two tables above."""
+
+    verbatim = ("file_text",)
 
     command: Literal["view", "create", "str_replace", "insert", "undo_edit"] = Field(
         description="What to do."
@@ -187,66 +186,7 @@ class EditorArguments(Arguments):
 
 
 TOOLS = (
-    Tool(
-        name="execute_bash",
-        arguments=BashArguments,
-        tag=Tag(content="command"),
-        examples={
-            "bash": a.CmdRun(
-                command="python -m pytest tests/test_parser.py -x -q 2>&1 | tail -n 40",
-                security_risk=SecurityRisk.LOW,
-            ),
-            "slow": a.CmdRun(command="make test", timeout=900.0, security_risk=SecurityRisk.LOW),
-            "input": a.CmdRun(command="C-c", is_input=True, security_risk=SecurityRisk.LOW),
-            "quoted": a.CmdRun(
-                command="grep -rn '</execute_bash>' docs", security_risk=SecurityRisk.LOW
-            ),
-        },
-        is_editing=True,
-    ),
-    Tool(
-        name="execute_ipython_cell",
-        arguments=CellArguments,
-        tag=Tag("execute_ipython", content="code"),
-        examples={
-            "cell": a.IPythonRunCell(
-                code="from parser import parse\nparse('1..2')", security_risk=SecurityRisk.LOW
-            )
-        },
-        is_editing=True,
-    ),
-    Tool(
-        name="str_replace_editor",
-        arguments=EditorArguments,
-        tag=Tag(
-            children=("file_text", "insert_line", "old_str", "new_str", "view_range"),
-            verbatim=("file_text",),
-        ),
-        examples={
-            "view": a.FileRead(path="src/parser.py", view_range=(40, 80)),
-            "create": a.FileWrite(
-                path="tests/test_dots.py",
-                content="from parser import parse\n",
-                security_risk=SecurityRisk.MEDIUM,
-            ),
-            "replace": a.FileEdit(
-                command="str_replace",
-                path="src/parser.py",
-                old_str="    return text.split('.')",
-                new_str="    return [part for part in text.split('.') if part]",
-                security_risk=SecurityRisk.MEDIUM,
-            ),
-            "insert": a.FileEdit(
-                command="insert",
-                path="src/parser.py",
-                insert_line=0,
-                new_str="import re",
-                security_risk=SecurityRisk.MEDIUM,
-            ),
-            "undo": a.FileEdit(
-                command="undo_edit", path="src/parser.py", security_risk=SecurityRisk.MEDIUM
-            ),
-        },
-        is_editing=True,
-    ),
+    Tool(name="execute_bash", arguments=BashArguments, is_editing=True),
+    Tool(name="execute_ipython_cell", arguments=CellArguments, is_editing=True),
+    Tool(name="str_replace_editor", arguments=EditorArguments, is_editing=True),
 )

@@ -3,7 +3,6 @@
 Only LocAgent has them: the index does not contain edits, so it would mislead an agent that edits.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -14,14 +13,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     WithJsonSchema,
     model_validator,
 )
 
 from resolver.agents.tools.base import (
     Arguments,
-    Tag,
     TaskCompleted,
     TextOrEmpty,
     Tool,
@@ -29,7 +26,6 @@ from resolver.agents.tools.base import (
     normalize_path,
     parse_json_list,
     parse_objects,
-    write_objects,
 )
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
@@ -100,12 +96,6 @@ class _ValidatedPlace(BaseModel):
     why: str = ""
 
 
-def _write_texts(texts: Sequence[str]) -> str:
-    """Return the texts one per line, or as JSON if they could not be parsed from that."""
-    lines = "\n".join(texts)
-    return lines if _parse_texts(lines) == list(texts) else json.dumps(list(texts))
-
-
 def _build_places(places: Sequence[_ValidatedPlace]) -> tuple[CodePlace, ...]:
     return tuple(CodePlace(**place.model_dump()) for place in places)
 
@@ -113,13 +103,11 @@ def _build_places(places: Sequence[_ValidatedPlace]) -> tuple[CodePlace, ...]:
 Texts = Annotated[
     tuple[str, ...],
     BeforeValidator(_parse_texts),
-    PlainSerializer(_write_texts),
     WithJsonSchema({"type": "array", "items": {"type": "string"}}),
 ]
 Edges = Annotated[
     tuple[Literal["contains", "calls", "inherits"], ...],
     BeforeValidator(_parse_edge_kinds),
-    PlainSerializer(" ".join),
     WithJsonSchema(
         {
             "type": "array",
@@ -131,7 +119,6 @@ Places = Annotated[
     Annotated[tuple[_ValidatedPlace, ...], Field(max_length=MAX_REPORTED_PLACES)],
     BeforeValidator(_parse_places),
     AfterValidator(_build_places),
-    PlainSerializer(write_objects),
     list_schema(
         {
             "path": "string",
@@ -210,56 +197,7 @@ class PlacesArguments(Arguments):
 
 
 TOOLS = (
-    Tool(
-        name="search_code",
-        arguments=SearchArguments,
-        tag=Tag(content="terms"),
-        examples={
-            "search": a.CodeSearch(
-                terms=("Parser.parse", "src/parser.py:41", "empty part between dots")
-            )
-        },
-        is_general=False,
-    ),
-    Tool(
-        name="explore_code",
-        arguments=ExploreArguments,
-        tag=Tag(content="start"),
-        examples={
-            "explore": a.CodeExplore(
-                start=("src/parser.py::Parser.parse",),
-                direction="upstream",
-                depth=2,
-                edges=("calls",),
-            )
-        },
-        is_general=False,
-    ),
-    Tool(
-        name="report_places",
-        arguments=PlacesArguments,
-        tag=Tag(children=("message", "places")),
-        examples={
-            "report": a.Finish(
-                message="`parse('1..2')` keeps the empty part between two dots.",
-                places=(
-                    CodePlace(
-                        path="src/parser.py",
-                        start=41,
-                        end=48,
-                        symbol="Parser.parse",
-                        why="splits at each dot and keeps what is empty",
-                    ),
-                    CodePlace(
-                        path="tests/test_parser.py",
-                        start=12,
-                        end=30,
-                        symbol="test_dots",
-                        why="has no case with two dots",
-                    ),
-                ),
-            )
-        },
-        is_general=False,
-    ),
+    Tool(name="search_code", arguments=SearchArguments, is_general=False),
+    Tool(name="explore_code", arguments=ExploreArguments, is_general=False),
+    Tool(name="report_places", arguments=PlacesArguments, is_general=False),
 )

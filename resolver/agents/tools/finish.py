@@ -10,19 +10,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     WithJsonSchema,
 )
 
 from resolver.agents.tools.base import (
     Arguments,
-    Tag,
     TaskCompleted,
     TextOrEmpty,
     Tool,
     list_schema,
     parse_objects,
-    write_objects,
 )
 from resolver.config.templates import render
 from resolver.events import actions as a
@@ -104,7 +101,6 @@ Answers = Annotated[
     Annotated[tuple[_ValidatedAnswer, ...], Field(max_length=MAX_ANSWERS)],
     BeforeValidator(_parse_answers),
     AfterValidator(_build_thread_answers),
-    PlainSerializer(write_objects),
     list_schema(
         {"id": "string", "addressed": "boolean", "answer": "string"},
         required=("id", "addressed", "answer"),
@@ -129,9 +125,8 @@ class FinishArguments(Arguments):
     )
     reason: Reason = Field(
         default="",
-        description="Only where you leave everything as it was: answered (a question was asked and "
-        "the message answers it), cannot_reproduce, already_fixed, needs_answer (the message is "
-        "your question) or not_wanted.",
+        description="Only where you leave everything as it was; answered: the message answers a "
+        "question, needs_answer: it is your question.",
     )
     cause: TextOrEmpty = Field(default="", description="What was wrong.")
     change: TextOrEmpty = Field(
@@ -225,28 +220,5 @@ def correct_thread_answers(action: ActionBase, labels: Sequence[str]) -> ActionB
 
 
 TOOLS = (
-    Tool(
-        name="finish",
-        arguments=FinishArguments,
-        tag=Tag(
-            content="message",
-            sections=(
-                "title", "cause", "change", "verification", "remaining", "threads",
-                "pull_request_body",
-            ),
-        ),
-        examples={
-            "finish": a.Finish(
-                title="Keep empty parts out of parse()",
-                message="`parse()` no longer returns empty parts.",
-                root_cause="`parse('1..2')` kept the empty part between two dots.",
-                change="`parse()` in src/parser.py leaves empty parts out; a test was added.",
-                verification="`python -m pytest tests -q`: 1 failed before, 41 passed after.",
-                remaining="I did not try it on Windows.",
-            ),
-            "report": a.Finish(
-                message="Empty parts are kept on purpose: see `src/parser.py:41-44`."
-            ),
-        },
-    ),
+    Tool(name="finish", arguments=FinishArguments),
 )  # fmt: skip

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from resolver.agents.tools.base import Arguments, Tag, TextOrEmpty, Tool
+from resolver.agents.tools.base import Arguments, TextOrEmpty, Tool
 from resolver.events import actions as a
 
 
@@ -18,12 +18,4 @@ class RecallArguments(Arguments):
     )
 
 
-TOOLS = (
-    Tool(
-        name="recall",
-        arguments=RecallArguments,
-        tag=Tag(content="query"),
-        examples={"recall": a.Recall(query="flaky-tests")},
-        requires="recall",
-    ),
-)
+TOOLS = (Tool(name="recall", arguments=RecallArguments, requires="recall"),)

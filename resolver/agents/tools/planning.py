@@ -1,17 +1,15 @@
 """The tools with which an agent organizes its work: `think`, `plan` and `delegate`."""
 
 import re
-from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import BeforeValidator, Field
 
-from resolver.agents.tools.base import Arguments, Tag, Tool, list_schema, parse_json_list
+from resolver.agents.tools.base import Arguments, Tool, list_schema, parse_json_list
 from resolver.events import actions as a
 from resolver.models.run import PlanItem
 
 _PLAN_LINE = re.compile(r"(?:(?:[-*]|\d+[.)])\s+)?\[([ xX>~-])\]\s+(.*)")
-_CHECKBOXES = {"todo": "[ ]", "doing": "[>]", "done": "[x]"}
 _CHECKBOX_STATUSES = {" ": "todo", "x": "done", "X": "done"}
 _STATUSES = {"pending": "todo", "in_progress": "doing", "completed": "done"}
 """Synonyms of statuses that models use."""
@@ -54,14 +52,9 @@ def _normalize_plan_item(item: Any) -> Any:
     return {**item, "title": title, "status": normalized}
 
 
-def _write_plan(items: Sequence[PlanItem]) -> str:
-    return "\n".join(f"{_CHECKBOXES[item.status]} {item.title}" for item in items)
-
-
 Items = Annotated[
     Annotated[tuple[PlanItem, ...], Field(max_length=MAX_PLAN_ITEMS)],
     BeforeValidator(_parse_plan),
-    PlainSerializer(_write_plan),
     list_schema(
         {"title": "string", "status": {"type": "string", "enum": ["todo", "doing", "done"]}},
         required=("title", "status"),
@@ -93,48 +86,11 @@ class DelegateArguments(Arguments):
     non_blank = ("task",)
 
     agent: str = Field(default="CodeActAgent", min_length=1, description="Name of the agent.")
-    task: str = Field(
-        description="All it has to know: what to do, where, and what to report. It sees nothing "
-        "of this conversation."
-    )
+    task: str = Field(description="All it has to know: what to do, where, and what to report.")
 
 
 TOOLS = (
-    Tool(
-        name="think",
-        arguments=ThinkArguments,
-        tag=Tag(content="thought"),
-        examples={
-            "think": a.Think(
-                content="Both callers pass None here, so the guard belongs in parse()."
-            )
-        },
-    ),
-    Tool(
-        name="plan",
-        arguments=PlanArguments,
-        tag=Tag(content="items"),
-        examples={
-            "plan": a.PlanUpdate(
-                items=(
-                    PlanItem(title="reproduce the crash with a test", status="done"),
-                    PlanItem(title="fix parse()", status="doing"),
-                    PlanItem(title="run the whole suite"),
-                )
-            )
-        },
-    ),
-    Tool(
-        name="delegate",
-        arguments=DelegateArguments,
-        tag=Tag(content="task", explicit=("agent",)),
-        examples={
-            "delegate": a.Delegate(
-                agent="CodeActAgent",
-                task="Find every caller of parse() in src/ and report file, line and what it "
-                "passes.",
-            )
-        },
-        requires="delegates",
-    ),
+    Tool(name="think", arguments=ThinkArguments),
+    Tool(name="plan", arguments=PlanArguments),
+    Tool(name="delegate", arguments=DelegateArguments, requires="delegates"),
 )

@@ -68,14 +68,6 @@ def tool_of(action: ActionBase) -> tuple[Tool, JsonObject] | None:
     return None
 
 
-def describe_tool(
-    name: str, colleagues: tuple[DelegateAgent, ...] = (), is_read_only: bool = False
-) -> str:
-    """Return the description of a tool for the model. The parameters are those of `tool_specs`."""
-    values = {"colleagues": colleagues, "is_read_only": is_read_only}
-    return render(f"agent/tools/{name}.md.j2", **values).strip()
-
-
 @cache
 def tool_specs(
     names: tuple[str, ...] = TOOL_NAMES,
@@ -94,7 +86,9 @@ def tool_specs(
             "type": "function",
             "function": {
                 "name": name,
-                "description": describe_tool(name, colleagues, is_read_only),
+                "description": render(
+                    f"agent/tools/{name}.md.j2", colleagues=colleagues, is_read_only=is_read_only
+                ).strip(),
                 "parameters": TOOLS[name].arguments.offered_schema(
                     is_read_only=is_read_only, has_threads=has_threads
                 ),

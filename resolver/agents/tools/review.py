@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from resolver.agents.tools.base import Arguments, Line, OptionalText, Tag, Tool, normalize_path
+from resolver.agents.tools.base import Arguments, Line, OptionalText, Tool, normalize_path
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.models.base import JsonObject
@@ -102,41 +102,6 @@ class SubmitArguments(Arguments):
 
 
 TOOLS = (
-    Tool(
-        name="review_comment",
-        arguments=RemarkArguments,
-        tag=Tag(children=("body", "suggestion"), explicit=("severity",)),
-        examples={
-            "comment": a.ReviewComment(
-                path="src/parser.py",
-                line=42,
-                severity="high",
-                body="`parse('')` now raises IndexError: `parts` is empty then. The command line "
-                "calls it with what the person typed (src/cli.py:17).",
-                suggestion="    return parts[-1] if parts else None",
-            ),
-            "several": a.ReviewComment(
-                path="src/parser.py",
-                start_line=50,
-                line=58,
-                severity="low",
-                body="This is `split_parts()` of src/text.py once more.",
-            ),
-        },
-        is_general=False,
-    ),
-    Tool(
-        name="submit_review",
-        arguments=SubmitArguments,
-        tag=Tag(content="summary", explicit=("verdict",)),
-        examples={
-            "submit": a.Finish(
-                message="The parser now leaves empty parts out, as the issue asks. One input that "
-                "worked before raises now (see src/parser.py:42).",
-                verdict="request_changes",
-                verification="`python -m pytest tests -q`: 41 passed. `parse('')`: IndexError.",
-            ),
-        },
-        is_general=False,
-    ),
+    Tool(name="review_comment", arguments=RemarkArguments, is_general=False),
+    Tool(name="submit_review", arguments=SubmitArguments, is_general=False),
 )
