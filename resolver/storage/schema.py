@@ -9,9 +9,7 @@ TABLES = MetaData()
 """All tables of the server."""
 
 _CREATION_LOCK = 7_365_736_764_117_106
-
-CLAIM_LOCK = _CREATION_LOCK + 1
-"""Keys of advisory locks, for `lock_others_out`. Any that other programs don't use will do."""
+"""Key of an advisory lock, for `lock_others_out`. Any that other programs don't use will do."""
 
 
 def lock_others_out(connection: Connection, key: int) -> None:

@@ -133,6 +133,12 @@ def test_a_flaky_check_without_a_report_is_named() -> None:
 # -- what fails at the base too
 
 
+def test_what_fails_with_and_without_the_change_is_known_and_does_not_count() -> None:
+    found = compare(run(1, a="p", k="f"), run(1, a="p", k="f", n="p"), run(1, n="f"))
+    assert (found.known, found.broken, found.failing) == (("k",), (), ())
+    assert found.reproduction == ("n",)
+
+
 def test_a_known_failure_whose_name_shifts_with_a_new_row_is_still_known() -> None:
     base = run_of(1, {"t[row0]": "p", "t[row1]": "f"})
     head = run_of(1, {"t[row0]": "p", "t[row1]": "p", "t[row2]": "f"})
