@@ -51,7 +51,7 @@ GIT = (
 MOST_API_REQUESTS = 20 - 3
 """A run of a quarter of a minute looks for comments and edits the progress comment three times."""
 
-MOST_PROCESSES = 35
+MOST_PROCESSES = 70
 """Processes on the host. One is the action execution server, the others are git."""
 
 Table = tuple[tuple[str, str, int], ...]

@@ -27,7 +27,7 @@ def test_without_an_engine_the_error_says_what_was_tried_and_the_alternatives() 
     with pytest.raises(SandboxError) as error:
         connect_engine(environment)
     assert "tcp://127.0.0.1:1" in error.value.what
-    assert "--runtime local" in error.value.next_step
+    assert "RESOLVER_RUNTIME=local" in error.value.next_step
 
 
 @pytest.mark.parametrize("host", ["nonsense", "http://", "ftp://127.0.0.1"])
@@ -41,7 +41,7 @@ def test_an_unavailable_image_is_named(engine: docker.DockerClient) -> None:
     with pytest.raises(SandboxError) as error:
         image_settings(engine, image)
     assert image in error.value.what
-    assert "--image" in error.value.next_step
+    assert "RESOLVER_IMAGE" in error.value.next_step
 
 
 @pytest.mark.engine
