@@ -60,6 +60,7 @@ class SandboxLimits(StructuredSetting):
 
     memory: str = part("4g", "Memory, like `512m` or `8g`.")
     cpus: float = part(2.0, "Number of CPU cores.", gt=0)
+    pids: int = part(1024, "Maximum number of processes and threads.", ge=16)
     disk_gigabytes: float = part(10.0, "Gigabytes that may be written to disk.", gt=0)
     read_only_root: bool = part(
         False,

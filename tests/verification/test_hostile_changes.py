@@ -48,7 +48,7 @@ class T(unittest.TestCase):
 SETTINGS = {
     "runtime": "docker",
     "checks": [{"name": "unittest", "command": "python3 -m unittest discover", "timeout": 6}],
-    "sandbox_limits": {"memory": "256m", "disk_gigabytes": 0.05},
+    "sandbox_limits": {"memory": "256m", "pids": 60, "disk_gigabytes": 0.05},
 }
 
 

@@ -275,6 +275,7 @@ def open_runtime(
         run=run,
         memory=limits.memory,
         cpus=limits.cpus,
+        pids=limits.pids,
         disk=int(limits.disk_gigabytes * 10**9),
         read_only_root=limits.read_only_root,
         oci_runtime=limits.oci_runtime,
