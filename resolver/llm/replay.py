@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from resolver.errors import ModelError, ReplayExhausted, UsageError
 from resolver.llm.base import ChatMessage, ToolSpec
-from resolver.models.base import describe_first_error
 from resolver.models.run import Completion, RequestedToolCall
 
 
@@ -111,7 +110,10 @@ def scripted_models(path: Path, name: str, service: str) -> dict[str, ReplayMode
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", "check the path") from error
     except ValidationError as error:
-        raise _invalid_script(path, describe_first_error(error)) from error
+        place = error.errors()[0]["loc"][: 2 if isinstance(data, dict) else 1]
+        named = [f"{part + 1 if isinstance(part, int) else part}" for part in reversed(place)]
+        where = " of ".join(named) or "in it"
+        raise _invalid_script(path, f"reply {where} has another form") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise _invalid_script(path, " ".join(str(error).split())) from error
     return {
