@@ -38,7 +38,11 @@ def test_a_run_without_a_lease_ends_without_a_comment_and_without_an_outcome(
         if not has_lease:
             raise LeaseLost("the lease of executor 1 has ended")
 
-    environment = {"HOME": str(tmp_path), "LLM_MODEL": "gpt-4o"}
+    environment = {
+        "HOME": str(tmp_path),
+        "LLM_MODEL": "gpt-4o",
+        "RESOLVER_RETRY_SECONDS": "{github_writes: 0}",
+    }
     output = Output(tmp_path / "output")
     request = RunRequest(
         trigger=command_line_trigger("octo/calc", 1, datetime(2026, 1, 1, tzinfo=UTC)),

@@ -48,7 +48,7 @@ from resolver.github.text.markers import Ending
 from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS
-from resolver.storage.ledger_ref import FILE, REF, AccompanyingPush, LedgerRef
+from resolver.storage.ledger_ref import FILE, REF, RETRIES, AccompanyingPush, LedgerRef
 from resolver.storage.run_refs import log_commit, obsolete_logs, runs_of_issue
 
 logger = logging.getLogger("resolver.runs.quotas")
@@ -84,7 +84,8 @@ def quota_limits_of(settings: Settings) -> QuotaLimits:
 def ledger_for_run(request: RunRequest, settings: Settings) -> LedgerRef:
     """Return the ledger of the repository that a run works on."""
     url = settings.clone_url(request.trigger.repository)
-    outages = settings.retry_seconds.policy
+    policy = settings.retry_seconds.policy
+    outages = policy.lasting(min(policy.seconds, RETRIES.seconds))
     return LedgerRef(url, lambda: request.credential(settings), request.now, outages=outages)
 
 
