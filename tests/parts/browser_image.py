@@ -31,10 +31,12 @@ def browser_path(browser_packages: NpmPackages) -> str:
     """A PATH on which the server and Chromium are."""
     folder = browser_packages.modules.parent
     program = folder / "playwright-mcp"
-    if not program.exists():
+    cli = browser_packages.modules / "@playwright/mcp/cli.js"
+    text = f'#!/bin/sh\nexec "{browser_packages.node}" "{cli}" "$@"\n'
+    # Node is in a virtual environment, and the folder is shared with those of other checkouts.
+    if not program.exists() or program.read_text() != text:
         new = folder / f"playwright-mcp.{os.getpid()}"
-        cli = browser_packages.modules / "@playwright/mcp/cli.js"
-        new.write_text(f'#!/bin/sh\nexec "{browser_packages.node}" "{cli}" "$@"\n')
+        new.write_text(text)
         new.chmod(0o755)
         new.rename(program)
     # Node is in a folder that is on PATH too, because the sandbox hides others.
