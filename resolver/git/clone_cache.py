@@ -50,14 +50,14 @@ class CloneCache:
         tips: by the ref of the clone, the name that the server knows the commit by and its id.
         options: of git, for the depth.
 
-        Returns False, with nothing fetched into the clone, if the cache can't be used: another
-        process writes to it, or it is damaged. Raises WorkspaceError if the server refuses.
+        Returns False if that fails, whatever the reason, or if another process uses the cached
+        clone of this address at the moment.
         """
+        path = self.folder / f"{hashlib.sha256(url.encode()).hexdigest()}.git"
         try:
-            with self._lock() as has_lock:
+            with self._lock(path.with_suffix(".lock")) as has_lock:
                 if not has_lock:
                     return False
-                path = self.folder / f"{hashlib.sha256(url.encode()).hexdigest()}.git"
                 cached = HostGit(git_dir=path) if path.is_dir() else create_bare_repository(path)
                 names = [f"+{name}:refs/cached/{n}" for n, (name, _) in enumerate(tips.values())]
                 fetch(cached, url, names, options, credential)
@@ -82,10 +82,10 @@ class CloneCache:
             shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
-    def _lock(self) -> Iterator[bool]:
-        """Yield True if this process holds the cache's lock, False if another process does."""
+    def _lock(self, path: Path) -> Iterator[bool]:
+        """Yield True if this process holds the lock of a clone, False if another process does."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(self.folder / "lock", "w") as file:
+        with open(path, "w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
