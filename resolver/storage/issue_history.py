@@ -12,11 +12,9 @@ from typing import Literal
 from pydantic import ValidationError
 from sqlalchemy import (
     URL,
-    BigInteger,
     Column,
     Connection,
     Float,
-    Integer,
     String,
     Table,
     Text,
@@ -31,17 +29,12 @@ from resolver.models.run import Trigger
 from resolver.storage.database import ServerDatabase, open_database
 from resolver.storage.run_folders import RunFolders
 from resolver.storage.run_store import EVENTS, OUTCOME, EarlierRun
-from resolver.storage.schema import TABLES
+from resolver.storage.schema import TABLES, position_column
 
 HISTORY = Table(
     "resolver_issue_history",
     TABLES,
-    Column(
-        "position",
-        BigInteger().with_variant(Integer(), "sqlite"),
-        primary_key=True,
-        autoincrement=True,
-    ),
+    position_column(),
     Column("conversation", String(400), nullable=False, index=True),
     Column("entry", Text, nullable=False),
     Column("identity", String(64), nullable=False, unique=True),

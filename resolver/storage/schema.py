@@ -3,13 +3,24 @@
 A module that uses a table defines it in `TABLES`, so whoever uses one finds it created.
 """
 
-from sqlalchemy import Connection, MetaData, inspect, select, text
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, inspect, select, text
 
 TABLES = MetaData()
 """All tables of the server."""
 
 _CREATION_LOCK = 7_365_736_764_117_106
 """Key of an advisory lock, for `lock_others_out`. Any that other programs don't use will do."""
+
+
+def position_column() -> Column[Any]:
+    """Return the primary key of a table whose rows are numbered in the order of their insertion.
+
+    SQLite numbers only a primary key of its type INTEGER.
+    """
+    number = BigInteger().with_variant(Integer(), "sqlite")
+    return Column("position", number, primary_key=True, autoincrement=True)
 
 
 def lock_others_out(connection: Connection, key: int) -> None:

@@ -24,10 +24,8 @@ import dbos
 from pydantic import ValidationError
 from sqlalchemy import (
     URL,
-    BigInteger,
     Column,
     Index,
-    Integer,
     String,
     Table,
     Text,
@@ -45,7 +43,7 @@ from resolver.errors import UsageError
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.storage.database import DatabaseError, ServerDatabase, first_line, open_database
-from resolver.storage.schema import TABLES
+from resolver.storage.schema import TABLES, position_column
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -71,12 +69,7 @@ POOL_SIZE = 10
 COMMANDS = Table(
     "resolver_commands",
     TABLES,
-    Column(
-        "position",
-        BigInteger().with_variant(Integer(), "sqlite"),
-        primary_key=True,
-        autoincrement=True,
-    ),
+    position_column(),
     Column("request", String(400), nullable=False),
     Column("trigger", Text, nullable=False),
     Index("resolver_commands_request", "request"),
