@@ -309,7 +309,7 @@ def _unchanged(root: str, changed: bytes) -> bytes:
         old_mode, mode, old_id, _, status = meta[1:].split(b" ")
         if status != b"M" or old_mode[:3] != b"100":
             continue
-        if _blob_id(os.path.join(os.fsencode(root), path), len(old_id)) == old_id:
+        if _blob_id(os.path.join(os.fsencode(root), path)) == old_id:
             entries.append(b"%s %s\t%s\0" % (mode, old_id, path))
     return b"".join(entries)
 
@@ -343,9 +343,9 @@ def _cut(path: bytes) -> bytes:
     return path if len(path) <= MAX_PATH_SHOWN else path[:MAX_PATH_SHOWN] + b"..."
 
 
-def _blob_id(path: bytes, length: int) -> bytes:
+def _blob_id(path: bytes) -> bytes:
     """Return git's object id of the file's bytes, without any conversion."""
-    digest = hashlib.sha256() if length == 64 else hashlib.sha1()
+    digest = hashlib.sha1()
     try:
         with open(path, "rb") as file:
             digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
