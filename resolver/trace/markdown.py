@@ -1,20 +1,24 @@
 """Renders traces as GitHub markdown: trace.md, and a folded block for a comment.
 
-trace.md contains all texts in full; the block has a limited size.
-
-`untrusted_text.py` makes text from outside inert. Texts and layout are in prompts/trace/.
+trace.md contains all texts in full; the block has a limited size. The templates in prompts/trace/
+read the view of the trace; what they show is inert (`untrusted_text.py`), unless a filter has made
+it markdown.
 """
 
 import html
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache
+from itertools import accumulate, takewhile
+from typing import Any
 
-from resolver.config.templates import render
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from resolver.config.templates import template_folder
 from resolver.events.log import Event
 from resolver.models.run import RunState
-from resolver.trace.outline import MAX_DIFF_LENGTH, split_diff, split_phases
-from resolver.trace.plain import duration, money, plural, truncate_text
+from resolver.trace.outline import MAX_DIFF_LENGTH, FileDiff, split_diff, split_phases
+from resolver.trace.plain import duration, plural, truncate_text
 from resolver.trace.steps import build_view
 from resolver.trace.untrusted_text import (
     fenced,
@@ -24,28 +28,16 @@ from resolver.trace.untrusted_text import (
     quote_markdown,
     utf16_length,
 )
-from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceNote, TraceStep, detail_label
+from resolver.trace.view import Entry, TraceBlock, TraceNote, TraceStep, detail_label
 
 MAX_UNFOLDED_LINES = 15
 """Outputs with more lines than this are folded."""
 
-_COMMENT_CATEGORIES = {"stage", "warning", "error", "state", "retry", "check"}
-_GAP_LENGTH = 120
-"""UTF-16 code units that are reserved for the line that says how much was left out."""
+COMMENT_TEXT_LIMITS = (19_000, 8_000, 3_000, 1_000, 300, 0)
+"""Maximum characters of one text in a comment: the first with which all texts fit is used."""
 
-_LABELS = {
-    "stage": "Stage",
-    "warning": "⚠️ Warning",
-    "error": "❌ Error",
-    "retry": "Retry",
-    "check": "Check",
-    "state": "State",
-    "network": "Network",
-    "memory": "Memory",
-    "message": "Message",
-    "event": "Event",
-}
-_MARKS = {"good": "✅ ", "bad": "❌ ", "plain": ""}
+_COMMENT_CATEGORIES = {"stage", "warning", "error", "state", "retry", "check"}
+_MAX_PLAN_ITEMS = 12
 
 
 def render_markdown(events: Iterable[Event], diff: str = "", notices: Sequence[str] = ()) -> str:
@@ -55,16 +47,11 @@ def render_markdown(events: Iterable[Event], diff: str = "", notices: Sequence[s
     notices: sentences about the trace itself for its reader, in plain text.
     """
     view = build_view(events)
-    phases = [
-        MarkdownPhase(phase.name, "".join(_entry(entry, None) for entry in phase.entries))
-        for phase in split_phases(view.entries)
-    ]
-    return render(
-        "trace/trace.md.j2",
-        _header(view.header),
-        notices=[plain_prose(notice) for notice in notices],
-        changes=render_changed_files(diff, MAX_DIFF_LENGTH),
-        phases=phases,
+    return _template("trace.md.j2").render(
+        header=view.header,
+        notices=notices,
+        changes=Markup(render_changed_files(diff, MAX_DIFF_LENGTH)),  # noqa: S704 - escaped there
+        phases=split_phases(view.entries),
     )
 
 
@@ -73,14 +60,13 @@ def render_changed_files(diff: str, limit: int) -> str:
 
     diff: the change as `git diff` prints it. Files that don't fit are only named.
     """
-    rows = []
+    files: list[tuple[FileDiff, str]] = []
     for file in split_diff(diff):
         text = "\n".join(file.lines)
         fits = len(text) <= limit
         limit -= len(text) if fits else 0
-        title = f"<code>{html.escape(file.path)}</code> {html_line(file.size)}"
-        rows.append(MarkdownChange(title, fenced(text, "diff") if fits else ""))
-    return render("trace/changes.md.j2", changes=rows).strip()
+        files.append((file, text if fits else ""))
+    return _template("changes.md.j2").render(files=files).strip()
 
 
 def render_comment_trace(events: Iterable[Event], limit: int) -> str:
@@ -96,66 +82,28 @@ class CommentTrace:
 
     def __init__(self, events: Iterable[Event]) -> None:
         view = build_view(events)
-        frame = render("trace/comment.md.j2", plan=_newest_plan(view.entries), slot=_ENTRIES_SLOT)
-        self._opening, _, self._closing = frame.rpartition(_ENTRIES_SLOT)
+        plan = view.header.plan[:_MAX_PLAN_ITEMS]
+        self._opening = _template("plan.md.j2").render(plan=plan)
         self._entries = [
-            _shorten_entry(entry)
+            entry
             for entry in view.entries
             if isinstance(entry, TraceStep) or _belongs_in_comment(entry)
         ]
-        self._lines: dict[int, str] = {}
 
     def render(self, limit: int) -> str:
         """Return a block of at most `limit` UTF-16 code units, as GitHub counts.
 
-        Long texts are truncated in the middle, so that all steps fit and the room is used. If that
-        is not enough, steps in the middle are left out, and the block says how many. The result is
-        empty if `limit` is too small even for the frame.
+        Long texts are truncated in the middle, so that all steps fit. If that is not enough, steps
+        in the middle are left out, and the block says how many. The result is empty if there is not
+        even room for that.
         """
-        remaining = limit - utf16_length(self._opening) - utf16_length(self._closing)
-        if remaining < _GAP_LENGTH:
-            return ""
-        lines = _render_all(self._entries, self._line, remaining)
-        if lines is None:
-            body = _render_both_ends(self._entries, self._line, remaining)
-            return self._opening + body + self._closing
-        body, smallest, largest = lines, 0, len(_TEXT_LIMITS)
-        while smallest < largest:
-            middle = (smallest + largest) // 2
-            write = partial(_entry, text_limit=_TEXT_LIMITS[middle])
-            whole = _render_all(self._entries, write, remaining)
-            if whole is None:
-                largest = middle
-            else:
-                body, smallest = whole, middle + 1
-        return self._opening + body + self._closing
-
-    def _line(self, entry: Entry) -> str:
-        """Return the entry without its texts, rendered once."""
-        line = self._lines.get(id(entry))
-        if line is None:
-            line = self._lines[id(entry)] = _entry(entry, 0)
-        return line
-
-
-_ENTRIES_SLOT = "<!-- entries -->"
-
-_TEXT_LIMITS = tuple(round(80 * 1.2**step) for step in range(31))
-"""Maximum characters of one text, 80 to 19,000: the largest is used with which all texts fit."""
-
-
-_MAX_PLAN_ITEMS = 12
-
-
-def _newest_plan(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the items of the plan as the agent last wrote it, as prose."""
-    plans = [
-        entry.action.text
-        for entry in entries
-        if isinstance(entry, TraceStep) and entry.kind == "plan_update" and entry.action
-    ]
-    items = plans[-1].split("\n")[:_MAX_PLAN_ITEMS] if plans else []
-    return tuple(plain_prose(truncate_text(item, 150).replace("\n", " ")) for item in items)
+        remaining = limit - utf16_length(self._opening)
+        for text_limit in COMMENT_TEXT_LIMITS:
+            parts = [_entry_in_comment(entry, text_limit) for entry in self._entries]
+            if sum(map(utf16_length, parts)) <= remaining:
+                return self._opening + "".join(parts)
+        ends = _both_ends(self._entries, parts, remaining)
+        return self._opening + ends if ends else ""
 
 
 def _belongs_in_comment(note: TraceNote) -> bool:
@@ -168,215 +116,28 @@ def _belongs_in_comment(note: TraceNote) -> bool:
     return note.category in _COMMENT_CATEGORIES and not (is_running or is_checkout)
 
 
-def _shorten_entry(entry: Entry) -> Entry:
-    """Return the entry as it appears in a comment.
-
-    Of a loaded skill, that is its name and the reason but not its text. The comment itself says
-    what the agent said at the end.
-    """
-    if isinstance(entry, TraceStep) and entry.kind == "finish":
-        return replace(entry, prose="")
-    if isinstance(entry, TraceStep) and entry.verb == "Load":
-        return replace(entry, outputs=())
-    return entry
+def _entry_in_comment(entry: Entry, text_limit: int) -> str:
+    return _template("entry.md.j2").render(entry=entry, text_limit=text_limit)
 
 
-def _render_all(
-    entries: Sequence[Entry], render_entry: Callable[[Entry], str], remaining: int
-) -> str | None:
-    """Return all entries; None if they exceed `remaining`."""
-    parts = []
-    for entry in entries:
-        part = render_entry(entry)
-        remaining -= utf16_length(part)
-        if remaining < 0:
-            return None
-        parts.append(part)
-    return "".join(parts)
+def _both_ends(entries: Sequence[Entry], parts: Sequence[str], room: int) -> str:
+    """Return as many of the first and the last entries as fit, with a line about the others; "" if
+    even that does not fit."""
+    steps = [isinstance(entry, TraceStep) for entry in entries]
+
+    def gap(start: int, end: int) -> str:
+        omitted = plural(sum(steps[start:end]), "step")
+        return _template("gap.md.j2").render(steps=omitted, entries=end - start)
+
+    room -= utf16_length(gap(0, len(entries)))
+    start = _count_fitting(parts, room // 2)
+    end = len(parts) - _count_fitting(parts[:start:-1], room - room // 2)
+    return "".join([*parts[:start], gap(start, end), *parts[end:]]) if room >= 0 else ""
 
 
-def _render_both_ends(
-    entries: Sequence[Entry], render_entry: Callable[[Entry], str], remaining: int
-) -> str:
-    """Return the first and last entries that fit into `remaining`, and a line about the others."""
-    remaining -= _GAP_LENGTH
-    first_entries, unused = _render_fitting(entries, render_entry, remaining // 2)
-    others = entries[len(first_entries) :]
-    last_entries, _ = _render_fitting(
-        others[::-1], render_entry, remaining - remaining // 2 + unused
-    )
-    omitted = others[: len(others) - len(last_entries)]
-    steps = sum(isinstance(entry, TraceStep) for entry in omitted)
-    gap = render("trace/gap.md.j2", steps=plural(steps, "step"), entries=len(omitted))
-    return "".join([*first_entries, gap, *reversed(last_entries)])
-
-
-def _render_fitting(
-    entries: Sequence[Entry], render_entry: Callable[[Entry], str], remaining: int
-) -> tuple[list[str], int]:
-    """Return as many entries as fit into `remaining`, and the room left."""
-    parts: list[str] = []
-    for entry in entries:
-        part = render_entry(entry)
-        if utf16_length(part) > remaining:
-            break
-        remaining -= utf16_length(part)
-        parts.append(part)
-    return parts, remaining
-
-
-def _entry(entry: Entry, text_limit: int | None) -> str:
-    """Return one entry as markdown.
-
-    text_limit: maximum characters of each text; None for no limit.
-    """
-    if isinstance(entry, TraceNote):
-        detail = (
-            [_block(TraceBlock(entry.detail), detail_label(entry), None)]
-            if entry.detail and text_limit is None
-            else []
-        )
-        return render(
-            "trace/note.md.j2",
-            label=_LABELS[entry.category],
-            text=plain_prose(entry.text),
-            blocks=detail,
-        )
-    blocks_with_labels = [(entry.action, "Action")] if entry.action else []
-    blocks_with_labels += [(block, "Output") for block in entry.outputs]
-    nested_entries = [
-        nested_entry
-        for nested_entry in entry.nested
-        if text_limit is None or isinstance(nested_entry, TraceStep)
-    ]
-    step = MarkdownStep(
-        whole=text_limit is None,
-        number=entry.number,
-        verb=plain_prose(entry.verb),
-        subject=inline_code(entry.subject),
-        facts=" · ".join(_facts(entry)),
-        summary=_summary_line(entry) if text_limit else "",
-        thought=quote_markdown(_truncate(entry.thought, text_limit)),
-        prose=quote_markdown(_truncate(entry.prose, text_limit)),
-        blocks=tuple(
-            _block(block, label, text_limit)
-            for block, label in blocks_with_labels
-            if text_limit != 0
-        ),
-        images=len(entry.images),
-        nested=tuple(_entry(nested_entry, text_limit) for nested_entry in nested_entries)
-        if text_limit != 0
-        else (),
-        nested_label=f"What it did ({plural(entry.nested_steps, 'step')})",
-    )
-    return render("trace/step.md.j2", step)
-
-
-def _summary_line(step: TraceStep) -> str:
-    """Return the line of a step in a comment as HTML."""
-    # Mentions and references in code are inert, and the code is to be copied as it is.
-    code = f" <code>{html.escape(step.subject)}</code>" if step.subject else ""
-    return " · ".join(
-        (f"{step.number}. {html_line(step.verb)}{code}", *map(html_line, _facts(step)))
-    )
-
-
-def _facts(step: TraceStep) -> list[str]:
-    facts = [f"{_MARKS[step.mood]}{plain_prose(step.badge)}"] if step.badge else []
-    facts += [duration(step.seconds)] if step.seconds is not None else []
-    facts += [money(step.cost)] if step.cost else []
-    return facts
-
-
-@dataclass(frozen=True)
-class MarkdownBlock:
-    """A text in a code block (`fence`), folded if it is long."""
-
-    label: str
-    fence: str
-    folded: bool
-
-
-@dataclass(frozen=True)
-class MarkdownStep:
-    """One step as the template shows it.
-
-    whole: True in trace.md, False in a comment.
-    facts: result, time and cost on one line.
-    summary: title and facts as one line of HTML, from which the texts of the step unfold; empty if
-        they stand below a heading.
-    images: number of pictures.
-    nested: the delegate's entries, rendered.
-    """
-
-    whole: bool
-    number: int
-    verb: str
-    subject: str
-    facts: str
-    summary: str
-    thought: str
-    prose: str
-    blocks: tuple[MarkdownBlock, ...]
-    images: int
-    nested: tuple[str, ...]
-    nested_label: str
-
-
-@dataclass(frozen=True)
-class MarkdownPhase:
-    """A phase of the run. entries: its steps and notes, rendered."""
-
-    name: str
-    entries: str
-
-
-@dataclass(frozen=True)
-class MarkdownChange:
-    """A changed file. title: path and size as HTML. fence: its diff; empty if there is no room."""
-
-    title: str
-    fence: str
-
-
-@dataclass(frozen=True)
-class MarkdownHeader:
-    """The header of trace.md. `TraceHeader` describes the fields."""
-
-    title: str
-    issue: str
-    request: str
-    requested_by: str
-    state: str
-    reason: str
-    verdict: str
-    evidence: tuple[str, ...]
-    closing: str
-    left_out: tuple[str, ...]
-    model: str
-    agent: str
-    runtime: str
-    base: str
-    version: str
-    started: str
-    cost: str
-    parts: tuple[str, ...]
-    tokens_in: str
-    tokens_cached: str
-    tokens_out: str
-    iterations: str
-    time: str
-
-
-def _block(block: TraceBlock, label: str, text_limit: int | None) -> MarkdownBlock:
-    text = _truncate(block.text, text_limit)
-    lines = block.text.count("\n") + 1
-    return MarkdownBlock(
-        label=f"{label}, {plural(lines, 'line')}",
-        fence=fenced(text, block.language),
-        folded=text_limit is None
-        and (text.count("\n") >= MAX_UNFOLDED_LINES or len(text) > 20_000),
-    )
+def _count_fitting(parts: Sequence[str], room: int) -> int:
+    sizes = accumulate(map(utf16_length, parts))
+    return len(list(takewhile(lambda size: size <= room, sizes)))
 
 
 def _truncate(text: str, text_limit: int | None) -> str:
@@ -385,31 +146,52 @@ def _truncate(text: str, text_limit: int | None) -> str:
     return truncate_text(text, text_limit) if text_limit else ""
 
 
-def _header(header: TraceHeader) -> MarkdownHeader:
-    """Return the header as markdown."""
-    tokens = header.tokens
-    return MarkdownHeader(
-        title=plain_prose(header.title),
-        issue=inline_code(header.repository + (f"#{header.number}" if header.number else "")),
-        request=quote_markdown(header.request),
-        requested_by=inline_code(header.requested_by),
-        state=f"{_MARKS[header.mood]}{header.state.replace('_', ' ')}",
-        reason=plain_prose(header.reason),
-        verdict=plain_prose(header.verdict),
-        evidence=tuple(plain_prose(text) for text in header.evidence),
-        closing=quote_markdown(header.closing),
-        left_out=tuple(plain_prose(text) for text in header.left_out),
-        model=inline_code(header.model),
-        agent=inline_code(header.agent),
-        runtime=inline_code(header.runtime),
-        base=inline_code(header.base),
-        version=inline_code(header.version),
-        started=header.started,
-        cost=header.price,
-        parts=tuple(plain_prose(text) for text in header.parts),
-        tokens_in=f"{tokens.input:,}",
-        tokens_cached=f"{tokens.cached:,}",
-        tokens_out=f"{tokens.output:,}",
-        iterations=plural(header.iterations, "iteration"),
-        time=duration(header.seconds),
+def _is_long(block: TraceBlock) -> bool:
+    return block.text.count("\n") >= MAX_UNFOLDED_LINES or len(block.text) > 20_000
+
+
+_MARKDOWN_FILTERS: dict[str, Callable[..., str]] = {
+    "code": inline_code,
+    "duration": duration,
+    # Mentions and references in code are inert, and the code is to be copied as it is.
+    "html_code": lambda text: f"<code>{html.escape(text)}</code>",
+    "html_line": html_line,
+    "number": lambda count: f"{count:,}",
+    "fence": lambda block, limit: fenced(_truncate(block.text, limit), block.language),
+    "fenced": fenced,
+    "quote": lambda text, limit=None: quote_markdown(_truncate(text, limit)),
+    "plural": plural,
+}
+"""Filters whose results are markdown."""
+
+
+def _finalize(value: Any) -> Any:
+    is_plain = isinstance(value, str) and not isinstance(value, Markup)
+    return Markup(plain_prose(value)) if is_plain else value  # noqa: S704 - it is escaped by that
+
+
+def _as_markdown(function: Callable[..., str]) -> Callable[..., Markup]:
+    return lambda *arguments: Markup(function(*arguments))  # noqa: S704 - escaped by the filter
+
+
+@cache
+def _template(name: str) -> Template:
+    return _environment().get_template(f"trace/{name}")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(template_folder()),
+        undefined=StrictUndefined,
+        autoescape=True,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
+    for name, function in _MARKDOWN_FILTERS.items():
+        environment.filters[name] = _as_markdown(function)
+    environment.filters |= {"truncated": truncate_text, "detail_label": detail_label}
+    environment.tests |= {"step": lambda entry: isinstance(entry, TraceStep), "long": _is_long}
+    return environment

@@ -74,6 +74,12 @@ class TraceStep:
         return f"{self.verb} `{self.subject}`" if self.subject else self.verb
 
     @property
+    def measures(self) -> tuple[str, ...]:
+        """Its duration and its cost, as far as they are known, for display."""
+        seconds = (duration(self.seconds),) if self.seconds is not None else ()
+        return (*seconds, money(self.cost)) if self.cost else seconds
+
+    @property
     def nested_steps(self) -> int:
         """Number of the nested entries that are steps."""
         return sum(isinstance(entry, TraceStep) for entry in self.nested)
@@ -144,6 +150,11 @@ class TraceHeader:
     iterations: int = 0
     seconds: float = 0.0
     plan: tuple[PlanItem, ...] = ()
+
+    @property
+    def issue(self) -> str:
+        """The issue or pull request as GitHub writes it; "" if there is no repository."""
+        return self.repository + (f"#{self.number}" if self.number else "")
 
     @property
     def price(self) -> str:
