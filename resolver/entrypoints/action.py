@@ -103,27 +103,27 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
     console.print(Text(for_terminal(summary)), soft_wrap=True)
     forge = github_forge(settings, trigger.repository, host)
     if trigger.command not in STARTING_COMMANDS:
-        trigger, answer = _handle_command(trigger, settings, host, forge)
-        if answer is not None:
-            console.print(Text(for_terminal(answer.message)), soft_wrap=True)
-            write_outputs(environment, {"state": answer.state})
-            return answer.exit_code
+        handled = _handle_command(trigger, settings, host, forge)
+        if isinstance(handled, HandledCommand):
+            console.print(Text(for_terminal(handled.message)), soft_wrap=True)
+            write_outputs(environment, {"state": handled.state})
+            return handled.exit_code
+        trigger = handled
     return _resolve(trigger, environment, options, settings, host, forge, console)
 
 
 def _handle_command(
     trigger: Trigger, settings: Settings, host: RunHost, forge: GitHubForge
-) -> tuple[Trigger, HandledCommand | None]:
+) -> HandledCommand | Trigger:
     """Execute a command that concerns other runs, such as `stop`.
 
-    Return the trigger with the issue that the command is about, and the answer; None in place of
-    the answer if the command starts a run after all.
+    Return the trigger of the run that is to be started for it, if any.
     """
     with stop_on_signals(), filtered_log(settings, host):
         trigger = issue_of_command(trigger, forge)
         handler = CommandHandler(forge, settings)
         run = run_id(trigger.key, trigger.at)
-        return trigger, handler.handle(trigger, run, RunsOfOtherJobs(forge, settings, host, run))
+        return handler.handle(trigger, run, RunsOfOtherJobs(forge, settings, host, run))
 
 
 def _resolve(

@@ -46,6 +46,7 @@ class Command(StrEnum):
     UPDATE = "update"
     HELP = "help"
     CONTINUE = "continue"
+    MESSAGE = "message"
     STOP = "stop"
     PAUSE = "pause"
     RESUME = "resume"

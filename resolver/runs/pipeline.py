@@ -268,7 +268,12 @@ def _execute(
     execution = _execution_request(values, prepared, forge, folder, verifier, exported_change)
     result = execute_stage.execute(execution, log)
     outcome, exported_patch = result.outcome, result.patch
-    if is_answer := is_answer_run(values) or outcome.declined == "answered":
+    # An answer with a change is not only an answer: the change is published like any other.
+    is_answer = is_answer_run(values) or (
+        outcome.declined == "answered" and exported_patch.is_empty
+    )
+    discarded = exported_patch.files if is_answer else ()
+    if is_answer:
         outcome = _with_links(prepared, review.append_remarks(outcome, log))
         exported_patch = update_branch.unchanged_patch(workspace)
     patch, files_with_secrets = withhold_secrets(
@@ -278,8 +283,10 @@ def _execute(
     if not (is_answer or files_with_secrets):
         request.output.keep_change(result.change)
     executed = ExecutedRun(outcome, patch, result.commands, result.change, files_with_secrets)
-    warnings = (*result.warnings, *execution_warnings(prepared, executed, log, is_answer))
-    return replace(executed, warnings=warnings)
+    warnings = [*result.warnings, *execution_warnings(prepared, executed, log, is_answer)]
+    if discarded:
+        warnings.append(render("run/discarded.md.j2", files=discarded).strip())
+    return replace(executed, warnings=tuple(warnings))
 
 
 def _update_resumed_log(prepared: PreparedRun, log: RunLog) -> None:

@@ -58,10 +58,12 @@ PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
 def is_answer_run(values: StageValues) -> bool:
     """Return True if the run answers a question, so that its working tree is not published.
 
-    That is the work of some agents; any other agent can find that only an answer was asked for.
+    That is the work of some agents; any other agent can find that only an answer was asked for. If
+    it changed something all the same, that is published.
     """
-    if values.outcome is not None and values.outcome.declined == "answered":
-        return True
+    outcome, executed = values.outcome, values.executed
+    if outcome is not None and outcome.declined == "answered":
+        return executed is None or executed.patch.is_empty
     opening = values.log.opening if values.log else None
     agents = values.prepared.agents.agents if values.prepared else ()
     return opening is not None and is_answering_agent(opening.agent, agents)

@@ -188,7 +188,10 @@ def test_a_stop_without_an_active_run_is_answered_once(
     handler = CommandHandler(forge, settings)
     for _ in range(2):
         handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
-        assert handled is not None and (handled.state, handled.exit_code) == ("nothing", 0)
+        assert isinstance(handled, HandledCommand) and (handled.state, handled.exit_code) == (
+            "nothing",
+            0,
+        )
     [result] = [c.body for c in issue.comments if c.author.login == BOT]
     assert "No run is in progress" in result
     assert [r.content for r in comment.reactions] == ["eyes"]
@@ -204,7 +207,10 @@ def test_a_command_that_the_active_run_has_taken_is_not_answered(
     settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
     handler = CommandHandler(forge, settings)
     handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
-    assert handled is not None and (handled.state, handled.exit_code) == ("taken", 0)
+    assert isinstance(handled, HandledCommand) and (handled.state, handled.exit_code) == (
+        "taken",
+        0,
+    )
     assert [c.author.login for c in issue.comments] == ["alice"]
 
 
@@ -224,7 +230,10 @@ def test_a_command_about_an_earlier_run_starts_nothing_where_there_is_none(
     settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
     handler = CommandHandler(forge, settings)
     handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
-    assert handled is not None and (handled.state, handled.exit_code) == ("nothing", 0)
+    assert isinstance(handled, HandledCommand) and (handled.state, handled.exit_code) == (
+        "nothing",
+        0,
+    )
     assert answer in issue.comments[-1].body
 
 
@@ -237,17 +246,39 @@ def test_a_decision_about_the_waiting_action_of_an_archived_run_continues_it(
     archive_run_log(waiting, settings)
     forge = forge_for(github)
 
-    def decide(login: str) -> tuple[RunRequest, HandledCommand | None]:
+    def decide(login: str) -> tuple[RunRequest, HandledCommand | Trigger]:
         trigger = triggered(github, github.add_comment(issue, "@agent approve 123456", login))
         request = replace(run_request(tmp_path / login), trigger=trigger, run=LATER)
         targets = RunsOfOtherJobs(forge, settings, request.host, LATER)
         return request, CommandHandler(forge, settings).handle(trigger, LATER, targets)
 
     _, refused = decide("eve")
-    assert refused is not None and (refused.state, refused.exit_code) == ("refused", 5)
+    assert isinstance(refused, HandledCommand)
+    assert (refused.state, refused.exit_code) == ("refused", 5)
     request, handled = decide("alice")
-    assert handled is None, "a run is started for it"
+    assert handled == request.trigger, "a run is started for it"
     found = continue_from_archive(request, settings).continuation
     assert found is not None and found.decision is not None
     decision = found.decision
     assert (decision.approved, decision.by, decision.number) == (True, "alice", "123456")
+
+
+@pytest.mark.parametrize(
+    ("state", "command"),
+    [(None, Command.FIX), (RunState.AWAITING_CONFIRMATION, Command.CONTINUE)],
+)
+def test_a_message_that_no_run_reads_starts_one(
+    github: GitHubServer, issue: Issue, tmp_path: Path, state: RunState | None, command: Command
+) -> None:
+    """Where the last run waits for approval, the message is the answer to it."""
+    settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
+    request = asked(tmp_path, issue)
+    if state is not None:
+        source = f"{github.server_url}/{NAME}.git"
+        archive_run_log(ended(request, source, state), settings)
+    comment = github.add_comment(issue, "@agent deny, use pip instead", "alice")
+    forge = forge_for(github)
+    targets = RunsOfOtherJobs(forge, settings, request.host, LATER)
+    started = CommandHandler(forge, settings).handle(triggered(github, comment), LATER, targets)
+    assert isinstance(started, Trigger)
+    assert (started.command, started.instruction) == (command, "deny, use pip instead")

@@ -83,6 +83,21 @@ def test_comments_pause_a_run_and_continue_it_with_more_and_a_message(watched: W
     ]
 
 
+def test_what_follows_a_control_word_reaches_the_run_at_once_or_after_the_pause(
+    watched: Watched,
+) -> None:
+    watched.poll(
+        watched.say("@agent stop, use the sqlite backend instead"),
+        watched.say("@agent pause. The schema changes"),
+        lambda: None,
+    )
+    assert watched.take_all() == [
+        MessageToAgent("stop, use the sqlite backend instead", "alice"),
+        MessageToAgent("The schema changes", "alice"),
+        Pause(by="alice"),
+    ]
+
+
 def test_a_command_is_confirmed_when_the_run_has_taken_it(watched: Watched) -> None:
     """One that comes too late is left to the job that its comment has started."""
     watched.poll(watched.say("@agent pause"), watched.take_all, watched.say("@agent resume"))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.errors import LogError, Refused
+from resolver.events.actions import Message
 from resolver.events.log import dump_line
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
@@ -18,8 +19,10 @@ from resolver.runs.resuming.continuation import (
     find_unpublished_run,
     remaining_allowance,
 )
+from resolver.runs.resuming.resume import continue_run
 from resolver.storage.run_refs import KEPT_RUNS, obsolete_logs, runs_of_issue
 from resolver.storage.run_store import BUNDLE, CHANGE, EVENTS, OUTCOME, EarlierRun
+from tests.runs.plain_values import run_log
 from tests.trace import sample
 
 OPENING = sample.started()
@@ -139,3 +142,14 @@ def test_the_newest_kept_change_is_published_unless_a_later_run_has_published(
     assert find_unpublished_run([question, kept]) == kept
     assert find_unpublished_run([published, kept]) is None
     assert find_unpublished_run([question]) is None
+
+
+def test_the_reason_of_a_stop_is_given_to_the_model_when_the_run_continues(tmp_path: Path) -> None:
+    continuation = Continuation(run="run-0", by="alice")
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(OPENING)
+        reason = "stopped by alice: use the sqlite backend"
+        log.stream.add(AgentStateChanged(state=RunState.STOPPED, reason=reason))
+        continue_run(log, "run-1", continuation, RunLimits())
+        messages = [event.content for event in log.state.events if isinstance(event, Message)]
+    assert [reason in message for message in messages] == [True]

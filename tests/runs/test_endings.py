@@ -47,11 +47,22 @@ CHECK = bash("python3 -c 'import calc; print(calc.add(2, 2))'")
 def test_a_request_that_only_asks_something_is_answered(scenario: Scenario) -> None:
     """A whole run: what the agent says decides the comment, the exit code and what is pushed."""
     answer = {"message": "It subtracts: see `calc.py:2`.", "reason": "answered"}
-    scenario.endpoint.script(FIX, tool_call("finish", answer))
+    scenario.endpoint.script(CHECK, tool_call("finish", answer))
     done, body = asked(scenario)
     assert done.exit_code == 0, done.stderr
     assert ending(body) == "answer" and "calc.py#L2" in body and "Nothing was changed" in body
     assert scenario.pulls() == [] and scenario.branches() == []
+
+
+def test_an_answer_that_came_with_a_change_is_published_with_it(scenario: Scenario) -> None:
+    """`why not fix this?`: the agent answers, and leaves its edit. Nothing is thrown away."""
+    answer = {"message": "No reason; it adds now.", "reason": "answered", "title": "Add"}
+    scenario.endpoint.script(FIX, tool_call("finish", answer))
+    done, body = asked(scenario)
+    assert done.exit_code == 0, done.stderr
+    [pull] = scenario.pulls()
+    assert ending(body) == "pull_request" and f"#{pull.number}" in body
+    assert "No reason; it adds now" in (pull.body or "")
 
 
 @pytest.mark.attack

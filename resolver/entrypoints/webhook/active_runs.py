@@ -4,8 +4,8 @@ import threading
 from dataclasses import dataclass, field
 
 from resolver.controller.control import Control, Request
-from resolver.models.run import Command, Trigger
-from resolver.runs.conversation.watch import control_requests
+from resolver.models.run import Trigger
+from resolver.runs.conversation.watch import control_requests, request_of_late_command
 
 
 @dataclass
@@ -31,8 +31,8 @@ class ActiveRuns:
             self._running[_key(trigger)] = ActiveRun(trigger, control)
 
     def unregister(self, trigger: Trigger) -> list[Trigger]:
-        """Remove the run. Return the commands that asked for more work and came too late for it:
-        they are to be executed as new runs."""
+        """Remove the run. Return the requests for runs of their own that its commands become which
+        asked for more work and came too late for it."""
         with self._lock:
             running = self._running.pop(_key(trigger), None)
         if running is None:
@@ -41,9 +41,9 @@ class ActiveRuns:
         while (request := running.control.take()) is not None:
             unread.append(request)
         return [
-            command
+            late
             for command, sent in running.commands
-            if command.command in {Command.CONTINUE, Command.APPROVE, Command.DENY}
+            if (late := request_of_late_command(command)) is not None
             # Identity, not equality: two people may have sent equal requests. "continue" ends with
             # a Resume, which does not count on its own.
             and any(sent_request is r for sent_request in (sent[:-1] or sent) for r in unread)

@@ -65,8 +65,11 @@ class CommentCommands:
         targets = _RunsOfServer(self, forge, find_unfinished(command))
         handled = handler.handle(command, run_id(command.key, command.at), targets)
         label = f"{command.command.value} on {command.repository}#{command.number}"
-        logger.info("%s: %s", label, handled.message if handled else "starts a run")
-        return None if handled else command
+        if isinstance(handled, Trigger):
+            logger.info("%s: starts a run", label)
+            return handled
+        logger.info("%s: %s", label, handled.message)
+        return None
 
     def _stop_for_operator(self, trigger: Trigger) -> None:
         """Stop the conversation's run. Only `resolver admin` stores such a command, so that nobody

@@ -34,8 +34,8 @@ from resolver.entrypoints.webhook.request_queue import (
 from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import Command, Trigger, TriggerKind
-from resolver.runs.conversation.watch import STARTING_COMMANDS
+from resolver.models.run import Trigger, TriggerKind
+from resolver.runs.conversation.watch import STARTING_COMMANDS, request_of_late_command
 from resolver.storage.database import DatabaseError, first_line
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -51,9 +51,6 @@ RETRY_SECONDS = 5.0
 """Delay before a database that could not be used is tried again."""
 
 MAX_PARALLEL_REACTIONS = 8
-
-CONTINUING_COMMANDS = frozenset({Command.CONTINUE, Command.APPROVE, Command.DENY})
-"""Commands that become runs of their own if they come too late for the active one."""
 
 
 @dataclass(frozen=True)
@@ -316,9 +313,9 @@ class Worker:
     def _continue_later(self, name: str, commands: Sequence[Trigger]) -> None:
         """Store the commands that came too late for a run and ask for more work."""
         for command in commands:
-            if command.command in CONTINUING_COMMANDS:
+            if (request := request_of_late_command(command)) is not None:
                 key = hashlib.sha256(command.key.encode()).hexdigest()[:12]
-                new_request = NewRequest(f"{name}.{key}", RequestKind.RUN, command)
+                new_request = NewRequest(f"{name}.{key}", RequestKind.RUN, request)
                 _persist(partial(self._queue.add, new_request))
 
     def _unfinished(self, trigger: Trigger) -> Collection[Trigger]:

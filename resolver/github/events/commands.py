@@ -5,9 +5,9 @@ it. Every possible mention is replaced by a number before parsing, so that a men
 syntax tree can be located in the source.
 
 An instruction is a command if its first word is one, alone or with its argument, or if it begins
-with a slash: `stop` stops the run, `stop using mocks` is a request. Everything else is a request to
-the agent, which decides whether it answers or changes something. docs/reference/commands.md states
-the same rules for users.
+with a slash. A word that controls a run, followed by any other text, is a message to the run:
+`stop, use sqlite instead`. Everything else is a request to the agent, which decides whether it
+answers or changes something. docs/reference/commands.md states the same rules for users.
 """
 
 import re
@@ -193,6 +193,9 @@ _WITH_TEXT = frozenset({Command.CONTINUE, Command.REVIEW, Command.QUESTION})
 _WITH_REASON = frozenset({Command.STOP, Command.PAUSE, Command.RESUME, Command.DENY})
 """Commands that a reason may follow, as a new sentence or line."""
 
+_CONTROLS = _WITH_REASON | {Command.APPROVE}
+"""Commands that control a run. With any other text they are a message to it."""
+
 COMMAND_NAMES = (*_COMMANDS, "fix")
 """Slash commands that exist in every repository.
 
@@ -243,7 +246,9 @@ FIX = Instruction()
 """Work to do, without further text."""
 
 
-def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
+def read_instruction(
+    text: str, *, pull_request: bool = False, reaches_run: bool = False
+) -> Instruction:
     """Parse the text after a mention into an instruction.
 
     Never raises: text that is not a command is a request to the agent.
@@ -252,8 +257,16 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
         text: The text after the mention.
         pull_request: True when the text was written on a pull request. Elsewhere, a request to
             review or update something specific is work.
+        reaches_run: True when the text was written where an active run reads it. Elsewhere, a
+            message to a run is a request.
     """
-    text = text.strip()
+    instruction = _read(text.strip(), pull_request)
+    if instruction.command is Command.MESSAGE and not reaches_run:
+        return Instruction(text=instruction.text)
+    return instruction
+
+
+def _read(text: str, pull_request: bool) -> Instruction:
     slash = _SLASH.match(text)
     if slash:
         return _read_slash_command(slash[1], text[slash.end() :].strip())
@@ -280,7 +293,9 @@ def read_instruction(text: str, *, pull_request: bool = False) -> Instruction:
     )
     if command is Command.UPDATE or (command is Command.REVIEW and argument):
         is_command = is_command and pull_request
-    return _command(command, rest) if is_command else Instruction(text=text)
+    if is_command:
+        return _command(command, rest)
+    return Instruction(command=Command.MESSAGE if command in _CONTROLS else Command.FIX, text=text)
 
 
 def _read_slash_command(name: str, text: str) -> Instruction:
@@ -291,7 +306,8 @@ def _read_slash_command(name: str, text: str) -> Instruction:
     if command is None:
         return Instruction(named=name, text=text)
     if command is Command.APPROVE and _argument(text) and not _is_action_number(text):
-        return Instruction(text=f"{name} {text}")  # the text may be a condition
+        # The text may be a condition.
+        return Instruction(command=Command.MESSAGE, text=f"{name} {text}")
     return _command(command, text)
 
 

@@ -285,7 +285,7 @@ def command_of(body: str, author: User, policy: ListeningPolicy) -> Instruction 
     if is_own_text(body) or policy.ignores(author):
         return None
     instruction = find_instruction(body, policy.mention)
-    return None if instruction is None else read_instruction(instruction)
+    return None if instruction is None else read_instruction(instruction, reaches_run=True)
 
 
 def _from_comment(event: IssueCommentEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
@@ -306,7 +306,7 @@ def _from_comment(event: IssueCommentEvent, policy: ListeningPolicy) -> Trigger 
     if asks_for_nothing(instruction_text):
         return IgnoredEvent("the comment contains no request")
     is_pull_request = issue.pull_request is not None
-    instruction = read_instruction(instruction_text, pull_request=is_pull_request)
+    instruction = read_instruction(instruction_text, pull_request=is_pull_request, reaches_run=True)
     at: datetime = event.comment.created_at
     return Trigger(
         key=f"issue_comment:{event.comment.id}",

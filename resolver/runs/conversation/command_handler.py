@@ -20,7 +20,7 @@ from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Trigger
 from resolver.runs.conversation.commands import RESUMING_COMMANDS, find_archived_work
 from resolver.runs.conversation.help import post_help
-from resolver.runs.conversation.watch import authorize_steering
+from resolver.runs.conversation.watch import as_request, authorize_steering
 from resolver.runs.resuming.continuation import (
     DECISION_COMMANDS,
     has_change,
@@ -31,6 +31,9 @@ from resolver.storage.run_store import EarlierRun
 
 CONFIRMATION_WAIT_FACTOR = 1.5
 """Multiple of the watch interval that a job waits for the active run to take a command."""
+
+_STARTING_WITHOUT_RUN = RESUMING_COMMANDS | {Command.MESSAGE}
+"""The commands that start a run where none is active."""
 
 logger = logging.getLogger("resolver.runs.conversation.commands")
 
@@ -51,7 +54,8 @@ class CommandTargets(Protocol):
         ...
 
     def applies_to_run(self, trigger: Trigger) -> bool:
-        """Return True if the conversation's last run left what the command is about."""
+        """Return True if the conversation's last run left what the command is about: a change that
+        is not public, or an action that waits for approval."""
         ...
 
 
@@ -71,16 +75,18 @@ class CommandHandler:
     forge: GitHubForge
     settings: Settings
 
-    def handle(self, trigger: Trigger, run: str, targets: CommandTargets) -> HandledCommand | None:
-        """Handle the command. Return None if a run is to be started for it.
+    def handle(
+        self, trigger: Trigger, run: str, targets: CommandTargets
+    ) -> HandledCommand | Trigger:
+        """Handle the command. Return the trigger of the run that is to be started for it, if any.
 
         Raises ForgeError or WorkspaceError.
         """
         command = trigger.command
         older_run = targets.find_older_run(trigger)
         refused = self._authorize(trigger, older_run)
-        if refused is not None and command in RESUMING_COMMANDS:
-            return None  # refused by the pipeline, like any other request for a run
+        if refused is not None and command in _STARTING_WITHOUT_RUN:
+            return trigger  # refused by the pipeline, like any other request for a run
         if command is Command.HELP and refused is None:
             post_help(trigger, self.forge, self.settings)
             return HandledCommand("The available commands are listed in a comment.", "help")
@@ -89,13 +95,16 @@ class CommandHandler:
         if refused is not None:
             self._report_refusal(trigger, run, refused)
             return HandledCommand(refused.what, "refused", refused.exit_code)
+        if command in RESUMING_COMMANDS - {Command.PUBLISH}:
+            return trigger
         if command is Command.PUBLISH and older_run is not None:
-            return None  # queued behind the run
-        starts_run = command in RESUMING_COMMANDS
-        if concerns_earlier_run(trigger):
-            starts_run = targets.applies_to_run(trigger)
-        if starts_run:
-            return None
+            return trigger  # queued behind the run
+        if command is Command.MESSAGE:
+            # A message to a run that waits for approval is an answer to it.
+            answers = targets.applies_to_run(trigger)
+            return as_request(trigger, Command.CONTINUE if answers else Command.FIX)
+        if concerns_earlier_run(trigger) and targets.applies_to_run(trigger):
+            return trigger
         report_no_active_run(trigger, self.forge, self.settings)
         return HandledCommand("No run is in progress here.", "nothing")
 

@@ -45,12 +45,35 @@ from resolver.runs.common import listening_policy
 from resolver.runs.stages import RunRequest
 
 STEERING_COMMANDS = frozenset(
-    {Command.STOP, Command.PAUSE, Command.RESUME, Command.CONTINUE, Command.APPROVE, Command.DENY}
+    {
+        Command.STOP,
+        Command.PAUSE,
+        Command.RESUME,
+        Command.CONTINUE,
+        Command.MESSAGE,
+        Command.APPROVE,
+        Command.DENY,
+    }
 )
 """The commands that are addressed to an active run, if there is one."""
 
 STARTING_COMMANDS = frozenset({Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE})
 """The commands that start a run of their own."""
+
+_ASKING_FOR_WORK = frozenset({Command.CONTINUE, Command.APPROVE, Command.DENY})
+
+
+def as_request(trigger: Trigger, command: Command) -> Trigger:
+    """Return the trigger as a request for a run by this command."""
+    return trigger.model_copy(update={"command": command})
+
+
+def request_of_late_command(trigger: Trigger) -> Trigger | None:
+    """Return the request for a run that a command becomes which came too late for the active one;
+    None if it asks for no more work."""
+    if trigger.command is Command.MESSAGE:
+        return as_request(trigger, Command.CONTINUE)
+    return trigger if trigger.command in _ASKING_FOR_WORK else None
 
 
 POLL_END_SECONDS = 5.0
@@ -110,7 +133,10 @@ def control_requests(trigger: Trigger) -> list[Request]:
         case Command.STOP:
             return [Stop(by=by, reason=trigger.instruction)]
         case Command.PAUSE:
-            return [Pause(by=by)]
+            # The message comes first, because any other request ends a pause.
+            return [*_message_requests(trigger.instruction, by), Pause(by=by)]
+        case Command.MESSAGE:
+            return _message_requests(trigger.instruction, by)
         case Command.RESUME:
             return [Resume(by=by), *_message_requests(trigger.instruction, by)]
         case Command.CONTINUE:

@@ -46,10 +46,8 @@ def test_the_first_word_can_be_a_command(text: str, command: Command, words: str
         "why does add() subtract?",
         "why not fix this?",
         "can you stop?",
-        "stop, use the sqlite backend instead",
-        "stop using mocks in the tests",
-        "pause the music when the window closes",
-        "resume support for py3.8",
+        "why not just fix it?",
+        "is this fixable?",
         "publish the docs",
         "continue's handling in loops is wrong",
         "stop-words are missing",
@@ -59,6 +57,24 @@ def test_the_first_word_can_be_a_command(text: str, command: Command, words: str
     ],
 )
 def test_everything_else_is_a_request_to_the_agent(text: str) -> None:
+    assert read_instruction(text) == Instruction(text=text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "stop, use the sqlite backend instead",
+        "stop using mocks in the tests",
+        "pause the music when the window closes",
+        "resume support for py3.8",
+        "approve, but only when the tests pass",
+        "deny, use pip instead",
+    ],
+)
+def test_what_follows_a_word_that_controls_a_run_is_a_message_to_it(text: str) -> None:
+    """Where no run reads it, such as in the text of an issue, it is a request."""
+    message = Instruction(command=Command.MESSAGE, text=text)
+    assert read_instruction(text, reaches_run=True) == message
     assert read_instruction(text) == Instruction(text=text)
 
 
