@@ -38,3 +38,35 @@ def matches_path(pattern: PathPattern, names: Sequence[str]) -> bool:
         if not reached:
             return False
     return len(names) in reached
+
+
+MAX_ALTERNATIVES = 64
+"""Maximum number of globs that the braces of one stand for."""
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+def matches_glob(path: str, glob: str) -> bool:
+    """Return True if the glob matches the path (from the repository's root, no leading slash).
+
+    `*`, `?` and `[ab]` match within one folder, `**` matches any number of folders, and `{a,b}`
+    either. A glob without a slash matches names in any folder, one with a trailing slash everything
+    in the folder. The time is at most proportional to the product of both lengths.
+    """
+    names = path.split("/")
+    return any(matches_path(pattern, names) for pattern in _patterns(glob.strip()))
+
+
+@lru_cache(maxsize=1024)
+def _patterns(glob: str) -> tuple[PathPattern, ...]:
+    globs = [glob]
+    while len(globs) < MAX_ALTERNATIVES and (braces := _BRACES.search(globs[0])):
+        start, end = globs[0][: braces.start()], globs[0][braces.end() :]
+        globs = [*globs[1:], *(f"{start}{part}{end}" for part in braces[1].split(","))]
+    return tuple(compile_path_pattern(tuple(_rooted(one).split("/"))) for one in globs)
+
+
+def _rooted(glob: str) -> str:
+    glob = glob.removeprefix("./")
+    glob += ANY_NAMES if glob.endswith("/") else ""
+    return glob.removeprefix("/") if "/" in glob else f"{ANY_NAMES}/{glob}"

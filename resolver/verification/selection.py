@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from resolver.git.workspace import Workspace
-from resolver.models.path_globs import ANY_NAMES, compile_path_pattern, matches_path
+from resolver.models.path_globs import matches_glob
 from resolver.models.test_files import is_test_file
 from resolver.models.verification import OmittedCheck, ProjectCheck
 from resolver.runtime.service_policy import NO_SERVICES, ServicePolicy, allow_services
@@ -108,14 +108,3 @@ def relevant_checks(
         if not check.paths
         or any(matches_glob(path, glob) for path in changed_files for glob in check.paths)
     )
-
-
-def matches_glob(path: str, glob: str) -> bool:
-    """Return True if the glob matches the whole path.
-
-    `**` stands for any number of folders, `*`, `?` and `[...]` for characters other than a slash. A
-    glob that names a folder (`src/`) matches everything in it. The time is proportional to the
-    product of the numbers of folders.
-    """
-    wanted = f"{glob}{ANY_NAMES}" if glob.endswith("/") else glob
-    return matches_path(compile_path_pattern(tuple(wanted.split("/"))), path.split("/"))

@@ -32,6 +32,7 @@ from pydantic import BaseModel
 
 from resolver.config import templates
 from resolver.github.comments import templates as comment_templates
+from resolver.trace import markdown
 from tests.parts import killing_moments
 
 BUILT = ("litellm.types.utils", "openai.types.chat")
@@ -59,9 +60,14 @@ def load() -> None:
         except ImportError:
             continue
     library._load_litellm.cache_clear()  # it is configured again in each child
-    environments = (comment_templates._environment(), templates._environment())
-    for name in environments[0].list_templates(extensions=["j2"]):
-        environments[not name.startswith("comments/")].get_template(name)
+    for name in templates._environment().list_templates(extensions=["j2"]):
+        if name.startswith("comments/"):
+            environment = comment_templates._environment()
+        elif name.startswith("trace/") and name.endswith(".md.j2"):
+            environment = markdown._environment()
+        else:
+            environment = templates._environment()
+        environment.get_template(name)
     build_models()
 
 

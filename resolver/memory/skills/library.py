@@ -4,7 +4,6 @@ Files are read only from commits and folders that the caller trusts. A file that
 left out and reported as a problem. An agent that asks for a skill by name is answered from them.
 """
 
-import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -100,9 +99,8 @@ class Library:
     def instructions_at(self, folder: str) -> Skill | None:
         """Return the instructions that apply to a folder of `nested`.
 
-        None if the file is empty, refers to another instruction file, or is too large to be read. A
-        file with invalid frontmatter is returned as a whole: too much text is better than a
-        missing rule.
+        None if the file is empty or too large to be read. A file with invalid frontmatter is
+        returned as a whole: too much text is better than a missing rule.
         """
         path = self.nested[folder]
         try:
@@ -134,16 +132,13 @@ RECALL_TOOL = "recall"
 
 MAX_LINE_LENGTH = 200
 
-_LIST_QUERIES = {"", "*", "all", "list", "skills", "?"}
-
 
 def answer_recall(library: Library, action: Recall) -> RecallResult:
     """Return the skill that the query names, or the list to choose from."""
     query = action.query.strip()
     skill = library.skill(query)
     if skill is None:
-        unknown = None if query.lower() in _LIST_QUERIES else query[:MAX_LINE_LENGTH]
-        text = render_skill_list(library.skills, unknown)
+        text = render_skill_list(library.skills, query[:MAX_LINE_LENGTH] or None)
         return RecallResult(content=text, about="list", why="asked for")
     return RecallResult(
         content=skill.body,
@@ -200,7 +195,6 @@ class _Reader:
         if source.origin is Origin.REPOSITORY:
             self.paths, self.read = source.paths, source.read
             self._read_instructions(source)
-        path_by_name: dict[str, str] = {}
         files = sorted(_skill_files(source))
         for path, folder in files[:MAX_SKILLS]:
             skill = self._read_skill(source, path, folder)
@@ -208,14 +202,12 @@ class _Reader:
                 continue
             if skill.kind == "always":
                 self.always.append(replace(skill, name=skill.source))
-            elif skill.name in path_by_name:
-                other_path = f"{source.prefix}{path_by_name[skill.name]}"
+                continue
+            first = self.skills.setdefault(skill.name, skill)
+            if first is not skill and first.origin is source.origin:
                 self.problems.append(
-                    f"{skill.source}: {other_path} has the name {skill.name} as well"
+                    f"{skill.source}: {first.source} has the name {skill.name} as well"
                 )
-            else:
-                path_by_name[skill.name] = path
-                self.skills.setdefault(skill.name, skill)
         if len(files) > MAX_SKILLS:
             self.problems.append(
                 f"{source.prefix}{files[MAX_SKILLS][0]}: only the first {MAX_SKILLS} skills "
@@ -268,10 +260,7 @@ class _Reader:
 
 
 def _decode(content: bytes) -> str:
-    """Decode UTF-8, or UTF-16 with a byte order mark, which PowerShell writes."""
-    is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = content.decode("utf-16" if is_utf16 else "utf-8", "replace").removeprefix("\ufeff")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return content.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _instructions(path: str, text: str) -> tuple[Skill | None, str]:
@@ -282,7 +271,7 @@ def _instructions(path: str, text: str) -> tuple[Skill | None, str]:
         body = read_document(text, path).body.strip()
     except FrontmatterError as error:
         body, problem = text.strip(), f"{error.what}; the file is used as it is"
-    if not body or _is_link(body):
+    if not body:
         return None, problem
     return Skill(path, "", body, path, Origin.REPOSITORY, "always"), problem
 
@@ -332,12 +321,11 @@ def _parse_skill(text: str, path: str, folder: str, prefix: str, origin: Origin)
         commands=commands,
         triggers=words,
         globs=globs,
-        inputs=head.inputs,
     )
 
 
 def _kind(head: SkillHead, is_triggered: bool, has_command: bool, folder: str) -> Kind:
-    if head.type == "task" or has_command or (head.inputs and head.type != "knowledge"):
+    if head.type == "task" or has_command:
         return "task"
     if head.type == "repo":
         return "always"
@@ -361,9 +349,3 @@ def _folders_with_instructions(paths: tuple[str, ...]) -> list[str]:
     return sorted(
         {f"{folder}/" for folder, _, name in found if folder and name in NESTED_INSTRUCTION_FILES}
     )
-
-
-def _is_link(text: str) -> bool:
-    """Return True if the text is only the path of an instruction file. Git writes the target of a
-    symbolic link as text where the file system has no links (`core.symlinks=false`)."""
-    return len(text) < 200 and len(text.split()) == 1 and text.endswith(INSTRUCTION_FILES)

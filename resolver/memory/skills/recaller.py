@@ -5,7 +5,7 @@ to the end of the conversation, each skill at most once, within fixed limits.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from resolver.config.templates import render
@@ -15,8 +15,9 @@ from resolver.events.observations import RecallResult
 from resolver.events.state import State
 from resolver.memory.skills.library import RECALL_TOOL, Library, render_skill_list
 from resolver.memory.skills.observed_text import ObservedText
-from resolver.memory.skills.skill import Origin, Skill, fill_task_skill
-from resolver.memory.skills.triggers import covers, find_trigger
+from resolver.memory.skills.skill import Origin, Skill
+from resolver.memory.skills.triggers import find_trigger
+from resolver.models.path_globs import matches_glob
 from resolver.models.truncate import truncate_middle
 
 MAX_FILE_LENGTH = 16_000
@@ -148,7 +149,7 @@ class SkillRecaller:
             yield from self._folder_instructions(path)
         for path in self._observed.changed:
             for skill in unloaded:
-                if any(covers(glob, path) for glob in skill.globs):
+                if any(matches_glob(path, glob) for glob in skill.globs):
                     yield _skill_text(skill, f"{path} was changed")
 
     def _initial_texts(self) -> Iterator[_TextToLoad]:
@@ -163,10 +164,7 @@ class SkillRecaller:
         asked_for = self._library.skill(trigger.named) if trigger is not None else None
         if trigger is not None and asked_for is not None:
             why = f"asked for as /{trigger.named}"
-            text = fill_task_skill(asked_for, trigger.instruction)
-            yield _TextToLoad(
-                asked_for.name, why, text, (asked_for.source,), "task", hint=_read_hint(asked_for)
-            )
+            yield replace(_skill_text(asked_for, why), about="task")
         if RECALL_TOOL in self._observed.tools and any(
             skill.origin is not Origin.SHIPPED for skill in self._library.skills
         ):

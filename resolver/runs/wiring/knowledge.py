@@ -29,7 +29,7 @@ from resolver.memory.skills.library import (
     read_library,
 )
 from resolver.memory.skills.recaller import SkillRecaller
-from resolver.memory.skills.skill import Origin, fill_task_skill
+from resolver.memory.skills.skill import Origin
 from resolver.models.run import Patch, Trigger, TriggerKind
 
 logger = logging.getLogger("resolver.runs.wiring.knowledge")
@@ -82,8 +82,6 @@ def read_knowledge(
     folder: for clones of the organization's repositories.
     is_public: whether anybody can read this repository; None if the forge does not say.
     siblings: the owner's shared repositories that exist; None if that is unknown.
-
-    Raises Refused if the trigger calls a task with missing, unknown or wrong arguments.
     """
     repository_source = SkillSource(
         Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted
@@ -94,10 +92,7 @@ def read_knowledge(
         sources += _read_organization_skills(
             settings, trigger.repository, credential, folder, is_public, siblings_to_read
         )
-    library = read_library(sources)
-    if trigger.named and (task_skill := library.skill(trigger.named)) is not None:
-        fill_task_skill(task_skill, trigger.instruction)
-    return Knowledge(library)
+    return Knowledge(read_library(sources))
 
 
 def _read_organization_skills(

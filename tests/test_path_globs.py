@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.memory.skills.triggers import covers
+from resolver.models.path_globs import matches_glob
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,7 @@ from resolver.memory.skills.triggers import covers
         ("src/**/*.py", "src/b/c/a.py"),
         ("src/**", "src/b/c"),
         ("src/", "src/b/c"),
+        ("src/**/c", "src/c"),
         ("**/tests/**", "a/tests/b.py"),
         ("/Makefile", "Makefile"),
         ("./src/a.?s", "src/a.ts"),
@@ -26,13 +27,12 @@ from resolver.memory.skills.triggers import covers
         ("{a,b}/{c,d}.py", "b/c.py"),
         ("[ab].py", "b.py"),
         ("[!ab].py", "c.py"),
-        ("[z-a].py", "z.py"),
         ("a[b", "a[b"),
         ("caf\u00e9/*", "caf\u00e9/x"),
     ],
 )
 def test_a_glob_matches(glob: str, path: str) -> None:
-    assert covers(glob, path)
+    assert matches_glob(path, glob)
 
 
 @pytest.mark.parametrize(
@@ -45,24 +45,26 @@ def test_a_glob_matches(glob: str, path: str) -> None:
         ("a?b", "a/b"),
         ("[!a]", "/"),
         ("a.b", "axb"),
+        ("src/**", "source/a"),
+        ("A.py", "a.py"),
     ],
 )
 def test_a_glob_does_not_match(glob: str, path: str) -> None:
-    assert not covers(glob, path)
+    assert not matches_glob(path, glob)
 
 
 @given(st.text(alphabet="ab/*?[]{},!.^-\\", max_size=30), st.text(alphabet="ab/.", max_size=20))
 def test_any_glob_gives_an_answer(glob: str, path: str) -> None:
-    assert covers(glob, path) in (True, False)
+    assert matches_glob(path, glob) in (True, False)
 
 
 def test_the_expansion_of_braces_is_limited() -> None:
-    assert covers("{a,b}" * 40, "a" * 40) in (True, False)
+    assert matches_glob("a" * 40, "{a,b}" * 40) in (True, False)
 
 
 @given(st.from_regex(r"[a-z]{1,5}(/[a-z.]{1,5}){0,3}", fullmatch=True))
 def test_a_path_matches_itself(path: str) -> None:
-    assert covers(f"/{path}", path)
+    assert matches_glob(path, f"/{path}")
 
 
 @pytest.mark.deep
@@ -76,5 +78,5 @@ def test_a_path_matches_itself(path: str) -> None:
 )
 def test_no_glob_takes_long(glob: str, path: str) -> None:
     began = time.process_time()
-    assert not covers(glob, path)
+    assert not matches_glob(path, glob)
     assert time.process_time() - began < 1
