@@ -19,7 +19,7 @@ from resolver.events.base import ActionBase
 from resolver.events.log import read_log
 from resolver.events.stream import utc_now
 from resolver.github.comments.report import failure_from_error
-from resolver.github.local_forge import LocalForge, local_trigger
+from resolver.github.local_issue import local_trigger
 from resolver.runs.common import filtered_log, open_host, require_model, run_id, stop_on_signals
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
@@ -82,10 +82,11 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
         output=Output(folder / "output"),
         load_settings=lambda repository: load_settings(options, environment, repository),
         host=host,
+        issue=str(issue),
         progress=display.progress,
     )
     with display.during(), stop_on_signals(), filtered_log(settings, request.host):
-        result = run_pipeline(request, LocalForge(issue, "main"))
+        result = run_pipeline(request, None)
     failure = None if live else _replay_failure(result)
     if failure is not None:
         result = replace(result, failure=failure_from_error(failure), exit_code=failure.exit_code)

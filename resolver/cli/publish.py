@@ -61,7 +61,7 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
     with temporary_directory() as copies:
         output.copy_files(copies)
         with stop_on_signals(), filtered_log(settings, run_request.host):
-            result = run_pipeline(run_request, open_forge(request, settings, run_request.host))
+            result = run_pipeline(run_request, open_forge(run_request, settings))
         if result.exit_code not in (0, 3):
             output.restore_files(copies)
     print_result(result, console)

@@ -22,7 +22,7 @@ from resolver.git.clone import is_url
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.github.forge import Forge
-from resolver.github.local_forge import LocalForge, local_trigger
+from resolver.github.local_issue import local_trigger
 from resolver.models.run import Continuation, Trigger
 from resolver.models.truncate import truncate_middle
 from resolver.runs.common import (
@@ -245,8 +245,8 @@ def _start_fork(
     return result.exit_code
 
 
-def _fork_request(fork: Fork, settings: Settings, host: RunHost) -> tuple[Trigger, Forge]:
-    """Return the trigger and the forge of the fork.
+def _fork_request(fork: Fork, settings: Settings, host: RunHost) -> tuple[Trigger, Forge | None]:
+    """Return the trigger and the forge of the fork, None for a fork on a checkout.
 
     The trigger is a new request, so that nothing that the original run published is changed.
     """
@@ -257,7 +257,7 @@ def _fork_request(fork: Fork, settings: Settings, host: RunHost) -> tuple[Trigge
     path = Path(fork.log.source)
     time = f"{now:%Y%m%d%H%M%S%f}"
     trigger = local_trigger(path, run=time, login=read_login(), at=now)
-    return trigger, LocalForge(Path(), "", Workspace.branches(path))
+    return trigger, None
 
 
 def _source(source: str) -> str:

@@ -19,17 +19,15 @@ from resolver.errors import ResolverError, UsageError
 from resolver.events.log import Event, read_log
 from resolver.events.run_log import current_run, require_opening
 from resolver.events.stream import utc_now
-from resolver.git.workspace import Workspace
 from resolver.github.forge import Forge
-from resolver.github.local_forge import (
+from resolver.github.local_issue import (
     MAX_ISSUE_FILE,
-    LocalForge,
     decode_issue,
     local_trigger,
     parse_issue,
     read_issue_file,
 )
-from resolver.models.run import Command, RunState, TriggerKind
+from resolver.models.run import Command, RunState
 from resolver.runs.common import (
     command_line_trigger,
     default_output,
@@ -48,7 +46,6 @@ from resolver.runs.output import REQUEST, Output, StoredRequest
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.reporting import print_result
 from resolver.runs.stages import RunRequest, RunResult
-from resolver.runs.wiring.sandbox import RunHost
 from resolver.storage.run_store import EVENTS
 from resolver.trace.plain import for_terminal
 
@@ -138,12 +135,13 @@ def command(
         options=options,
         progress=display.progress,
     )
-    result = _run(run_request, settings, display, open_forge(request, settings, run_request.host))
+    result = _run(run_request, settings, display)
     print_result(result, display.console, resume_command(result))
     return result.exit_code
 
 
-def _run(request: RunRequest, settings: Settings, display: RunDisplay, forge: Forge) -> RunResult:
+def _run(request: RunRequest, settings: Settings, display: RunDisplay) -> RunResult:
+    forge = open_forge(request, settings)
     watching = watch_comments(comment_watch_for(request, settings))
     with display.during(), stop_on_signals(), filtered_log(settings, request.host), watching:
         return run_pipeline(request, forge)
@@ -273,12 +271,11 @@ def describe_result(output: Output) -> str:
     return f"The run {outcome.get('run')} has already finished: {result}."
 
 
-def open_forge(request: StoredRequest, settings: Settings, host: RunHost) -> Forge:
-    """Return the forge that the request is read from and reported to."""
-    if request.trigger.kind is not TriggerKind.LOCAL:
-        return github_forge(settings, request.trigger.repository, host)
-    branches = Workspace.branches(_checkout(request.trigger.repository))
-    return LocalForge(Path(request.issue), settings.base_branch, branches)
+def open_forge(request: RunRequest, settings: Settings) -> Forge | None:
+    """Return the forge that the request is read from and reported to, None for a checkout."""
+    if request.is_local:
+        return None
+    return github_forge(settings, request.trigger.repository, request.host)
 
 
 def _checkout(target: str) -> Path:

@@ -1,7 +1,7 @@
 """The protocol of a forge, the place that holds issues and pull requests.
 
-`resolver.github.github_forge` implements it for GitHub and GitHub Enterprise Server,
-`resolver.github.local_forge` for a checkout on this machine.
+`resolver.github.github_forge` implements it for GitHub and GitHub Enterprise Server. A run on a
+checkout of this machine has no forge.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -19,7 +19,7 @@ from resolver.git.objects import read_new_blobs, read_new_commits
 from resolver.git.push import branch_name, free_branch, push_refusal
 from resolver.models.known_failures import push_failure
 from resolver.models.repository import LocalCommit
-from resolver.models.run import Publication, TriggerKind
+from resolver.models.run import Publication
 from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedCommit
 
 
@@ -69,35 +69,54 @@ def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, PushedCommi
     Its id differs from `commit` if GitHub has made a signed commit instead. The name is logged
     before the push, so that a later attempt finds the branch of one that was killed.
     """
-    request, forge = builder.request, builder.forge
+    request = builder.request
     task, url = request.task, request.task.source
     number, kind = task.trigger.subject, "pull" if task.pull else "issue"
     preferred = branch_name(task.title, number, kind=kind)
     intended_branch = request.log.intended_branch(request.run) if request.log else None
     if intended_branch and (pushed := push_to_branch(builder, commit, intended_branch, url)):
         return intended_branch, pushed
-    # If the name was free when the run started, it is not looked up again: a push that finds the
-    # branch is refused.
-    known = forge.heads().branches_at_start(preferred)
-    taken = forge.branches(preferred) if known is None or known else known
-    # Branches of interrupted attempts that never got a pull request are deleted to free the name.
-    if taken:
-        forge.discard_abandoned(preferred, request.run)
-        earlier = request.continuation
-        if earlier is not None and earlier.publishes:
-            # The earlier run pushed this change to the branch but opened no pull request.
-            forge.discard_abandoned(preferred, earlier.run)
-        taken = forge.branches(preferred)
+    taken = _find_taken_names(builder, preferred)
     for _ in range(MAX_ATTEMPTS):
         branch = free_branch(taken, preferred)
         if request.log:
             request.log.stage(BRANCH_STAGE, branch, 0.0)
         if pushed := push_to_branch(builder, commit, branch, url):
             return branch, replace(pushed, is_new_branch=True)
-        taken = {*forge.branches(preferred), branch}
+        taken = {*_list_branches(builder, preferred), branch}
     raise ForgeError(
         f"no free branch name like {preferred} was found", "delete old agent/ branches"
     )
+
+
+def _list_branches(builder: CommitBuilder, prefix: str) -> set[str]:
+    """Return the names of the branches that start with `prefix`."""
+    if builder.optional_forge is None:
+        names = builder.workspace.branches(Path(builder.request.task.source))
+        return {name for name in names if name.startswith(prefix)}
+    return builder.optional_forge.branches(prefix)
+
+
+def _find_taken_names(builder: CommitBuilder, preferred: str) -> set[str]:
+    """Return the names like `preferred` that can't be given to a new branch.
+
+    Branches of interrupted attempts that never got a pull request are deleted to free their names.
+    """
+    request, forge = builder.request, builder.optional_forge
+    if forge is None:
+        return _list_branches(builder, preferred)
+    # If the name was free when the run started, it is not looked up again: a push that finds the
+    # branch is refused.
+    known = forge.heads().branches_at_start(preferred)
+    taken = forge.branches(preferred) if known is None or known else known
+    if not taken:
+        return taken
+    forge.discard_abandoned(preferred, request.run)
+    earlier = request.continuation
+    if earlier is not None and earlier.publishes:
+        # The earlier run pushed this change to the branch but opened no pull request.
+        forge.discard_abandoned(preferred, earlier.run)
+    return forge.branches(preferred)
 
 
 def push_to_branch(
@@ -114,7 +133,7 @@ def push_to_branch(
     # In a fork, only the owner can create commits through the API.
     is_own_repository = url == request.task.source
     try:
-        if request.trigger.kind is TriggerKind.LOCAL:
+        if builder.optional_forge is None:
             workspace.write_branch(Path(url), branch, commit)
         elif is_own_repository and (
             signed_commit := push_signed_commits(builder, commit, branch, previous)

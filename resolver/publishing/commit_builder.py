@@ -26,6 +26,7 @@ from resolver.github.comments.report import Report
 from resolver.github.forge import ACTIONS_LOGIN, Forge
 from resolver.github.text.markdown import format_title
 from resolver.models.run import (
+    Actor,
     Continuation,
     Patch,
     Publication,
@@ -147,11 +148,20 @@ class PlannedChange:
 
 @dataclass(frozen=True)
 class CommitBuilder:
-    """Makes the commits of one run, for the forge and the clone that it publishes with."""
+    """Makes the commits of one run, for the clone and the forge that it publishes with.
+
+    optional_forge: None if the branch is written to a checkout on this machine.
+    """
 
     request: PublishRequest
-    forge: Forge
+    optional_forge: Forge | None
     workspace: Workspace
+
+    @property
+    def forge(self) -> Forge:
+        """The forge, on which the pull request is."""
+        assert self.optional_forge is not None
+        return self.optional_forge
 
     def commit(self, tree: str, parent: str, second_parent: str = "") -> str:
         """Commit `tree` on top of `parent` and return the id. The same run gives the same id.
@@ -173,7 +183,8 @@ class CommitBuilder:
 
     @cached_property
     def _author(self) -> Identity:
-        account = self.forge.account()
+        forge = self.optional_forge
+        account = forge.account() if forge else Actor(login="")
         return commit_identity(account.login, account.id, self._server)
 
     @property

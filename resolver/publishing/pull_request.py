@@ -22,7 +22,6 @@ from resolver.publishing.branches import (
 )
 from resolver.publishing.commit_builder import (
     CommitBuilder,
-    PublishRequest,
     PushedChange,
     PushedCommit,
 )
@@ -62,10 +61,10 @@ def publish_verification(publication: Publication, report: Report, forge: Forge)
         logger.info("%s", error.what)
 
 
-def describe_unpublished(request: PublishRequest) -> Publication:
-    """Return the title and text of a pull request, for a run that publishes nothing."""
-    title, body = pull_request_title(request.report), pull_request_body(request.report)
-    return Publication(pull_request=PullRequest(title=title, body=body))
+def render_pull_request(report: Report) -> PullRequest:
+    """Return the pull request that would be opened, for a run that opens none."""
+    title, body = pull_request_title(report), pull_request_body(report)
+    return PullRequest(title=title, body=body, draft=report.draft)
 
 
 def publish(builder: CommitBuilder) -> Iterator[PushedChange]:
@@ -108,8 +107,11 @@ def _open_pull_request(builder: CommitBuilder, pushed: PushedChange) -> PushedCh
     report = request.report_with(pushed)
     task = request.task.model_copy(update={"base_branch": pushed.proposed_base})
     with_base = report.model_copy(update={"task": task})
-    pull = builder.forge.open_pull_request(
-        with_base, publication.branch or "", is_new=pushed.is_new_branch
+    forge = builder.optional_forge
+    pull = (
+        forge.open_pull_request(with_base, publication.branch or "", is_new=pushed.is_new_branch)
+        if forge
+        else render_pull_request(with_base)
     )
     return replace(pushed, publication=publication.model_copy(update={"pull_request": pull}))
 

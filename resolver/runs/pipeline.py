@@ -92,9 +92,12 @@ Preload = Callable[[Settings], object]
 """Starts to load, without blocking, whatever the model of the settings needs."""
 
 
-def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_models) -> RunResult:
+def run_pipeline(
+    request: RunRequest, forge: Forge | None, preload: Preload = preload_models
+) -> RunResult:
     """Execute a request from its start to its end and return the result. Raises only LeaseLost.
 
+    forge: where the request comes from and its result goes; None for a checkout on this machine.
     preload: called after the requester was authorized, so that an unauthorized request costs
     nothing. It must return at once.
     """
@@ -130,7 +133,7 @@ def run_pipeline(request: RunRequest, forge: Forge, preload: Preload = preload_m
 
 
 def _stages(
-    values: StageValues, forge: Forge, preload: Preload
+    values: StageValues, forge: Forge | None, preload: Preload
 ) -> Generator[StageValues, None, None]:
     """Run the stages in order and yield all values that are known after each one.
 
@@ -142,8 +145,9 @@ def _stages(
         if finished_work.is_earlier:
             return
     _write_request(request, settings)
-    authorize(request.trigger, forge, settings.access_policy)
-    require_current_delivery(request, settings, forge, request.now())
+    if forge is not None:
+        authorize(request.trigger, forge, settings.access_policy)
+        require_current_delivery(request, settings, forge, request.now())
     preload(settings)
     if finished_work is None and (pushed_work := find_pushed_work(request, forge)):
         yield (values := values.with_value(pushed_work))
@@ -195,7 +199,7 @@ def _write_request(request: RunRequest, settings: Settings) -> None:
 
 
 def _update_branch(
-    values: StageValues, prepared: PreparedRun, forge: Forge
+    values: StageValues, prepared: PreparedRun, forge: Forge | None
 ) -> Iterator[StageValues]:
     """Bring a pull request up to date in the cases that need no agent: it is up to date already, or
     git merges the base branch without conflicts."""
@@ -225,7 +229,7 @@ def _update_branch(
 
 
 def _work_and_publish(
-    values: StageValues, prepared: PreparedRun, forge: Forge, folder: Path
+    values: StageValues, prepared: PreparedRun, forge: Forge | None, folder: Path
 ) -> Iterator[StageValues]:
     """Let the agent work, and publish its result."""
     # Fail before the agent costs anything if the merge could not be pushed anywhere.
@@ -252,7 +256,7 @@ def _execute(
     values: StageValues,
     prepared: PreparedRun,
     log: RunLog,
-    forge: Forge,
+    forge: Forge | None,
     folder: Path,
     verifier: "Callable[[], verify_stage.ChangeVerifier]",
 ) -> ExecutedRun:
@@ -300,7 +304,7 @@ def _update_resumed_log(prepared: PreparedRun, log: RunLog) -> None:
 def _execution_request(
     values: StageValues,
     prepared: PreparedRun,
-    forge: Forge,
+    forge: Forge | None,
     folder: Path,
     verifier: "Callable[[], verify_stage.ChangeVerifier]",
     exported_change: ExportedChange | None,
@@ -343,14 +347,18 @@ def _is_publishable(values: StageValues, log: RunLog) -> bool:
 
 
 def _publish(
-    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, log: RunLog, forge: Forge
+    values: StageValues,
+    prepared: PreparedRun,
+    executed: ExecutedRun,
+    log: RunLog,
+    forge: Forge | None,
 ) -> Iterator[StageValues]:
     """Publish the result of the work (a review or a change) and the replies to review threads."""
     is_done = _exit_code(values) == 0
     if is_done:
         require_standing_request(values.request, values.settings, forge)
         values.request.control.raise_if_stopped()
-    if is_done and is_review_run(log):
+    if is_done and forge is not None and is_review_run(log):
         yield (values := values.with_value(_publish_review(values, prepared, log, forge)))
     if is_done and not is_answer_run(values) and values.publication.pull_request is None:
         _check_policy(prepared, executed)
@@ -379,17 +387,20 @@ def _publish_review(
 
 
 def _publish_change(
-    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
+    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge | None
 ) -> Iterator[PublishedRun]:
     """Commit and push the change and open or update the pull request. Yield what is public after
     each step."""
     builder = _commit_builder(values, prepared, executed, forge)
     if not prepared.request.publish:
-        yield PublishedRun(pull_request.describe_unpublished(builder.request))
+        described = pull_request.render_pull_request(builder.request.report)
+        yield PublishedRun(Publication(pull_request=described))
         return
     change = commit_builder.PushedChange(Publication())
     for change in pull_request.publish(builder):
         yield _published_run(change)
+    if forge is None:
+        return
     pull_request.publish_verification(
         change.publication, builder.request.report_with(change), forge
     )
@@ -398,10 +409,10 @@ def _publish_change(
 
 
 def _answer_threads(
-    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge
+    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge | None
 ) -> PostedReplies:
     """Reply in the review threads that the request asks about."""
-    if not prepared.request.publish or not prepared.task.asked:
+    if forge is None or not prepared.request.publish or not prepared.task.asked:
         return PostedReplies()
     report: Report = build_report(values)
     return review.answer_threads(report, log, forge, prepared.redactor)
@@ -413,7 +424,7 @@ def _published_run(change: "commit_builder.PushedChange") -> PublishedRun:
 
 
 def _commit_builder(
-    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge
+    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge | None
 ) -> "commit_builder.CommitBuilder":
     """Return the builder of the run's commits."""
     request, log = prepared.request, values.log

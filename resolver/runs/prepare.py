@@ -33,6 +33,7 @@ from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.events.reviews import render_deferred_threads, requested_threads, whole_request
 from resolver.github.forge import Forge
+from resolver.github.local_issue import read_issue_file
 from resolver.models.pull_request import OpenPullRequest
 from resolver.models.repository import Conventions
 from resolver.models.run import Command, Publication, Task, TriggerKind
@@ -52,17 +53,17 @@ from resolver.runs.wiring.knowledge import read_knowledge
 from resolver.security.invisible_text import with_invisible_shown
 
 
-def find_finished_work(request: RunRequest, forge: Forge) -> PublishedRun | None:
+def find_finished_work(request: RunRequest, forge: Forge | None) -> PublishedRun | None:
     """Return what an earlier run with the same key has published; None if the run is to start."""
-    if not request.publish:
+    if forge is None or not request.publish:
         return None
     earlier = forge.find_publication(request.trigger)
     return _take_over_publication(request, earlier) if earlier else None
 
 
-def find_pushed_work(request: RunRequest, forge: Forge) -> PublishedRun | None:
+def find_pushed_work(request: RunRequest, forge: Forge | None) -> PublishedRun | None:
     """Return what an earlier attempt of this run has pushed without writing its final comment."""
-    if not request.publish:
+    if forge is None or not request.publish:
         return None
     prefix = issue_branch_prefix(request.trigger.subject or 0)
     earlier = forge.heads().pushed(request.trigger, request.run, prefix)
@@ -114,13 +115,19 @@ def open_run_log(
 
 
 def load_task(
-    request: RunRequest, settings: Settings, forge: Forge, progress: ProgressReporter | None
+    request: RunRequest,
+    settings: Settings,
+    forge: Forge | None,
+    progress: ProgressReporter | None,
 ) -> RunTask:
     """Return the task: from the log of a resumed run, otherwise from GitHub or the local issue
     file."""
     if request.has_log:
         return _resumed_task(request, open_run_log(request, settings, progress))
     redactor = request.redactor(settings)
+    if forge is None:
+        issue = read_issue_file(Path(request.issue), request.trigger, settings.base_branch)
+        return RunTask(request, redactor(issue))
     request, task = _with_whole_review(request, settings, forge.read(request.trigger))
     return RunTask(request, redactor(task))
 
@@ -234,7 +241,11 @@ def _known_refs(
 
 
 def configure(
-    accepted: AcceptedRun, run_task: RunTask, cloned: ClonedRepository, forge: Forge, folder: Path
+    accepted: AcceptedRun,
+    run_task: RunTask,
+    cloned: ClonedRepository,
+    forge: Forge | None,
+    folder: Path,
 ) -> PreparedRun:
     """Read the repository's configuration from its default branch, choose the commit to start from
     and limit the run to the remaining budget.
@@ -255,7 +266,7 @@ def configure(
         trigger,
         credential,
         folder,
-        forge.is_public,
+        forge.is_public if forge else lambda: None,
         accepted.snapshot.siblings if accepted.snapshot else None,
     )
     skills = [SlashCommand(*skill) for skill in knowledge.tasks]
@@ -273,7 +284,7 @@ def configure(
         max_cost=float("inf"),
         warnings=(*agents.problems, *knowledge.library.problems),
     )
-    if run_task.log is None and workspace.pull is None and not request.is_local:
+    if run_task.log is None and workspace.pull is None and forge is not None:
         prepared = _at_starting_branch(prepared, forge)
     prepared = replace(prepared, conventions=read_conventions(prepared.workspace))
     prepared = _within_budget(prepared, accepted, run_task.log)

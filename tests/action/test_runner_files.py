@@ -7,11 +7,11 @@ import pytest
 from resolver.entrypoints.action import OUTPUT_FOLDER, annotation, open_output, outputs_of
 from resolver.errors import UsageError
 from resolver.github.comments.report import Report, RunFailure
-from resolver.github.local_forge import LocalForge
 from resolver.models.run import Publication, RunState
 from resolver.runs.conversation.comments import Conclusion, conclude
 from resolver.runs.stages import ExecutedRun, PublishedRun, RunResult, StageValues
 from tests.github import reports
+from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import executed_values, published_values, run_request
 
 REFUSED = RunFailure(kind="error", what="the key is wrong.\nIt is 100% so", next_step="set it")
@@ -23,7 +23,7 @@ def values(tmp_path: Path) -> StageValues:
 
 
 def result(values: StageValues, failure: RunFailure | None = None, exit_code: int = 0) -> RunResult:
-    forge = LocalForge(Path("issue.md"), "main")
+    forge = MemoryForge(Path("issue.md"), "main")
     return conclude(values, Conclusion(failure, exit_code), forge)
 
 
@@ -70,7 +70,7 @@ def test_the_outputs_have_the_agents_end_state(values: StageValues, state: RunSt
     assert outputs_of(result(values, exit_code=4))["state"] == state.value
 
 
-class SilentForge(LocalForge):
+class SilentForge(MemoryForge):
     """A forge on which no final comment can be written."""
 
     def comment(self, report: Report, seconds: float | None = None) -> str:

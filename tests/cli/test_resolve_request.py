@@ -12,11 +12,12 @@ from resolver.config.settings import load_settings
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied
 from resolver.github.comments.report import RunFailure
-from resolver.github.local_forge import LocalForge
 from resolver.models.run import Completion, RunLimits, RunState
 from resolver.runs.conversation.comments import Conclusion, conclude
+from resolver.runs.prepare import load_task
 from resolver.runs.stages import ExecutedRun, OpenedLog, RunResult
 from tests.github import reports
+from tests.parts.memory_forge import MemoryForge
 from tests.parts.runs import make_checkout
 from tests.runs.plain_values import executed_values, run_log, run_request
 from tests.trace import sample
@@ -48,8 +49,10 @@ def test_work_on_a_checkout_starts_from_the_base_branch_of_the_settings(tmp_path
     issue.write_text("# Fix it")
     request = new_request(str(make_checkout(tmp_path / "calc", {"a": "b"})), issue, SETTINGS)
     settings = load_settings({"base_branch": "old"}, {})
-    forge = open_forge(request, settings, run_request(tmp_path).host)
-    assert forge.read(request.trigger).base_branch == "old"
+    run = replace(run_request(tmp_path), trigger=request.trigger, issue=request.issue)
+    forge = open_forge(run, settings)
+    assert forge is None
+    assert load_task(run, settings, forge, None).task.base_branch == "old"
 
 
 def ended(folder: Path, state: RunState, **outcome: Any) -> RunResult:
@@ -62,7 +65,7 @@ def ended(folder: Path, state: RunState, **outcome: Any) -> RunResult:
         log.stream.add(ModelReplied(completion=Completion(model="openai/scripted", cost=0.0002)))
     reached = ExecutedRun(reports.outcome(state=state, **outcome), reports.patch())
     values = executed_values(request).with_value(OpenedLog(log)).with_value(reached)
-    return conclude(values, Conclusion(exit_code=4), LocalForge(folder / "issue.md", "main"))
+    return conclude(values, Conclusion(exit_code=4), MemoryForge(folder / "issue.md", "main"))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,7 @@ def test_work_that_is_done_or_can_be_published_is_not_resumed(tmp_path: Path) ->
 
 def test_a_run_that_failed_before_the_first_reply_is_not_resumed(tmp_path: Path) -> None:
     request = run_request(tmp_path)
-    forge = LocalForge(tmp_path / "issue.md", "main")
+    forge = MemoryForge(tmp_path / "issue.md", "main")
     failure = RunFailure(kind="error", what="the image could not be pulled")
     failed = conclude(executed_values(request), Conclusion(failure, 1), forge)
     assert failed.outcome_file.state is RunState.ERROR

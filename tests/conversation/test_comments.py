@@ -3,12 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import ForgeError
 from resolver.github.comments.report import Report
-from resolver.github.local_forge import LocalForge
 from resolver.models.run import Command, Publication, TriggerKind
 from resolver.runs.conversation.comments import (
     Conclusion,
@@ -17,11 +14,14 @@ from resolver.runs.conversation.comments import (
 )
 from resolver.runs.stages import RunRequest
 from tests.github import reports
+from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import executed_values, run_request
 
 
-def has_progress_comment(request: RunRequest, url: str | None = None) -> bool:
-    forge = LocalForge(request.output.folder / "issue.md", "main")
+def has_progress_comment(
+    request: RunRequest, url: str | None = None, *, is_local: bool = False
+) -> bool:
+    forge = None if is_local else MemoryForge()
     published = Publication(comment_url=url)
     reporter = start_progress_comment(request, Settings(), published, forge)
     if reporter is not None:
@@ -37,15 +37,16 @@ def test_a_run_has_one_unless_it_publishes_nothing_or_has_ended(tmp_path: Path) 
     assert not has_progress_comment(request, url=final_comment)
 
 
-@pytest.mark.parametrize("kind", [TriggerKind.LOCAL, TriggerKind.REVIEW_COMMENT])
 def test_there_is_none_where_no_issue_or_another_conversation_has_the_answer(
-    tmp_path: Path, kind: TriggerKind
+    tmp_path: Path,
 ) -> None:
-    trigger = reports.trigger(kind=kind, command=Command.QUESTION)
-    assert not has_progress_comment(replace(run_request(tmp_path), trigger=trigger))
+    request = run_request(tmp_path)
+    assert not has_progress_comment(request, is_local=True)
+    trigger = reports.trigger(kind=TriggerKind.REVIEW_COMMENT, command=Command.QUESTION)
+    assert not has_progress_comment(replace(request, trigger=trigger))
 
 
-class LockedForge(LocalForge):
+class LockedForge(MemoryForge):
     """A forge whose issue is locked."""
 
     def comment(self, report: Report, seconds: float | None = None) -> str:
@@ -61,7 +62,7 @@ def test_a_result_that_can_not_be_posted_is_a_warning_of_the_report(tmp_path: Pa
     assert result.exit_code == 0 and words in result.report.warnings
 
 
-class PatientForge(LocalForge):
+class PatientForge(MemoryForge):
     """A forge that keeps for how long the final comment is to be retried."""
 
     seconds: float | None = None

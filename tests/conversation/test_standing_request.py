@@ -11,7 +11,6 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.controller.control import Control
 from resolver.errors import ForgeError, Refused, RunStopped
-from resolver.github.local_forge import LocalForge
 from resolver.models.request_status import RequestStatus, RequestText
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.conversation.watch import (
@@ -23,6 +22,7 @@ from resolver.runs.conversation.watch import (
 )
 from resolver.runs.stages import RunRequest
 from tests.github import reports
+from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import run_request
 
 STANDS = RequestStatus(comment=RequestText("@agent fix"), has_comment=True)
@@ -30,8 +30,8 @@ DELETED = RequestStatus(has_comment=True)
 SETTINGS = load_settings({}, {"RESOLVER_RETRY_SECONDS": "{first_wait: 0.01}"})
 
 
-@dataclass(frozen=True)
-class AnsweringForge(LocalForge):
+@dataclass
+class AnsweringForge(MemoryForge):
     """A forge that answers what has become of a request, in turn; an error is raised."""
 
     answers: list[RequestStatus | ForgeError] = field(default_factory=list)
@@ -47,7 +47,7 @@ class AnsweringForge(LocalForge):
 
 
 def forge(*answers: RequestStatus | ForgeError) -> AnsweringForge:
-    return AnsweringForge(Path("issue.md"), "main", answers=list(answers))
+    return AnsweringForge(answers=list(answers))
 
 
 def error(cause: str) -> ForgeError:
@@ -107,7 +107,6 @@ def test_a_request_of_our_account_stands_while_that_is_asked(
     [
         {"publish": False},
         {"by_operator": True},
-        {"trigger": reports.trigger(kind=TriggerKind.LOCAL)},
         {"trigger": reports.trigger(number=None)},
     ],
 )
@@ -115,6 +114,7 @@ def test_where_no_request_can_be_withdrawn_github_is_not_asked(
     request_for_run: RunRequest, changes: dict[str, Any]
 ) -> None:
     require_standing_request(replace(request_for_run, **changes), SETTINGS, forge())
+    require_standing_request(request_for_run, SETTINGS, None)
 
 
 def test_only_an_old_delivery_is_compared_with_what_github_says_now(
@@ -127,14 +127,8 @@ def test_only_an_old_delivery_is_compared_with_what_github_says_now(
     with pytest.raises(Refused, match="the comment that asked for it was deleted") as refused:
         require_current_delivery(request_for_run, SETTINGS, forge(DELETED), late)
     assert refused.value.is_silent
-    for changes in ({"kind": TriggerKind.LOCAL}, {"number": None}):
-        trigger = reports.trigger(**changes)
-        require_current_delivery(
-            replace(request_for_run, trigger=trigger),
-            SETTINGS,
-            forge(),
-            trigger.at + 2 * MAX_DELIVERY_AGE,
-        )
+    without_issue = replace(request_for_run, trigger=reports.trigger(number=None))
+    require_current_delivery(without_issue, SETTINGS, forge(), late)
 
 
 @pytest.mark.parametrize(("seconds", "is_watched"), [(0.0, False), (0.001, True)])

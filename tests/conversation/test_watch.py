@@ -19,13 +19,13 @@ from resolver.controller.control import (
     Resume,
 )
 from resolver.errors import NotAllowed, Refused
-from resolver.github.local_forge import LocalForge
 from resolver.models.run import Actor, Command, Extension, Trigger
 from resolver.runs.conversation.watch import STEERING_COMMANDS, CommentWatch, authorize_steering
 from tests.github import reports
 from tests.github.test_github_reading import forge_for, issue, triggered
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
+from tests.parts.memory_forge import MemoryForge
 from tests.parts.waiting import Steps
 
 __all__ = ["issue"]
@@ -155,7 +155,7 @@ def sent_by(login: str, command: Command, *, is_bot: bool = False) -> Trigger:
     return reports.trigger(actor=Actor(login=login, is_bot=is_bot), command=command)
 
 
-class ForgeOfReaders(LocalForge):
+class ForgeOfReaders(MemoryForge):
     """A forge on which nobody has write access."""
 
     def permission(self, login: str) -> str:

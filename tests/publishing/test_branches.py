@@ -10,7 +10,6 @@ import pytest
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import ForgeError, PolicyViolation, PushRefused
 from resolver.git.workspace import Workspace
-from resolver.github.local_forge import LocalForge
 from resolver.models.repository import PublishedCommit
 from resolver.publishing.branches import (
     MAX_ATTEMPTS,
@@ -19,6 +18,7 @@ from resolver.publishing.branches import (
 )
 from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedCommit
 from tests.git.scenario import commit_all, make_repository, plain_git, write
+from tests.parts.memory_forge import MemoryForge
 from tests.publishing.test_commit_builder import publish_request
 
 LINES = "".join(f"{n}\n" for n in range(9))
@@ -57,7 +57,7 @@ def moving(tmp_path: Path) -> Moving:
     write(source, "calc.py", LINES)
     start = commit_all(source, "start")
     workspace = Workspace.clone(str(source), tmp_path / "clone")
-    builder = CommitBuilder(publish_request(), LocalForge(tmp_path, "main"), workspace)
+    builder = CommitBuilder(publish_request(), MemoryForge(tmp_path, "main"), workspace)
     made = Moving(source, builder, start, PlannedChange(start, ""))
     mended = made.pushed("calc.py", f"first\n{LINES}")
     made.change = PlannedChange(start, workspace.tree(mended))
@@ -170,8 +170,8 @@ class RefusedSigner:
         return PublishedCommit(id="c" * 40, signed=False)
 
 
-@dataclass(frozen=True)
-class SigningForge(LocalForge):
+@dataclass
+class SigningForge(MemoryForge):
     own_signer: RefusedSigner = RefusedSigner()
 
     def signer(self) -> Any:
@@ -179,9 +179,9 @@ class SigningForge(LocalForge):
 
 
 def sign(moving: Moving, message: str = "") -> PushedCommit | None:
-    forge = SigningForge(Path("issue.md"), "main", own_signer=RefusedSigner(message))
+    forge = SigningForge(own_signer=RefusedSigner(message))
     settings = load_settings({"signed_commits": True}, {})
-    builder = replace(moving.with_settings(settings), forge=forge)
+    builder = replace(moving.with_settings(settings), optional_forge=forge)
     commit = builder.commit(moving.change.tree, moving.start)
     return push_signed_commits(builder, commit, "agent/1", "")
 

@@ -8,7 +8,6 @@ import pytest
 from resolver.config.settings import Settings
 from resolver.errors import PolicyViolation
 from resolver.git.workspace import Workspace
-from resolver.github.local_forge import LocalForge
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Patch, Publication, ResolvedConflict, UnverifiedReason
 from resolver.publishing.commit_builder import (
@@ -20,6 +19,7 @@ from resolver.publishing.commit_builder import (
 )
 from tests.git.scenario import commit_all, make_repository, plain_git, write
 from tests.github import reports
+from tests.parts.memory_forge import MemoryForge
 
 
 def publish_request() -> PublishRequest:
@@ -52,7 +52,7 @@ def builder(tmp_path: Path) -> CommitBuilder:
         number=2, head=head, base=base, base_branch="main", head_branch="@zoe/fix-#1"
     )
     return CommitBuilder(
-        publish_request(), LocalForge(tmp_path, "main"), replace(workspace, pull=pull)
+        publish_request(), MemoryForge(tmp_path, "main"), replace(workspace, pull=pull)
     )
 
 

@@ -107,7 +107,7 @@ class Branch:
             settings=Settings.model_validate({"github_urls": {"server": server}} | settings),
             credential=lambda: credential,
         )
-        forge = ForgeWithPull(self._folder, "main", pull_source=source)
+        forge = ForgeWithPull(pull_source=source)
         return CommitBuilder(request, forge, replace(workspace, pull=pull))
 
 
@@ -254,7 +254,7 @@ def test_a_clean_merge_for_a_branch_that_may_not_be_pushed_to_becomes_a_separate
     builder = branch.builder({})
     source = builder.forge.source(12).model_copy(update={"is_protected": True})
     protected = replace(builder.forge, pull_source=source)
-    done = publish_clean_merge(replace(builder, forge=protected))
+    done = publish_clean_merge(replace(builder, optional_forge=protected))
     assert (done.publication.how, done.proposed_base) == ("separate", "half")
     assert branch.tip() == branch.head
     assert branch.parents(str(done.publication.branch)) == [branch.head, main]

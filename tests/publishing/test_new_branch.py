@@ -5,7 +5,7 @@ from pathlib import Path
 
 from resolver.git.push import branch_name
 from resolver.git.workspace import Workspace
-from resolver.github.local_forge import LocalForge, local_trigger
+from resolver.github.local_issue import local_trigger
 from resolver.publishing.branches import create_branch
 from resolver.publishing.commit_builder import CommitBuilder
 from tests.git.scenario import make_repository, plain_git
@@ -20,7 +20,7 @@ def test_a_branch_that_somebody_creates_during_the_run_is_left_alone(tmp_path: P
     trigger = local_trigger(source, run="run-1", login="ann", at=reports.WHEN)
     task = reports.task(trigger).model_copy(update={"source": str(source)})
     request = replace(publish_request(), trigger=trigger, task=task)
-    builder = CommitBuilder(request, LocalForge(tmp_path / "issue.md", "main"), workspace)
+    builder = CommitBuilder(request, None, workspace)
     commit = builder.commit(workspace.tree(workspace.base), workspace.base)
     preferred = branch_name(task.title, task.trigger.subject, kind="issue")
     plain_git(source, "update-ref", f"refs/heads/{preferred}", workspace.base)  # somebody else's

@@ -12,17 +12,17 @@ from resolver.events.log import read_log
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
 from resolver.github.forge import ACTIONS_LOGIN
-from resolver.github.local_forge import LocalForge
 from resolver.models.run import Publication, PublicationMethod, PullRequest
 from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.pull_request import propose, report_pending_checks
+from tests.parts.memory_forge import MemoryForge
 from tests.publishing.test_commit_builder import publish_request
 from tests.runs.plain_values import run_log
 
 PULL = PullRequest(title="Fix it", body="", number=13, url="https://github.com/o/r/pull/13")
 
 
-class RecordingForge(LocalForge):
+class RecordingForge(MemoryForge):
     """A forge that keeps which pull requests it was asked to open."""
 
     def __init__(self, folder: Path) -> None:
@@ -62,7 +62,7 @@ def test_where_nothing_was_pushed_no_pull_request_changes(tmp_path: Path) -> Non
     assert requests_after(tmp_path, pushed) == []
 
 
-class RefusingForge(LocalForge):
+class RefusingForge(MemoryForge):
     """A forge on which no pull request may be opened."""
 
     def open_pull_request(self, report: Report, branch: str, is_new: bool = False) -> PullRequest:
@@ -79,7 +79,7 @@ def test_a_branch_that_was_pushed_is_known_if_its_pull_request_is_refused(tmp_pa
         next(steps)
 
 
-def stages_after(folder: Path, pushed: PushedChange, forge: LocalForge) -> list[tuple[str, str]]:
+def stages_after(folder: Path, pushed: PushedChange, forge: MemoryForge) -> list[tuple[str, str]]:
     """The stages in the log of a run that published this."""
     log = run_log(folder / "events.jsonl")
     workspace = Workspace(folder, str(folder), "a" * 40, "main")
@@ -103,7 +103,7 @@ def test_the_log_names_the_branch_where_no_pull_request_is_known(tmp_path: Path)
     assert stages_after(tmp_path, pushed, forge) == [("published", "half")]
 
 
-class ForgeAs(LocalForge):
+class ForgeAs(MemoryForge):
     def __init__(self, login: str) -> None:
         super().__init__(Path("issue.md"), "main")
         self._login = login

@@ -8,7 +8,6 @@ import pytest
 
 from resolver.config.settings import Settings
 from resolver.git.workspace import Workspace
-from resolver.github.local_forge import LocalForge
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.publishing.commit_builder import CommitBuilder
 from resolver.publishing.push_to_pull_request import (
@@ -20,6 +19,7 @@ from resolver.publishing.push_to_pull_request import (
     separate_branch,
 )
 from tests.git.scenario import commit_all, make_repository, plain_git, write
+from tests.parts.memory_forge import MemoryForge
 from tests.publishing.test_commit_builder import publish_request
 
 CI = ".github/workflows/ci.yml"
@@ -61,8 +61,8 @@ def test_other_branches_and_those_of_forks_are(values: dict[str, object]) -> Non
     require_allowed_branch(SETTINGS, PULL.model_copy(update=values))
 
 
-@dataclass(frozen=True)
-class ForgeWithPull(LocalForge):
+@dataclass
+class ForgeWithPull(MemoryForge):
     """A forge that has read the branch of the pull request just now."""
 
     pull_source: PullRequestSource | None = None
@@ -74,18 +74,16 @@ class ForgeWithPull(LocalForge):
 
 def builder_for(workspace: Workspace, **settings: Any) -> CommitBuilder:
     request = replace(publish_request(), settings=Settings(**settings))
-    return CommitBuilder(request, LocalForge(workspace.folder, "main"), workspace)
+    return CommitBuilder(request, MemoryForge(workspace.folder, "main"), workspace)
 
 
 def refreshed(source: dict[str, Any], **settings: Any) -> CommitBuilder:
     """The builder after the branch was read, which is of this repository unless it says else."""
     values = {"is_open": True, "repository": "octo/demo", "branch": "half", "is_fork": False}
-    forge = ForgeWithPull(
-        Path(), "main", pull_source=PullRequestSource.model_validate(values | source)
-    )
+    forge = ForgeWithPull(pull_source=PullRequestSource.model_validate(values | source))
     pull = PULL.model_copy(update={"number": 12})
     workspace = Workspace(Path(), "source", "a" * 40, "half", pull=pull)
-    return refresh_pull_request(replace(builder_for(workspace, **settings), forge=forge))
+    return refresh_pull_request(replace(builder_for(workspace, **settings), optional_forge=forge))
 
 
 FORK = {"repository": "zoe/calc", "is_fork": True, "can_modify": True}

@@ -8,7 +8,6 @@ import pytest
 
 from resolver.events.actions import Finish
 from resolver.github.comments.report import Report
-from resolver.github.local_forge import LocalForge
 from resolver.models.pull_request import (
     AnsweredThreads,
     ReviewThread,
@@ -20,6 +19,7 @@ from resolver.models.run import Command, RunState, TriggerKind
 from resolver.publishing.review import answer_threads, compose_replies
 from resolver.security.redaction import Redactor
 from tests.github import reports
+from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import run_log
 
 ASKED = tuple(
@@ -78,7 +78,7 @@ def test_of_several_conversations_none_gets_the_closing_words() -> None:
     assert said() == []
 
 
-class ThreadForge(LocalForge):
+class ThreadForge(MemoryForge):
     """A forge that notes the replies to review threads."""
 
     def __init__(self, folder: Path) -> None:

@@ -7,12 +7,12 @@ import pytest
 
 from resolver.config.settings import load_settings
 from resolver.errors import WorkspaceError
-from resolver.github.local_forge import LocalForge
 from resolver.runs.common import environment_secrets
 from resolver.runs.prepare import _clone_workspace, clone, configure
 from resolver.runs.stages import AcceptedRun, PreparedRun, RunRequest, RunTask
 from tests.github import reports
 from tests.parts.github import GitHubServer
+from tests.parts.memory_forge import MemoryForge
 from tests.parts.runs import git, make_checkout
 from tests.runs.plain_values import run_log, run_request
 from tests.trace import sample
@@ -39,7 +39,7 @@ def configured(request: RunRequest, checkout: Path, folder: Path) -> PreparedRun
     settings = request.load_settings({})
     run_task = RunTask(request, task)
     cloned = clone(run_task, settings, folder / "clone.git")
-    forge = LocalForge(folder / "issue.md", "")
+    forge = MemoryForge(folder / "issue.md", "")
     return configure(AcceptedRun(), run_task, cloned, forge, folder)
 
 
@@ -107,7 +107,7 @@ def test_a_resumed_run_has_the_agent_of_its_log_and_not_that_of_the_settings(
         log.stream.add(started)
         run_task = RunTask(request, task, log=log)
         cloned = clone(run_task, request.load_settings({}), tmp_path / "clone.git")
-        forge = LocalForge(tmp_path / "issue.md", "")
+        forge = MemoryForge(tmp_path / "issue.md", "")
         made = configure(AcceptedRun(), run_task, cloned, forge, tmp_path)
     assert made.settings.agent == "counter"
 

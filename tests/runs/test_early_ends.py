@@ -7,15 +7,15 @@ from typing import Any
 
 from resolver.github.client.snapshot import SnapshotQuery
 from resolver.github.comments.report import Report
-from resolver.github.local_forge import LocalForge
 from resolver.github.text.markers import Ending
 from resolver.models.run import Publication, Task, Trigger
 from resolver.runs.pipeline import run_pipeline
+from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import PULL, run_request
 
 
-@dataclass(frozen=True)
-class RecordingForge(LocalForge):
+@dataclass
+class RecordingForge(MemoryForge):
     """A forge that keeps its final comments. level: everybody's permission."""
 
     level: str = "write"
@@ -31,7 +31,7 @@ class RecordingForge(LocalForge):
         return "https://github.com/octo/demo/issues/12#issuecomment-1"
 
 
-@dataclass(frozen=True)
+@dataclass
 class FullForge(RecordingForge):
     """A forge during whose reading the disk of this machine becomes full."""
 
@@ -39,7 +39,7 @@ class FullForge(RecordingForge):
         raise OSError(ENOSPC, f"No space left for {trigger.key}", "/var/clone")
 
 
-@dataclass(frozen=True)
+@dataclass
 class ForgeWithPushedWork(RecordingForge):
     """A forge on which an earlier attempt has pushed its commit without a final comment.
 

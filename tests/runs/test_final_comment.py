@@ -8,7 +8,6 @@ import pytest
 
 from resolver.errors import Cause, ForgeError, UsageError
 from resolver.github.comments.report import Report, RunFailure
-from resolver.github.local_forge import LocalForge
 from resolver.models.run import Publication, Trigger
 from resolver.runs.conversation.comments import (
     Conclusion,
@@ -19,6 +18,7 @@ from resolver.runs.conversation.comments import (
 )
 from resolver.runs.stages import ExecutedRun, OpenedLog, PublishedRun, StageValues
 from tests.github import reports
+from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import (
     PULL,
     executed_values,
@@ -29,7 +29,7 @@ from tests.runs.plain_values import (
 from tests.trace import sample
 
 
-class RecordingForge(LocalForge):
+class RecordingForge(MemoryForge):
     """A forge that keeps the reports it is given, or refuses each comment for a reason."""
 
     def __init__(self, folder: Path, refusal: Cause | None = None) -> None:

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from resolver.github.forge import Forge
-from resolver.github.local_forge import LocalForge
 from resolver.models.run import Publication, Trigger, TriggerKind
 from resolver.runs.prepare import find_finished_work, find_pushed_work
 from resolver.runs.stages import PublishedRun, RunRequest
+from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import PULL, run_request
 
 PUBLISHED = Publication(branch="agent/12", commit="d" * 40, pull_request=PULL)
 
 
-class EarlierWorkForge(LocalForge):
+class EarlierWorkForge(MemoryForge):
     """A forge on which an earlier run with the same key has published something."""
 
     def __init__(self, folder: Path, publication: Publication | None) -> None:

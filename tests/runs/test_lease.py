@@ -9,16 +9,16 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.errors import LeaseLost
 from resolver.github.comments.report import Report
-from resolver.github.local_forge import LocalForge
 from resolver.runs.common import command_line_trigger, open_host
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import ForgeTokens
 from resolver.storage.run_store import OUTCOME
+from tests.parts.memory_forge import MemoryForge
 
 
-class RecordingForge(LocalForge):
+class RecordingForge(MemoryForge):
     """A forge that records the final comments."""
 
     def __init__(self, issue: Path) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from resolver.config.settings import Settings, load_settings
-from resolver.github.local_forge import LocalForge
 from resolver.runs.common import command_line_trigger, open_host
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.models import preload_models
+from tests.parts.memory_forge import MemoryForge
 
 
-class ReadOnlyForge(LocalForge):
+class ReadOnlyForge(MemoryForge):
     """A forge whose token may not push."""
 
     def operator_may_push(self) -> bool:
@@ -42,14 +42,14 @@ def test_a_script_that_is_missing_is_named_before_anything_is_started(
 ) -> None:
     settings = {"model": f"scripted:{tmp_path}/nosuch.yaml"}
     job = replace(job, load_settings=lambda repository: load_settings(settings, {}, repository))
-    result = run_pipeline(job, LocalForge(tmp_path / "none.md", "main"))
+    result = run_pipeline(job, MemoryForge(tmp_path / "none.md", "main"))
     assert result.exit_code == 2 and result.failure is not None
     assert result.failure.what == f"{tmp_path}/nosuch.yaml can't be read: No such file or directory"
 
 
 def test_a_run_that_may_start_loads_its_model(job: RunRequest, tmp_path: Path) -> None:
     loaded: list[Settings] = []
-    run_pipeline(job, LocalForge(tmp_path / "issue.md", "main"), loaded.append)
+    run_pipeline(job, MemoryForge(tmp_path / "issue.md", "main"), loaded.append)
     assert [model.model for model in loaded] == ["gpt-4o"]
 
 

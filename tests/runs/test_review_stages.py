@@ -12,7 +12,6 @@ from resolver.events.actions import Finish, ReviewComment
 from resolver.events.observations import AgentStateChanged
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
-from resolver.github.local_forge import LocalForge
 from resolver.models.pull_request import (
     AnsweredThreads,
     DiffFile,
@@ -37,6 +36,7 @@ from resolver.runs.prepare import load_task
 from resolver.runs.stages import ExecutedRun, OpenedLog, RunRequest, StageValues
 from resolver.runs.verify import ChangeVerifier
 from tests.github import reports
+from tests.parts.memory_forge import MemoryForge
 from tests.parts.runs import make_checkout
 from tests.runs.plain_values import (
     executed_values,
@@ -53,16 +53,16 @@ THREADS = tuple(
 )
 
 
-class ReviewForge(LocalForge):
+class ReviewForge(MemoryForge):
     """A forge that notes the reviews and the replies that it gets."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "issue.md", "main")
-        self.reviews: list[Review] = []
+        self.noted: list[Review] = []
         self.replies: list[int] = []
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
-        self.reviews.append(review)
+        self.noted.append(review)
         return super().publish_review(report, review)
 
     def answer_threads(
@@ -141,7 +141,7 @@ def test_a_review_is_written_to_the_output_and_published_only_where_it_is_wanted
         log.stream.add(ReviewComment(path="a.py", line=2, body="This rounds down."))
         log.stream.add(Finish(message="It halves.", verdict="approve"))
         published = _publish_review(values, values.prepared, log, forge)
-    assert len(forge.reviews) == publish
+    assert len(forge.noted) == publish
     review = published.publication.review
     assert review is not None and (review.placed, review.url) == (1, "")
     text = (request.output.folder / "review.md").read_text()
@@ -171,7 +171,7 @@ def test_only_a_review_that_was_finished_is_published(
         log.stream.add(ReviewComment(path="a.py", line=2, body="This rounds down."))
         values = values.with_value(OpenedLog(log)).with_value(executed)
         *_, last = _publish(values, prepared, executed, log, forge)
-    assert [len(review.inline_comments) for review in forge.reviews] == [1] * published
+    assert [len(review.inline_comments) for review in forge.noted] == [1] * published
     assert (last.publication.review is not None) is bool(published)
 
 

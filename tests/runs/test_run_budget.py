@@ -10,7 +10,6 @@ import pytest
 from resolver.config.settings import Settings, load_settings
 from resolver.events.lifecycle import Resumed
 from resolver.events.run_log import RunLog
-from resolver.github.local_forge import LocalForge
 from resolver.runs.common import command_line_trigger, open_host
 from resolver.runs.output import Output
 from resolver.runs.pipeline import _limit_overrides, run_pipeline
@@ -18,6 +17,7 @@ from resolver.runs.prepare import _within_budget
 from resolver.runs.reporting import build_report, max_extended_limits
 from resolver.runs.resuming.resume import change_limits
 from resolver.runs.stages import AcceptedRun, PreparedRun, RunRequest, StageValues
+from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import prepared_run, run_log, run_request
 from tests.trace import sample
 
@@ -65,7 +65,7 @@ def test_what_is_left_comes_on_top_of_what_the_log_has_cost(tmp_path: Path, log:
 
 
 def test_a_person_who_may_not_ask_learns_nothing_of_the_budget(tmp_path: Path) -> None:
-    class ReadOnlyForge(LocalForge):
+    class ReadOnlyForge(MemoryForge):
         def operator_may_push(self) -> bool:
             return False
 

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from resolver.git.workspace import Workspace
-from resolver.github.local_forge import LocalForge
 from resolver.models.pull_request import OpenPullRequest
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.prepare import _at_starting_branch
 from resolver.runs.stages import PreparedRun
 from tests.parts.github import GitHubServer
+from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import prepared_run, run_request
 
 NAME = "octo/demo"
 BRANCH = "agent/issue-12-it-breaks"
 
 
-class FollowingForge(LocalForge):
+class FollowingForge(MemoryForge):
     """A forge with this open pull request of Resolver for the issue."""
 
     def __init__(self, pull: OpenPullRequest | None) -> None:

@@ -23,7 +23,7 @@ from resolver.controller.control import Control, Stop
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.stream import utc_now
-from resolver.github.local_forge import LocalForge, local_trigger
+from resolver.github.local_issue import local_trigger
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest
@@ -212,7 +212,7 @@ def test_a_comment_ends_a_run_of_a_server(command: str, tmp_path: Path) -> None:
     if command:
         act_on_start(command, lambda: control.send(stop))
     with ThreadPoolExecutor() as pool:
-        result = pool.submit(run_pipeline, request, LocalForge(issue, "main")).result()
+        result = pool.submit(run_pipeline, request, None).result()
     assert (result.exit_code, result.outcome_file.state.value) == (1, "stopped")
     assert result.publication.branch is None
     said = result.failure.what if result.failure else result.outcome_file.reason

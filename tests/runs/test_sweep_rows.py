@@ -23,11 +23,11 @@ from resolver.events.lifecycle import ModelReplied
 from resolver.github.comments.report import RunFailure
 from resolver.github.context.labeled_issues import Labeling
 from resolver.github.events.payloads import Issue, User
-from resolver.github.local_forge import LocalForge
 from resolver.models.run import Completion, Publication, RunState, Trigger
 from resolver.runs.conversation.comments import Conclusion, conclude
 from resolver.runs.stages import ExecutedRun, PublishedRun, RunResult
 from tests.github import reports
+from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import PULL, executed_values, run_log, run_request
 from tests.trace import sample
 
@@ -44,8 +44,8 @@ PUBLISHED = Publication(branch="agent/1", commit="d" * 40, pull_request=PULL)
 PAGE = "https://github.com/octo/calc/issues/1#issuecomment-9"
 
 
-@dataclass(frozen=True)
-class LabeledForge(LocalForge):
+@dataclass
+class LabeledForge(MemoryForge):
     """A forge with labeled issues, and with what GitHub would say about each, by its number.
 
     labelings: an error is raised. published: what earlier runs have published. active: since when
@@ -234,7 +234,7 @@ def result(
     values = values.with_value(
         ExecutedRun(reports.outcome(state=state, reason="no more replies"), reports.patch())
     )
-    return conclude(values, conclusion, LocalForge(folder / "issue.md", "main"))
+    return conclude(values, conclusion, MemoryForge(folder / "issue.md", "main"))
 
 
 REPEATED = Publication(comment_url=PAGE, repeated=True)

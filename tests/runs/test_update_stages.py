@@ -9,7 +9,6 @@ import pytest
 from resolver.errors import PolicyViolation, Refused
 from resolver.git.merge import commit_unfinished_merge, merge
 from resolver.git.workspace import Workspace
-from resolver.github.local_forge import LocalForge
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Command, Patch
 from resolver.runs.pipeline import _publish, _update_branch, _work_and_publish
@@ -17,6 +16,7 @@ from resolver.runs.stages import ExecutedRun, PreparedRun, StageValues
 from tests.git.test_merge import Clone, Files
 from tests.github import reports
 from tests.parts.github import GitHubServer
+from tests.parts.memory_forge import MemoryForge
 from tests.publishing.test_moved_pull_request import NAME, Branch
 from tests.publishing.test_push_to_pull_request import ForgeWithPull
 from tests.runs.plain_values import prepared_run, run_log, run_request
@@ -41,7 +41,7 @@ class Update:
         request = replace(self.prepared.request, publish=False)
         prepared = replace(self.prepared, request=request)
         values = StageValues(request, prepared.settings).with_value(prepared).with_value(executed)
-        forge = LocalForge(self.clone.source / "issue.md", "main")
+        forge = MemoryForge(self.clone.source / "issue.md", "main")
         with run_log(request.output.folder / "events.jsonl") as log:
             list(_publish(values, prepared, executed, log, forge))
 

@@ -1,7 +1,6 @@
-"""Tests of what the verify stage does with a change, and of where its result is published."""
+"""Tests of what the verify stage does with a change."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import docker
@@ -11,13 +10,9 @@ from resolver.config.settings import load_settings
 from resolver.controller.control import Control
 from resolver.errors import SetupFailed
 from resolver.git.workspace import Workspace
-from resolver.github.comments.report import Report
-from resolver.github.local_forge import LocalForge, local_trigger
 from resolver.models.run import Patch
-from resolver.models.verification import ProjectCheck, UnpreparedEnvironment, Verification
+from resolver.models.verification import ProjectCheck, UnpreparedEnvironment
 from resolver.runs.check_sandboxes import CheckSandboxes
-from resolver.runs.pipeline import _publish_change
-from resolver.runs.stages import ExecutedRun, StageValues
 from resolver.runs.verify import verify_in_sandboxes
 from resolver.runs.wiring.sandbox import RunHost
 from tests.git.scenario import make_repository, plain_git, write
@@ -103,34 +98,3 @@ def test_a_changed_dependency_is_installed_from_the_change_by_its_set_up(
     assert failed.value.paths == ("requirements.txt",)
     assert "wheels/none" in failed.value.output
     wait_until_removed(engine, "dependency-head")
-
-
-class ForgeWithCheckRuns(LocalForge):
-    """A forge that keeps the check runs that it was asked for."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder / "issue.md", "main")
-        self.check_runs: list[tuple[Verification | None, str]] = []
-
-    def publish_check_run(self, report: Report, commit: str) -> None:
-        self.check_runs.append((report.verification, commit))
-
-
-def test_the_verification_is_published_at_the_published_commit(tmp_path: Path) -> None:
-    project = Project(tmp_path, FILES)
-    request = run_request(tmp_path)
-    trigger = local_trigger(project.repository, run=request.run, login="ann", at=reports.WHEN)
-    task = reports.task(trigger).model_copy(update={"source": str(project.repository)})
-    request = replace(request, trigger=trigger, publish=True)
-    prepared = prepared_run(request, project.workspace, task=task)
-    executed = ExecutedRun(reports.outcome(), project.patch("wheels/plus", "1\n"))
-    values = StageValues(prepared.request, prepared.settings)
-    for value in (prepared, executed, reports.verification()):
-        values = values.with_value(value)
-    forge = ForgeWithCheckRuns(tmp_path)
-    *_, published = _publish_change(values, prepared, executed, forge)
-    publication = published.publication
-    assert publication.branch
-    tip = plain_git(project.repository, "rev-parse", publication.branch)
-    assert publication.commit == tip
-    assert forge.check_runs == [(reports.verification(), tip)]

@@ -32,19 +32,18 @@ from resolver.runs.wiring.agents import ApprovalRequester
 
 
 def start_progress_comment(
-    request: RunRequest, settings: Settings, publication: Publication, forge: Forge
+    request: RunRequest, settings: Settings, publication: Publication, forge: Forge | None
 ) -> ProgressReporter | None:
     """React to the request and start the progress comment. Returns at once; never raises.
 
     publication: what an earlier attempt of this run has published. Returns None if the run gets no
     progress comment.
     """
-    if not request.publish:
+    if forge is None or not request.publish:
         return None
     forge.acknowledge(request.trigger)
     # A question in a review thread is answered in that thread and nowhere else.
-    is_answered = publication.comment_url is not None or request.trigger.in_thread
-    if is_answered or request.is_local:
+    if publication.comment_url is not None or request.trigger.in_thread:
         return None
     now = request.now()
     reporter = ProgressReporter(
@@ -73,11 +72,11 @@ APPROVAL_SECONDS = 600.0
 resumes when the comment is written."""
 
 
-def approval_requester(values: StageValues, forge: Forge) -> ApprovalRequester:
+def approval_requester(values: StageValues, forge: Forge | None) -> ApprovalRequester:
     """Return how the run asks for approval and how long it waits. It does not wait if nobody can
     answer."""
     request = values.current_request
-    if not request.publish or request.is_local:
+    if forge is None or not request.publish:
         return ApprovalRequester(seconds=0.0)
 
     def ask(pending_approval: PendingApproval) -> datetime | None:
@@ -137,7 +136,7 @@ class FinalComment:
     warnings: tuple[str, ...] = ()
 
 
-def conclude(values: StageValues, conclusion: Conclusion, forge: Forge) -> RunResult:
+def conclude(values: StageValues, conclusion: Conclusion, forge: Forge | None) -> RunResult:
     """Write the final comment, the cost in the quota ledger and the output folder, and return the
     result.
 
@@ -195,7 +194,7 @@ def _require_lease(values: StageValues) -> None:
 
 
 def publish_final_comment(
-    values: StageValues, conclusion: Conclusion, forge: Forge
+    values: StageValues, conclusion: Conclusion, forge: Forge | None
 ) -> FinalComment:
     """Write the comment that says how the run ended. If it can't be written, that is a failure of
     the run."""
@@ -212,7 +211,9 @@ def publish_final_comment(
         return _unwritten_comment(values, conclusion, error)
 
 
-def _try_final_comment(values: StageValues, conclusion: Conclusion, forge: Forge) -> FinalComment:
+def _try_final_comment(
+    values: StageValues, conclusion: Conclusion, forge: Forge | None
+) -> FinalComment:
     report = build_report(values, conclusion.failure, include_trace=True)
     return FinalComment(conclusion, report, _write_final_comment(values, conclusion, report, forge))
 
@@ -241,13 +242,14 @@ def _unwritten_comment(
 
 
 def _write_final_comment(
-    values: StageValues, conclusion: Conclusion, report: Report, forge: Forge
+    values: StageValues, conclusion: Conclusion, report: Report, forge: Forge | None
 ) -> str | None:
     """Write the final comment. Return its URL; None if no comment is to be written."""
     progress, request = values.progress, values.current_request
     if progress is not None:
         progress.close()
-    if not request.publish or values.publication.comment_url is not None:
+    is_written = values.publication.comment_url is not None
+    if forge is None or not request.publish or is_written:
         return None
     if conclusion.is_silent and not forge.has_active_run(request.trigger):
         return None

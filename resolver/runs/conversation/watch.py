@@ -321,7 +321,7 @@ def find_change_since_delivery(
     return withdrawal
 
 
-def require_standing_request(request: RunRequest, settings: Settings, forge: Forge) -> None:
+def require_standing_request(request: RunRequest, settings: Settings, forge: Forge | None) -> None:
     """Raise RunStopped if the request was taken back, or its requester may no longer start work.
 
     Called immediately before the first public write of a result. A finished change is kept.
@@ -331,7 +331,7 @@ def require_standing_request(request: RunRequest, settings: Settings, forge: For
     can't be asked by then.
     """
     trigger = request.trigger
-    if not request.publish or request.is_local or request.by_operator or trigger.number is None:
+    if forge is None or not request.publish or request.by_operator or trigger.number is None:
         return
     withdrawal = settings.retry_seconds.policy.call(
         lambda: _find_present_withdrawal(trigger, settings, forge),
@@ -372,7 +372,7 @@ def require_current_delivery(
     The error is silent: nobody is waiting for an answer to it.
     """
     trigger = request.trigger
-    if request.is_local or trigger.number is None or now - trigger.at <= MAX_DELIVERY_AGE:
+    if trigger.number is None or now - trigger.at <= MAX_DELIVERY_AGE:
         return
     status = forge.request_status(trigger)
     policy = _policy_for_trigger(trigger, settings, forge)

@@ -45,7 +45,7 @@ from resolver.github.events.quota_ledger import (
 )
 from resolver.github.forge import Forge
 from resolver.github.text.markers import Ending
-from resolver.models.run import Command, Trigger, TriggerKind
+from resolver.models.run import Command, Trigger
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.runs.wiring.knowledge import ORGANIZATION_FOLDERS
 from resolver.storage.ledger_ref import FILE, REF, RETRIES, AccompanyingPush, LedgerRef
@@ -94,9 +94,9 @@ def ledger_key(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def read_refs(request: RunRequest, forge: Forge) -> RepositorySnapshot | None:
+def read_refs(request: RunRequest, forge: Forge | None) -> RepositorySnapshot | None:
     """Return the refs of the repository that the run works on, None if git has to read them."""
-    if request.is_local:
+    if forge is None:
         return None
     log_prefix = runs_of_issue(request.trigger.subject or 0)
     return forge.snapshot(SnapshotQuery(REF, FILE, log_prefix, tuple(ORGANIZATION_FOLDERS)))
@@ -105,7 +105,7 @@ def read_refs(request: RunRequest, forge: Forge) -> RepositorySnapshot | None:
 def reserve_quota(
     request: RunRequest,
     settings: Settings,
-    forge: Forge,
+    forge: Forge | None,
     snapshot: RepositorySnapshot | None = None,
 ) -> AcceptedRun:
     """Reserve the run's quota, in the server's database or in the repository.
@@ -117,7 +117,7 @@ def reserve_quota(
     limits = quota_limits_of(settings)
     is_limited = limits != QuotaLimits() or request.trigger.actor.is_bot
     has_ledger = request.quota_table is not None or is_limited
-    if not _has_quota(request) or not has_ledger:
+    if forge is None or not _has_quota(request) or not has_ledger:
         return AcceptedRun(snapshot=snapshot)
     now = request.now()
     quota_request = _quota_request(request, settings, forge)
@@ -266,12 +266,7 @@ def _log_push(values: StageValues) -> AccompanyingPush:
 
 def _has_quota(request: RunRequest) -> bool:
     """Return True if quotas apply to the request."""
-    trigger = request.trigger
-    return (
-        request.publish
-        and trigger.kind is not TriggerKind.LOCAL
-        and trigger.command in QUOTA_COMMANDS
-    )
+    return request.publish and request.trigger.command in QUOTA_COMMANDS
 
 
 def _quota_request(request: RunRequest, settings: Settings, forge: Forge) -> QuotaRequest:

@@ -8,12 +8,12 @@ from resolver.config.github_settings import AccessPolicy
 from resolver.config.settings import load_settings
 from resolver.errors import NotAllowed, Refused, UsageError
 from resolver.github.events.permission import authorize
-from resolver.github.local_forge import LocalForge
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.conversation.watch import STARTING_COMMANDS
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
+from tests.parts.memory_forge import MemoryForge
 
 
 @pytest.fixture
@@ -142,5 +142,5 @@ def test_the_command_line_needs_a_token_with_push_permission(server: GitHubServe
 
 
 def test_a_local_checkout_needs_no_permission(tmp_path: Any) -> None:
-    forge = LocalForge(tmp_path / "issue.md", "main")
+    forge = MemoryForge(tmp_path / "issue.md", "main")
     authorize(requested_by("me", kind=TriggerKind.LOCAL, number=None), forge)

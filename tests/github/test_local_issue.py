@@ -1,13 +1,12 @@
-"""Tests of an issue in a file, and a pull request that is only text."""
+"""Tests of an issue in a file, and of its pull request, which is only text."""
 
 from pathlib import Path
 
 import pytest
 
 from resolver.errors import UsageError
-from resolver.github.forge import Forge
-from resolver.github.local_forge import LocalForge, local_trigger, read_issue_file
-from resolver.models.run import Trigger
+from resolver.github.local_issue import local_trigger, parse_issue, read_issue_file
+from resolver.publishing.pull_request import render_pull_request
 from tests.github import reports
 
 TRIGGER = local_trigger(Path("/home/me/x"), run="run-1", login="me", at=reports.WHEN)
@@ -59,16 +58,9 @@ def test_a_missing_file_and_a_folder_are_usage_errors(tmp_path: Path) -> None:
         read_issue_file(tmp_path, TRIGGER, "main")
 
 
-def test_the_local_pull_request_is_only_text(tmp_path: Path) -> None:
-    file = tmp_path / "issue.md"
-    file.write_text("# It breaks\n")
-    forge: Forge = LocalForge(file, "main", ("main", "agent/1"))
-    trigger: Trigger = TRIGGER
-    task = forge.read(trigger)
-    report = reports.report(trigger=trigger, task=task, outcome=reports.outcome(""))
-    pull = forge.open_pull_request(report, "agent/it-breaks")
+def test_the_local_pull_request_is_only_text() -> None:
+    task = parse_issue("# It breaks\n", "the issue", TRIGGER, "main")
+    report = reports.report(trigger=TRIGGER, task=task, outcome=reports.outcome(""))
+    pull = render_pull_request(report)
     assert (pull.title, pull.number, pull.url) == ("It breaks", None, None)
     assert "Fixes" not in pull.body
-    assert forge.branches("agent/") == {"agent/1"}
-    assert forge.find_publication(trigger) is None
-    assert forge.comment(report) == ""
