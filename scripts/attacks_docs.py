@@ -116,9 +116,8 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
     "Webhook server, queue and quotas": (
         "tests/webhook/test_webhook.py",
         "tests/cli/test_connections.py",
-        "tests/webhook/test_pages.py",
-        "tests/webhook/test_page_access.py",
-        "tests/webhook/test_error_pages.py",
+        "tests/webhook/test_run_pages.py",
+        "tests/webhook/test_login.py",
         "tests/webhook/test_run_index.py",
         "tests/webhook/test_worker.py",
         "tests/webhook/test_tenants.py",

@@ -11,7 +11,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from resolver.entrypoints.webhook.openapi import create_openapi_document
-from resolver.entrypoints.webhook.pages import Pages, add_pages
+from resolver.entrypoints.webhook.run_pages import RunPages, add_run_pages
 from resolver.entrypoints.webhook.webhook import create_webhook_app
 from resolver.storage.run_folders import LocalRunFolders
 
@@ -20,7 +20,7 @@ def openapi_document() -> str:
     """Return the document of a server with all routes."""
 
     def add_all_pages(app: FastAPI) -> None:
-        add_pages(app, Pages(LocalRunFolders(Path(folder)), ""))
+        add_run_pages(app, RunPages(LocalRunFolders(Path(folder)), ""))
 
     with tempfile.TemporaryDirectory() as folder:
         app = create_webhook_app("", lambda *_: "", pages=add_all_pages)

@@ -75,10 +75,9 @@ def content_policy(is_live: bool = False) -> str:
 @dataclass(frozen=True)
 class LiveStream:
     """Where the page of a run in progress continues. after: id of the last event that it shows, -1
-    for none. start: number of bytes of the log that are left out before the shown part."""
+    for none."""
 
     after: int
-    start: int
 
 
 @dataclass(frozen=True)

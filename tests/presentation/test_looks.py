@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, Page
 
-from resolver.entrypoints.webhook.run_list_pages import RunLists, SiteLinks
+from resolver.entrypoints.webhook.run_lists import ListReader, RunLists
 from resolver.storage.database import parse_database_url
 from resolver.storage.run_index import RunFilter, RunIndex
 from resolver.trace.html import LiveStream, RunControls, render_html
@@ -93,9 +93,9 @@ def run_lists(folder: Path) -> tuple[str, str]:
         }  # fmt: skip
         changes = {"cause": cause, "reason": "no answer " * 9 if cause else "", "cost": 12.345}
         index.put(f"20260304-09300{number}-0a1b2c", new, changes)
-    lists, site = RunLists(index, "secret", ""), SiteLinks("", login="octocat")
+    lists, reader = RunLists(index, "secret", ""), ListReader(login="octocat")
     try:
-        return lists.render_runs(site, RunFilter(), ""), lists.render_costs(site, RunFilter())
+        return lists.render_runs(reader, RunFilter()), lists.render_costs(reader, RunFilter())
     finally:
         index.close()
 
@@ -112,7 +112,7 @@ def test_every_page_fits_and_can_be_read(page: Page, tmp_path: Path) -> None:
     """One test, because each opens a window of its own."""
     trace = render_html(realistic(), diff=DIFF)
     controls = RunControls("/runs/1/commands", "0" * 64, "1", "octocat")
-    live = render_html(realistic()[:8], 10, ["A notice."], live=LiveStream(7, 0), controls=controls)
+    live = render_html(realistic()[:8], 10, ["A notice."], live=LiveStream(7), controls=controls)
     assert problems(page, trace) == {}
     assert problems(page, live) == {}
     runs, costs = run_lists(tmp_path)

@@ -17,8 +17,8 @@ from schemathesis.specs.openapi.checks import ignored_auth
 
 from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.page_links import page_key
-from resolver.entrypoints.webhook.pages import Pages, add_pages
 from resolver.entrypoints.webhook.request_queue import RequestQueue
+from resolver.entrypoints.webhook.run_pages import RunPages, add_run_pages
 from resolver.entrypoints.webhook.webhook import create_webhook_app
 from resolver.storage.database import DatabaseError, parse_database_url
 from resolver.storage.run_folders import LocalRunFolders
@@ -98,7 +98,7 @@ class Interface:
         }
 
     def _add_pages(self, app: FastAPI) -> None:
-        add_pages(app, Pages(LocalRunFolders(self.folder), SECRET))
+        add_run_pages(app, RunPages(LocalRunFolders(self.folder), SECRET))
 
     def _accept(self, delivery: str, event: str, payload: dict[str, Any]) -> str:
         if self.is_full:

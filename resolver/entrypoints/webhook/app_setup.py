@@ -28,11 +28,13 @@ from resolver.entrypoints.http_server import (
     log_to_stderr,
     server_settings,
 )
-from resolver.entrypoints.webhook.bounded_cache import BoundedCache
-from resolver.entrypoints.webhook.error_pages import add_error_pages
 from resolver.entrypoints.webhook.health import add_health
 from resolver.entrypoints.webhook.missed_deliveries import POLL_INTERVAL_SECONDS
-from resolver.entrypoints.webhook.page_headers import page_headers, static_page_policy
+from resolver.entrypoints.webhook.page_responses import (
+    add_error_pages,
+    page_headers,
+    static_page_policy,
+)
 from resolver.entrypoints.webhook.stored_app import APP_FILE, store_app
 from resolver.errors import ForgeError, ResolverError, UsageError
 from resolver.github.events.app_manifest import (
@@ -71,7 +73,7 @@ Store = Callable[[AppCredentials], object]
 
 
 class AppSetup:
-    """The state of the setup. Thread-safe.
+    """The state of the setup.
 
     github: address of the GitHub server. address: at which browsers reach this server. hook: URL of
     the App's webhook.
@@ -84,7 +86,7 @@ class AppSetup:
         self.github = github.rstrip("/")
         self._address, self._hook = address, hook
         self._convert, self._store = convert, store
-        self._states = BoundedCache[str, bool](MAX_STATES)
+        self._states: list[str] = []
 
     @property
     def link(self) -> str:
@@ -99,7 +101,7 @@ class AppSetup:
         """Return the page with the button. Raises UsageError if `owner` is no account's name."""
         page = app_registration_page(self.github, owner)
         state = secrets.token_urlsafe(32)
-        self._states.put(state, True)
+        self._states = [*self._states[-MAX_STATES + 1 :], state]
         manifest = build_app_manifest(APP_NAME, self._hook)
         manifest["redirect_url"] = f"{self._address}/app/created"
         return render(
@@ -117,8 +119,9 @@ class AppSetup:
 
         Returns None if the state is unknown or was used. Raises ResolverError.
         """
-        if not self._states.pop(state):
+        if state not in self._states:
             return None
+        self._states.remove(state)
         credentials = self._convert(code)
         self._store(credentials)
         self._states.clear()

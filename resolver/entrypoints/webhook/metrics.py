@@ -20,7 +20,6 @@ from prometheus_client import (
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from resolver.entrypoints.webhook.bounded_cache import BoundedCache
 from resolver.entrypoints.webhook.request_queue import Backlog
 from resolver.errors import UsageError
 from resolver.events.lifecycle import Resumed, RunStarted, StageCompleted
@@ -78,7 +77,7 @@ class ServerMetrics:
         now: Clock = utc_now,
     ) -> None:
         self._now = now
-        self._answered = BoundedCache[str, bool](MAX_REMEMBERED)
+        self._answered: dict[str, None] = {}
         self.registry = registry = CollectorRegistry()
         registry.register(_QueueCollector(backlog, now))
         ProcessCollector(registry=registry)
@@ -144,8 +143,12 @@ class ServerMetrics:
     def record(self, observation: Observation) -> None:
         """Count an observation of a run."""
         key = observation.idempotency_key
-        if key and not self._answered.put(key, True):
-            return
+        if key:
+            if key in self._answered:
+                return
+            self._answered[key] = None
+            if len(self._answered) > MAX_REMEMBERED:
+                self._answered.pop(next(iter(self._answered)))
         metric = self._observed[observation.metric]
         if observation.label:
             metric = metric.labels(observation.label)

@@ -8,7 +8,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,17 +22,22 @@ from playwright.sync_api import Browser
 from resolver.config.settings import load_settings
 from resolver.entrypoints.webhook.metrics import ServerMetrics
 from resolver.entrypoints.webhook.page_links import page_key, page_url
-from resolver.entrypoints.webhook.pages import MAX_WAITING, Pages, add_pages
 from resolver.entrypoints.webhook.request_queue import Backlog
+from resolver.entrypoints.webhook.run_pages import (
+    RELOAD,
+    RunFeed,
+    RunPages,
+    add_run_pages,
+)
 from resolver.entrypoints.webhook.server import _open_app
 from resolver.entrypoints.webhook.site import Site
 from resolver.entrypoints.webhook.webhook import create_webhook_app
 from resolver.errors import UsageError
-from resolver.events import actions as a
-from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.log import dump_line
 from resolver.storage.run_folders import LocalRunFolders
+from resolver.trace.html import render_update
+from resolver.trace.steps import build_view
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash
@@ -67,12 +71,12 @@ def get(port: int, path: str) -> Answer:
 class Served:
     """The application with the pages of `folder`, on a socket."""
 
-    def __init__(self, folder: Path, pages: bool = True) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
+        pages = RunPages(LocalRunFolders(folder), SECRET, follow_seconds=0.02)
         listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = listening.getsockname()[1]
-        shown = partial(add_pages, pages=Pages(LocalRunFolders(folder), SECRET))
-        app = create_webhook_app(SECRET, lambda *_: "", pages=shown if pages else None)
+        app = create_webhook_app(SECRET, lambda *_: "", pages=lambda app: add_run_pages(app, pages))
         config = uvicorn.Config(app, log_config=None, ws="none", lifespan="off")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, args=([listening],))
@@ -111,14 +115,14 @@ def served(tmp_path: Path) -> Iterator[Served]:
 def test_a_key_opens_its_own_run_alone(run: str, other: str, secret: str, word: str) -> None:
     """Somebody uses the key of a run's page for the page of another: it opens its own run only."""
     try:
-        pages = Pages(NOWHERE, secret)
+        pages = RunPages(NOWHERE, secret)
         key = page_key(secret, run)
     except UnicodeEncodeError:
         return  # no secret that a variable of the environment can hold
     assert re.fullmatch(r"[0-9a-f]{64}", key) and pages.is_page_key(run, key)
     assert pages.is_page_key(other, key) == (other == run)
     assert not pages.is_page_key(run, word) and not pages.is_page_key(run, key[:-1])
-    assert not Pages(NOWHERE, secret + "x").is_page_key(run, key)
+    assert not RunPages(NOWHERE, secret + "x").is_page_key(run, key)
 
 
 @pytest.mark.attack
@@ -126,22 +130,7 @@ def test_a_key_opens_its_own_run_alone(run: str, other: str, secret: str, word: 
 def test_what_is_no_run_s_id_is_never_opened(word: str) -> None:
     """The address of a run's page contains a path: no file is opened for it."""
     form = re.fullmatch(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", word, re.ASCII) is not None
-    assert Pages(NOWHERE, SECRET).is_page_key(word, page_key(SECRET, word)) == form
-
-
-def test_without_a_public_address_there_is_no_link() -> None:
-    assert page_url("", SECRET, RUN) == ""
-    assert SECRET not in page_url("https://r.example.org", SECRET, RUN)
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["resolver.example.org", "ftp://x", "https://", "https://u:p@x", "https://x?a", "https://x/ y",
-     "javascript:alert(1)", "https://x)y", "https://x/#a"],
-)  # fmt: skip
-def test_a_public_address_is_one(url: str) -> None:
-    with pytest.raises(UsageError, match="RESOLVER_PUBLIC_URL"):
-        load_settings({}, {"RESOLVER_PUBLIC_URL": url})
+    assert RunPages(NOWHERE, SECRET).is_page_key(word, page_key(SECRET, word)) == form
 
 
 @pytest.mark.parametrize(
@@ -150,25 +139,41 @@ def test_a_public_address_is_one(url: str) -> None:
         ("https://r.example.org/", "https://r.example.org"),
         ("http://127.0.0.1:8000/resolver", "http://127.0.0.1:8000/resolver"),
         ("http://[::1]:8000", "http://[::1]:8000"),
+        *((url, "") for url in (
+            "resolver.example.org", "ftp://x", "https://", "https://u:p@x", "https://x?a",
+            "https://x/ y", "javascript:alert(1)", "https://x)y", "https://x/#a",
+        )),
     ],
-)
-def test_a_public_address_is_taken_without_its_last_slash(url: str, kept: str) -> None:
-    assert load_settings({}, {"RESOLVER_PUBLIC_URL": url}).server.public_url == kept
+)  # fmt: skip
+def test_a_public_address_is_one_and_is_taken_without_its_last_slash(url: str, kept: str) -> None:
+    if kept:
+        assert load_settings({}, {"RESOLVER_PUBLIC_URL": url}).server.public_url == kept
+        assert page_url(kept, SECRET, RUN).startswith(f"{kept}/runs/{RUN}?key=")
+    else:
+        with pytest.raises(UsageError, match="RESOLVER_PUBLIC_URL"):
+            load_settings({}, {"RESOLVER_PUBLIC_URL": url})
     with pytest.raises(UsageError):
         load_settings({}, {}, {"public_url": url})
 
 
 def test_the_page_shows_what_the_log_says_so_far(served: Served) -> None:
-    served.write(realistic()[:8])
+    (served.folder / RUN).mkdir()
+    assert "The run has started" in served.page().body
+    log = served.write(realistic()[:8])
+    whole = log.read_bytes()
+    log.write_bytes(whole + b'{"kind": "nonsense"\n' + whole[:300])
     page = served.page()
     assert page.status == 200 and "parse_date crashes on two-digit years" in page.body
     assert '<meta http-equiv="refresh" content="10">' in page.body
     assert "The run is in progress" in page.body
+    assert "1 line of the log could not be read and is omitted." in page.body
     assert "All runs" not in page.body  # a list that needs a login which there is not
     served.write(realistic(), ended=True)
     page = served.page()
     assert 'http-equiv="refresh"' not in page.body and "in progress" not in page.body
     assert page.headers["content-type"] == "text/html; charset=utf-8"
+    served.write([], ended=True)
+    assert "ended before its first step" in served.page().body
 
 
 @pytest.mark.parametrize("url", ["https://github.example/octo/calc/pull/9", "javascript:alert(1)"])
@@ -210,6 +215,7 @@ def test_a_wrong_key_no_key_and_no_such_run_are_answered_alike(served: Served) -
             f"/runs/{RUN}?key={page_key(SECRET, unknown)}",
             f"/runs/{RUN}?key={quote('é€')}",
             f"{served.path()}&key=x",
+            f"/runs/{RUN}/events?key=x",
             served.path(unknown),
             served.path("notes"),
             served.path("20260304-093000-eeeeee"),
@@ -236,33 +242,19 @@ def test_a_server_has_pages_only_if_it_has_a_public_address(
     site = Site(public_url, SECRET, NOWHERE, index=unused, enqueue=unused)
     app = _open_app(SECRET, lambda *_: "", process, site)
     assert ("/runs/{run}" in {getattr(route, "path", "") for route in app.routes}) is has_pages
-
-
-def test_a_run_that_has_no_log_yet_has_a_page(served: Served) -> None:
-    (served.folder / RUN).mkdir()
-    page = served.page()
-    assert page.status == 200 and "The run has started" in page.body
-    (served.folder / RUN / "outcome.json").write_text("{}")
-    assert "ended before its first step" in served.page().body
+    assert (page_url(public_url, SECRET, RUN) == "") is not has_pages
 
 
 @pytest.mark.attack
 def test_hostile_text_in_a_log_stays_text(served: Served) -> None:
-    """A log contains scripts: the run's page shows them as text."""
-    served.write([event for text in HOSTILE for event in hostile(text)])
-    page = served.page().body
-    assert "&lt;script&gt;" in page
-    assert not re.search(r"<(iframe|object|embed|form|base|link)\b|\bon\w+=\"", page)
-    assert page.count("<script") == 2
-
-
-def test_a_line_that_is_being_written_and_a_damaged_one_are_left_out(served: Served) -> None:
-    log = served.write(realistic())
-    whole = log.read_bytes()
-    log.write_bytes(whole + b'{"kind": "nonsense"\n' + whole[:300])
-    page = served.page().body
-    assert "1 line of the log could not be read and is omitted." in page
-    assert "parse_date crashes" in page
+    """A log contains scripts: the run's page and its updates show them as text."""
+    events = [event for text in HOSTILE for event in hostile(text)]
+    served.write(events)
+    page, update = served.page().body, render_update(build_view([]), build_view(events))
+    assert page.count("<script") == 2 and "<script" not in update
+    for html in (page, update):
+        assert "&lt;script&gt;" in html
+        assert not re.search(r"<(iframe|object|embed|form|base|link)\b|\bon\w+=\"", html)
 
 
 def test_a_log_that_is_no_file_blocks_nobody(served: Served) -> None:
@@ -281,30 +273,53 @@ def test_a_log_of_one_endless_line_is_not_read_whole(served: Served) -> None:
     assert time.perf_counter() - began < 5
 
 
-@pytest.mark.deep
-def test_many_viewers_at_once_do_not_block_other_requests(served: Served) -> None:
-    edit = a.FileEdit(command="insert", path="a", insert_line=1, new_str="")
-    diff = o.FileEditResult(content="", path="a", diff="+\n" * 2_999)
-    slow = [
-        event.model_copy(update={"id": n, "cause": n - 1 if n % 2 else None})
-        for n, event in enumerate([edit, diff] * 8)
-    ]
-    runs = [f"20260304-0930{n:02}-0a1b2c" for n in range(MAX_WAITING + 15)]
-    for run in runs:
-        served.write(slow, run)
-    found: list[int] = []
-    looking = [
-        threading.Thread(target=lambda run=run: found.append(served.page(run).status))
-        for run in runs
-    ]
-    for thread in looking:
-        thread.start()
-    began = time.perf_counter()
-    assert get(served.port, "/healthz").status == 200
-    assert time.perf_counter() - began < 5
-    for thread in looking:
-        thread.join()
-    assert set(found) == {200, 503} and found.count(200) >= MAX_WAITING
+def steps_in(html: str | None) -> list[int]:
+    found = re.findall(r'<li class="step [^"]*" id="step-(\d+)"', html or "")
+    return [int(number) for number in found]
+
+
+def test_a_viewer_gets_what_is_new_since_the_last_event_that_they_have(tmp_path: Path) -> None:
+    events, log = realistic(), tmp_path / RUN / "events.jsonl"
+    half, last = events[len(events) // 2], events[-1]
+    lines = [f"{dump_line(event)}\n" for event in events]
+    log.parent.mkdir()
+    feed = RunFeed(LocalRunFolders(tmp_path), RUN)
+    assert feed.update_since(-1) is None, "there is no log yet"
+    log.write_text("".join(lines[: half.id + 1]) + lines[half.id + 1][:10])
+    first = feed.update_since(-1)
+    assert first is not None and first.id == str(half.id), "the next line is being written"
+    assert feed.update_since(half.id) is None
+    log.write_text("".join(lines))
+    new = feed.update_since(half.id)
+    assert new is not None and new.id == str(last.id)
+    assert feed.update_since(half.id) is new, "what is new is rendered once for all"
+    shown = {step.number for step in build_view(events).entries if hasattr(step, "number")}
+    assert set(steps_in(first.data)) | set(steps_in(new.data)) == shown
+    assert 0 < len(steps_in(new.data)) < len(shown)
+    (log.parent / "outcome.json").write_text("{}")
+    assert feed.update_since(last.id) is RELOAD
+
+
+def test_a_stream_resumes_after_the_last_event_id_and_ends_with_the_run(served: Served) -> None:
+    events = realistic()
+    log = served.write(events)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+    address = served.path().replace("?", "/events?") + "&after=0"
+    connection.request("GET", address, headers={"Last-Event-ID": str(events[len(events) // 2].id)})
+    answer = connection.getresponse()
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.headers["x-accel-buffering"] == "no"
+    received = b""
+    while f"id: {events[-1].id}".encode() not in received:
+        received += answer.readline()
+    (log.parent / "outcome.json").write_text("{}")
+    received += answer.read()
+    assert received.count(b"event: update") == 1 and received.endswith(
+        b"event: reload\r\ndata: \r\n\r\n"
+    )
+    numbers = steps_in(received.decode())
+    assert numbers and 1 not in numbers
+    connection.close()
 
 
 @pytest.mark.chromium
@@ -345,57 +360,40 @@ def test_in_a_browser_steps_appear_as_they_happen_until_the_run_ends(
     context.close()
 
 
-class Scenario:
-    """A server with a public address, and a request on an issue."""
-
-    def __init__(
-        self, folder: Path, github: GitHubServer, endpoint: ModelEndpoint, **more: str
-    ) -> None:
-        self.forge, self.plans = Forge(github), Plans(endpoint)
-        name = self.forge.repository("octo/calc")
-        self.issue = self.forge.issue(name, "page")
-        (folder / "serve").mkdir()
-        quick = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{progress: 1, writes: 0}"}
-        self.server = Server(folder / "serve", self.forge, endpoint, **quick, **more)
-
-    def ask(self) -> None:
-        assert self.server.deliver(self.forge.mention(self.issue)) == (202, "stored")
-
-    @property
-    def comment(self) -> str:
-        return next((c.body for c in self.forge.own_comments(self.issue)), "")
-
-    def link(self, words: str, base: str) -> str:
-        """The path behind `words` in the comment, "" while it is not there."""
-        found = re.search(rf"\[{words}\]\({re.escape(base)}(/runs/[^)\s]+)\)", self.comment)
-        return found[1] if found else ""
-
-
 def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
     tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint
 ) -> None:
-    """A whole run, because the page has to follow a log that another process writes."""
+    """A whole run, because the page has to follow a log that another thread writes."""
     base = "https://resolver.example.org/agent"
-    scenario = Scenario(tmp_path, github, model_endpoint, RESOLVER_PUBLIC_URL=f"{base}/")
-    server = scenario.server
+    forge, plans = Forge(github), Plans(model_endpoint)
+    issue = forge.issue(forge.repository("octo/calc"), "page")
+    quick = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{progress: 1, writes: 0}"}
+    address = {"RESOLVER_PUBLIC_URL": f"{base}/"}
+    (tmp_path / "serve").mkdir()
+    server = Server(tmp_path / "serve", forge, model_endpoint, **quick, **address)
     look = bash("echo '<script>alert(1)</script>'")
-    scenario.plans.add("page", look, bash("sleep 4"), FIX, *plan_of_a_fix()[1:])
+    plans.add("page", look, bash("sleep 4"), FIX, *plan_of_a_fix()[1:])
+
+    def link() -> str:
+        """The path of the page in the comment; "" while it is not there."""
+        comment = next((c.body for c in forge.own_comments(issue)), "")
+        found = re.search(rf"\[Log of the run\]\({re.escape(base)}(/runs/[^)\s]+)\)", comment)
+        return found[1] if found else ""
+
     try:
         server.start()
-        scenario.ask()
-        path = until(lambda: scenario.link("Log of the run", base))
-        page = until(lambda: "<h2" in (body := get(server.port, path).body) and body)
+        assert server.deliver(forge.mention(issue)) == (202, "stored")
+        path = until(link)
         page = until(lambda: "sleep 4" in (body := get(server.port, path).body) and body)
         assert "The run is in progress" in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page
         assert page.count("<script") == 2
         wrong = path[:-1] + ("0" if path[-1] != "0" else "1")
         assert get(server.port, wrong).status == get(server.port, path[:-70]).status == 404
-        until(lambda: scenario.forge.done_once(scenario.issue))
-        assert scenario.link("Log of the run", base) == path
+        until(lambda: forge.done_once(issue))
+        assert link() == path
         page = until(lambda: "in progress" not in (body := get(server.port, path).body) and body)
         assert "sed -i" in page and 'http-equiv="refresh"' not in page
-        key = path.rpartition("=")[2]
-        assert key not in server.log
+        assert path.rpartition("=")[2] not in server.log
     finally:
         server.close()
     server.check()
