@@ -176,15 +176,14 @@ def replay_log(
             with open_sandbox(
                 run, settings, host, kind, workspace, replay_run_log, Control()
             ) as sandbox:
-                roots, runtime = roots_of(log.events), sandbox.runtime
+                runtime = sandbox.runtime
 
                 def report(_: RecordedAction, difference: ReplayDiverged) -> None:
                     stream.add(difference)
 
                 return reexecute(
                     log.events,
-                    RelocatedExecutor(runtime, roots, runtime.root),
-                    (*roots, runtime.root),
+                    RelocatedExecutor(runtime, roots_of(log.events), runtime.root),
                     include_views=True,
                     on_difference=report,
                 )

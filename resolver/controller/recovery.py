@@ -4,17 +4,17 @@ A run can be killed between any two events. Its log contains all that is needed 
 actions without a result are detected, and a replayed run is compared with its recording.
 """
 
-import re
 from collections.abc import Sequence
+from typing import Any
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.actions import Recall
 from resolver.events.base import ActionBase, EventBase, Source
-from resolver.events.lifecycle import ReplayDiverged, RunStarted, roots_of
+from resolver.events.lifecycle import ReplayDiverged, RunStarted
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
-from resolver.events.observations import AgentStateChanged, RecallResult
+from resolver.events.observations import AgentStateChanged, ChangedPaths, RecallResult
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 
@@ -83,48 +83,28 @@ def lost_sandboxes(state: State, action: ActionBase) -> int:
 MAX_REPORTED = 10
 """Maximum number of differences that are reported; more add no information."""
 
-MAX_EXCERPT_LENGTH = 400
-"""Maximum length of the excerpts in a difference, in characters."""
+_COMPARED_FIELDS = (
+    "kind", "command", "code", "path", "exit_code", "timed_out", "error", "changed",
+)  # fmt: skip
+"""What an action was and what came of it: how it ended, and which files it changed.
 
-_VARYING_TEXT = re.compile(
-    r"/(?:tmp|var/tmp)/[\w./-]+|0x[0-9a-fA-F]+|\b[0-9a-f]{7,64}\b"
-    r"|\b\d{4}-\d\d-\d\d\b|\b\d\d?:\d\d(?::\d\d)?\b|\d+\.\d+"
-    r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d\d?\b|\[\d+\] +\d+"
-)
-"""Text that differs between any two runs.
-
-Temporary paths, memory addresses, hashes, dates, times of day, durations, and process ids of
-background jobs.
+Texts are not compared: times, paths and process ids in them differ in every run.
 """
 
-# Only the actions and what the model was shown of their results are compared. Ids, times and costs
-# differ in every run, and don't change how the run continues.
-_COMPARED_FIELDS = (
-    "kind", "exit_code", "timed_out", "error", "command", "code", "path", "old_str",
-    "new_str", "message", "content",
-)  # fmt: skip
 
-
-def find_difference(
-    recorded: EventBase, replayed: EventBase, roots: Sequence[str] = ()
-) -> ReplayDiverged | None:
-    """Return the first field in which the two events differ, None if they are equal.
-
-    roots: paths of the repository in the sandboxes, which differ between machines. Text that varies
-    between any two runs (times, durations, temporary paths, hashes) is masked before comparing.
-    """
+def find_difference(recorded: EventBase, replayed: EventBase) -> ReplayDiverged | None:
+    """Return the first field in which the two events differ, None if they are equal."""
     for field in _COMPARED_FIELDS:
-        recorded_text, replayed_text = _text(recorded, field, roots), _text(replayed, field, roots)
-        if _VARYING_TEXT.sub("#", recorded_text) != _VARYING_TEXT.sub("#", replayed_text):
-            start = _first_difference(recorded_text, replayed_text)
-            end = start + MAX_EXCERPT_LENGTH
+        before, after = getattr(recorded, field, None), getattr(replayed, field, None)
+        if before != after:
             return ReplayDiverged(
-                recorded_id=recorded.id,
-                field=field,
-                recorded=recorded_text[start:end],
-                found=replayed_text[start:end],
+                recorded_id=recorded.id, field=field, recorded=_text(before), found=_text(after)
             )
     return None
+
+
+def _text(value: Any) -> str:
+    return ", ".join(value.paths) if isinstance(value, ChangedPaths) else str(value)
 
 
 class ReplayCheck:
@@ -133,15 +113,11 @@ class ReplayCheck:
     recorded: the events of the recording.
     started: the first event of the replayed run, whose base commit is compared too.
     stream: where differences are recorded.
-    root: path of the repository in the sandbox.
     """
 
-    def __init__(
-        self, recorded: Sequence[Event], started: RunStarted, stream: EventStream, root: str
-    ) -> None:
+    def __init__(self, recorded: Sequence[Event], started: RunStarted, stream: EventStream) -> None:
         self._recorded = [event for event in recorded if _is_compared(event)]
         self._stream = stream
-        self._roots = (*roots_of(recorded), root)
         self._position = 0
         self._reported = 0
         recorded_start = next((event for event in recorded if isinstance(event, RunStarted)), None)
@@ -159,7 +135,7 @@ class ReplayCheck:
         if not _is_compared(event):
             return
         if self._position < len(self._recorded):
-            first_difference = find_difference(self._recorded[self._position], event, self._roots)
+            first_difference = find_difference(self._recorded[self._position], event)
             if first_difference is not None:
                 self._report(first_difference)
         self._position += 1
@@ -168,13 +144,6 @@ class ReplayCheck:
         self._reported += 1
         if self._reported <= MAX_REPORTED:
             self._stream.add(difference)
-
-
-def _text(event: EventBase, field: str, roots: Sequence[str]) -> str:
-    text = str(getattr(event, field, ""))
-    for root in roots:
-        text = text.replace(root, "/workspace") if root else text
-    return text
 
 
 def _is_compared(event: Event) -> bool:
@@ -189,9 +158,3 @@ def _is_compared(event: Event) -> bool:
     if is_loaded_skill or isinstance(event, AgentStateChanged) or event.source is Source.USER:
         return False
     return isinstance(event, (*ACTION_TYPES, *OBSERVATION_TYPES))
-
-
-def _first_difference(text: str, other_text: str) -> int:
-    pairs = enumerate(zip(text, other_text, strict=False))
-    index = next((i for i, (x, y) in pairs if x != y), min(len(text), len(other_text)))
-    return max(0, index - 80)

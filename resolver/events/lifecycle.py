@@ -163,8 +163,8 @@ class ReplayDiverged(EventBase):
     kind: Literal["replay_diverged"] = "replay_diverged"
     recorded_id: int = Field(description="Id of the event in the recorded log.")
     field: str = Field(description="The field that differs.")
-    recorded: str = Field(description="The recorded value, from the first difference on.")
-    found: str = Field(description="The value in the replayed run, from the first difference on.")
+    recorded: str = Field(description="The recorded value.")
+    found: str = Field(description="The value in the replayed run.")
 
 
 class Resumed(EventBase):

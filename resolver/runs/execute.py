@@ -347,9 +347,8 @@ def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> Relocate
         if reported <= MAX_REPORTED:
             log.stream.add(difference)
 
-    roots = roots_of(earlier)
-    executor = RelocatedExecutor(runtime, roots, runtime.root)
-    result = reexecute(earlier, executor, (*roots, runtime.root), on_difference=report)
+    executor = RelocatedExecutor(runtime, roots_of(earlier), runtime.root)
+    result = reexecute(earlier, executor, on_difference=report)
     detail = f"{result.actions} action{'' if result.actions == 1 else 's'} done again"
     if result.differences:
         detail += f", {len(result.differences)} with another result"
@@ -367,7 +366,7 @@ def _run_agent(parts: _AgentParts) -> Outcome:
     # `_restore_start` returns the recording itself only for a log without a system prompt, that is
     # for a replay that starts at the beginning. Only then can the logs be compared event by event.
     if request.recording and recording is request.recording:
-        check = ReplayCheck(request.recording, parts.opening, log.stream, root)
+        check = ReplayCheck(request.recording, parts.opening, log.stream)
         log.stream.subscribe("replay", check)
     if not any(isinstance(e, SystemPrompt) for e in log.state.events):
         log.stream.add(agent.system_prompt())

@@ -25,7 +25,7 @@ WORDS = st.text("abc /.", max_size=8)
 
 
 class Echo:
-    """A sandbox in which each action gives a text that only depends on it and on those before."""
+    """A sandbox in which actions succeed, except those with the numbers in `changed`."""
 
     def __init__(self, changed: frozenset[int] = frozenset()) -> None:
         self.done: list[str] = []
@@ -33,9 +33,9 @@ class Echo:
 
     def execute(self, action: SandboxAction) -> Observation:
         name = str(getattr(action, "command", "") or getattr(action, "path", ""))
-        content = "other" if len(self.done) in self._changed else f"saw {name}"
+        exit_code = int(len(self.done) in self._changed)
         self.done.append(name)
-        return o.CmdOutput(content=content, exit_code=0)
+        return o.CmdOutput(content=f"saw {name}", exit_code=exit_code)
 
 
 @st.composite
@@ -83,7 +83,7 @@ def logs(draw: st.DrawFn) -> tuple[list[Event], list[str]]:
 def test_what_was_done_is_done_again_in_order_and_once(log: tuple[list[Event], list[str]]) -> None:
     events, expected = log
     sandbox = Echo()
-    done = reexecute(events, sandbox, ())
+    done = reexecute(events, sandbox)
     assert sandbox.done == expected
     assert (done.actions, done.differences) == (len(expected), ())
     assert len(done.skipped) == sum(isinstance(e, a.McpCall) for e in events)
@@ -95,11 +95,11 @@ def test_each_difference_is_reported_and_the_run_continues(
 ) -> None:
     events, expected = log
     sandbox = Echo(changed)
-    done = reexecute(events, sandbox, ())
+    done = reexecute(events, sandbox)
     assert sandbox.done == expected
     differing = {i for i in changed if i < len(expected)}
     assert len(done.differences) == len(differing)
-    assert all(found.field == "content" for _, found in done.differences)
+    assert all(found.field == "exit_code" for _, found in done.differences)
 
 
 @pytest.mark.parametrize(("status", "timeout"), [(0, 400), (1, 400), (130, 3), (137, 3)])
@@ -119,7 +119,7 @@ def test_a_command_that_a_person_ended_is_not_awaited_for_longer_than_it_ran(
             executed.append(action)
             return super().execute(action)
 
-    reexecute([action, observation], Sandbox(), ())
+    reexecute([action, observation], Sandbox())
     assert [done.timeout for done in executed] == [timeout]
 
 
@@ -156,12 +156,12 @@ def test_each_difference_of_a_rebuilt_sandbox_is_in_the_log_and_the_outcome(
     values = executed_values(request).with_value(OpenedLog(log))
     [difference] = outcome_file_of(values, values.publication, None, 0).divergences
     assert (difference.field, difference.recorded, difference.found) == (
-        "content",
-        "saw make two",
-        "other",
+        "exit_code",
+        "0",
+        "1",
     )
     assert values.executed is not None
     prepared = prepared_run(values.request)
     [warning] = execution_warnings(prepared, values.executed, log, is_answer=True)
     assert warning.startswith("This run was resumed in a new sandbox")
-    assert "1 result differs" in warning and "(content)" in warning
+    assert "1 result differs" in warning and "(exit_code)" in warning

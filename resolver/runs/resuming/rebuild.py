@@ -94,14 +94,12 @@ def _is_recorded(event: Event) -> TypeGuard[ActionBase]:
 def reexecute(
     events: Sequence[Event],
     executor: Executor,
-    roots: Sequence[str],
     *,
     include_views: bool = False,
     on_difference: Callable[[RecordedAction, ReplayDiverged], None] | None = None,
 ) -> Reexecution:
     """Execute the recorded actions again and compare the results.
 
-    roots: paths of the repository in the earlier sandboxes and, as the last one, in this sandbox.
     include_views: True to execute views of files too.
     on_difference: called for each difference, before the next action.
 
@@ -117,12 +115,11 @@ def reexecute(
             continue
         if not action.changes_files and not include_views:
             continue
-        # A differing result does not stop the re-execution: output such as times or process ids
-        # differs in every run. The agent works with the recorded observations, so only the files
-        # have to agree.
+        # A differing result does not stop the re-execution: the agent works with the recorded
+        # observations, so only the files have to agree.
         observation = executor.execute(_with_original_duration(recorded, action))
         executed += 1
-        difference = find_difference(recorded.observation, observation, roots)
+        difference = find_difference(recorded.observation, observation)
         if difference is not None:
             differences.append((recorded, difference))
             if on_difference is not None:
