@@ -18,8 +18,9 @@ from resolver.memory.skills.library import INSTRUCTION_FILES
 from resolver.models.test_files import is_test_file
 from resolver.models.verification import ProjectCheck
 from resolver.runs.common import filtered_log, open_host
+from resolver.runtime.environment.plan import Read
 from resolver.runtime.environment.proposal import ProposedEnvironment, propose_environment
-from resolver.runtime.environment.survey import Read, Survey, folders_of, survey
+from resolver.runtime.environment.survey import Survey, survey
 from resolver.trace.plain import for_terminal
 from resolver.verification.checks import discover_checks
 from resolver.verification.project_tree import ProjectTree
@@ -95,10 +96,9 @@ def command(
 
 def _inspect(root: Path) -> _Inspection:
     """Derive image, setup and checks of a project from its files."""
-    names = [entry.name for entry in root.iterdir()]
     paths = _list_paths(root)
-    surveyed = survey(names, _reader(root), folders_of(paths))
-    proposal = propose_environment(surveyed, _reader(root), set(paths))
+    surveyed = survey(_reader(root))
+    proposal = propose_environment(surveyed, _reader(root))
     checks = discover_checks(_project_tree(root, paths))
     # The unit tests of Rust are in the files that they test.
     is_tested = surveyed.language == "Rust" or any(map(is_test_file, paths))
@@ -146,9 +146,8 @@ def _render_summary(
     return render(
         "init/report.txt.j2",
         language=inspection.surveyed.language,
-        others=inspection.surveyed.others,
         image=inspection.proposal.image,
-        skip_reasons=inspection.proposal.skip_reasons,
+        skip_reason=inspection.proposal.skip_reason,
         checks=checks,
         tests=" ".join(tested_by.split()),
         tested=inspection.is_tested,

@@ -30,7 +30,6 @@ _REFERENCE: Final = re.compile(
 )
 _MAX_REFERENCE_LENGTH: Final = 255
 _FULL_ID: Final = re.compile(r"(?:sha256:[0-9a-fA-F]*|[0-9a-fA-F]{64})")
-_HEX: Final = re.compile(r"[0-9a-fA-F]+")
 
 _NEXT_STEP: Final = (
     "name it as its registry does, like python:3.12-slim-bookworm or ghcr.io/OWNER/IMAGE:TAG; an "
@@ -78,11 +77,6 @@ def parse_registry_reference(text: str, source: str) -> str:
             _NEXT_STEP,
         )
     return reference if match["tag"] or match["digest"] else f"{reference}:latest"
-
-
-def could_be_id(text: str) -> bool:
-    """Return True if an engine could take the text for the prefix of an image id."""
-    return _HEX.fullmatch(text) is not None
 
 
 _PATTERN: Final = re.compile(

@@ -31,7 +31,7 @@ class ImageOptions(StructuredSetting):
 
     build: bool = part(
         False,
-        "Build the sandbox image if `image` is `devcontainer` or `dockerfile:PATH`. A build runs "
+        "Build the sandbox image if `image` is `dockerfile:PATH`. A build runs "
         "the repository's commands with the network of the engine.",
     )
     browser: str = part(

@@ -306,32 +306,24 @@ MAX_CONTEXT_BYTES = 1 << 30
 """Maximum size of a context, in bytes of content."""
 
 
-DOCKERFILE_NAME = ".resolver.Dockerfile"
-"""Name of the Dockerfile in the context. The original may be outside the folder, or ignored."""
+def context_tar(git: HostGit, commit: str, dockerfile: str) -> Iterator[bytes]:
+    """Yield a tar of the files that are not ignored, and of the Dockerfile, which never is.
 
-
-def context_tar(git: HostGit, commit: str, folder: str, dockerfile: str) -> Iterator[bytes]:
-    """Yield a tar of the Dockerfile and the files below `folder` that are not ignored.
-
-    folder: "." for the root. Raises WorkspaceError if the folder or the Dockerfile doesn't exist,
-    or the files have more than MAX_CONTEXT_BYTES.
+    Raises WorkspaceError if there is no Dockerfile, or the files have more than MAX_CONTEXT_BYTES.
     """
-    tree = {e.path: e for e in read_tree(git, commit) if e.mode != GITLINK}
-    dockerfile_entry = tree.get(encode_path(dockerfile))
-    prefix = b"" if folder == "." else encode_path(folder) + b"/"
-    entries = {p.removeprefix(prefix): e for p, e in tree.items() if p.startswith(prefix)}
-    if dockerfile_entry is None or dockerfile_entry.mode == SYMLINK or not entries:
-        missing = folder if dockerfile_entry else dockerfile
-        raise WorkspaceError(f"there is no {missing} to build from", "correct the path")
-    entries = _without_ignored(git, entries)
-    entries[DOCKERFILE_NAME.encode()] = dockerfile_entry
+    entries = {e.path: e for e in read_tree(git, commit) if e.mode != GITLINK}
+    path = encode_path(dockerfile)
+    dockerfile_entry = entries.get(path)
+    if dockerfile_entry is None or dockerfile_entry.mode == SYMLINK:
+        raise WorkspaceError(f"there is no {dockerfile} to build from", "correct the path")
+    entries = {**_without_ignored(git, entries), path: dockerfile_entry}
     by_blob: dict[str, list[tuple[bytes, str]]] = {}
     for path, entry in sorted(entries.items()):
         by_blob.setdefault(entry.id, []).append((path, entry.mode))
     sizes = read_sizes(git, by_blob)
     if sum(sizes[blob] * len(members) for blob, members in by_blob.items()) > MAX_CONTEXT_BYTES:
         raise WorkspaceError(
-            f"the build's context {folder} has more than {MAX_CONTEXT_BYTES:,} bytes",
+            f"the build's context has more than {MAX_CONTEXT_BYTES:,} bytes",
             "exclude more files with .dockerignore",
         )
     for blob, content in read_blobs(git, by_blob):

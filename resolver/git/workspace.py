@@ -170,9 +170,9 @@ class Workspace:
         """The name that distinguishes the repository from all others; see `repository_identity`."""
         return repository_identity(self.source)
 
-    def context(self, folder: str, dockerfile: str) -> Iterator[bytes]:
-        """Yield a folder of the base as the context of an image build; see `context_tar`."""
-        return context_tar(self.git, self.base, folder, dockerfile)
+    def context(self, dockerfile: str) -> Iterator[bytes]:
+        """Yield the files of the base as the context of an image build; see `context_tar`."""
+        return context_tar(self.git, self.base, dockerfile)
 
     def receive(
         self, bundle: Path | None, commit: str, tree: str, limit: int = DIFF_LIMIT

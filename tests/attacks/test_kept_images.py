@@ -10,6 +10,7 @@ import pytest
 from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.events.actions import CmdRun
 from resolver.runtime.environment.images import PREPARED_LABEL
+from tests.parts.image_registry import ImageRegistry
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 
@@ -82,9 +83,12 @@ def kept(engine: docker.DockerClient) -> Iterator[str]:
     engine.images.remove(name, force=True)
 
 
-@pytest.mark.usefixtures("busybox_image")
 def test_another_repository_s_kept_image_can_t_be_named(
-    engine: docker.DockerClient, kept: str, command_line: CommandLine, tmp_path: Path
+    engine: docker.DockerClient,
+    kept: str,
+    registry: ImageRegistry,
+    command_line: CommandLine,
+    tmp_path: Path,
 ) -> None:
     """A repository names another's kept image by name, id or prefix, also in a Dockerfile:
     refused, nothing is read."""
@@ -92,54 +96,55 @@ def test_another_repository_s_kept_image_can_t_be_named(
     command_line.environment["RESOLVER_IMAGE_OPTIONS"] = "{build: true}"
     short = next(number[7:end] for end in range(8, 30) if not number[7:end].isdecimal())
     names = [kept, f"docker.io/library/{kept}", f"localhost/{kept}", number, number[7:]]
-    base = "resolver-test/busybox:latest"
-    described = [
-        *({"image": name} for name in names),
+    base = f"FROM {registry.name}\n"
+    refused = [
+        *({".github/resolver.yml": f"image: {json.dumps(name)}\n"} for name in names),
         *({".devcontainer.json": json.dumps({"image": name})} for name in names),
-        *({"Dockerfile": f"FROM {name}\n"} for name in (*names, short)),
-        *({"Dockerfile": f"ARG X={n}\nFROM $X\n"} for n in (kept, short)),
-        *({"Dockerfile": f"FROM {base}\nCOPY --fr\\om={n} /source /\n"} for n in (kept, short)),
     ]
-    for place, files in enumerate(described):
-        image = files.pop("image", "devcontainer" if ".devcontainer.json" in files else "")
-        settings = f"image: {json.dumps(image or 'dockerfile:Dockerfile')}\n"
-        checkout = make_checkout(
-            tmp_path / f"{place}", {"run.sh": "x\n", ".github/resolver.yml": settings, **files}
+    # The names of a Dockerfile, and what reads like the beginning of an id, are asked of a
+    # registry, and never of the engine.
+    unavailable = [
+        *({"Dockerfile": f"FROM {name}\n"} for name in (kept, number, short)),
+        {"Dockerfile": f"ARG X={short}\nFROM $X\n"},
+        *({"Dockerfile": f"{base}COPY --fr\\om={n} /source /\n"} for n in (kept, short)),
+        {"Dockerfile": f"{base}RUN --mount=type=bind,from={kept},target=/k cat /k/source\n"},
+        {"Dockerfile": f"{base}RUN <<E\nE\nCOPY --from={short} /source /\n"},
+        {".github/resolver.yml": f'image: "{short}"\n'},
+    ]
+    for place, files in enumerate((*refused, *unavailable)):
+        image = "devcontainer" if ".devcontainer.json" in files else "dockerfile:Dockerfile"
+        described = {"run.sh": "x\n", ".github/resolver.yml": f"image: {image}\n", **files}
+        done = command_line.call_resolve(
+            make_checkout(tmp_path / f"{place}", described), "--runtime", "docker"
         )
-        done = command_line.call_resolve(checkout, "--runtime", "docker")
-        assert done.exit_code == 2, (settings, files, done.stderr)
+        assert done.exit_code == (2 if files in refused else 1), (files, done.stderr)
         assert SECRET.encode() not in done.everything
         assert done.outcome["next_step"]
-    # what reads like the beginning of an id is asked of the registry, and never of the engine
-    checkout = make_checkout(
-        tmp_path / "short", {"run.sh": "x\n", ".github/resolver.yml": f'image: "{short}"\n'}
-    )
-    done = command_line.call_resolve(checkout, "--runtime", "docker")
-    assert done.exit_code == 1
-    assert f"{short}:latest" in done.stderr
     assert command_line.endpoint.requests == []
 
 
 @pytest.mark.usefixtures("own_images")
-def test_a_base_image_that_copies_from_a_kept_one_is_refused(
-    engine: docker.DockerClient, kept: str, command_line: CommandLine, tmp_path: Path
+def test_a_base_image_can_t_copy_from_a_kept_one(
+    engine: docker.DockerClient,
+    kept: str,
+    registry: ImageRegistry,
+    command_line: CommandLine,
+    tmp_path: Path,
 ) -> None:
     """A base image copies from a kept image by an ONBUILD instruction: refused."""
     command_line.environment["RESOLVER_IMAGE_OPTIONS"] = "{build: true}"
     base = engine.containers.create("resolver-test/busybox:latest", ["true"])
-    name = f"resolver-test-onbuild:{tmp_path.name.lower()}"
     try:
-        repository_name, _, tag = name.partition(":")
-        changes = [f"ONBUILD COPY --from={kept} /source /"]
-        base.commit(repository=repository_name, tag=tag, changes=changes)
+        made = base.commit(changes=[f"ONBUILD COPY --from={kept} /source /"])
     finally:
         base.remove()
     try:
-        files = {"run.sh": "x\n", "Dockerfile": f"FROM {name}\n"}
-        files[".github/resolver.yml"] = "image: dockerfile:Dockerfile\n"
-        checkout = make_checkout(tmp_path / "one", files)
-        done = command_line.call_resolve(checkout, "--runtime", "docker")
-        assert done.exit_code == 2, done.stderr
-        assert "ONBUILD" in done.stderr
+        name = registry.publish(str(made.id), "onbuild")
     finally:
-        engine.images.remove(name, force=True)
+        engine.images.remove(str(made.id), force=True)
+    files = {"run.sh": "x\n", ".github/resolver.yml": "image: dockerfile:Dockerfile\n"}
+    files["Dockerfile"] = f"FROM {name}\n"
+    done = command_line.call_resolve(make_checkout(tmp_path / "one", files), "--runtime", "docker")
+    assert done.exit_code == 1, done.stderr
+    assert "could not be built" in done.stderr
+    assert SECRET.encode() not in done.everything

@@ -14,7 +14,7 @@ import pytest
 from resolver.config.image_reference import BUILT_PREFIX
 from resolver.errors import SandboxError, UsageError
 from resolver.git.git import HostGit
-from resolver.git.tree import DOCKERFILE_NAME, context_tar
+from resolver.git.tree import context_tar
 from resolver.runtime.environment.environment import (
     Environment,
     EnvironmentOptions,
@@ -28,13 +28,10 @@ from resolver.runtime.environment.images import (
     remove_old_images,
     requested_image,
 )
+from tests.parts.image_registry import ImageRegistry
 from tests.parts.sandboxes import git_dir_tar
 
 pytestmark = pytest.mark.xdist_group("images")
-
-DOCKERFILE = (
-    b"FROM resolver-test/busybox:latest\nARG WORD\nCOPY . /in\nRUN echo $WORD >/word\nUSER 1000\n"
-)
 
 
 def context(folder: Path, files: dict[str, bytes]) -> tuple[HostGit, str]:
@@ -51,19 +48,11 @@ def test_an_image_name_is_unchanged() -> None:
     assert requested_image("python:3.12", {}.get) == "python:3.12"
 
 
-def test_a_devcontainer_gives_its_image_or_its_build() -> None:
-    path = ".devcontainer/devcontainer.json"
-    assert requested_image("devcontainer", {path: b'{"image": "own/ci:1"}'}.get) == "own/ci:1"
-    build = b'{"build": {"dockerfile": "D", "context": "..", "target": "dev"}}'
-    found = requested_image("devcontainer", {path: build}.get)
-    assert found == Build(".devcontainer/D", ".", (), "dev")
-
-
 @pytest.mark.parametrize(
     ("setting", "files", "said"),
     [
         ("devcontainer", {}, "there is none of"),
-        ("devcontainer", {".devcontainer.json": b"{}"}, "neither an image nor a Dockerfile"),
+        ("devcontainer", {".devcontainer.json": b"{}"}, "names no image"),
         ("dockerfile:ci/Dockerfile", {}, "ci/Dockerfile"),
     ],
 )
@@ -82,13 +71,6 @@ def test_a_devcontainer_names_a_registry_s_image(image: str) -> None:
     assert requested_image("devcontainer", {".devcontainer.json": b'{"image": "ab"}'}.get) == (
         "ab:latest"
     )
-
-
-def test_a_proxy_is_not_a_build_argument() -> None:
-    """The engine would reuse the step that ran with this proxy for another repository."""
-    text = b'{"build": {"dockerfile": "D", "args": {"http_proxy": "http://x:1", "A": "1"}}}'
-    found = requested_image("devcontainer", {".devcontainer.json": text}.get)
-    assert found == Build("D", args=(("A", "1"),))
 
 
 def test_a_build_needs_the_operators_permission() -> None:
@@ -112,13 +94,10 @@ def test_the_context_is_the_commit_s_files_with_modes_and_links(tmp_path: Path) 
     run = ["git", "-C", str(folder), "-c", "user.name=T", "-c", "user.email=t@example.org"]
     subprocess.run([*run, "add", "-A"], check=True)
     subprocess.run([*run, "commit", "-qm", "more"], check=True)
-    found = members(context_tar(git, "HEAD", ".", "b"))
-    assert set(found) == {"app/run.sh", "app/a", "app/link", "b", DOCKERFILE_NAME}
+    found = members(context_tar(git, "HEAD", "b"))
+    assert set(found) == {"app/run.sh", "app/a", "app/link", "b"}
     assert found["app/run.sh"].mode == 0o755
     assert found["app/link"].linkname == "a"
-    assert set(members(context_tar(git, "HEAD", "app", "b"))) == {
-        "run.sh", "a", "link", DOCKERFILE_NAME,
-    }  # fmt: skip
 
 
 def test_dockerignore_excludes_files_but_never_the_dockerfile(tmp_path: Path) -> None:
@@ -127,27 +106,29 @@ def test_dockerignore_excludes_files_but_never_the_dockerfile(tmp_path: Path) ->
         "x.bin": b"1", "sub/y": b"2", "sub/keep": b"3", "Dockerfile": b"FROM x", "z": b"4",
     }  # fmt: skip
     git, commit = context(tmp_path / "r", files)
-    found = members(context_tar(git, commit, ".", "Dockerfile"))
-    assert set(found) == {".dockerignore", "sub/keep", "z", DOCKERFILE_NAME}
+    found = members(context_tar(git, commit, "Dockerfile"))
+    assert set(found) == {".dockerignore", "sub/keep", "z", "Dockerfile"}
 
 
 @pytest.mark.engine
-@pytest.mark.usefixtures("busybox_image")
-def test_the_same_build_is_executed_once(engine: docker.DockerClient, tmp_path: Path) -> None:
-    git, commit = context(tmp_path / "r", {"Dockerfile": DOCKERFILE, "f": os.urandom(8)})
-    build = Build("Dockerfile", args=(("WORD", "told"),))
+def test_the_same_build_is_executed_once(
+    engine: docker.DockerClient, registry: ImageRegistry, tmp_path: Path
+) -> None:
+    text = f"FROM {registry.name}\nCOPY . /in\nRUN echo told >/word\nUSER 1000\n".encode()
+    git, commit = context(tmp_path / "r", {"Dockerfile": text, "f": os.urandom(8)})
     asked: list[str] = []
 
-    def tar(folder: str, dockerfile: str) -> Iterator[bytes]:
-        asked.append(folder)
-        return context_tar(git, commit, folder, dockerfile)
+    def tar(dockerfile: str) -> Iterator[bytes]:
+        asked.append(dockerfile)
+        return context_tar(git, commit, dockerfile)
 
-    source = BuildSource(lambda _: DOCKERFILE, tar, lambda: commit)
+    source = BuildSource({"Dockerfile": text}.get, tar, lambda: commit)
+    build = Build("Dockerfile")
     found = build_image(engine, build, "owner", source)
     [name] = engine.images.get(found).tags
     try:
         assert build_image(engine, build, "owner", source) == found
-        assert asked == ["."]
+        assert asked == ["Dockerfile"]
         shown = engine.containers.run(
             found, ["/bin/cat", "/word"], network_mode="none", remove=True
         )
@@ -162,10 +143,11 @@ def test_the_same_build_is_executed_once(engine: docker.DockerClient, tmp_path: 
 
 
 @pytest.mark.engine
-@pytest.mark.usefixtures("busybox_image")
-def test_a_build_that_fails_says_why(engine: docker.DockerClient, tmp_path: Path) -> None:
-    files = {"Dockerfile": b"FROM resolver-test/busybox:latest\nRUN ls /nothing-there\n"}
+def test_a_build_that_fails_says_why(
+    engine: docker.DockerClient, registry: ImageRegistry, tmp_path: Path
+) -> None:
+    files = {"Dockerfile": f"FROM {registry.name}\nRUN ls /nothing-there\n".encode()}
     git, commit = context(tmp_path / "r", files)
-    source = BuildSource(files.get, lambda f, d: context_tar(git, commit, f, d), lambda: commit)
+    source = BuildSource(files.get, lambda path: context_tar(git, commit, path), lambda: commit)
     with pytest.raises(SandboxError, match="nothing-there"):
         build_image(engine, Build("Dockerfile"), "owner", source)

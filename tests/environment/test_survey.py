@@ -1,4 +1,4 @@
-"""Tests of recognizing a project from the files at its root."""
+"""Tests of recognizing a project from the files at its root, and of its usual installation."""
 
 import json
 
@@ -6,11 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.runtime.environment.survey import Survey, folders_of, survey
+from resolver.config.allowed_hosts import AllowList
+from resolver.runtime.environment.plan import SetupPlan
+from resolver.runtime.environment.survey import (
+    StandardSetup,
+    Survey,
+    find_standard_setup,
+    survey,
+)
 
 
 def look(files: dict[str, str]) -> Survey:
-    return survey(files, lambda name: files[name].encode() if name in files else None)
+    return survey({name: text.encode() for name, text in files.items()}.get)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +46,8 @@ def look(files: dict[str, str]) -> Survey:
           "package-lock.json": "{}"}, "node:22-bookworm-slim", "npm ci"),
         ({"package.json": "{}", ".nvmrc": "v24.1.0\n", "yarn.lock": ""}, "node:24-bookworm-slim",
          "corepack enable && yarn install --frozen-lockfile"),
+        ({"package.json": "{}", "go.mod": "module x"}, "golang:1-bookworm", "go mod download"),
+        ({"README": "words"}, "python:3.12-slim-bookworm", ""),
         ({"Gemfile": "", ".ruby-version": "ruby-3.3.5", ".rspec": ""}, "ruby:3.3-bookworm",
          "bundle install"),
         ({"Cargo.toml": "", "rust-toolchain.toml": '[toolchain]\nchannel = "1.78.0"\n'},
@@ -48,7 +57,6 @@ def look(files: dict[str, str]) -> Survey:
          "maven:3-eclipse-temurin-8", "mvn -q -B dependency:go-offline"),
         ({"pom.xml": "<java.version> 16 </java.version>"}, "maven:3-eclipse-temurin-17",
          "mvn -q -B dependency:go-offline"),
-        ({"pom.xml": ""}, "maven:3-eclipse-temurin-21", "mvn -q -B dependency:go-offline"),
         ({"pom.xml": "", "mvnw": ""}, "maven:3-eclipse-temurin-21",
          "./mvnw -q -B dependency:go-offline"),
         ({"build.gradle.kts": "", "gradlew": ""}, "gradle:8-jdk21",
@@ -60,52 +68,29 @@ def test_image_and_setup_come_from_the_files(files: dict[str, str], image: str, 
     assert (found.image, found.setup) == (image, setup)
 
 
-def test_a_package_json_next_to_another_language_is_secondary() -> None:
-    found = look({"package.json": "{}", "go.mod": "module x"})
-    assert (found.language, found.others) == ("Go", ("JavaScript",))
+def find_standard(files: dict[str, str], *allowed: str) -> StandardSetup | None:
+    rules = AllowList.parse(allowed)
+
+    def is_reachable(host: str) -> bool:
+        try:
+            return bool(rules.find(host, 443))
+        except ValueError:
+            return False
+
+    return find_standard_setup({k: v.encode() for k, v in files.items()}.get, is_reachable)
 
 
-def test_an_unknown_repository_has_no_setup() -> None:
-    assert look({"README": "words"}) == Survey()
-
-
-def look_below(files: dict[str, str]) -> Survey:
-    names = {path.partition("/")[0] for path in files}
-    read = {path: text.encode() for path, text in files.items()}
-    return survey(names, read.get, folders_of(files))
-
-
-def test_projects_in_folders_are_set_up_in_their_folders() -> None:
-    found = look_below(
-        {
-            "README.md": "",
-            "services/api/pyproject.toml": "[project]",
-            "services/api/tests/test_a.py": "",
-            "services/wor ker/requirements.txt": "",
-            "web/package.json": '{"scripts": {"test": "vitest"}}',
-            "web/node_modules/x/package.json": "{}",
-            "docs/requirements.txt": "",
-        }
-    )
-    assert (found.language, found.others) == ("Python", ("JavaScript",))
-    assert found.setup == (
-        "(cd services/api && pip install -e .) && "
-        "(cd 'services/wor ker' && pip install -r requirements.txt)"
-    )
-
-
-def test_a_project_at_the_root_takes_precedence() -> None:
-    found = look_below(
-        {"package.json": '{"workspaces": ["packages/*"]}', "packages/a/package.json": "{}",
-         "native/Cargo.toml": "", "Makefile": "test:\n"}
-    )  # fmt: skip
-    assert (found.language, found.others) == ("JavaScript", ("Rust",))
-    assert found.setup == "npm install"
-
-
-def test_a_project_within_another_is_part_of_it() -> None:
-    found = look_below({"core/go.mod": "", "core/tools/go.mod": "", "a/b/c/go.mod": ""})
-    assert found.setup == "(cd core && go mod download)"
+def test_the_usual_installation_names_the_hosts_that_the_sandbox_cannot_reach() -> None:
+    files = {"pyproject.toml": "[project]\n[tool.pytest.ini_options]\n"}
+    script = "pip install -e . && pip install pytest"
+    plan = SetupPlan("pyproject.toml", script, is_standard=True)
+    assert find_standard(files, "packages") == StandardSetup(plan)
+    for allowed in ((), ("github",), ("pypi.org",)):
+        found = find_standard(files, *allowed)
+        assert found is not None and "files.pythonhosted.org" in found.missing
+    mirror = find_standard({"package.json": "{}"}, "registry.npmjs.org")
+    assert mirror is not None and mirror.missing == ()
+    assert find_standard({"README.md": ""}, "packages") is None
 
 
 NAMES = [

@@ -33,7 +33,7 @@ from resolver.runtime.environment.environment import (
 )
 from resolver.runtime.environment.images import BUILD_SECONDS, BuildSource
 from resolver.runtime.environment.plan import find_setup
-from resolver.runtime.environment.standard import find_standard_setup
+from resolver.runtime.environment.survey import find_standard_setup
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox

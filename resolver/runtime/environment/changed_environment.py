@@ -28,25 +28,11 @@ from resolver.runtime.environment.plan import (
 
 _SOURCES = frozenset({SETTING, *SCRIPTS, *COPILOT, *FILES})
 
-_READ_BY = {
-    "make": re.compile(r"(?:GNU)?[Mm]akefile"),
-    "just": re.compile(r"\.?[Jj]ustfile"),
-    "tox": re.compile(r"tox\.ini"),
-    "nox": re.compile(r"noxfile\.py"),
-    "cmake": re.compile(r"CMakeLists\.txt"),
-}
-"""Files that a program of the set-up reads without being told their names."""
-
-_COPIES = re.compile(r"^\s*(?:ONBUILD\s+)?(?:COPY|ADD|RUN\s+--mount)\b", re.MULTILINE | re.I)
-"""Matches instructions of a Dockerfile that may make files of the repository part of the image."""
-
 _BUILDS = re.compile(
     r"\b(?:build(?:_\w+)?|compile|make|cmake|ninja|meson|tsc|webpack|rollup|esbuild|vite|maturin"
     r"|cython\w*|protoc|generate|codegen|collectstatic)\b"
 )
 """Matches a set-up that builds something from the files of the repository."""
-
-_PROSE = re.compile(r".*\.(?:md|rst|adoc)|(?:CHANGELOG|CHANGES|README|NEWS)[^/]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -79,28 +65,32 @@ def environment_of_change(
     kinds = {path: dependency_kind(path, before, after) for path in changed}
     installed = {path for path, kind in kinds.items() if kind == "installed"} | altered_setup
     resolved = {path for path, kind in kinds.items() if kind == "resolved"}
-    altered_image = _changed_image(environment, image, changed, before, after)
+    altered_image = {environment.dockerfile}.intersection(changed)
+    if environment.image and image == DEVCONTAINER and not _has_same_image(image, before, after):
+        altered_image |= set(FILES).intersection(changed)
     paths = tuple(sorted({*installed, *resolved, *altered_image}))
-    dockerfile = _text(after, environment.dockerfile) if environment.dockerfile else ""
-    if altered_image or (installed and _COPIES.search(dockerfile)):
+    if altered_image or (installed and environment.dockerfile):
         return UnpreparedEnvironment(paths=paths, cause="image")
     if installed and plan is None:
         return UnpreparedEnvironment(paths=paths, cause="no_setup")
     source = environment.source_image or environment.image
-    if not paths and not (environment.is_prepared and _is_built(plan, changed, before)):
+    if not paths and not (environment.is_prepared and _is_built(plan, before)):
         return TreeEnvironment(environment)
     return TreeEnvironment(Environment(source, plan), paths)
 
 
-def _is_built(plan: SetupPlan | None, changed: Collection[str], before: Read) -> bool:
-    """Return True if the set-up may have built something from files that are changed.
+def _is_built(plan: SetupPlan | None, before: Read) -> bool:
+    """Return True if the set-up may have built something from files of the repository.
 
     Tests would then look at what was built from the base commit.
     """
-    if plan is None or all(_PROSE.fullmatch(PurePosixPath(path).name) for path in changed):
-        return False
-    script = f"{plan.script}\n{_text(before, plan.source) if plan.source in SCRIPTS else ''}"
-    return _BUILDS.search(script) is not None
+    return plan is not None and _BUILDS.search(_script(plan, before)) is not None
+
+
+def _script(plan: SetupPlan, read: Read) -> str:
+    """Return the text of the set-up, and of the file that it sources."""
+    sourced = read(plan.source) if plan.source in SCRIPTS else None
+    return f"{plan.script}\n{(sourced or b'').decode(errors='replace')}"
 
 
 def _changed_setup(
@@ -119,38 +109,9 @@ def _changed_setup(
             plan, altered = new, sources
     if plan is None:
         return None, altered
-    script = plan.script
-    if plan.source in SCRIPTS:
-        script = "\n".join((script, _text(before, plan.source), _text(after, plan.source)))
-    return plan, altered | {path for path in changed if _is_read_by(script, path)}
-
-
-def _changed_image(
-    environment: Environment, image: str, changed: Collection[str], before: Read, after: Read
-) -> set[str]:
-    """Return the changed files because of which the sandbox would need another image."""
-    found = set[str]()
-    if environment.image and image == DEVCONTAINER and not _has_same_image(image, before, after):
-        found |= set(FILES).intersection(changed)
-    if environment.dockerfile:
-        text = _text(before, environment.dockerfile)
-        found |= {
-            path
-            for path in changed
-            if path == environment.dockerfile or (_is_read_by(text, path) and _COPIES.search(text))
-        }
-    return found
-
-
-def _is_read_by(script: str, path: str) -> bool:
-    """Return True if the set-up names the file, or starts a program that reads it."""
-    if not script:
-        return False
-    name = PurePosixPath(path).name
-    words = set(re.findall(r"[\w./-]+", script))
-    if any(word == name or word.endswith(f"/{name}") for word in words):
-        return True
-    return any(tool in words and rule.fullmatch(name) for tool, rule in _READ_BY.items())
+    words = set(re.findall(r"[\w./-]+", f"{_script(plan, before)}\n{_script(plan, after)}"))
+    named = {PurePosixPath(word).name for word in words}
+    return plan, altered | {path for path in changed if PurePosixPath(path).name in named}
 
 
 def _has_same_image(image: str, before: Read, after: Read) -> bool:
@@ -159,7 +120,3 @@ def _has_same_image(image: str, before: Read, after: Read) -> bool:
         return requested_image(image, before) == requested_image(image, after)
     except ResolverError:
         return False
-
-
-def _text(read: Read, path: str) -> str:
-    return (read(path) or b"").decode("utf-8", "replace")

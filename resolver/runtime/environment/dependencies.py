@@ -4,7 +4,6 @@ A manifest that serves several purposes, such as `pyproject.toml`, alters the en
 one of the sections changes that name dependencies or say how the project is installed.
 """
 
-import configparser
 import json
 import re
 import tomllib
@@ -24,13 +23,13 @@ time that it starts, or it fails.
 
 _INSTALLED = re.compile(
     r"(?:[\w.-]*requirements|constraints)[\w.-]*\.(?:txt|in)|Pipfile(?:\.lock)?|pylock[\w.-]*\.toml"
-    r"|(?:poetry|uv|pdm|pixi)\.lock|setup\.py|environment[\w.-]*\.ya?ml|conda-lock\.yml|pixi\.toml"
+    r"|(?:poetry|uv|pdm|pixi)\.lock|setup\.(?:py|cfg)|environment[\w.-]*\.ya?ml|conda-lock\.yml|pixi\.toml"
     r"|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-(?:lock|workspace)\.yaml|bun\.lockb?"
     r"|deno\.lock|\.npmrc|\.yarnrc\.yml|Gemfile(?:\.lock)?|[^/]*\.gemspec|composer\.(?:json|lock)"
     r"|mix\.(?:exs|lock)|\.nvmrc|\.(?:node|python|ruby|java)-version|\.tool-versions|\.?mise\.toml"
 )
 _RESOLVED = re.compile(
-    r"go\.(?:mod|sum|work|work\.sum)|Cargo\.lock|rust-toolchain(?:\.toml)?|pom\.xml"
+    r"go\.(?:mod|sum|work|work\.sum)|Cargo\.(?:toml|lock)|rust-toolchain(?:\.toml)?|pom\.xml"
     r"|(?:build|settings)\.gradle(?:\.kts)?|gradle\.(?:properties|lockfile)|libs\.versions\.toml"
     r"|(?:gradle|maven)-wrapper\.properties|[^/]*\.(?:cs|fs|vb)proj|packages\.lock\.json"
     r"|Directory\.(?:Build|Packages)\.(?:props|targets)|(?i:nuget\.config)|global\.json"
@@ -52,9 +51,7 @@ _PYTHON_TOOLS = (
     "poetry", "uv", "pdm", "hatch", "setuptools", "flit", "rye", "pixi", "maturin", "scikit-build",
 )  # fmt: skip
 _PACKAGE_FIELDS = (
-    "dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "overrides",
-    "resolutions", "bundledDependencies", "bundleDependencies", "engines", "workspaces",
-    "packageManager", "pnpm", "bin", "type",
+    "overrides", "resolutions", "engines", "workspaces", "packageManager", "pnpm", "bin", "type",
 )  # fmt: skip
 _INSTALL_SCRIPTS = ("preinstall", "install", "postinstall", "prepare")
 
@@ -75,14 +72,14 @@ def dependency_kind(path: str, before: Read, after: Read) -> DependencyKind:
         return "resolved"
     if at.name not in _SECTIONS:
         return ""
-    read, kind = _SECTIONS[at.name]
+    sections = _SECTIONS[at.name]
     try:
         old, new = (
-            (read_file(path) or b"").decode("utf-8", "replace") for read_file in (before, after)
+            sections((read(path) or b"").decode(errors="replace")) for read in (before, after)
         )
-        return kind if read(old) != read(new) else ""
-    except (ValueError, RecursionError, configparser.Error, ResolverError):
-        return kind
+    except (ValueError, RecursionError, ResolverError):
+        return "installed"
+    return "installed" if old != new else ""
 
 
 def _pyproject(text: str) -> object:
@@ -100,34 +97,18 @@ def _without_version(tool: object) -> object:
     return {k: v for k, v in _mapping(tool).items() if k not in _DESCRIPTIVE}
 
 
-def _setup_cfg(text: str) -> object:
-    parser = configparser.RawConfigParser(strict=False)
-    parser.read_string(text)
-    return {name: dict(parser[name]) for name in parser.sections() if name.startswith("options")}
-
-
 def _package(text: str) -> object:
     data = _mapping(json.loads(text or "{}"))
     scripts = _mapping(data.get("scripts"))
-    return [data.get(name) for name in _PACKAGE_FIELDS], [scripts.get(n) for n in _INSTALL_SCRIPTS]
-
-
-def _cargo(text: str) -> object:
-    data = tomllib.loads(text)
-    return {
-        name: value
-        for name, value in data.items()
-        if "dependencies" in name or name in {"target", "patch", "workspace", "features", "replace"}
-    }
+    fields = {k: v for k, v in data.items() if "ependencies" in k or k in _PACKAGE_FIELDS}
+    return fields, [scripts.get(name) for name in _INSTALL_SCRIPTS]
 
 
 def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-_SECTIONS: dict[str, tuple[Callable[[str], object], DependencyKind]] = {
-    "pyproject.toml": (_pyproject, "installed"),
-    "setup.cfg": (_setup_cfg, "installed"),
-    "package.json": (_package, "installed"),
-    "Cargo.toml": (_cargo, "resolved"),
+_SECTIONS: dict[str, Callable[[str], object]] = {
+    "pyproject.toml": _pyproject,
+    "package.json": _package,
 }

@@ -1,11 +1,14 @@
 """The sandbox's image: a name, the devcontainer's, or one built from a Dockerfile.
 
 Also keeps images that hold the result of a set-up. The engine builds from a tar of the commit; no
-file of this host is part of it.
+file of this host is part of it. One engine may hold images of other repositories, so a build takes
+every image that its Dockerfile names from a registry (`pull`): the engine then looks no name up
+among its own images, and takes none for the beginning of an image's id.
 """
 
 import hashlib
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,10 +27,8 @@ from resolver.config.image_reference import (
     parse_registry_reference,
 )
 from resolver.errors import UsageError
-from resolver.git.tree import DOCKERFILE_NAME
-from resolver.runtime.engine import engine_errors, image_settings
-from resolver.runtime.environment.dockerfile import read_base_images, refuse_triggers
-from resolver.runtime.environment.plan import FILES, DevContainer, Read, read_devcontainer
+from resolver.runtime.engine import engine_errors
+from resolver.runtime.environment.plan import FILES, Read, read_devcontainer
 
 BUILT_LABEL: Final = "resolver.built"
 PREPARED_LABEL: Final = "resolver.prepared"
@@ -45,39 +46,26 @@ make one, and the newest are most likely to be used again."""
 BUILD_SECONDS: Final = 3600
 _MAX_OUTPUT_CHARACTERS: Final = 2_000
 
-_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
-"""Build arguments that the engine accepts without a declaration and leaves out of the keys of its
-cache. A step that ran with the proxy of one repository would be reused for another repository."""
-
-Context = Callable[[str, str], Iterator[bytes]]
-"""Return a tar stream of a folder of the commit, with the Dockerfile added as DOCKERFILE_NAME.
-
-Arguments: the folder and the Dockerfile as paths from the repository's root.
-"""
-
 
 @dataclass(frozen=True)
 class BuildSource:
     """The commit that an image is built from. Only people with write access have made it.
 
     read: returns a file of the commit.
-    context: returns a tar stream of a folder (see Context).
+    context: returns a tar stream of the commit's files, with the Dockerfile at a path among them.
     tree: returns the object id of the commit's tree.
     """
 
     read: Read
-    context: Context
+    context: Callable[[str], Iterator[bytes]]
     tree: Callable[[], str]
 
 
 @dataclass(frozen=True)
 class Build:
-    """A Dockerfile and the inputs of its build. Paths start at the repository's root."""
+    """An image that is to be built. dockerfile: path from the repository's root."""
 
     dockerfile: str
-    context: str = "."
-    args: tuple[tuple[str, str], ...] = ()
-    target: str | None = None
 
 
 def requested_image(setting: str, read: Read) -> str | Build:
@@ -89,7 +77,12 @@ def requested_image(setting: str, read: Read) -> str | Build:
                 f"the setting image is {DEVCONTAINER!r} and there is none of {', '.join(FILES)}",
                 "add the file to the default branch, or name an image",
             )
-        return _image_of_devcontainer(devcontainer)
+        if devcontainer.image:
+            return parse_registry_reference(devcontainer.image, f"{devcontainer.path}, image,")
+        raise UsageError(
+            f"{devcontainer.path} names no image",
+            f"add `image`, or set image to `{DOCKERFILE}PATH` to build one",
+        )
     if setting.startswith(DOCKERFILE):
         path = setting.removeprefix(DOCKERFILE).strip()
         if read(path) is None:
@@ -101,29 +94,20 @@ def requested_image(setting: str, read: Read) -> str | Build:
     return setting
 
 
-def build_image(client: DockerClient, build: Build, repository: str, source: "BuildSource") -> str:
+def build_image(client: DockerClient, build: Build, repository: str, source: BuildSource) -> str:
     """Return the id of the image made by the build; build it if the engine lacks it.
 
     repository: digest of the repository that the image belongs to.
-    Raises UsageError if the Dockerfile names an image that a repository may not name, and
-    SandboxError with the end of the build's output.
+    Raises SandboxError with the end of the build's output.
     """
     dockerfile = build.dockerfile
-    key = derive_key("built", repository, repr(build), source.tree())
+    key = derive_key("built", repository, dockerfile, source.tree())
     name = f"{BUILT_PREFIX}:{key}"
     if (existing := find_kept_image(client, name, BUILT_LABEL, key)) is not None:
         return existing
-    text = source.read(dockerfile)
-    if text is None:
-        raise UsageError(
-            f"the image is to be built from {dockerfile}, which is not in the repository",
-            "correct the path on the default branch, or name an image",
-        )
-    for base in read_base_images(dockerfile, text.decode(errors="replace"), dict(build.args)):
-        refuse_triggers(dockerfile, base, image_settings(client, base).get("OnBuild") or ())
     labels = {BUILT_LABEL: key, REPOSITORY_LABEL: repository}
     with engine_errors(f"{dockerfile} could not be built", "build it manually to see why"):
-        _run_build(client, build, name, labels, source.context)
+        _run_build(client, dockerfile, name, labels, source.context(dockerfile))
     return image_id(client, name)
 
 
@@ -206,47 +190,34 @@ def _remove_names(client: DockerClient, image: Image, name: str) -> list[str]:
     return removed
 
 
-def _image_of_devcontainer(devcontainer: DevContainer) -> str | Build:
-    if devcontainer.image:
-        return parse_registry_reference(devcontainer.image, f"{devcontainer.path}, image,")
-    if devcontainer.dockerfile:
-        args = tuple(
-            arg for arg in sorted(devcontainer.args.items()) if arg[0].upper() not in _PROXIES
-        )
-        return Build(devcontainer.dockerfile, devcontainer.context, args, devcontainer.target)
-    raise UsageError(
-        f"{devcontainer.path} names neither an image nor a Dockerfile",
-        "add `image` or `build.dockerfile`, or name an image in the settings",
-    )
-
-
 def _run_build(
     client: DockerClient,
-    build: Build,
+    dockerfile: str,
     name: str,
     labels: Mapping[str, str],
-    context: Context,
+    context: Iterator[bytes],
 ) -> None:
-    output: list[str] = []
+    output: deque[str] = deque(maxlen=200)
+    error = ""
     stream = client.api.build(
-        fileobj=cast("IO[bytes]", context(build.context, build.dockerfile)),
+        fileobj=cast("IO[bytes]", context),
         custom_context=True,
-        dockerfile=DOCKERFILE_NAME,
+        dockerfile=dockerfile,
         tag=name,
-        buildargs=dict(build.args),
-        target=build.target,
         labels=dict(labels),
+        pull=True,
         rm=True,
         forcerm=True,
         decode=True,
         timeout=BUILD_SECONDS,
         use_config_proxy=False,  # the proxy's URL may hold a password of this host
     )
-    for line in stream:
-        if "error" in line:
-            output_end = "".join(output)[-_MAX_OUTPUT_CHARACTERS:]
-            raise BuildError(f"{line['error']}\n{output_end}".strip(), build_log=iter(()))
-        output = [*output[-200:], str(line.get("stream", ""))]
+    for line in stream:  # to its end, which gives the connection back
+        output.append(str(line.get("stream", "")))
+        error = error or str(line.get("error", ""))
+    if error:
+        output_end = "".join(output)[-_MAX_OUTPUT_CHARACTERS:]
+        raise BuildError(f"{error}\n{output_end}".strip(), build_log=iter(()))
 
 
 def _creation_time(image: Image) -> datetime:

@@ -1,15 +1,14 @@
 """Finds what a repository says about its environment: `devcontainer.json` and set-up commands.
 
 The commands are looked for in the usual places for them. Of `devcontainer.json` only the parts that
-matter for a sandbox are read: the image, the build and the commands. Source:
+matter for a sandbox are read: the image and the commands. Source:
 https://containers.dev/implementors/json_reference/
 """
 
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from posixpath import dirname, join, normpath
+from dataclasses import dataclass
 from typing import Any
 
 import json5
@@ -28,30 +27,16 @@ Read = Callable[[str], bytes | None]
 
 Lifecycle = str | list[str] | dict[str, str | list[str]]
 
-_VARIABLE = re.compile(r"\$\{(\w+)(?::([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(\w+)(?::[^:}]*(?::([^}]*))?)?\}")
 _UNUSED_KEYS = ("features", "dockerComposeFile", "initializeCommand", "mounts", "runArgs")
 MAX_CONTAINER_BYTES = 64 * 1024
 """Maximum size of a devcontainer.json. Its parser takes seconds for this much."""
-
-MAX_NESTING = 50
-
-
-class _Build(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    dockerfile: str | None = None
-    context: str = "."
-    args: dict[str, str] = Field(default={})
-    target: str | None = None
 
 
 class _DevContainerFile(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     image: str | None = None
-    build: _Build | None = None
-    docker_file: str | None = Field(default=None, alias="dockerFile")
-    context: str = "."
     on_create: Lifecycle | None = Field(default=None, alias="onCreateCommand")
     update_content: Lifecycle | None = Field(default=None, alias="updateContentCommand")
     post_create: Lifecycle | None = Field(default=None, alias="postCreateCommand")
@@ -63,18 +48,12 @@ class DevContainer:
 
     path: the file it was read from.
     image: name of the image, if it names one.
-    dockerfile, context: paths of the Dockerfile and its build context from the repository's root.
-    args, target: build arguments and build target.
     script: bash that prepares the container; "" if there is none.
     unused: keys in the file that have no effect here.
     """
 
     path: str
     image: str | None = None
-    dockerfile: str | None = None
-    context: str = "."
-    args: Mapping[str, str] = field(default_factory=dict)
-    target: str | None = None
     script: str = ""
     unused: tuple[str, ...] = ()
 
@@ -98,18 +77,10 @@ def _parse(path: str, data: bytes) -> DevContainer:
         file = _DevContainerFile.model_validate(content)
     except ValidationError as error:
         raise _invalid_file(path, describe_first_error(error)) from error
-    build = file.build or _Build(dockerfile=file.docker_file, context=file.context)
-    folder = dirname(path)
     commands = (file.on_create, file.update_content, file.post_create)
     return DevContainer(
         path=path,
         image=_expand_variables(file.image) if file.image else None,
-        dockerfile=_path_in_repository(path, folder, build.dockerfile)
-        if build.dockerfile
-        else None,
-        context=_path_in_repository(path, folder, build.context),
-        args={name: _expand_variables(value) for name, value in build.args.items()},
-        target=build.target,
         script="\n".join(line for command in commands for line in _lines(command)),
         unused=tuple(key for key in _UNUSED_KEYS if content.get(key)),
     )
@@ -118,28 +89,17 @@ def _parse(path: str, data: bytes) -> DevContainer:
 def _object(path: str, data: bytes) -> dict[str, Any]:
     """Parse JSON with comments and trailing commas, which editors accept in this file.
 
-    Raises UsageError if it is no JSON object, too large or nested too deeply.
+    Raises UsageError if it is no JSON object, or too large.
     """
     if len(data) > MAX_CONTAINER_BYTES:
         raise _invalid_file(path, f"it has more than {MAX_CONTAINER_BYTES} bytes")
     try:
-        text = data.decode("utf-8-sig")
-        if _depth(text) > MAX_NESTING:
-            raise _invalid_file(path, "nested too deeply")
-        content = json5.loads(text)
+        content = json5.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise _invalid_file(path, f"not JSON: {error}") from error
     if not isinstance(content, dict):
         raise _invalid_file(path, "not a JSON object")
     return content
-
-
-def _depth(text: str) -> int:
-    max_depth = depth = 0
-    for character in text:
-        depth += (character in "[{") - (character in "]}")
-        max_depth = max(max_depth, depth)
-    return max_depth
 
 
 def _lines(command: Lifecycle | None) -> list[str]:
@@ -160,32 +120,11 @@ def _lines(command: Lifecycle | None) -> list[str]:
 
 
 def _expand_variables(text: str) -> str:
-    """Return `text` with its variables replaced.
-
-    Variables of the workspace become ".", those of the container become shell variables, those of
-    the user's machine become their default, and all others become "".
-    """
-
-    def value(match: re.Match[str]) -> str:
-        name, argument = match[1], match[2] or ""
-        if name in {"containerWorkspaceFolder", "localWorkspaceFolder"}:
-            return "."
-        if name in {"localEnv", "env"}:
-            return argument.partition(":")[2]
-        if name == "containerEnv":
-            variable, _, default = argument.partition(":")
-            return f"${{{variable}:-{default}}}" if variable.isidentifier() else default
-        return ""
-
-    return _VARIABLE.sub(value, text)
-
-
-def _path_in_repository(path: str, folder: str, relative: str) -> str:
-    """Return a path from the repository's root; raises UsageError if it is outside of it."""
-    normalized = normpath(join(folder, _expand_variables(relative)))
-    if normalized.startswith(("/", "../")) or normalized == "..":
-        raise _invalid_file(path, f"{relative} lies outside of the repository")
-    return normalized
+    """Return `text` with its variables replaced: the workspace's folder by ".", and all others by
+    their default or by nothing."""
+    return _VARIABLE.sub(
+        lambda match: "." if match[1].endswith("WorkspaceFolder") else match[2] or "", text
+    )
 
 
 def _invalid_file(path: str, problem: str) -> UsageError:

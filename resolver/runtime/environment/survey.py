@@ -1,158 +1,102 @@
-"""Guesses a repository's language, a fitting image, and the commands of its set-up.
+"""Recognizes a project by the files at the repository's root: its language, an image that fits, and
+the commands that install what its tests need.
 
-Only the names of files and the contents of files at the root are used; for a repository with
-several projects in folders, the files at their roots. The result is a proposal that a person reads
-before it is committed, so a guess that may be wrong is better than none.
+`resolver init` proposes both. Where the repository describes no set-up, the commands are also the
+usual set-up of a run, if the operator lets the sandbox reach the registries.
 """
 
 import json
 import re
-import shlex
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
 
-Read = Callable[[str], bytes | None]
-"""Return the content of the file at a path, or None if there is none."""
+from resolver.runtime.environment.plan import Read, SetupPlan
 
-EXTRAS = ("test", "tests", "testing", "dev", "develop", "development")
+EXTRAS: Final = ("test", "tests", "testing", "dev", "develop", "development")
 """Names under which projects list what their tests need, the most likely first."""
 
-MAX_PROJECTS = 8
-"""Number of projects in folders that are set up."""
-
-MAX_DEPTH = 2
-"""Maximum depth of a folder with a project; 1 is a folder at the root."""
-
-_NO_PROJECTS = re.compile(
-    r"(?:^|/)(?:\.[^/]*|docs?|examples?|samples?|fixtures?|tests?|spec|testdata|templates?|vendor|"
-    r"third_party|node_modules|dist|build)(?:/|$)",
-    re.I,
-)
-_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})?")
-_RUST = re.compile(r"^(?:channel\s*=\s*[\"'])?(1\.\d{1,3}(?:\.\d{1,2})?)\b", re.MULTILINE)
-_JAVA = re.compile(
+_REQUIREMENTS: Final = (
+    "requirements.txt", "requirements-dev.txt", "requirements_dev.txt", "requirements-test.txt",
+    "dev-requirements.txt", "test-requirements.txt",
+)  # fmt: skip
+_NODE_INSTALLATIONS: Final = {
+    "pnpm-lock.yaml": "corepack enable && pnpm install --frozen-lockfile",
+    "yarn.lock": "corepack enable && yarn install --frozen-lockfile",
+    "package-lock.json": "npm ci",
+}
+_NUMBER: Final = re.compile(r"\d{1,3}(?:\.\d{1,3})?")
+_RUST: Final = re.compile(r"^(?:channel\s*=\s*[\"'])?(1\.\d{1,3}(?:\.\d{1,2})?)\b", re.MULTILINE)
+_GO: Final = re.compile(r"^go[ \t]+(\d+\.\d+)", re.MULTILINE)
+_JAVA: Final = re.compile(
     r"<(?:maven\.compiler\.(?:release|source)|java\.version|release)>\s*(?:1\.)?(\d{1,2})\s*<"
 )
-_JAVA_IMAGES = (8, 11, 17, 21, 25)
-_GO = re.compile(r"^go[ \t]+(\d+\.\d+)", re.MULTILINE)
+_JAVA_RELEASES: Final = (8, 11, 17, 21, 25)
+"""Releases of Java that there are images of."""
 
 
 @dataclass(frozen=True)
 class Survey:
     """The result of a survey.
 
-    language: for people; "" if unknown.
-    image: a public image.
+    language: for people; "" if unknown. image: a public image.
     setup: bash that installs what the tests need; "" if there is nothing to install.
-    others: further languages that were found.
+    marker: the file that the language was recognized by.
+    hosts: those that the set-up downloads from.
     """
 
     language: str = ""
     image: str = "python:3.12-slim-bookworm"
     setup: str = ""
-    others: tuple[str, ...] = ()
+    marker: str = ""
+    hosts: tuple[str, ...] = ()
 
 
-def survey(
-    names: Collection[str], read: Read, files_by_folder: Mapping[str, Collection[str]] | None = None
-) -> Survey:
-    """Survey a repository by the files at its root.
+@dataclass(frozen=True)
+class StandardSetup:
+    """The usual installation of a project. missing: hosts that it needs and can't reach."""
 
-    names: names of those files.
-    read: returns the content of the file at a path.
-    files_by_folder: names of the files in each folder that may hold a project, from `folders_of`.
+    plan: SetupPlan
+    missing: tuple[str, ...] = ()
+
+
+def survey(read: Read) -> Survey:
+    """Survey a repository. read: returns the content of the file at a path."""
+    for language in _LANGUAGES:
+        marker = next((name for name in language.markers if read(name) is not None), "")
+        if marker:
+            image, setup = language.environment(read)
+            return Survey(language.name, image, setup, marker, language.hosts)
+    return Survey()
+
+
+def find_standard_setup(read: Read, is_reachable: Callable[[str], bool]) -> StandardSetup | None:
+    """Return the usual installation of the project at the root; None if there is none to be made.
+
+    is_reachable: returns True if the sandbox may reach a host.
     """
-    root = _project(names, read)
-    projects = _projects(files_by_folder or {}, read)
-    languages = [root.language, *(project.language for project in projects.values())]
-    if root.language or not projects:
-        return replace(root, others=_other_languages((*root.others, *languages), root.language))
-    first = next(iter(projects.values()))
-    same_language = {
-        folder: project
-        for folder, project in projects.items()
-        if project.language == first.language
-    }
-    installs = [
-        f"(cd {shlex.quote(folder)} && {project.setup})"
-        for folder, project in same_language.items()
-        if project.setup
-    ]
-    return Survey(
-        first.language,
-        first.image,
-        " && ".join(installs[:MAX_PROJECTS]),
-        _other_languages(languages, first.language),
-    )
+    found = survey(read)
+    if not found.setup:
+        return None
+    missing = tuple(sorted(host for host in found.hosts if not is_reachable(host)))
+    return StandardSetup(SetupPlan(found.marker, found.setup, is_standard=True), missing)
 
 
-def folders_of(paths: Iterable[str]) -> dict[str, set[str]]:
-    """Return the names of the files in each folder that may hold a project, for `survey`."""
-    files_by_folder: dict[str, set[str]] = {}
-    for path in paths:
-        folder, _, name = path.rpartition("/")
-        if folder and folder.count("/") < MAX_DEPTH and not _NO_PROJECTS.search(folder):
-            files_by_folder.setdefault(folder, set()).add(name)
-    return dict(sorted(files_by_folder.items()))
+def _python(read: Read) -> tuple[str, str]:
+    project = _parse(tomllib.loads, read, "pyproject.toml")
+    version = _version(str(_table(project, "project").get("requires-python", "")), "3.12")
+    return f"python:{version}-slim-bookworm", _python_setup(read, project)
 
 
-def _projects(files_by_folder: Mapping[str, Collection[str]], read: Read) -> dict[str, Survey]:
-    marker_files = frozenset[str]().union(*(markers for markers, _ in _LANGUAGES))
-    projects: dict[str, Survey] = {}
-    for folder, names in files_by_folder.items():
-        if marker_files & set(names) and not any(
-            folder.startswith(f"{parent}/") for parent in projects
-        ):
-            projects[folder] = _project(names, partial(_within, read, folder))
-    return projects
-
-
-def _within(read: Read, folder: str, name: str) -> bytes | None:
-    return read(f"{folder}/{name}")
-
-
-def _other_languages(languages: Iterable[str], first: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(language for language in languages if language not in {"", first}))
-
-
-def _project(names: Collection[str], read: Read) -> Survey:
-    surveys = [
-        survey_language(names, read)
-        for markers, survey_language in _LANGUAGES
-        if markers & set(names)
-    ]
-    if not surveys:
-        return Survey()
-    first = surveys[0]
-    others = _other_languages((found_survey.language for found_survey in surveys), first.language)
-    return Survey(first.language, first.image, first.setup, others)
-
-
-def _python(names: Collection[str], read: Read) -> Survey:
-    project = _toml(read, "pyproject.toml")
-    metadata = _table(project, "project")
-    version = _version(
-        str(metadata.get("requires-python", "")), "3.12", min_version=(3, 9), max_version=(3, 14)
-    )
-    return Survey(
-        language="Python",
-        image=f"python:{version}-slim-bookworm",
-        setup=_python_setup(names, project),
-    )
-
-
-def _python_setup(names: Collection[str], project: dict[str, Any]) -> str:
-    if "uv.lock" in names:
+def _python_setup(read: Read, project: dict[str, Any]) -> str:
+    if read("uv.lock") is not None:
         return "pip install uv && uv sync --all-extras"
-    if "poetry.lock" in names:
+    if read("poetry.lock") is not None:
         return "pip install poetry && poetry install"
-    commands = [
-        f"pip install -r {file_name}" for file_name in sorted(names) if _is_requirements(file_name)
-    ]
-    if {"setup.py", "setup.cfg"} & set(names) or "build-system" in project or "project" in project:
+    commands = [f"pip install -r {name}" for name in _REQUIREMENTS if read(name) is not None]
+    is_package = "build-system" in project or "project" in project
+    if is_package or any(read(name) is not None for name in ("setup.py", "setup.cfg")):
         extras = _table(_table(project, "project"), "optional-dependencies")
         extra = next((name for name in EXTRAS if name in extras), "")
         commands.append(f"pip install -e '.[{extra}]'" if extra else "pip install -e .")
@@ -165,92 +109,88 @@ def _python_setup(names: Collection[str], project: dict[str, Any]) -> str:
     return " && ".join(commands)
 
 
-def _is_requirements(name: str) -> bool:
-    return (
-        re.fullmatch(r"(?:(?:dev|test|tests)-)?requirements(?:[-_](?:dev|test|tests))?\.txt", name)
-        is not None
-    )
+def _node(read: Read) -> tuple[str, str]:
+    package = _parse(json.loads, read, "package.json")
+    wanted = _text(read, ".nvmrc") or str(_table(package, "engines").get("node", ""))
+    installations = _NODE_INSTALLATIONS.items()
+    setup = next((command for lock, command in installations if read(lock) is not None), None)
+    version = _version(wanted, "22").partition(".")[0]
+    return f"node:{version}-bookworm-slim", setup or "npm install"
 
 
-def _node(names: Collection[str], read: Read) -> Survey:
-    package = _json(read, "package.json")
-    version_text = _text(read, ".nvmrc") or str(_table(package, "engines").get("node", ""))
-    version = _version(version_text, "22", min_version=(18,), max_version=(26,)).partition(".")[0]
-    installs = {
-        "pnpm-lock.yaml": "corepack enable && pnpm install --frozen-lockfile",
-        "yarn.lock": "corepack enable && yarn install --frozen-lockfile",
-        "package-lock.json": "npm ci",
-    }
-    setup = next((command for lock, command in installs.items() if lock in names), "npm install")
-    return Survey("JavaScript", f"node:{version}-bookworm-slim", setup)
-
-
-def _go(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001 - one signature for all
+def _go(read: Read) -> tuple[str, str]:
     match = _GO.search(_text(read, "go.mod"))
-    return Survey("Go", f"golang:{match[1] if match else '1'}-bookworm", "go mod download")
+    return f"golang:{match[1] if match else '1'}-bookworm", "go mod download"
 
 
-def _rust(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
-    """Return the survey of a Rust project, with the image of the toolchain version it names.
-
-    With another image rustup would download that version, from a host the sandbox can't reach.
-    """
+def _rust(read: Read) -> tuple[str, str]:
+    # With another image than that of the toolchain which the project names, rustup would download
+    # that toolchain, from a host the sandbox can't reach.
     toolchain = _text(read, "rust-toolchain.toml") or _text(read, "rust-toolchain")
     match = _RUST.search(toolchain)
-    image = f"rust:{match[1] if match else '1'}-slim-bookworm"
-    return Survey("Rust", image, "cargo fetch")
+    return f"rust:{match[1] if match else '1'}-slim-bookworm", "cargo fetch"
 
 
-def _ruby(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
-    version = _version(_text(read, ".ruby-version"), "3.4", min_version=(2, 7), max_version=(4, 0))
+def _ruby(read: Read) -> tuple[str, str]:
     # Gems with extensions are compiled on installation; the slim image has no compiler.
-    return Survey("Ruby", f"ruby:{version}-bookworm", "bundle install")
+    return f"ruby:{_version(_text(read, '.ruby-version'), '3.4')}-bookworm", "bundle install"
 
 
-def _maven(names: Collection[str], read: Read) -> Survey:
+def _maven(read: Read) -> tuple[str, str]:
     # The set-up also downloads the Maven that the wrapper names, which the checks start.
-    maven = "./mvnw" if "mvnw" in names else "mvn"
-    setup = f"{maven} -q -B dependency:go-offline"
+    maven = "mvn" if read("mvnw") is None else "./mvnw"
     match = _JAVA.search(_text(read, "pom.xml"))
-    min_release = int(match[1]) if match else 0
-    release = next(
-        (image_release for image_release in _JAVA_IMAGES if image_release >= min_release),
-        _JAVA_IMAGES[-1],
-    )
-    image = f"maven:3-eclipse-temurin-{release if match else 21}"
-    return Survey("Java", image, setup)
+    wanted = int(match[1]) if match else 21
+    release = next((r for r in _JAVA_RELEASES if r >= wanted), _JAVA_RELEASES[-1])
+    return f"maven:3-eclipse-temurin-{release}", f"{maven} -q -B dependency:go-offline"
 
 
-def _gradle(names: Collection[str], read: Read) -> Survey:  # noqa: ARG001
-    gradle = "./gradlew" if "gradlew" in names else "gradle"
-    return Survey("Java", "gradle:8-jdk21", f"{gradle} --no-daemon testClasses")
+def _gradle(read: Read) -> tuple[str, str]:
+    gradle = "gradle" if read("gradlew") is None else "./gradlew"
+    return "gradle:8-jdk21", f"{gradle} --no-daemon testClasses"
 
 
-_LANGUAGES: tuple[tuple[set[str], Callable[[Collection[str], Read], Survey]], ...] = (
-    ({"pyproject.toml", "setup.py", "setup.cfg", "requirements.txt"}, _python),
-    ({"go.mod"}, _go),
-    ({"Cargo.toml"}, _rust),
-    ({"pom.xml"}, _maven),
-    ({"build.gradle", "build.gradle.kts"}, _gradle),
-    ({"Gemfile"}, _ruby),
-    ({"package.json"}, _node),
+@dataclass(frozen=True)
+class _Language:
+    """environment: returns the image and the set-up of a project that has one of the markers."""
+
+    name: str
+    markers: tuple[str, ...]
+    environment: Callable[[Read], tuple[str, str]]
+    hosts: tuple[str, ...]
+
+
+_LANGUAGES: Final = (
+    _Language(
+        "Python",
+        ("pyproject.toml", "setup.py", "setup.cfg", *_REQUIREMENTS),
+        _python,
+        ("pypi.org", "files.pythonhosted.org"),
+    ),
+    _Language("Go", ("go.mod",), _go, ("proxy.golang.org", "sum.golang.org")),
+    _Language("Rust", ("Cargo.toml",), _rust, ("index.crates.io", "static.crates.io")),
+    _Language("Java", ("pom.xml",), _maven, ("repo.maven.apache.org",)),
+    _Language(
+        "Java",
+        ("build.gradle", "build.gradle.kts"),
+        _gradle,
+        ("repo.maven.apache.org", "plugins.gradle.org", "services.gradle.org"),
+    ),
+    _Language("Ruby", ("Gemfile",), _ruby, ("rubygems.org", "index.rubygems.org")),
+    _Language("JavaScript", ("package.json",), _node, ("registry.npmjs.org",)),
 )
 
 
-def _version(
-    text: str, default: str, *, min_version: tuple[int, ...], max_version: tuple[int, ...]
-) -> str:
-    """Return the first version in `text` if an image of it is likely to exist, or else the default.
+def _version(text: str, default: str) -> str:
+    """Return the first version in `text`, or else the default.
 
     A lower bound (`>`, `^`, `~`) that is not above the default gives the default too.
     """
     match = _NUMBER.search(text)
     if match is None:
         return default
-    version = tuple(int(part) for part in match[0].split("."))
-    if text.strip().startswith((">", "^", "~")) and version <= _numbers(default):
-        return default
-    return match[0] if min_version <= version <= max_version else default
+    is_bound = text.strip().startswith((">", "^", "~"))
+    return default if is_bound and _numbers(match[0]) <= _numbers(default) else match[0]
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -261,17 +201,10 @@ def _text(read: Read, name: str) -> str:
     return (read(name) or b"").decode(errors="replace")
 
 
-def _toml(read: Read, name: str) -> dict[str, Any]:
+def _parse(loads: Callable[[str], Any], read: Read, name: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(_text(read, name))
+        value = loads(_text(read, name))
     except (ValueError, RecursionError):  # also of a number with more digits than Python reads
-        return {}
-
-
-def _json(read: Read, name: str) -> dict[str, Any]:
-    try:
-        value = json.loads(_text(read, name) or "{}")
-    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
