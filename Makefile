@@ -75,11 +75,11 @@ check: lint
 	$(BIN)/pytest -n $(CORES) --dist loadgroup -q -r fE -m "not real_part and not deep and not nightly" \
 		--without-programs --hypothesis-profile quick --ignore tests/codebase/test_linters.py
 
+# All of them report before make gives up.
 lint: $(VENV)/.installed-test
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	@faults=0; for linter in "ruff check ." "ruff format --check ." mypy lint-imports; do \
+		echo "$(BIN)/$$linter"; $(BIN)/$$linter || faults=1; \
+	done; exit $$faults
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
