@@ -25,13 +25,14 @@ QUICK ?=
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep chaos lint format docs docs-site screenshots bench \
+.PHONY: help demo check test test-deep parts chaos lint format docs docs-site screenshots bench \
 	lock audit sbom clean
 
 help:
 	@echo "make demo    resolve a bundled issue in a bundled repository"
 	@echo "make check   linters, types, import rules, and the tests without real parts"
 	@echo "make test    run the whole test suite"
+	@echo "make parts   install what some tests need: Docker, PostgreSQL, Chromium; as root on Debian 12"
 	@echo "make test-deep  the tests that measure time, more whole runs, and property tests with many new examples"
 	@echo "make chaos   kill a server's processes for minutes, and check that nothing is lost or doubled"
 	@echo "make lint    ruff, mypy, import rules"
@@ -67,6 +68,12 @@ test-deep: $(VENV)/.installed-test
 	$(BIN)/pytest -m deep
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m nightly
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m hypothesis --hypothesis-profile deep
+
+# As root on Debian 12. What tests need one of these for is skipped without it, and `make test` counts it.
+parts:
+	sh scripts/install_packages.sh
+	sh scripts/start_engine.sh
+	DOCKER_BUILDKIT=0 bash tests/parts/images.sh
 
 chaos: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.chaos $(CHAOS)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.parts.missing import summarize_missing
 from tests.scheduling import slow_first
 
 # Machines are noisy: how long an example takes says nothing about the code.
@@ -113,6 +114,16 @@ def _traces_of_parts(fixtures: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "last requests to GitHub", "\n".join(requests)
     if isinstance(getattr(server, "log", None), str):
         yield "end of the server's log", server.log[-8_000:]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around pytest's own, whose end is the last line
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+    """Say which parts are missing after everything else."""
+    yield
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = [report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)]
+    for line in summarize_missing(reasons):
+        terminalreporter.write_line(line, yellow=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     def skip(event: str, _: tuple[Any, ...]) -> None:
-        if event in ATTEMPTS and _running:
+        if _running and event in ATTEMPTS:
             _attempted.append(ATTEMPTS[event])
             if threading.current_thread() is not threading.main_thread():
                 # The test may wait for what this thread was about to start.

@@ -33,6 +33,8 @@ def stage(
     tmp_path: Path, command_line: CommandLine, runtime: str, request: pytest.FixtureRequest
 ) -> Stage:
     """A stage whose program runs the sandbox of kind `runtime`."""
+    if runtime == "local":
+        request.getfixturevalue("namespaces")
     made = Stage(tmp_path, command_line, make_checkout(tmp_path / "calc", FILES))
     cache = os.environ.get("XDG_CACHE_HOME") or f"{Path.home()}/.cache"
     command_line.environment |= {

@@ -33,6 +33,8 @@ from tests.parts.waiting import becomes_true
 from tests.parts.wsgi import serve
 from tests.runtime.outside import NAME, Outside, let_out, serving_outside
 
+pytestmark = pytest.mark.usefixtures("namespaces")
+
 every_kind = pytest.mark.parametrize("kind", kinds(LOCAL, DOCKER_PYTHON, DOCKER_BUSYBOX))
 with_programs = pytest.mark.parametrize("kind", kinds(LOCAL, DOCKER_PYTHON))
 in_container = pytest.mark.parametrize("kind", kinds(DOCKER_PYTHON))

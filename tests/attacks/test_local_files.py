@@ -19,6 +19,8 @@ from resolver.runtime.runtime import Runtime
 from tests.attacks.stage import Stage
 from tests.parts.runs import finish
 
+pytestmark = pytest.mark.usefixtures("namespaces")
+
 CONNECT = """
 import os, socket
 try:

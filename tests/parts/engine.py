@@ -14,6 +14,7 @@ from resolver.git.clone import repository_identity
 from resolver.runtime.engine import RUN_LABEL, connect_engine
 from resolver.runtime.environment.images import REPOSITORY_LABEL, derive_key
 from resolver.runtime.toolbox import Toolbox
+from tests.parts.missing import skip_without
 from tests.parts.waiting import until
 
 PYTHON_IMAGE = "resolver-test/python:latest"
@@ -40,7 +41,7 @@ def engine() -> Iterator[docker.DockerClient]:
     try:
         client = connect_engine(os.environ, 120)
     except SandboxError as error:
-        _missing(error.what)
+        skip_without("Docker", error.what)
     yield client
     client.close()
 
@@ -106,18 +107,9 @@ def _image(engine: docker.DockerClient, name: str, part: str) -> str:
         engine.images.get(name)
     except docker.errors.ImageNotFound:
         if os.geteuid() != 0 or shutil.which("apt-get") is None:
-            _missing(
-                f"{name} is not on the engine; tests/parts/images.sh makes it as root on Debian"
-            )
+            skip_without(name, "tests/parts/images.sh makes it as root on Debian")
         script = Path(__file__).with_name("images.sh")
         made = subprocess.run([script, part], capture_output=True, text=True, check=False)
         if made.returncode != 0:
-            _missing(f"{name} could not be made: {made.stderr[-500:]}")
+            skip_without(name, f"it could not be made: {made.stderr[-500:]}")
     return name
-
-
-def _missing(reason: str) -> None:
-    """Skip, or fail where everything has to be there."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)

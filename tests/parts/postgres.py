@@ -15,6 +15,8 @@ import psycopg
 import pytest
 from sqlalchemy import URL, make_url
 
+from tests.parts.missing import skip_without
+
 PASSWORD = "pg-canary-77c1f0a94e"
 
 
@@ -59,15 +61,8 @@ def find_tools() -> Path:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
     in_path = shutil.which("pg_ctl")
     if not found and not in_path:
-        missing("PostgreSQL is not installed: apt-get install postgresql")
+        skip_without("PostgreSQL", "no pg_ctl")
     return found[-1].parent if found else Path(str(in_path)).parent
-
-
-def missing(reason: str) -> None:
-    """Skip, or fail where everything has to be there."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def as_server(*command: str | Path) -> None:

@@ -24,6 +24,8 @@ from typing import Any
 
 import pytest
 
+from tests.parts.missing import skip_without
+
 
 class Unavailable(Exception):
     """Raised if a published file can't be fetched; the message says why."""
@@ -69,9 +71,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("RESOLVER_TEST_CACHE") or Path.home() / ".cache/resolver-tests")
 
 
-def published(file: PublishedFile, cache: Path | None = None) -> Path:
+def published(file: PublishedFile) -> Path:
     """The file, fetched on first use. Raises Unavailable."""
-    found = _found(file, cache or cache_folder())
+    found = _found(file, cache_folder())
     if isinstance(found, Unavailable):
         raise found
     return found
@@ -93,18 +95,12 @@ def _found(file: PublishedFile, cache: Path) -> Path | Unavailable:
     return place
 
 
-def in_ci() -> bool:
-    return os.environ.get("CI") == "true"
-
-
-def require(file: PublishedFile, cache: Path | None = None, skip: bool | None = None) -> Path:
-    """The file; without it the test is skipped. skip=False, the default in CI, fails it."""
+def require(file: PublishedFile) -> Path:
+    """The file; without it the test is skipped."""
     try:
-        return published(file, cache)
+        return published(file)
     except Unavailable as error:
-        if skip is False or (skip is None and in_ci()):
-            pytest.fail(f"{file.package} is needed: {error}")
-        pytest.skip(str(error))
+        skip_without(f"{file.package} from npm", str(error))
 
 
 @cache

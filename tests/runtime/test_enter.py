@@ -78,6 +78,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.attack
+@pytest.mark.usefixtures("namespaces")
 def test_without_privileges_nothing_of_the_host_can_be_written_or_connected_to(
     open_folder: Path,
 ) -> None:
@@ -147,6 +148,7 @@ overlays can be nested twice, FILESYSTEM_MAX_STACK_DEPTH in linux/fs.h."""
 
 
 @pytest.mark.attack
+@pytest.mark.usefixtures("namespaces")
 def test_where_the_kernel_makes_no_overlay_sockets_are_covered_and_it_is_reported(
     open_folder: Path,
 ) -> None:

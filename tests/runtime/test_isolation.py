@@ -25,7 +25,7 @@ CANARY = "canary-4b1f0c"
 every_sandbox = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_PYTHON, DOCKER_BUSYBOX))
 in_container = pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_PYTHON, DOCKER_BUSYBOX))
 # The processes of one test must not be counted by another that runs beside it.
-pytestmark = pytest.mark.xdist_group("isolation")
+pytestmark = [pytest.mark.xdist_group("isolation"), pytest.mark.usefixtures("namespaces")]
 
 in_python_container = pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_PYTHON))
 local_only = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL))

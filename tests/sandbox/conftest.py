@@ -53,7 +53,9 @@ def bash(programs: None, root: Path, outputs: Outputs) -> Iterator[Bash]:
 @pytest.fixture(scope="module")
 def ipython(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IPython]:
     folder = tmp_path_factory.mktemp("session")
-    environment = shell_environment(OWN, False, None, {}, BASH)
+    # Debian's Python has no pip of its own.
+    path = f"{Path(sys.executable).parent}:{OWN['PATH']}"
+    environment = shell_environment({**OWN, "PATH": path}, False, None, {}, BASH)
     start = (
         sys.executable,
         "-I",

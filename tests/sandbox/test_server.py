@@ -29,6 +29,7 @@ def test_hello_returns_root_and_user(server: Connection, root: Path) -> None:
     assert set(hello) == set(wire.Handshake.__annotations__)
 
 
+@pytest.mark.usefixtures("namespaces")
 def test_a_machine_without_pseudo_terminals_is_reported_at_the_start(root: Path) -> None:
     main = Path(wire.__file__).with_name("__main__.py")
     places = ["--root", root, "--scratch", root, "--bash", BASH, "--git", "/usr/bin/git"]

@@ -69,7 +69,7 @@ EXACT: list[tuple[str, tuple[str, ...], str, int]] = [
     ("ulimit -v", ("ulimit -v 10000", "echo hi"), "hi\n", 0),
     ("crlf", ("echo a\r\necho b\r\n",), "a\r\nb\r\n", 0),
     ("a bash in the bash", ("bash -ic 'echo sub'",), "sub\n", 0),
-    ("a pager", ("seq 1000 | less | tail -n 1",), "1000\n", 0),
+    ("a pager", ("seq 1000 | more | tail -n 1",), "1000\n", 0),
     ("escapes", ("printf '\\033[31mred\\033]0;t\\a\\033[2J'",), "\033[31mred\033]0;t\a\033[2J", 0),
     ("end of input", ("printf '\\004'; echo on",), "\004on\n", 0),
     ("function named dot", ("function . { echo mine; }", "echo hi"), "hi\n", 0),

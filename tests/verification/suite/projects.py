@@ -29,6 +29,7 @@ class Project:
     write_tests: returns test files by path, from the group's name, the expected results, and the
         names of tests that are skipped.
     has_report: False if only the exit code says something.
+    needs: arguments of `require_program` for what the machine may lack.
     """
 
     check: ProjectCheck
@@ -39,6 +40,7 @@ class Project:
     refactoring: tuple[str, str]
     write_tests: Callable[[str, Expectations, frozenset[str]], Texts]
     has_report: bool = True
+    needs: tuple[str, ...] = ()
 
     def tests(self, group: str, expected: Expectations, *skipped: str) -> Texts:
         return self.write_tests(group, expected, frozenset(skipped))
@@ -186,6 +188,7 @@ PROVE = Project(
     regression=("* 19", "* 7"),
     refactoring=("$sum += $item;", "$sum = $sum + $item;"),
     write_tests=_prove,
+    needs=("perl", "-MTAP::Formatter::JUnit", "-e1"),
 )
 
 BILL_SH = """\
@@ -240,6 +243,7 @@ CTEST = Project(
     files={"bill.sh": BILL_SH, "CMakeLists.txt": CMAKE},
     code="bill.sh",
     write_tests=_scripts,
+    needs=("cmake",),
     **_SH,
 )  # fmt: skip
 MAKE = Project(

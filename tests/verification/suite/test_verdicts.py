@@ -7,6 +7,7 @@ import pytest
 
 from resolver.events.lifecycle import VerificationCompleted
 from resolver.trace.view import evidence_of
+from tests.parts.missing import require_program
 from tests.verification.suite.changes import CHANGES, SuiteChange
 from tests.verification.suite.local_trees import verify_files
 from tests.verification.suite.projects import PROJECTS
@@ -22,8 +23,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_change_gets_the_verdict_that_it_deserves(
     change: SuiteChange, tmp_path: Path, shared: Path
 ) -> None:
-    check = PROJECTS[change.runner].check
-    verified = verify_files(check, change.base, change.head, tmp_path, shared)
+    project = PROJECTS[change.runner]
+    if project.needs:
+        require_program(*project.needs)
+    verified = verify_files(project.check, change.base, change.head, tmp_path, shared)
     assert verified.verdict in change.verdicts, verified
     assert not change.reason or verified.reason == change.reason, verified
     assert not (change.cheats and verified.verdict == "verified")
