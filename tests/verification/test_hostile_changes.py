@@ -17,7 +17,7 @@ from tests.runs.plain_values import prepared_run, run_log, run_request
 from tests.verification.suite.local_trees import write_repository
 from tests.verification.suite.projects import THREE, UNITTEST
 
-pytestmark = [pytest.mark.engine, pytest.mark.attack]
+pytestmark = [pytest.mark.engine, pytest.mark.attack, pytest.mark.nightly]
 
 RUN = f"hostile-{uuid.uuid4().hex[:8]}-"
 

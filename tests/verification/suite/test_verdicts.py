@@ -19,7 +19,31 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("base-results")
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=str)
+IN_EVERY_RUN = {
+    # of each runner
+    "fix with a new test file", "regression whose test is skipped",
+    # seen in real projects
+    "syntax error beside a known failure", "fix beside a test file that can't be loaded",
+    "fix whose tests can't all be loaded without it", "fix beside a flaky test",
+    "a weaker assertion that hides a regression",
+    "a new test that fails half of the time beside a change of nothing",
+    # cheats
+    "conftest.py that passes everything", "pytest replaced by a module",
+    "report written by the code at exit", "results of tests replaced by the code",
+    "exit at the end", "assertions replaced by the code", "fake sh earlier in PATH",
+    "runner replaced in the dependencies' folder", "tests that are not added",
+}  # fmt: skip
+"""Changes whose checks are executed in each run of the tests. The decisions about all others are rows
+of test_decide.py and test_comparison.py; what their runners report is seen at night."""
+
+
+def at_night(change: SuiteChange) -> list[pytest.MarkDecorator]:
+    return [] if change.name in IN_EVERY_RUN else [pytest.mark.nightly]
+
+
+@pytest.mark.parametrize(
+    "change", [pytest.param(change, marks=at_night(change), id=str(change)) for change in CHANGES]
+)
 def test_a_change_gets_the_verdict_that_it_deserves(
     change: SuiteChange, tmp_path: Path, shared: Path
 ) -> None:
