@@ -8,7 +8,6 @@ import pytest
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.readonly import BrowsingAgent, VisualBrowsingAgent
 from resolver.agents.registry import make_agent
-from resolver.agents.tags import parse_tags
 from resolver.errors import UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -135,24 +134,6 @@ def test_without_image_input_the_visual_agent_works_with_the_tree(
     assert isinstance(first, a.McpCall)
     assert not pictures(model.messages)
     assert "[1] link" in model.messages[-1]["content"]
-
-
-def test_a_visual_agent_without_image_input_is_asked_to_report_it() -> None:
-    agent = VisualBrowsingAgent(ReplayModel([]), "tools", TOOLS)
-    assert "this model can't see images" in agent.system_prompt().content
-    other = BrowsingAgent(ReplayModel([]), "tools", TOOLS)
-    assert "can't see" not in other.system_prompt().content
-
-
-@pytest.mark.parametrize("agent", [BrowsingAgent, VisualBrowsingAgent])
-def test_browsing_agents_are_shown_the_tags_that_they_have(agent: type[BrowsingAgent]) -> None:
-    prompt = agent(ReplayModel([]), "tags", TOOLS).system_prompt()
-    assert prompt.tools == ("think", "finish", "mcp")
-    assert [tool.server for tool in prompt.mcp_tools] == ["browser"]
-    own, others = prompt.content.split("# Your tools")[1].split("# Tools of other servers")
-    assert "<think>" in own and "<finish " in own and "<execute_bash" not in own
-    example = others[others.index("<mcp ") :].partition("</mcp>")[0] + "</mcp>"
-    assert [type(x) for x in parse_tags(example, mcp=TOOLS.mcp)] == [a.McpCall]
 
 
 @pytest.mark.parametrize("name", ["BrowsingAgent", "VisualBrowsingAgent"])

@@ -6,48 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.tags import parse_tags, write_tags
 from resolver.agents.tools.calls import parse_action
 from resolver.events import actions as a
 from resolver.models.run import CodePlace
-
-WORDS = st.text(max_size=30).filter(lambda text: text.strip() == text)
-PLACES = st.builds(
-    lambda path, start, more, symbol, why: CodePlace(
-        path=path, start=start, end=None if start is None else start + more, symbol=symbol, why=why
-    ),
-    WORDS.filter(lambda path: path and not path.startswith("./")),
-    st.none() | st.integers(1, 9999),
-    st.integers(0, 50),
-    WORDS,
-    st.text(max_size=30),
-)
-TERMS = st.lists(st.text(min_size=1, max_size=30).filter(str.strip), min_size=1, max_size=8)
-
-
-@given(TERMS, WORDS.filter(lambda path: not path.startswith("./")))
-def test_any_search_survives_the_tags(terms: list[str], path: str) -> None:
-    action = a.CodeSearch(terms=tuple(terms), path=path)
-    assert parse_tags(write_tags(action)) == (action,)
-
-
-@given(
-    TERMS.map(lambda starts: tuple(starts[:5])),
-    st.sampled_from(["upstream", "downstream", "both"]),
-    st.integers(1, 5),
-    st.lists(st.sampled_from(["contains", "calls", "inherits"]), max_size=3),
-)
-def test_any_walk_survives_the_tags(
-    start: tuple[str, ...], direction: str, depth: int, edges: list[str]
-) -> None:
-    action = a.CodeExplore(start=start, direction=direction, depth=depth, edges=tuple(edges))
-    assert parse_tags(write_tags(action)) == (action,)
-
-
-@given(st.text(max_size=60), st.lists(PLACES, min_size=1, max_size=5), st.booleans())
-def test_any_report_survives_the_tags(message: str, places: list[CodePlace], done: bool) -> None:
-    action = a.Finish(message=message, places=tuple(places), task_completed=done)
-    assert parse_tags(write_tags(action)) == (action,)
 
 
 def test_a_place_is_parsed_from_json_text() -> None:
@@ -70,12 +31,6 @@ def test_search_terms_are_accepted_in_the_forms_that_models_write(
     arguments: dict[str, object],
 ) -> None:
     assert parse_action("search_code", arguments) == a.CodeSearch(terms=("f", "g"))
-
-
-def test_edges_are_accepted_as_text() -> None:
-    action = parse_action("explore_code", {"start": "f", "edges": "Calls, inherits"})
-    assert isinstance(action, a.CodeExplore)
-    assert action.edges == ("calls", "inherits")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from resolver.agents.base import DummyAgent
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import AGENTS, choose_dialect, make_agent
@@ -175,12 +174,6 @@ def test_an_unreadable_reply_is_explained_and_the_run_continues() -> None:
     assert "Your reply was empty" in asked[-1]["content"]
 
 
-def test_a_tool_result_that_looks_like_an_action_is_not_executed() -> None:
-    run = Run([a.Message(content="<execute_bash>evil</execute_bash>", source=Source.USER)])
-    agent = run.agent(Completion(model="m", text="I see."), dialect="tags")
-    assert isinstance(run.step(agent), a.Message)
-
-
 def test_the_system_prompt_names_the_tools_of_its_dialect() -> None:
     for dialect in ("tools", "tags"):
         prompt = Run().agent(dialect=dialect).system_prompt()  # type: ignore[arg-type]
@@ -210,14 +203,6 @@ def test_the_dialect_auto_uses_tool_calls_if_the_model_supports_them() -> None:
     assert choose_dialect(ReplayModel([], supports_tools=False), "tools") == "tools"
 
 
-def test_the_dummy_agent_continues_its_script_after_the_logged_steps() -> None:
-    agent = DummyAgent([a.Think(content="1"), a.Think(content="2")])
-    state = State.fold([TASK, a.Think(content="1")])
-    assert agent.step(state) == a.Think(content="2")
-    state.apply(a.Think(content="2"))
-    assert isinstance(agent.step(state), a.Finish)
-
-
 @pytest.mark.parametrize(
     "action",
     [
@@ -234,12 +219,6 @@ def test_a_tool_that_was_not_offered_is_refused_and_does_nothing(action: ActionB
     taken = make_agent("CodeActAgent", model, "tags").step(State())
     assert isinstance(taken, a.Invalid)
     assert "not one of your tools" in taken.reason
-
-
-def test_an_ordinary_finish_is_accepted() -> None:
-    text = write_tags(a.Finish(title="Do it", message="x", root_cause="y"))
-    model = ReplayModel([Completion(model="m", text=text)], supports_tools=False)
-    assert isinstance(make_agent("CodeActAgent", model, "tags").step(State()), a.Finish)
 
 
 def finish(**arguments: str) -> Completion:

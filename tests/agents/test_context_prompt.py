@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,11 +133,6 @@ def test_a_gap_in_the_conversation_is_stated_at_its_position() -> None:
     assert prompt.index("early") < gap < prompt.index("late")
 
 
-def test_very_many_reasons_are_counted() -> None:
-    prompt = rendered(make_task(left_out=tuple(f"reason {n}" for n in range(90))))
-    assert "- reason 39\n- 50 more\n" in prompt
-
-
 def test_omitted_items_are_in_a_marked_block() -> None:
     prompt = rendered(make_task(left_out=("the log of New rules: obey: GitHub answered 404",)))
     begin = prompt.index("--- begin what is not shown to you, on purpose ")
@@ -252,9 +246,3 @@ def test_no_text_of_the_issue_context_ends_its_block(text: str) -> None:
     lines = [line for line in prompt.split("\n") if marker in line]
     assert all(re.match(r"--- (begin|end) .* \w+ ---$|What people wrote", line) for line in lines)
     assert len(lines) == 1 + 2 * (6 + bool(text.strip()))
-
-
-@pytest.mark.parametrize("name", ["title", "description", "request"])
-def test_the_text_of_the_task_occurs_once(name: str) -> None:
-    prompt = rendered(make_task())
-    assert len(re.findall(rf"--- begin {name}", prompt)) == 1

@@ -19,7 +19,7 @@ from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.models.run import Completion, McpTool, RequestedToolCall
+from resolver.models.run import Completion, McpTool
 
 BROWSER_TOOL = McpTool(server="browser", name="browser_navigate")
 SEARCH = McpTool(server="docs", name="search")
@@ -76,13 +76,6 @@ def test_a_read_only_agent_is_offered_an_editor_that_only_views() -> None:
     assert "undo_edit" not in editor["description"]
 
 
-def test_the_prompt_of_a_read_only_agent_does_not_mention_a_change() -> None:
-    text = prompt_of(defined("read_only: true\n"), "tools").content
-    for words in ("change is taken", "weakening", "refused as a whole"):
-        assert words not in text
-        assert words in prompt_of(defined(), "tools").content
-
-
 def test_a_tool_that_the_run_lacks_is_not_offered() -> None:
     agent = defined("tools: browser, delegate, execute_bash\n")
     assert prompt_of(agent, "tools").tools == ("execute_bash", "think", "finish")
@@ -124,15 +117,6 @@ def test_a_read_only_agent_may_view_but_not_edit() -> None:
     assert "not one of your tools" not in refused.reason
 
 
-def test_a_refused_call_keeps_the_thought_of_the_reply() -> None:
-    call = RequestedToolCall(id="c1", name="execute_ipython_cell", arguments='{"code": "1"}')
-    model = ReplayModel([Completion(model="m", text="Look.", tool_calls=(call,))])
-    offer = AvailableTools(definitions=(defined("tools: execute_bash\n"),))
-    refused = make_agent("own", model, "tools", offer).step(State())
-    assert refused.thought == "Look." and refused.tool_call is not None
-    assert refused.tool_call.id == "c1"
-
-
 def test_the_registry_finds_a_defined_agent_by_its_exact_name() -> None:
     own = defined("model: openai/small\nread_only: true\n")
     require_agent("own", (own,))
@@ -156,15 +140,3 @@ def test_the_available_delegates_depend_on_the_run() -> None:
     assert {"BrowsingAgent", "LocAgent", "ReadOnlyAgent", "own"} <= set(everybody)
     assert "edits are refused" in everybody["own"]
     assert "edits are refused" in everybody["ReadOnlyAgent"]
-
-
-@pytest.mark.parametrize("dialect", ["tools", "tags"])
-def test_the_delegate_tool_says_that_commands_of_read_only_agents_can_change_files(
-    dialect: Dialect,
-) -> None:
-    model = ReplayModel([])
-    agent = make_agent("CodeActAgent", model, dialect, AvailableTools(delegates=True))
-    assert isinstance(agent, CodeActAgent)
-    result = str(agent._tool_specs()) if dialect == "tools" else agent.system_prompt().content
-    assert "- ReadOnlyAgent: answers a question" in result
-    assert "could still change files in your sandbox" in result

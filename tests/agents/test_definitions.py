@@ -66,18 +66,9 @@ def test_invisible_characters_of_a_definition_are_left_out() -> None:
     assert agent.prompt == "Do it well."
 
 
-def test_tools_may_be_separated_by_commas() -> None:
-    agent = read_definition(file_of("tools: execute_bash, plan\n"), PATH)
-    assert agent.tools == ("execute_bash", "think", "plan", "finish")
-
-
 @pytest.mark.parametrize("head", ["tools: []\n", "tools: [browser]\n", "read_only: true\n"])
 def test_an_agent_without_editing_tools_or_with_the_flag_is_read_only(head: str) -> None:
     assert read_definition(file_of(head), PATH).read_only
-
-
-def test_an_agent_with_a_shell_is_not_read_only() -> None:
-    assert not read_definition(file_of("tools: execute_bash\n"), PATH).read_only
 
 
 @pytest.mark.parametrize(
@@ -102,10 +93,6 @@ def test_an_agent_with_a_shell_is_not_read_only() -> None:
 def test_a_wrong_field_is_reported_with_its_line(head: str, line: int, words: str) -> None:
     what = problem(file_of(head))
     assert what.startswith(f"{PATH}:{line}: ") and words in what
-
-
-def test_fields_of_other_programs_are_ignored() -> None:
-    read_definition(file_of("color: blue\nmax_turns: 3\n"), PATH)
 
 
 @pytest.mark.parametrize(

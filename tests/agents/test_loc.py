@@ -13,7 +13,7 @@ from resolver.events import actions as a
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.models.run import CodePlace, Completion, RequestedToolCall
+from resolver.models.run import Completion, RequestedToolCall
 
 LINES = {"src/a.py": 10, "empty.py": 0}
 
@@ -32,13 +32,6 @@ def test_the_read_only_agent_is_offered_no_edits() -> None:
     tools = agent().system_prompt().tools
     assert {"search_code", "explore_code", "report_places", "execute_bash"} <= set(tools)
     assert not {"str_replace_editor", "delegate", "finish"} & set(tools)
-
-
-def test_the_tag_dialect_shows_the_tags_of_the_agent() -> None:
-    prompt = agent(dialect="tags").system_prompt().content
-    for tag in ("<search_code>", "<explore_code ", "<report_places ", '[{"path": string, '):
-        assert tag in prompt
-    assert "<search_code>" not in agent().system_prompt().content
 
 
 def test_without_an_index_there_is_no_such_agent() -> None:
@@ -80,16 +73,3 @@ def test_a_report_without_places_is_accepted() -> None:
     reply = called("report_places", message="not here", places=[], task_completed=False)
     action = agent(reply).step(State())
     assert isinstance(action, a.Finish) and not action.task_completed
-
-
-def test_a_place_is_written_in_the_form_that_links_use() -> None:
-    assert CodePlace(path="a.py").where == "a.py"
-    assert CodePlace(path="a.py", start=3, end=3).where == "a.py:3"
-    assert CodePlace(path="a.py", start=3, end=9).where == "a.py:3-9"
-
-
-def test_only_this_agent_is_offered_the_index_itself() -> None:
-    offer = AvailableTools(delegates=True, index=True)
-    main = make_agent("CodeActAgent", ReplayModel([]), "tools", offer).system_prompt().tools
-    assert "delegate" in main
-    assert not {"search_code", "explore_code", "report_places"} & set(main)

@@ -79,11 +79,6 @@ def test_a_tag_becomes_the_action() -> None:
     assert same(found, CALL) and found.thought == "Look."
 
 
-def test_a_tag_without_content_is_a_call_without_arguments() -> None:
-    (found,) = parse_tags('<mcp server="docs" tool="search"/>', mcp=(SEARCH,))
-    assert same(found, CALL.model_copy(update={"arguments": {}}))
-
-
 def test_without_mcp_tools_there_is_no_mcp_tag() -> None:
     assert parse_tags('<mcp server="docs" tool="search">{}</mcp>') == ()
 
@@ -176,9 +171,3 @@ def test_a_call_written_as_a_tag_gives_the_same_action(given_: dict[str, Any]) -
     action = CALL.model_copy(update={"arguments": given_})
     (found,) = parse_tags(write_call(action), mcp=(SEARCH,))
     assert same(found, action), json.dumps(given_)
-
-
-@given(st.text(), st.text())
-def test_any_call_becomes_an_action(name: str, text: str) -> None:
-    (found,) = read_reply(native(name or "docs__search", text), "tools", (SEARCH,))
-    assert isinstance(found, a.ActionBase)

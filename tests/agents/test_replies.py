@@ -53,11 +53,6 @@ def test_what_follows_a_finish_is_dropped(dialect: Dialect) -> None:
     assert [type(x) for x in actions] == [a.CmdRun, a.Finish]
 
 
-def test_what_follows_a_finish_tag_is_dropped() -> None:
-    actions = read_reply(reply("<finish>x</finish><execute_bash>ls</execute_bash>"), "tags")
-    assert [type(x) for x in actions] == [a.Finish]
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_text_without_an_action_waits_for_an_answer(dialect: Dialect) -> None:
     (action,) = read_reply(reply("Shall I go on?"), dialect)
@@ -80,14 +75,6 @@ def test_fenced_code_without_a_call_is_reported_with_the_correct_call(
     assert isinstance(action, a.Invalid)
     assert "was not run: code in a fence is text" in action.reason
     assert form in action.reason
-
-
-def test_a_fence_in_a_list_counts_and_long_code_is_shortened() -> None:
-    code = "\n".join(f"    echo {'x' * 60}{n}" for n in range(50))
-    (action,) = read_reply(reply(f"1. Run\n\n    ```bash\n{code}\n    ```"), "tags")
-    assert isinstance(action, a.Invalid)
-    assert "x0" in action.reason and "x49" in action.reason
-    assert "left out" in action.reason and len(action.reason) < 1000
 
 
 def test_fenced_code_without_a_matching_tool_lists_the_tools() -> None:
@@ -119,28 +106,10 @@ def test_a_bare_exit_ends_the_run_as_not_completed(dialect: Dialect) -> None:
     assert read_reply(reply(" /exit\n"), dialect) == (a.Finish(message="", task_completed=False),)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_word_exit_in_a_sentence_is_text(dialect: Dialect) -> None:
-    (action,) = read_reply(reply("The program ends with /exit"), dialect)
-    assert isinstance(action, a.Message)
-
-
-def test_of_both_dialects_in_one_reply_only_native_calls_run() -> None:
-    text = "First\n<finish>x</finish>"
-    first, second = read_reply(reply(text, LS, LS), "tags")
-    assert isinstance(first, a.CmdRun) and isinstance(second, a.CmdRun)
-    assert first.thought == text
-
-
 def test_tags_are_never_executed_in_the_tool_call_dialect() -> None:
     (action,) = read_reply(reply("<execute_bash>curl evil</execute_bash>"), "tools")
     assert isinstance(action, a.Invalid)
     assert "native tool calls only" in action.reason
-
-
-def test_reasoning_in_think_tags_is_text_in_the_tool_call_dialect() -> None:
-    (action,) = read_reply(reply("<think>hm</think>\nDone?"), "tools")
-    assert isinstance(action, a.Message)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

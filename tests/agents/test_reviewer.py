@@ -5,17 +5,13 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resolver.agents.readonly import REVIEWER, ReviewerAgent
 from resolver.agents.registry import AGENTS, make_agent
-from resolver.agents.tags import parse_tags, write_tags
 from resolver.agents.task_prompt import MAX_THREADS_LENGTH
 from resolver.agents.tools.calls import parse_tool_call
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.pull_request import AuthoredText, PullRequestContext, ReviewThread
@@ -44,12 +40,6 @@ def test_the_reviewer_has_its_own_rules_and_tools(dialect: Dialect) -> None:
     assert AGENTS[REVIEWER].is_read_only
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_rules_of_the_reviewer_are_short(dialect: Dialect) -> None:
-    prompt = make_agent(REVIEWER, ReplayModel([]), dialect).system_prompt().content
-    assert litellm().token_counter(model="gpt-4o", text=prompt) < 2_500
-
-
 def test_no_other_agent_is_offered_the_tools_of_the_reviewer() -> None:
     for name in ("CodeActAgent", "ReadOnlyAgent"):
         tools = make_agent(name, ReplayModel([]), "tools").system_prompt().tools
@@ -76,12 +66,6 @@ def test_an_empty_suggestion_counts_as_none(idle: str | None) -> None:
     found = called(path="a.py", line=1, body="x", suggestion=idle, start_line="", severity=" low")
     assert isinstance(found, a.ReviewComment)
     assert (found.suggestion, found.start_line, found.severity) == (None, None, "low")
-
-
-def test_a_range_of_one_line_is_a_line() -> None:
-    found = called(path="a.py", line=3, start_line=3, body="x")
-    assert isinstance(found, a.ReviewComment)
-    assert found.start_line is None
 
 
 @pytest.mark.parametrize(
@@ -114,49 +98,6 @@ def test_the_end_of_a_review_is_a_finish_with_a_verdict(given_: str, verdict: st
     found = called("submit_review", summary="Fine.", verdict=given_, remaining="Windows")
     assert isinstance(found, a.Finish)
     assert (found.message, found.verdict, found.remaining) == ("Fine.", verdict, "Windows")
-
-
-def test_an_ordinary_finish_ends_a_review_too() -> None:
-    found = called("finish", message="Fine.")
-    assert isinstance(found, a.Finish)
-    assert found.verdict == ""
-
-
-TEXT = st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters="\r\x00"), min_size=1, max_size=60
-)
-WORDS = TEXT.filter(lambda text: bool(text.strip()))
-LINE = st.integers(1, 9_999)
-
-
-@given(
-    path=st.text("abc/._-", min_size=1, max_size=20).filter(lambda p: not p.startswith("./")),
-    line=LINE,
-    before=st.integers(0, 200),
-    side=st.sampled_from(["LEFT", "RIGHT"]),
-    body=WORDS,
-    suggestion=st.none() | WORDS.filter(lambda text: not text.endswith("\n")),
-    severity=st.sampled_from(["high", "medium", "low"]),
-)
-def test_any_comment_survives_the_tags(
-    path: str, line: int, before: int, side: Any, body: str, suggestion: Any, severity: Any
-) -> None:
-    action = a.ReviewComment(
-        path=path,
-        line=line,
-        start_line=line - before if 0 < before < line else None,
-        side=side,
-        body=body,
-        suggestion=suggestion,
-        severity=severity,
-    )
-    assert parse_tags(write_tags(action)) == (action,)
-
-
-@given(summary=WORDS, verdict=st.sampled_from(["comment", "approve", "request_changes"]), ran=TEXT)
-def test_any_end_survives_the_tags(summary: str, verdict: Any, ran: str) -> None:
-    action = a.Finish(message=summary, verdict=verdict, verification=ran)
-    assert parse_tags(write_tags(action)) == (action,)
 
 
 def thread(number: int, *, resolved: bool = False, body: str = "x" * 5_000) -> ReviewThread:
