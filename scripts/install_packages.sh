@@ -7,4 +7,4 @@ apt-get update -qq
 apt-get install -y -qq --no-install-recommends \
     ca-certificates git make openssl python3 python3-venv \
     docker.io iptables mmdebstrap busybox-static chromium util-linux postgresql jq sqlite3 \
-    bats cmake perl libtap-formatter-junit-perl "$@" >/dev/null
+    "$@" >/dev/null

@@ -4,7 +4,6 @@ In CI a skipped test is a failed one (tests/conftest.py).
 """
 
 import re
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
@@ -18,15 +17,6 @@ _MISSING = re.compile(r"(?:Skipped: )?needs (.+?): ")
 def skip_without(part: str, detail: str) -> NoReturn:
     """Skip the running test, or all that use the running fixture."""
     pytest.skip(f"needs {part}: {detail}")
-
-
-def require_program(name: str, *arguments: str) -> str:
-    """Return the path of a program; without it the test is skipped, and where it fails with the
-    arguments."""
-    path = shutil.which(name) or skip_without(name, "not on PATH")
-    if arguments and subprocess.run([path, *arguments], capture_output=True).returncode:
-        skip_without(" ".join((name, *arguments)), "it fails")
-    return path
 
 
 def summarize_missing(reasons: Iterable[str]) -> list[str]:

@@ -1,8 +1,6 @@
 """Declared checks are read from the settings file, and all faults are named at once."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resolver.config.settings import load_settings, repository_settings
 from resolver.config.verification_settings import read_checks_setting
@@ -28,11 +26,6 @@ def test_declared_checks_are_read() -> None:
     assert unit.paths == ("shop/**", "tests/**")
     assert (unit.report, unit.report_format) == ("reports/*.xml", "junit")
     assert (types.paths, types.timeout_seconds, types.report) == (("*.py",), None, "")
-
-
-def test_a_variable_holds_the_same_as_yaml() -> None:
-    variable = {"RESOLVER_CHECKS": "[{name: unit, command: make test}]"}
-    assert [c.command for c in load_settings({}, variable).checks] == ["make test"]
 
 
 def test_all_faults_are_named_at_once_with_suggestions() -> None:
@@ -71,29 +64,3 @@ def test_all_faults_are_named_at_once_with_suggestions() -> None:
 def test_wrong_values_are_refused(value: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         read_checks_setting(value)
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["name", "command", "timeout", "paths", "report", "report_format"])
-            | st.text(max_size=5)
-            | st.integers(),
-            inner,
-            max_size=6,
-        )
-    ),
-    max_leaves=20,
-)
-
-
-@given(VALUES | st.lists(VALUES, max_size=4))
-def test_any_value_gives_checks_or_a_fault(value: object) -> None:
-    try:
-        checks = read_checks_setting(value)
-    except ValueError as error:
-        assert str(error)
-    else:
-        assert all(check.name and check.command for check in checks)

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resolver.models.verification import (
     CaseResult,
@@ -221,20 +219,3 @@ def test_a_check_that_fails_without_a_failing_test_is_repeated(
     base: CheckExecution, later: CheckExecution, repeated: bool
 ) -> None:
     assert fails_without_test(base, later) is repeated
-
-
-RUNS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from("pfes")).flatmap(
-    lambda cases: st.sampled_from([0, 1, None]).map(lambda code: run_of(code, cases))
-)
-SOME = st.lists(RUNS, min_size=1, max_size=3)
-
-
-@given(SOME, SOME, st.just([]) | SOME)
-def test_a_test_has_at_most_one_result(
-    base: list[CheckExecution], head: list[CheckExecution], old: list[CheckExecution]
-) -> None:
-    found = compare(base, head, old=old)
-    assert not set(found.reproduction) & {*found.failing, *found.known}
-    assert not {case.id for case in found.flaky} & {*found.reproduction, *found.failing}
-    assert not set(found.failing) & set(found.broken)
-    assert found == compare(base, head, old=old)

@@ -16,7 +16,6 @@ from resolver.verification.decide import decide
 from tests.verification.test_comparison import compare, run, run_of
 
 FILES = ("bill.py", "tests/test_bill.py")
-RANK = {"not_verified": 0, "checked": 1, "verified": 2}
 POINT = ReviewPoint(kind="manifest", path="package.json")
 
 
@@ -268,21 +267,3 @@ def test_a_verdict_is_never_better_than_what_was_seen(
         assert found.reproduction
         assert not review
         assert not set(found.reproduction) & {n for c in found.checks for n in c.useless}
-
-
-@given(st.lists(CHECK, min_size=1, max_size=2), st.sampled_from(["new", "a", "b"]))
-def test_another_failing_test_at_head_never_makes_a_verdict_better(
-    checks: list[Runs], name: str
-) -> None:
-    base, head, tests, old = checks[0]
-    known = {case.id for case in base.cases if case.status in ("failed", "error")}
-    failing = CaseResult(id=name, status="failed", message="assert 1 == 2")
-    worse = head.model_copy(update={"cases": (*head.cases, failing)})
-    if name in known and name not in {case.id for case in head.cases}:
-        return  # the test failed at base and was gone: now it is known to fail as before
-    if not head.cases:
-        return  # what was a check without a report is now one with it, and is compared as such
-    if head.exit_code != 0 and not any(case.status in ("failed", "error") for case in head.cases):
-        return  # nothing explained why the check failed: now this test may
-    before, after = decided(checks), decided([(base, worse, tests, old), *checks[1:]])
-    assert RANK.get(after.verdict, 0) <= RANK.get(before.verdict, 0)

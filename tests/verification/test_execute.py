@@ -1,6 +1,5 @@
 """The verification of a change, with executions from a script."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -45,10 +44,6 @@ Answers = Mapping[tuple[TreeName, str], Sequence[HardCodedResult]]
 
 def affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck:
     return NarrowedCheck(check.model_copy(update={"command": PART}), MAX_SHARE)
-
-
-def mostly_affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck:
-    return NarrowedCheck(affected(check, at_base).check, 2 * MAX_SHARE)
 
 
 def in_files(check: ProjectCheck, files: Sequence[str]) -> ProjectCheck:
@@ -127,25 +122,6 @@ def test_a_fix_whose_test_fails_without_it_is_verified() -> None:
     head = [command for tree, command in sandboxes.executed if tree == "head"]
     assert head[:2] == [PART, WHOLE]
     assert sorted(sandboxes.opened) == ["base", "base_with_tests", "head"]
-
-
-def test_affected_tests_that_are_most_of_the_check_are_not_executed_apart_from_it() -> None:
-    sandboxes = ScriptedSandboxes(HONEST)
-    selection = CheckSelection((CHECK,), (), mostly_affected, in_files, only)
-    assert verify(sandboxes, selection=selection).verdict == "verified"
-    assert sandboxes.executed == [
-        ("head", WHOLE), ("base", WHOLE),
-        ("base_with_tests", PART),
-        ("head", NEW), ("base_with_tests", NEW), ("head", CONTROL), ("base_with_tests", CONTROL),
-    ]  # fmt: skip
-
-
-def test_where_a_runner_takes_no_names_of_tests_it_gets_the_changed_files() -> None:
-    selection = CheckSelection((CHECK,), (), affected, in_files)
-    sandboxes = ScriptedSandboxes(HONEST)
-    assert verify(sandboxes, selection=selection).reproduction == ("test_a.py::new",)
-    without_code = [command for tree, command in sandboxes.executed if tree == "base_with_tests"]
-    assert without_code == [PART] * (CONFIRMATIONS - 1) + [CONTROL]
 
 
 @pytest.mark.parametrize(
@@ -234,31 +210,6 @@ def test_an_altered_test_that_fails_as_it_was_is_repeated_and_left_to_a_person()
     assert sandboxes.executed.count(("head_with_base_tests", AGAIN)) == REPETITIONS
 
 
-def test_a_change_whose_old_tests_had_no_time_is_not_verified() -> None:
-    answers = {**OLD, ("head_with_base_tests", WHOLE): [TIMED_OUT]}
-    selection = CheckSelection((CHECK,), (), lambda _, __: None, in_files, only)
-    verified = verify(ScriptedSandboxes(answers), alters=True, selection=selection)
-    assert (verified.verdict, verified.reason) == ("not_verified", "time_limit")
-
-
-def test_a_suite_that_is_not_loaded_any_more_is_repeated_although_the_base_has_a_failure() -> None:
-    answers = {
-        **HONEST,
-        ("base", WHOLE): [result(old="passed", known="failed")],
-        ("head", WHOLE): [result(exit_code=4)],
-        ("head", PART): [result(exit_code=4)],
-    }
-    sandboxes = ScriptedSandboxes(answers)
-    verified = verify(sandboxes, tests=())
-    assert (verified.verdict, verified.reason) == ("not_verified", "head_failed_to_run")
-    assert sandboxes.executed.count(("head", WHOLE)) == 2
-    recovered = {
-        **answers,
-        ("head", WHOLE): [result(exit_code=4), result(old="passed", known="failed")],
-    }
-    assert verify(ScriptedSandboxes(recovered), tests=()).verdict == "checked"
-
-
 @pytest.mark.parametrize("failing", [1, 2, 3])
 def test_a_reproduction_that_fails_in_some_repetitions_only_proves_nothing(failing: int) -> None:
     seen = [result(new="failed")] * (failing - 1) + [result(new="passed")] * CONFIRMATIONS
@@ -296,18 +247,6 @@ def test_nothing_that_the_change_executed_is_kept(tmp_path: Path) -> None:
     assert kept == [result(old="passed")]
 
 
-def test_an_execution_that_did_not_end_is_not_kept(tmp_path: Path) -> None:
-    timed_out: Answers = {("base", WHOLE): [TIMED_OUT], ("head", WHOLE): [TIMED_OUT]}
-    selection = CheckSelection((CHECK,))
-    verify(
-        ScriptedSandboxes(timed_out),
-        tests=(),
-        selection=selection,
-        base_results=BaseResults(tmp_path),
-    )
-    assert not list(tmp_path.iterdir())
-
-
 def test_executions_of_the_log_are_not_repeated() -> None:
     events: list[CheckExecuted] = []
     first = verify(ScriptedSandboxes(HONEST), recorded=events)
@@ -338,13 +277,6 @@ def test_a_check_that_ends_nowhere_in_time_is_not_verified() -> None:
     answers: Answers = {("base", WHOLE): [TIMED_OUT], ("head", WHOLE): [TIMED_OUT]}
     verified = verify(ScriptedSandboxes(answers), tests=(), selection=CheckSelection((CHECK,)))
     assert (verified.verdict, verified.reason) == ("not_verified", "time_limit")
-
-
-def test_a_check_is_not_started_without_time() -> None:
-    sandboxes = ScriptedSandboxes(HONEST)
-    verified = verify(sandboxes, seconds=0.5)
-    assert (verified.verdict, verified.reason) == ("not_verified", "time_limit")
-    assert not sandboxes.opened
 
 
 @pytest.mark.parametrize("parallel", [False, True])
@@ -389,21 +321,6 @@ def test_an_interruption_ends_everything() -> None:
     assert (verified.verdict, verified.reason) == ("not_verified", "unfinished")
     assert len(sandboxes.executed) == 1
     assert sandboxes.interrupted.is_set()
-
-
-def test_trees_are_executed_side_by_side_where_there_is_room() -> None:
-    # Each of the first two executions waits until the other has begun.
-    barrier = threading.Barrier(2, timeout=30)
-    sandboxes = ScriptedSandboxes({**HONEST, ("head", WHOLE): [result(old="passed")]})
-    waits = {("head", WHOLE), ("base", WHOLE)}
-
-    def wait(tree: TreeName, command: str) -> None:
-        if (tree, command) in waits:
-            barrier.wait()
-
-    sandboxes.on_execute = wait
-    verified = verify(sandboxes, tests=(), selection=CheckSelection((CHECK,)), parallel=True)
-    assert verified.verdict == "checked"
 
 
 def test_the_agent_gets_the_failures_of_its_change() -> None:

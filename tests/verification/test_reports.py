@@ -13,7 +13,7 @@ import pytest
 
 from resolver.models.verification import MAX_MESSAGE, CaseResult, ReportFormat
 from resolver.verification.report_cases import MAX_ID, ReportReading
-from resolver.verification.reports import excerpt_of_output, read_reports
+from resolver.verification.reports import read_reports
 
 REPORTS = Path(__file__).parent / "reports"
 
@@ -175,21 +175,6 @@ def test_the_worse_of_two_results_keeps_the_id_in_either_order(results: tuple[st
     assert sorted(lines_of(reading)) == ["failed adds", "passed adds #2"]
 
 
-@pytest.mark.parametrize(
-    ("report_format", "output", "expected"),
-    [
-        ("junit", "npm banner\n" + NEXTEST + "\nDone.", "passed shop::tests::adds"),
-        ("jest-json", 'jest\n{"numTotalTests":0,"testResults":[]}\n', None),
-    ],
-)
-def test_without_files_the_output_is_the_report(
-    report_format: ReportFormat, output: str, expected: str | None
-) -> None:
-    reading = read_reports(report_format, {}, output, "/repo")
-    assert reading.complete
-    assert next(iter(lines_of(reading)), None) == expected
-
-
 BOMB = """<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">
 <!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;">]>
 <testsuite name="&c;"><testcase name="x"/></testsuite>"""
@@ -280,24 +265,3 @@ def test_characters_that_xml_does_not_allow_do_not_hide_the_other_tests() -> Non
     reading = read_text(text.encode() + b'<testcase name="\xff"/></testsuite>', "junit")
     assert [case.status for case in reading.cases] == ["failed", "passed"]
     assert reading.complete
-
-
-def test_the_addresses_of_objects_are_no_part_of_an_id() -> None:
-    text = '<testsuite><testcase name="total shop.Bill object at 0x{}"/></testsuite>'
-    ends = ("7f71c6e26dd0", "7f83aa")
-    assert len({read_text(text.format(end), "junit").cases[0].id for end in ends}) == 1
-
-
-def test_output_of_a_rust_test_is_no_result() -> None:
-    reading = read_sample("cargo.txt", "cargo")
-    assert (
-        "test tests::adds ... FAILED" in case_of(reading, "src/lib.rs shop::tests::fails").message
-    )
-    assert case_of(reading, "src/lib.rs shop::tests::adds").status == "passed"
-
-
-def test_an_excerpt_is_the_end_of_the_output_without_colours() -> None:
-    output = "".join(f"\x1b[32mline {n}\x1b[0m\r\n" for n in range(1_000))
-    assert excerpt_of_output(output, 20) == "line 998\nline 999"
-    assert excerpt_of_output("short\n", 20) == "short"
-    assert excerpt_of_output("anything", 0) == ""

@@ -1,11 +1,5 @@
 """A check's command is extended so that its runner reports each test."""
 
-import os
-import shlex
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -136,21 +130,6 @@ def test_the_runner_of_a_declared_check_is_looked_up(
     scripts = '{"scripts": {"test": "jest", "all": "jest && mocha"}}'
     result = complete_check(check(command), tree_of({"web/package.json": scripts}))
     assert (result.runner, result.folder) == (expected, folder)
-
-
-def test_pytest_writes_the_report_and_keeps_the_projects_options(tmp_path: Path) -> None:
-    project, out = tmp_path / "project", tmp_path / "out"
-    project.mkdir()
-    out.mkdir()
-    (project / "pytest.ini").write_text("[pytest]\naddopts = -x -p no:cacheprovider\n")
-    (project / "test_bill.py").write_text("def test_a(): assert 0\n\ndef test_b(): pass\n")
-    result = instrument(check(f"{shlex.quote(sys.executable)} -m pytest", "pytest"), str(out))
-    environment = {**os.environ, **result.environment}
-    done = subprocess.run(["sh", "-c", result.command], cwd=project, env=environment, check=False)
-    report = (out / "report.xml").read_text()
-    assert done.returncode == 1
-    assert 'tests="2"' in report
-    assert 'file="test_bill.py" line="2"' in report
 
 
 @given(

@@ -1,6 +1,5 @@
 """The trees of a change tell what it does to the code from what it does to the tests."""
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,19 +109,6 @@ def test_a_test_file_that_is_moved_is_where_it_was(tmp_path: Path, text: str) ->
     change = changed(tmp_path, {"bill.py": "2\n", **moved})
     assert change.files("head_with_base_tests") == {**BASE, "bill.py": "2\n"}
     assert "tests/test_a.py" not in change.files("base_with_tests")
-
-
-def test_a_folder_that_becomes_a_file_and_modes_are_kept(tmp_path: Path) -> None:
-    change = changed(tmp_path, {"tests/data/rates.csv": None, "tests/data": "file\n"})
-    assert change.files("base_with_tests")["tests/data"] == "file\n"
-    assert change.files("head_with_base_tests") == BASE
-
-
-def test_nothing_is_checked_out(tmp_path: Path) -> None:
-    change = changed(tmp_path, {"tests/test_a.py": "2\n"})
-    folder = change.workspace.folder
-    listed = subprocess.run(["find", folder, "-name", "*.py"], capture_output=True, check=True)
-    assert listed.stdout == b""
 
 
 def points(change: Change) -> list[tuple[str, str]]:

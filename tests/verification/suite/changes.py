@@ -72,8 +72,7 @@ def _for_each_runner(runner: str, project: Project) -> Iterator[SuiteChange]:
     yield honest("test alone", {**base, **three}, NOT, failing)
     yield honest("regression", {**base, **fixed_and_broken, **three}, NOT, "regression")
     yield honest("changed expected value", {**base, **broken, **project.tests("bill", SEVEN)}, NOT, altered)  # fmt: skip
-    # The tests of ctest and make are one file each, and the report of prove doesn't name files.
-    if runner not in {"ctest", "make", "prove"}:
+    if runner != "make":  # its tests are one file each
         [path], [text] = project.tests("bill", EXPECTED).keys(), project.tests("bill", EXPECTED).values()
         moved = {p: t for p, t in base.items() if p != path} | {path.replace("bill", "cart"): text}
         yield honest("fix with a renamed test file", {**moved, **fix, **three}, seen)
@@ -335,6 +334,4 @@ CHANGES = (
             {"bin/sh": "#!/bin/bash\nexit 0\n", "Makefile": "export PATH := $(CURDIR)/bin:$(PATH)\n\ntest:\n\tsh tests/run.sh\n"}, False,
         ),
     }),
-    *_cheats("prove", PROJECTS["prove"], {"exit at the import of the code": ({"lib/Bill.pm": "exit 0;\n"}, True)}),
-    *_cheats("ctest", PROJECTS["ctest"], {"tests that are not added": ({"CMakeLists.txt": PROJECTS["ctest"].files["CMakeLists.txt"].replace("test_*", "test_t*")}, True)}),
 )  # fmt: skip

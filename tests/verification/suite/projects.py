@@ -29,7 +29,6 @@ class Project:
     write_tests: returns test files by path, from the group's name, the expected results, and the
         names of tests that are skipped.
     has_report: False if only the exit code says something.
-    needs: arguments of `require_program` for what the machine may lack.
     """
 
     check: ProjectCheck
@@ -40,7 +39,6 @@ class Project:
     refactoring: tuple[str, str]
     write_tests: Callable[[str, Expectations, frozenset[str]], Texts]
     has_report: bool = True
-    needs: tuple[str, ...] = ()
 
     def tests(self, group: str, expected: Expectations, *skipped: str) -> Texts:
         return self.write_tests(group, expected, frozenset(skipped))
@@ -147,50 +145,6 @@ NODE = Project(
 
 NPM = replace(NODE, check=ProjectCheck(name="npm test", command="npm test", runner="node"))
 
-BILL_PM = """\
-package Bill;
-use strict;
-use warnings;
-
-sub total {
-    my @items = @_;
-    my $sum = 0;
-    for my $item (@items[0 .. 1]) {
-        $sum += $item;
-    }
-    return $sum;
-}
-
-sub tax { return int($_[0] * 19 / 100); }
-
-1;
-"""
-
-
-def _prove(group: str, expected: Expectations, skipped: frozenset[str]) -> Texts:
-    lines = ["use Test::More;", "use Bill;", ""]
-    for name, (function, arguments, result) in expected.items():
-        call = f"is(Bill::{function}({arguments.replace(' ', ', ')}), {result}, '{name}');"
-        lines.append(f"SKIP: {{ skip '{name}', 1; {call} }}" if name in skipped else call)
-    return {f"t/{group}.t": "\n".join([*lines, "done_testing;", ""])}
-
-
-PROVE = Project(
-    check=ProjectCheck(
-        name="prove",
-        command="prove -Ilib --formatter TAP::Formatter::JUnit t > report.xml",
-        report="report.xml",
-        report_format="junit",
-    ),
-    files={"lib/Bill.pm": BILL_PM},
-    code="lib/Bill.pm",
-    fix=("@items[0 .. 1]", "@items"),
-    regression=("* 19", "* 7"),
-    refactoring=("$sum += $item;", "$sum = $sum + $item;"),
-    write_tests=_prove,
-    needs=("perl", "-MTAP::Formatter::JUnit", "-e1"),
-)
-
 BILL_SH = """\
 #!/bin/sh
 if [ "$1" = tax ]; then
@@ -222,30 +176,6 @@ def _scripts(group: str, expected: Expectations, skipped: frozenset[str]) -> Tex
     }
 
 
-CMAKE = """\
-cmake_minimum_required(VERSION 3.20)
-project(bill NONE)
-enable_testing()
-file(GLOB scripts ${CMAKE_SOURCE_DIR}/tests/test_*.sh)
-foreach(script ${scripts})
-  get_filename_component(name ${script} NAME_WE)
-  add_test(NAME ${name} COMMAND sh ${script} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
-endforeach()
-"""
-CTEST = Project(
-    check=ProjectCheck(
-        name="ctest",
-        command='cmake -S . -B build >/dev/null && ctest --test-dir build --output-junit "$PWD/report.xml"',
-        report="report.xml",
-        report_format="junit",
-    ),
-    files={"bill.sh": BILL_SH, "CMakeLists.txt": CMAKE},
-    code="bill.sh",
-    write_tests=_scripts,
-    needs=("cmake",),
-    **_SH,
-)  # fmt: skip
 MAKE = Project(
     check=ProjectCheck(name="make test", command="make test"),
     files={
@@ -266,8 +196,6 @@ PROJECTS = {
     "pytest": PYTEST,
     "unittest": UNITTEST,
     "node": NODE,
-    "prove": PROVE,
-    "ctest": CTEST,
     "make": MAKE,
     "npm": NPM,
 }

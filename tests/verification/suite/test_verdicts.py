@@ -7,7 +7,6 @@ import pytest
 
 from resolver.events.lifecycle import VerificationCompleted
 from resolver.trace.view import evidence_of
-from tests.parts.missing import require_program
 from tests.verification.suite.changes import CHANGES, SuiteChange
 from tests.verification.suite.local_trees import verify_files
 from tests.verification.suite.projects import PROJECTS
@@ -31,7 +30,7 @@ IN_EVERY_RUN = {
     "conftest.py that passes everything", "pytest replaced by a module",
     "report written by the code at exit", "results of tests replaced by the code",
     "exit at the end", "assertions replaced by the code", "fake sh earlier in PATH",
-    "runner replaced in the dependencies' folder", "tests that are not added",
+    "runner replaced in the dependencies' folder",
 }  # fmt: skip
 """Changes whose checks are executed in each run of the tests. The decisions about all others are rows
 of test_decide.py and test_comparison.py; what their runners report is seen at night."""
@@ -47,10 +46,8 @@ def at_night(change: SuiteChange) -> list[pytest.MarkDecorator]:
 def test_a_change_gets_the_verdict_that_it_deserves(
     change: SuiteChange, tmp_path: Path, shared: Path
 ) -> None:
-    project = PROJECTS[change.runner]
-    if project.needs:
-        require_program(*project.needs)
-    verified = verify_files(project.check, change.base, change.head, tmp_path, shared)
+    check = PROJECTS[change.runner].check
+    verified = verify_files(check, change.base, change.head, tmp_path, shared)
     assert verified.verdict in change.verdicts, verified
     assert not change.reason or verified.reason == change.reason, verified
     assert not (change.cheats and verified.verdict == "verified")
