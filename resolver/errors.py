@@ -254,7 +254,9 @@ class RunStopped(BaseException):
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, what: str, next_step: str = "") -> None:
+    def __init__(self, what: str, next_step: str = "", *, withdrawn: bool = False) -> None:
         super().__init__(what)
         self.what = what
         self.next_step = next_step
+        self.withdrawn = withdrawn
+        """True if the person who asked for the run took the request back."""

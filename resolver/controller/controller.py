@@ -336,7 +336,7 @@ class AgentController:
         if repeats is None:
             return False
         if self._stuck.warned:
-            self._enter(RunState.STUCK, f"the agent repeats itself: {repeats}")
+            self._enter(RunState.STUCK, repeats)
             return True
         message = render("agent/stuck_warning.md.j2", repeats=repeats).strip()
         self._stream.add(Warned(about="stuck", message=message, to_agent=True))

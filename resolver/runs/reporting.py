@@ -1,11 +1,13 @@
 """Builds the report of a run from the values of the stages that it has reached, with its warnings,
 and prints its result on the terminal."""
 
+import re
 import shlex
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from rich.console import Console
 from rich.text import Text
@@ -13,6 +15,7 @@ from rich.text import Text
 from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import find_agent_model, is_answering_agent
 from resolver.config.templates import render
+from resolver.config.temporary_directory import PREFIX as TEMPORARY_PREFIX
 from resolver.controller.confirmation import pending_approval_in
 from resolver.errors import Cause
 from resolver.events.actions import Delegate
@@ -39,7 +42,7 @@ from resolver.models.run import (
 )
 from resolver.publishing import commit_builder
 from resolver.runs.output import OutcomeFile, build_outcome_file
-from resolver.runs.stages import ExecutedRun, PreparedRun, RunResult, StageValues
+from resolver.runs.stages import ExecutedRun, PreparedRun, RunRequest, RunResult, StageValues
 from resolver.runs.wiring.agents import denied_models
 from resolver.runs.wiring.knowledge import (
     render_instruction_changes,
@@ -48,6 +51,8 @@ from resolver.runs.wiring.models import model_name, recording_of
 from resolver.storage.run_store import MAX_CHANGE_BYTES
 from resolver.trace import markdown
 from resolver.trace.plain import for_terminal, relative_command
+
+CleanedModel = TypeVar("CleanedModel", RunFailure, Outcome)
 
 PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
     {"push_permission", "token", "sso", "archived", "disabled", "moved", "secret_scanning"}
@@ -171,7 +176,7 @@ def build_report(
     pull = publication.pull_request
     trace = markdown.CommentTrace(log.state.events) if log and include_trace else None
     prepared = values.prepared
-    return Report(
+    report = Report(
         trigger=request.trigger,
         run=request.run,
         model=displayed_model(values),
@@ -207,18 +212,41 @@ def build_report(
         publication=publication,
         retry_until=request.retry_until if outage_of(values, failure) else None,
     )
+    return _without_host_paths(report, request)
+
+
+def _without_host_paths(report: Report, request: RunRequest) -> Report:
+    """Return the report without the folders of this machine in Resolver's own words.
+
+    Errors name files for the operator. In public, the folder says only how the machine is set up.
+    """
+    folders = [request.output.folder.absolute().parent, request.host.cache]
+    named = [str(folder) for folder in folders if folder != Path("/")]
+    names = [re.escape(name) for name in sorted(named, key=len, reverse=True)]
+    temporary = rf"{re.escape(tempfile.gettempdir())}/{TEMPORARY_PREFIX}[^/\s]+"
+    pattern = re.compile(f"(?:{'|'.join([*names, temporary])})/")
+
+    def clean(model: CleanedModel, *fields: str) -> CleanedModel:
+        texts = {field: pattern.sub("", getattr(model, field)) for field in fields}
+        return model.model_copy(update=texts)
+
+    changes = {
+        "failure": clean(report.failure, "what", "next_step") if report.failure else None,
+        "outcome": clean(report.outcome, "reason", "next_step") if report.outcome else None,
+        "warnings": tuple(pattern.sub("", warning) for warning in report.warnings),
+    }
+    return report.model_copy(update=changes)
 
 
 def publishing_route(
     values: StageValues, failure: RunFailure | None
 ) -> Literal["", "comment", "folder"]:
     """Return how the kept change can still be published: by a comment, from its folder, or not at
-    all ("") if the push would be refused again."""
+    all ("") if the push would be refused again or nobody asks for it any more."""
     request = values.request
-    is_permanent = failure is not None and failure.is_lasting
-    change = (
-        request.output.change if can_be_published(values, failure) and not is_permanent else None
-    )
+    is_over = failure is not None and (failure.is_lasting or failure.withdrawn)
+    can_be_retried = can_be_published(values, failure) and not is_over
+    change = request.output.change if can_be_retried else None
     if change is None or change.bundle is None:
         return ""
     # A GitHub Actions job has no disk that outlives it: the change could be kept only in the

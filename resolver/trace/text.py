@@ -19,7 +19,7 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, Source
-from resolver.events.lifecycle import roots_of
+from resolver.events.lifecycle import RunStarted, roots_of
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.models.run import ACTIVE_STATES, RunState
@@ -163,6 +163,8 @@ class TerminalProgress:
 
     def __call__(self, event: Event) -> None:
         """Print the progress line of `event`, if it has one."""
+        if isinstance(event, RunStarted):
+            self._steps = 0  # of a sweep, each run has steps of its own
         self._roots += roots_of((event,))
         line = live_line(event, self._roots)
         if line is None:

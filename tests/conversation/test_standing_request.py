@@ -65,7 +65,7 @@ def test_a_result_is_published_only_if_the_request_still_stands(
     request_for_run: RunRequest,
 ) -> None:
     require_standing_request(request_for_run, SETTINGS, forge(STANDS))
-    with pytest.raises(RunStopped, match="was deleted while the run was working, so nothing"):
+    with pytest.raises(RunStopped, match="was deleted while the run was working"):
         require_standing_request(request_for_run, SETTINGS, forge(DELETED))
 
 

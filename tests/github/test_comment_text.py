@@ -21,6 +21,7 @@ from resolver.errors import (
 )
 from resolver.github.comments.comment_text import comment_body
 from resolver.github.comments.pull_request_text import (
+    addition_text,
     commit_message,
     pull_request_body,
     pull_request_title,
@@ -46,7 +47,7 @@ from resolver.models.run import (
     RunState,
     TriggerKind,
 )
-from resolver.models.verification import DISABLED
+from resolver.models.verification import DISABLED, VerificationReason
 from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 
@@ -153,8 +154,8 @@ def test_every_ending_has_a_comment_that_fits_with_closed_markup(ending: Ending)
         (Ending.ANSWER, ["Fixed the parser", "Nothing was changed"]),
         (Ending.REVIEW, ["[reviewed this](https://x/r)", "2 comments and 1 remark", "0.42"]),
         (Ending.LIMIT, ["limit", "are spent", "Raise the budget", "`a.py`"]),
-        (Ending.STUCK, ["**stopped**", "so it is"]),
-        (Ending.STOPPED, ["stopped", "a person cancelled it"]),
+        (Ending.STUCK, ["**stopped**, because the agent got no further (so it is)."]),
+        (Ending.STOPPED, ["**stopped** after the work was finished", "a person cancelled it."]),
         (Ending.POLICY, ["did not publish", ".github/workflows/ci.yml", "`a.py`"]),
         (Ending.REFUSED, ["alice may not", "Ask somebody"]),
         (Ending.REJECTED, ["did not do this", "changed nothing", "Fixed the parser"]),
@@ -166,6 +167,61 @@ def test_a_comment_says_what_happened_and_what_next(ending: Ending, words: list[
     body = comment_body(ended(ending))
     for word in words:
         assert word in body
+
+
+@pytest.mark.parametrize(
+    ("error", "publishable", "next_step"),
+    [
+        (RunStopped("stopped by alice"), "comment", "comment `@agent publish`"),
+        (RunStopped("the comment was deleted", withdrawn=True), "", "don't need to do anything"),
+        (RunStopped("#12 was closed", "reopen it", withdrawn=True), "", "What next:** Reopen it."),
+    ],
+)
+def test_a_stopped_run_offers_only_what_is_still_wanted(
+    error: RunStopped, publishable: Literal["", "comment"], next_step: str
+) -> None:
+    report = reports.report(failure=failure_from_error(error), publishable=publishable)
+    body = comment_body(report.model_copy(update={"continues": True}))
+    assert next_step in body and ("agent publish" in body) is bool(publishable)
+    assert "before the work was done" not in body, "it was finished"
+
+
+def test_an_update_with_nothing_to_do_has_no_agent_and_no_cost() -> None:
+    outcome = reports.outcome("It is up to date.", iterations=0, cost=0.0, task_completed=True)
+    body = comment_body(reports.report(outcome=outcome, patch=None, commands=()))
+    assert "nothing to change" in body and "It is up to date." in body
+    for words in ("own words", "What next", "$0.00", "Tokens", "test/model"):
+        assert words not in body
+
+
+def test_what_was_added_to_another_pull_request_is_told_there() -> None:
+    """The comment on the issue says so and gives the verdict, without the evidence."""
+    added = {"verification": reports.verification(), "pull_request": PULL}
+    publication = Publication(pull_request=PULL, how="added", commit="c" * 40)
+    report = reports.report(**added, publication=publication)
+    comment, addition = comment_body(report), addition_text(report)
+    assert "added the commit `cccccccccccc` to [#13]" in comment
+    assert comment.count("**Verified:**") == addition.count("**Verified:**") == 1
+    for words in ("**Checks**", "own words"):
+        assert words not in comment
+    assert "### Checks" in addition
+    for words in ("This run", "in its own sandbox", "Fixes #12"):
+        assert words not in addition
+    on_pull = report.model_copy(update={"trigger": reports.trigger(number=13)})
+    assert "**Checks**" in comment_body(on_pull)
+
+
+@pytest.mark.parametrize("reason", ["regression", "missing_tests", "former_behavior"])
+def test_a_test_that_decided_the_verdict_is_named_once(reason: VerificationReason) -> None:
+    """With several tests, the verdict has their number and the findings have their names."""
+    kind = {"regression": "broken", "missing_tests": "missing", "former_behavior": "former"}[reason]
+    for names in (("test_a.py::one",), ("test_a.py::one", "test_a.py::two")):
+        known = reports.verification(
+            verdict="not_verified", reason=reason, reproduction=(), **{kind: names}
+        )
+        body = pull_request_body(reports.report(verification=known))
+        assert [body.count(f"`{name}`") for name in names] == [1] * len(names)
+        assert body.count("Not verified") == 1
 
 
 def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block() -> None:

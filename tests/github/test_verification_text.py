@@ -120,12 +120,12 @@ def test_what_old_tests_expect_is_shown_beside_what_the_change_makes_of_it() -> 
     assert "Broken:" not in text
 
 
-def test_a_broken_test_is_named_in_the_alert_and_in_what_to_look_at() -> None:
+def test_a_broken_test_is_named_in_the_alert_alone() -> None:
     check = reports.verification().checks[0].model_copy(update={"broken": ("test_a.py::test_old",)})
     broken = {"verdict": "not_verified", "reason": "regression", "reproduction": ()}
     text = body(reports.verification(**broken, checks=(check,)))
     assert "> [!CAUTION]\n> **Not verified:** `test_a.py::test_old` passes without" in text
-    assert "\n- Broken: `test_a.py::test_old`\n" in text
+    assert text.count("`test_a.py::test_old`") == 1
     several = check.model_copy(update={"broken": ("test_a.py::test_old", "test_a.py::test_two")})
     assert "- Broken: `test_a.py::test_old`," in body(
         reports.verification(**broken, checks=(several,))

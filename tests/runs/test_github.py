@@ -132,7 +132,7 @@ def test_a_mention_is_seen_at_once_and_answered(scenario: Scenario) -> None:
         assert words in prompt, words
     [pull] = scenario.pulls()
     assert pull.title == "Make add add"
-    for words in (f"Fixes #{scenario.issue.number}\n", "$0.0002", "Iterations | 2"):
+    for words in (f"Fixes #{scenario.issue.number}\n", "$0.0002", "2 iterations"):
         assert words in pull.body, words
     assert done.outcome["pull_request"]["number"] == pull.number
     tree = f"refs/heads/{done.outcome['branch']}^{{tree}}"

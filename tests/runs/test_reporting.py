@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import gettempdir
 
 import pytest
 
@@ -67,6 +68,20 @@ def test_a_report_has_the_warnings_of_all_stages_and_of_the_pull_request(
     assert report.ending is Ending.PULL_REQUEST
 
 
+def test_a_comment_names_no_folder_of_the_machine(values: StageValues) -> None:
+    """The operator's log and outcome.json keep the whole path."""
+    log, temporary = values.request.output.log.absolute(), f"{gettempdir()}/resolver-x1/clone.git"
+    cache = values.request.host.cache / "toolbox"
+    failure = RunFailure(kind="error", what=f"{log}, line 3: no", next_step=f"look at {cache}")
+    values = replace(values, request=replace(values.request, notices=(f"{temporary} is lost",)))
+    report = build_report(values, failure)
+    assert report.failure is not None
+    assert report.failure.what == "output/events.jsonl, line 3: no"
+    assert report.failure.next_step == "look at toolbox"
+    assert report.warnings == ("clone.git is lost",)
+    assert outcome_file_of(values, Publication(), failure, 1).reason == failure.what
+
+
 @pytest.mark.parametrize(
     ("state", "task_completed", "has_verification", "expected"),
     [
@@ -123,6 +138,8 @@ def test_a_kept_change_can_be_published_unless_the_policy_would_refuse_it_with_a
     assert publishing_route(values, lasting) == ""
     kept = replace(values, request=replace(values.request, can_be_continued=True))
     assert publishing_route(kept, refusal) == "comment"
+    taken_back = RunFailure(kind="stopped", what="the comment was deleted", withdrawn=True)
+    assert publishing_route(kept, taken_back) == ""
 
 
 def test_a_change_is_public_once_it_has_its_branch_and_its_pull_request(

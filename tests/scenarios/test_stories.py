@@ -53,8 +53,8 @@ def test_from_an_issue_over_two_rounds_of_review_and_a_failing_check_to_the_merg
     assert [who for who, _ in town.page(issue)] == ["mona", "resolver-bot"]
     assert pull.pull is not None
     pushed = (
-        f"Resolver pushed the commit [`COMMIT`] to `{pull.pull.head}`. It is on top of the "
-        "existing commits, which are unchanged."
+        f"Resolver pushed the commit [`COMMIT`] to `{pull.pull.head}`, on top of the existing "
+        "commits."
     )
     assert town.page(pull) == [("resolver-bot", pushed)] * 3
     assert town.endpoint.left == 0

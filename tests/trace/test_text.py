@@ -97,6 +97,11 @@ def test_a_run_is_shown_in_plain_lines() -> None:
     ]
 
 
+def test_each_run_of_a_sweep_has_steps_of_its_own() -> None:
+    lines = progress([*realistic(), *realistic()], terminal=False).splitlines()
+    assert len([line for line in lines if line.startswith("1. ")]) == 2
+
+
 def test_rich_markup_in_outside_text_is_shown_as_it_is() -> None:
     shown = progress([a.CmdRun(command="[bold]x[/bold] [/] :smile:")], terminal=True)
     assert "Run [bold]x[/bold] [/] :smile:" in STYLE.sub("", shown)

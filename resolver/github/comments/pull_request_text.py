@@ -142,8 +142,11 @@ def addition_text(report: Report) -> str:
     """Return the comment on a pull request that says what a later request has added to it."""
     max_length = MAX_BODY - 500
     for level in range(len(LEVELS)):
-        parts = render_parts(report, level)
-        del parts[BodySection.ISSUE]  # the pull request's own text closes the issue
+        # The pull request's own text closes the issue, and the comment there tells of the run.
+        omitted = {BodySection.ISSUE, BodySection.TESTED, BodySection.RUN}
+        parts = {
+            part: text for part, text in render_parts(report, level).items() if part not in omitted
+        }
         text = render_comment(
             "addition.md.j2",
             commit=(report.publication.commit or "")[:12],

@@ -53,6 +53,7 @@ class RunFailure(FrozenModel):
     settings_decide: bool = Field(
         default=False, description="True when other settings would let a refused change through."
     )
+    withdrawn: bool = Field(default=False, description="True when the request was taken back.")
 
     @property
     def is_lasting(self) -> bool:
@@ -82,6 +83,7 @@ def failure_from_error(error: ResolverError | RunStopped) -> RunFailure:
         next_step=error.next_step,
         cause=cause,
         settings_decide=isinstance(error, PolicyViolation) and error.settings_decide,
+        withdrawn=isinstance(error, RunStopped) and error.withdrawn,
     )
 
 

@@ -277,9 +277,8 @@ def abandon_run(
         logger.warning("%s", refused.what)
         is_silent = True
     values = StageValues(request, settings)
-    return conclude(
-        values, Conclusion(failure_from_error(error), error.exit_code, is_silent), forge
-    )
+    failure = values.redact(failure_from_error(error))
+    return conclude(values, Conclusion(failure, error.exit_code, is_silent), forge)
 
 
 def failure_from_os_error(error: OSError) -> RunFailure:

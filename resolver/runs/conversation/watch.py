@@ -228,7 +228,8 @@ class CommentWatch:
         withdrawal = find_withdrawal(self.trigger, status, policy)
         if withdrawal:
             logger.warning("the run is stopped: %s", withdrawal)
-            self.control.send(Stop(reason=withdrawal))
+            what = f"{withdrawal} while the run was working"
+            self.control.send(Stop(error=RunStopped(what, withdrawn=True)))
 
     def _parse_command(self, number: int, comment: IssueComment) -> Trigger | None:
         """Return the trigger for a comment; None if it is not addressed to an active run."""
@@ -342,7 +343,7 @@ def require_standing_request(request: RunRequest, settings: Settings, forge: For
     )
     if withdrawal:
         logger.warning("run %s publishes nothing: %s", request.run, withdrawal)
-        raise RunStopped(f"{withdrawal} while the run was working, so nothing was published")
+        raise RunStopped(f"{withdrawal} while the run was working", withdrawn=True)
 
 
 def _find_present_withdrawal(trigger: Trigger, settings: Settings, forge: Forge) -> str:
