@@ -42,11 +42,11 @@ from resolver.runs.common import (
 )
 from resolver.runs.conversation.commands import comment_watch_for
 from resolver.runs.conversation.watch import watch_comments
-from resolver.runs.output import REQUEST, Output, StoredRequest
+from resolver.runs.output import Output, StoredRequest
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.reporting import print_result
 from resolver.runs.stages import RunRequest, RunResult
-from resolver.storage.run_store import EVENTS
+from resolver.storage.earlier_runs import EVENTS, REQUEST
 from resolver.trace.plain import for_terminal
 
 IMPLIED_COMMANDS = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}

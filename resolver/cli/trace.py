@@ -10,7 +10,8 @@ from resolver.config.templates import render
 from resolver.errors import LogError, UsageError
 from resolver.events.log import Event, ends_with_newline
 from resolver.events.schema import log_schema
-from resolver.runs.output import PATCH, read_diff
+from resolver.runs.output import read_diff
+from resolver.storage.earlier_runs import PATCH
 from resolver.storage.event_table import log_file, open_log
 from resolver.trace.html import render_html, render_json
 from resolver.trace.markdown import render_markdown

@@ -57,7 +57,7 @@ from resolver.runs.pipeline import run_pipeline
 from resolver.runs.reporting import print_result
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
-from resolver.storage.run_store import EVENTS, OUTCOME
+from resolver.storage.earlier_runs import EVENTS, OUTCOME
 from resolver.trace import markdown
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import GroupedProgress

@@ -286,13 +286,15 @@ def _next_line(path: Path, file: BinaryIO, number: int) -> bytes:
         raise LogError(f"{path}, line {number + 1} can't be read: {error.strerror}") from error
 
 
-def check_lines(origin: str, unit: str, lines: Iterable[bytes | str]) -> Iterator[Event]:
-    """Yield the events of `lines`, checking that they are numbered 0, 1, 2, ... without gap.
+def check_lines(
+    origin: str, unit: str, lines: Iterable[bytes | str], first: int = 0
+) -> Iterator[Event]:
+    """Yield the events of `lines`, checking that they are numbered `first`, `first` + 1, ...
+    without gap.
 
-    origin, unit: used in error messages, such as "FILE, line 3" or "DATABASE, row 3".
-    Raises LogError.
+    origin, unit: used in error messages, such as "FILE, line 3". Raises LogError.
     """
-    for number, line in enumerate(lines):
+    for number, line in enumerate(lines, first):
         try:
             event = parse_line(line)
         except LogError as error:

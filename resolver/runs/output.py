@@ -37,12 +37,19 @@ from resolver.models.run import (
     Trigger,
 )
 from resolver.models.verification import UNFINISHED, Verification, VerificationEvidence
-from resolver.storage.run_store import BUNDLE, CHANGE, EVENTS, OUTCOME
+from resolver.storage.earlier_runs import (
+    BUNDLE,
+    CHANGE,
+    EVENTS,
+    ISSUE,
+    OUTCOME,
+    PATCH,
+    REQUEST,
+    RESULT_FILES,
+)
 from resolver.trace import html, markdown
 
 FORMAT = 1
-
-PATCH = "patch.diff"
 
 _STATE_BY_FAILURE = {
     "refused": RunState.REFUSED,
@@ -232,16 +239,6 @@ def _state_and_reason(
     reason = outcome.reason or ("" if publication.pull_request else "finished without a change")
     return outcome.state, reason or "finished"
 
-
-REQUEST = "request.json"
-ISSUE = "issue.md"
-"""The issue's text, if it was given on the command line."""
-
-RESULT_FILES = (
-    REQUEST, ISSUE, CHANGE, BUNDLE,
-    PATCH, "trace.md", "trace.html", "pull_request.md", "review.md", OUTCOME,
-)  # fmt: skip
-"""The files of a run besides its event log. The last one says that the run is over."""
 
 _FILES = (EVENTS, *RESULT_FILES)
 

@@ -48,7 +48,7 @@ from resolver.runs.wiring.knowledge import (
     render_instruction_changes,
 )
 from resolver.runs.wiring.models import model_name, recording_of
-from resolver.storage.run_store import MAX_CHANGE_BYTES
+from resolver.storage.earlier_runs import MAX_CHANGE_BYTES
 from resolver.trace import markdown
 from resolver.trace.plain import for_terminal, relative_command
 

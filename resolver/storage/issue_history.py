@@ -27,8 +27,8 @@ from resolver.events.stream import Clock, utc_now
 from resolver.models.base import FrozenModel
 from resolver.models.run import Trigger
 from resolver.storage.database import ServerDatabase, open_database
+from resolver.storage.earlier_runs import EVENTS, OUTCOME, EarlierRun
 from resolver.storage.run_folders import RunFolders
-from resolver.storage.run_store import EVENTS, OUTCOME, EarlierRun
 from resolver.storage.schema import TABLES, position_column
 
 HISTORY = Table(
@@ -136,7 +136,7 @@ class IssueHistories:
 
 @dataclass(frozen=True)
 class HistoryRunStore:
-    """The runs that a server has executed for one repository. Implements `RunStore`.
+    """The runs that a server has executed for one repository. Implements `EarlierRuns`.
 
     histories: has the runs of each conversation. folders: has their files. Raises DatabaseError.
     """
@@ -146,7 +146,7 @@ class HistoryRunStore:
     folders: RunFolders
 
     def runs_before(self, issue: int, run: str) -> Iterator[EarlierRun]:
-        """Implement `RunStore.runs_before`. Runs whose log can't be resumed are left out."""
+        """Implement `EarlierRuns.runs_before`. Runs whose log can't be resumed are left out."""
         # By the order in which they started: ids of the same second are in no order.
         runs = self.histories.runs(self.repository, issue)
         for earlier in reversed(runs[: runs.index(run)] if run in runs else runs):

@@ -1,13 +1,10 @@
 """Finds the local folder of a run: its event log, request, outcome and other files."""
 
-import re
 import stat
 from pathlib import Path
 from typing import Protocol
 
-from resolver.github.events.quota_ledger import RUN_ID
-
-_RUN_ID = re.compile(RUN_ID)
+from resolver.storage.run_store import is_run_id
 
 
 class RunFolders(Protocol):
@@ -32,11 +29,6 @@ class LocalRunFolders:
     def folder_of(self, run: str) -> Path | None:
         """Return the folder of the run if it exists and is not a link."""
         return existing_run_folder(self._folder, run)
-
-
-def is_run_id(text: str) -> bool:
-    """Return True if the text has the form of a run's id, which is safe as the name of a folder."""
-    return _RUN_ID.fullmatch(text) is not None
 
 
 def existing_run_folder(data_folder: Path, run: str) -> Path | None:

@@ -24,7 +24,7 @@ from resolver.git.git import (
 )
 from resolver.git.remote import OrphanCommit, check_url, write_orphans
 from resolver.github.events.quota_ledger import RUN_ID
-from resolver.storage.run_store import (
+from resolver.storage.earlier_runs import (
     BUNDLE,
     CHANGE,
     EVENTS,
@@ -99,7 +99,7 @@ def obsolete_logs(issue: int, run: str, archived_runs: Iterable[str]) -> tuple[s
 
 @dataclass(frozen=True)
 class RunRefs:
-    """The archived runs of one repository. Implements `RunStore`.
+    """The archived runs of one repository. Implements `EarlierRuns`.
 
     folder: gets the files of each run that is fetched, in a folder of its own.
     """
@@ -109,7 +109,7 @@ class RunRefs:
     folder: Path
 
     def runs_before(self, issue: int, run: str) -> Iterator[EarlierRun]:
-        """Implement `RunStore.runs_before`.
+        """Implement `EarlierRuns.runs_before`.
 
         Raises WorkspaceError if a log can't be fetched, and LogError if it is too large or is not
         a log.

@@ -8,7 +8,7 @@ from resolver.cli.main import run
 from resolver.events.log import dump_line
 from resolver.events.observations import AgentStateChanged
 from resolver.models.run import RunState
-from resolver.storage.run_store import EVENTS
+from resolver.storage.earlier_runs import EVENTS
 from tests.trace import sample
 
 

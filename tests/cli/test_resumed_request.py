@@ -14,7 +14,7 @@ from resolver.events.observations import AgentStateChanged
 from resolver.models.run import RunState
 from resolver.runs.output import Output, StoredRequest
 from resolver.runs.pipeline import _write_request
-from resolver.storage.run_store import EVENTS
+from resolver.storage.earlier_runs import EVENTS
 from tests.github import reports
 from tests.runs.plain_values import run_request
 from tests.trace import sample

@@ -30,8 +30,8 @@ from resolver.runs.conversation.commands import (
 from resolver.runs.reporting import build_report, outcome_file_of
 from resolver.runs.resuming.continuation import read_earlier_publication
 from resolver.runs.stages import RunRequest, RunResult
+from resolver.storage.earlier_runs import OUTCOME
 from resolver.storage.run_refs import RUNS
-from resolver.storage.run_store import OUTCOME
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for, issue, triggered
 from tests.parts.github import GitHubServer

@@ -10,7 +10,7 @@ from resolver.events.log import dump_line
 from resolver.events.observations import AgentStateChanged
 from resolver.models.run import Command, RunState, Trigger
 from resolver.runs.conversation.commands import find_run_to_continue
-from resolver.storage.run_store import BUNDLE, CHANGE, EVENTS, OUTCOME, EarlierRun
+from resolver.storage.earlier_runs import BUNDLE, CHANGE, EVENTS, OUTCOME, EarlierRun
 from tests.github import reports
 from tests.trace import sample
 
@@ -25,7 +25,7 @@ class Conversations:
         self._runs: dict[int, list[EarlierRun]] = {}
 
     def runs_before(self, issue: int, run: str) -> Iterator[EarlierRun]:
-        """Implement `RunStore.runs_before` for a run that is not stored."""
+        """Implement `EarlierRuns.runs_before` for a run that is not stored."""
         yield from reversed(self._runs.get(issue, []))
 
     def add(

@@ -20,8 +20,8 @@ from resolver.runs.resuming.continuation import (
     remaining_allowance,
 )
 from resolver.runs.resuming.resume import continue_run
+from resolver.storage.earlier_runs import BUNDLE, CHANGE, EVENTS, OUTCOME, EarlierRun
 from resolver.storage.run_refs import KEPT_RUNS, obsolete_logs, runs_of_issue
-from resolver.storage.run_store import BUNDLE, CHANGE, EVENTS, OUTCOME, EarlierRun
 from tests.runs.plain_values import run_log
 from tests.trace import sample
 

@@ -14,7 +14,7 @@ from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import ForgeTokens
-from resolver.storage.run_store import OUTCOME
+from resolver.storage.earlier_runs import OUTCOME
 from tests.parts.memory_forge import MemoryForge
 
 

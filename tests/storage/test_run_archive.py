@@ -13,12 +13,12 @@ from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.errors import LeaseLost, LogError
 from resolver.events.actions import Think
 from resolver.events.stores import JsonlStore
-from resolver.runs.output import PATCH, REQUEST
 from resolver.storage.database import (
     DatabaseError,
     ServerDatabase,
     parse_database_url,
 )
+from resolver.storage.earlier_runs import EVENTS, OUTCOME, PATCH, REQUEST
 from resolver.storage.run_archive import (
     CHUNK_BYTES,
     CHUNKS,
@@ -29,7 +29,6 @@ from resolver.storage.run_archive import (
     RunClaim,
 )
 from resolver.storage.run_folders import LocalRunFolders
-from resolver.storage.run_store import EVENTS, OUTCOME
 from tests.parts.postgres import Postgres
 
 RUN = "20260101-000001-abcdef"

@@ -1,153 +1,312 @@
-"""The conformance suite of the stores of runs: in refs of the repository, and on a server, with the
-files on its one machine or in the database of many."""
+"""The store of runs: what comes back, who may write, and what a damaged or missing store does."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+import json
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL
+from obstore.store import MemoryStore
 
-from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
-from resolver.events.stores import JsonlStore
-from resolver.git.git import Credential
-from resolver.models.run import Trigger
-from resolver.storage.database import parse_database_url
-from resolver.storage.issue_history import HistoryRunStore, IssueHistories
-from resolver.storage.run_archive import RunArchive, RunClaim
-from resolver.storage.run_folders import LocalRunFolders
-from resolver.storage.run_refs import RunRefs, archive_log
-from resolver.storage.run_store import EVENTS, OUTCOME, RunStore
-from tests.parts.github import GitHubServer
-from tests.parts.postgres import Postgres
-from tests.trace import sample
+from resolver.config.retries import RetryPolicy
+from resolver.errors import LeaseLost, LogError, UsageError
+from resolver.storage.earlier_runs import BUNDLE, EVENTS, OUTCOME, PATCH, REQUEST
+from resolver.storage.run_store import (
+    MAX_FILE_BYTES,
+    RunStore,
+    RunStoreError,
+    RunWriter,
+    open_run_store,
+)
+from tests.parts.s3 import BUCKET, S3Server
 
-REPOSITORY = "octo/calc"
-ISSUE = 7
-
-Keep = Callable[[int, str, str], None]
-"""Stores a run of an issue; its log contains the text."""
+RUN, OTHER_RUN = "20260101-000001-abcdef", "20260301-000001-abcdef"
+ONCE = RetryPolicy(seconds=0)
 
 
-def run_id(number: int) -> str:
-    """The id of a run; a higher number is a later one."""
-    return f"20260102-03040{number}-abcde{number}"
+def thought(id: int, text: str = "") -> bytes:
+    event = {"kind": "think", "id": id, "timestamp": "2026-01-01T00:00:00Z", "content": text}
+    return json.dumps(event).encode() + b"\n"
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A store, and how runs get into it."""
-
-    store: RunStore
-    keep: Keep
-
-    def before(self, run: str, issue: int = ISSUE) -> list[str]:
-        return [earlier.run for earlier in self.store.runs_before(issue, run)]
+LINES = [thought(id) for id in range(10)]
 
 
-def write_run(folder: Path, text: str) -> None:
-    """Write the files of a run that has ended."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / EVENTS).unlink(missing_ok=True)
-    log = JsonlStore(folder / EVENTS)
-    for event in sample.numbered([sample.started(), sample.reply(text)]):
-        log.append(event)
-    log.close()
+@pytest.fixture(params=["memory", "folder", "bucket"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> RunStore:
+    """An empty store of each kind."""
+    match request.param:
+        case "memory":
+            return RunStore(MemoryStore())
+        case "folder":
+            return open_run_store("", tmp_path / "runs", {})
+        case _:
+            s3: S3Server = request.getfixturevalue("s3")
+            return open_run_store(f"s3://{BUCKET}/{uuid.uuid4()}", tmp_path, s3.environment)
+
+
+class Machine:
+    """A machine that writes runs in folders of its own."""
+
+    def __init__(self, store: RunStore, folder: Path) -> None:
+        self.store, self.folder, self.attempts = store, folder, 0
+
+    def take_over(self, run: str = RUN) -> tuple[RunWriter, Path]:
+        self.attempts += 1
+        folder = self.folder / f"{run}-{self.attempts}"
+        return self.store.open_writer(run, folder, retries=ONCE), folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def append(writer: RunWriter, *ids: int) -> None:
+    for id in ids:
+        writer.append(id, LINES[id])
+
+
+def test_another_machine_gets_the_log_and_the_files(store: RunStore, tmp_path: Path) -> None:
+    first, second = Machine(store, tmp_path / "a"), Machine(store, tmp_path / "b")
+    writer, folder = first.take_over()
+    assert content(folder) == {} and store.files(RUN) == frozenset()
+    writer.open(LINES[:3])
+    append(writer, 3, 4)
+    for name, text in {REQUEST: "{}", PATCH: "+1\n", BUNDLE: "x", "notes.txt": "local"}.items():
+        (folder / name).write_text(text)
+    writer.save_files()
+    (folder / PATCH).write_text("+2\n")
+    (folder / BUNDLE).unlink()
+    writer.save_files()
+
+    writer, folder = second.take_over()
+    expected = {EVENTS: b"".join(LINES[:5]), REQUEST: b"{}", PATCH: b"+2\n"}
+    assert content(folder) == expected
+    writer.open(LINES[:5])
+    append(writer, 5)
     (folder / OUTCOME).write_text("{}")
+    (folder / PATCH).unlink()
+    writer.save_files()
+    assert store.files(RUN) == {REQUEST, OUTCOME}
+    assert (store.file(RUN, REQUEST), store.file(RUN, PATCH)) == (b"{}", None)
+    assert content(first.take_over()[1]).keys() == {EVENTS, REQUEST, OUTCOME}
 
 
-def in_refs(github: GitHubServer, folder: Path) -> Kept:
-    github.create_repository(REPOSITORY, {"a": "1"})
-    credential = Credential(github.server_url, github.token_for("octo", REPOSITORY))
-    url = f"{github.server_url}/{REPOSITORY}.git"
-
-    def keep(issue: int, run: str, text: str) -> None:
-        write_run(folder / "run", text)
-        archive_log(folder / "run", url, credential, issue, run)
-
-    return Kept(RunRefs(url, credential, folder / "fetched"), keep)
-
-
-def on_one_machine(histories: IssueHistories, folder: Path) -> Kept:
-    def keep(issue: int, run: str, text: str) -> None:
-        write_run(folder / run, text)
-        histories.record_run(started_on(issue), run)
-
-    return Kept(HistoryRunStore(REPOSITORY, histories, LocalRunFolders(folder)), keep)
+def test_a_reader_follows_a_log_by_the_id_of_its_last_event(
+    store: RunStore, tmp_path: Path
+) -> None:
+    writer, _ = Machine(store, tmp_path).take_over()
+    assert store.exists(RUN) and list(store.events(RUN)) == []
+    writer.open(LINES[:4])
+    append(writer, 4, 5, 6)
+    for after in range(-1, 8):
+        expected = list(range(after + 1, 7))
+        assert [event.id for event in store.events(RUN, after)] == expected
+    Machine(store, tmp_path / "other").take_over()
+    assert list(store.events(RUN, 6)) == []
 
 
-def on_two_machines(histories: IssueHistories, url: URL, folder: Path, stack: ExitStack) -> Kept:
-    """One machine executes the runs, and the other one has the store."""
-    archive = RunArchive(url)
-    stack.callback(archive.close)
-    executing = ArchivedRunFolders(archive, folder / "executing")
-    attempts = iter(range(1, 100))
-
-    def keep(issue: int, run: str, text: str) -> None:
-        events = sample.numbered([sample.started(), sample.reply(text)])
-        with executing.recording(run, RunClaim(1, next(attempts)), lambda: None) as recorder:
-            (folder / "executing" / run / EVENTS).unlink(missing_ok=True)
-            log = JsonlStore(folder / "executing" / run / EVENTS, copy=recorder)
-            for event in events:
-                log.append(event)
-            log.close()
-            (folder / "executing" / run / OUTCOME).write_text("{}")
-        histories.record_run(started_on(issue), run)
-
-    other = ArchivedRunFolders(archive, folder / "other")
-    return Kept(HistoryRunStore(REPOSITORY.upper(), histories, other), keep)
+def test_a_writer_that_was_taken_over_can_not_write_its_log_any_more(
+    store: RunStore, tmp_path: Path
+) -> None:
+    first, second = Machine(store, tmp_path / "a"), Machine(store, tmp_path / "b")
+    writer, folder = first.take_over()
+    append(writer, 0)
+    newer, newer_folder = second.take_over()
+    with pytest.raises(LeaseLost) as lost:
+        append(writer, 1)
+    assert lost.value.is_silent
+    (newer_folder / OUTCOME).write_text("newer")
+    newer.save_files()
+    (folder / OUTCOME).write_text("older")
+    writer.save_files()
+    append(newer, 1)
+    assert [event.id for event in store.events(RUN)] == [0, 1]
+    assert store.file(RUN, OUTCOME) == b"newer"
 
 
-def started_on(issue: int) -> Trigger:
-    trigger = sample.started().task.trigger
-    return trigger.model_copy(update={"repository": REPOSITORY, "number": issue, "issue": issue})
+def test_a_log_that_starts_over_replaces_the_stored_one(store: RunStore, tmp_path: Path) -> None:
+    machine = Machine(store, tmp_path)
+    writer, _ = machine.take_over()
+    writer.open(LINES[:3])
+    writer, _ = machine.take_over()
+    writer.open([thought(0, "anew")])
+    append(writer, 1)
+    assert list(store.lines(RUN)) == [thought(0, "anew"), LINES[1]]
+    writer, folder = machine.take_over()
+    assert (folder / EVENTS).read_bytes() == thought(0, "anew") + LINES[1]
+    append(writer, 2)
+    assert len(list(store.events(RUN))) == 3
 
 
-@pytest.fixture(params=["refs", "one machine", "two machines"])
-def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
-    """Each kind of store in turn."""
-    with ExitStack() as stack:
-        match request.param:
-            case "refs":
-                yield in_refs(request.getfixturevalue("github"), tmp_path)
-            case "one machine":
-                histories = IssueHistories(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
-                stack.callback(histories.close)
-                yield on_one_machine(histories, tmp_path / "data")
-            case _:
-                postgres: Postgres = request.getfixturevalue("postgres")
-                url = stack.enter_context(postgres.new_database())
-                histories = IssueHistories(url)
-                stack.callback(histories.close)
-                yield on_two_machines(histories, url, tmp_path, stack)
+def test_the_objects_of_removed_runs_are_gone(store: RunStore, tmp_path: Path) -> None:
+    for run in (RUN, OTHER_RUN):
+        writer, folder = Machine(store, tmp_path).take_over(run)
+        append(writer, 0)
+        (folder / OUTCOME).write_text("{}")
+        writer.save_files()
+    assert store.remove(RUN.__eq__) == 1
+    assert not store.exists(RUN) and store.files(RUN) == frozenset()
+    assert store.exists(OTHER_RUN) and store.file(OTHER_RUN, OUTCOME) == b"{}"
 
 
-def test_a_conversation_without_a_run_has_none(kept: Kept) -> None:
-    assert kept.before(run_id(1)) == []
+@pytest.mark.parametrize("run", ["../x", "", "x", f"{RUN}/..", f"{RUN}\n", "/etc", "0" * 1000])
+def test_untrusted_text_is_no_run(run: str, store: RunStore) -> None:
+    assert not store.exists(run) and list(store.events(run)) == []
+    assert store.file(run, "passwd") is None and store.files(run) == frozenset()
 
 
-def test_the_runs_before_a_run_come_newest_first_with_their_files(kept: Kept) -> None:
-    for number in (1, 2, 3):
-        kept.keep(ISSUE, run_id(number), f"reply {number}")
-    assert kept.before(run_id(3)) == [run_id(2), run_id(1)]
-    assert kept.before(run_id(2)) == [run_id(1)]
-    newest = next(kept.store.runs_before(ISSUE, run_id(9)))
-    assert newest.run == run_id(3)
-    assert b"reply 3" in newest.log.read_bytes()
-    assert newest.outcome.read_text() == "{}"
+HOSTILE_NAMES = ("escaped", EVENTS, ".ssh", "a/b", "id_rsa")
 
 
-def test_each_conversation_has_its_own_runs(kept: Kept) -> None:
-    kept.keep(ISSUE, run_id(1), "of this issue")
-    kept.keep(ISSUE * 11, run_id(2), "of another issue")
-    assert kept.before(run_id(9)) == [run_id(1)]
-    assert kept.before(run_id(9), ISSUE * 11) == [run_id(2)]
+def test_an_object_makes_a_machine_write_nothing_else(tmp_path: Path) -> None:
+    objects = MemoryStore()
+    store = RunStore(objects)
+    for name in HOSTILE_NAMES:
+        objects.put(f"{RUN}/files/00000000/{name}", b"hostile")
+        objects.put(f"{RUN}/log/{name}", b"hostile")
+    objects.put(f"{RUN}/files/00000000/{PATCH}", b"+1\n")
+    assert content(Machine(store, tmp_path).take_over()[1]) == {PATCH: b"+1\n"}
 
 
-def test_a_run_that_is_stored_again_is_one_run_with_its_newest_log(kept: Kept) -> None:
-    kept.keep(ISSUE, run_id(1), "first attempt")
-    kept.keep(ISSUE, run_id(1), "second attempt")
-    [earlier] = kept.store.runs_before(ISSUE, run_id(2))
-    assert b"second attempt" in earlier.log.read_bytes()
-    assert b"first attempt" not in earlier.log.read_bytes()
+def test_a_file_that_is_too_large_or_a_link_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = RunStore(MemoryStore())
+    writer, folder = Machine(store, tmp_path).take_over()
+    with open(folder / PATCH, "wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+    (folder / BUNDLE).symlink_to("/etc/passwd")
+    (folder / OUTCOME).write_text("{}")
+    writer.save_files()
+    assert store.files(RUN) == {OUTCOME}
+    assert "patch.diff of run" in caplog.text and "too large" in caplog.text
+
+
+DAMAGES: list[Callable[[Path], object]] = [
+    lambda log: sorted(log.iterdir())[2].write_bytes(b'{"id": nothing}\n'),
+    lambda log: sorted(log.iterdir())[2].unlink(),
+    lambda log: sorted(log.iterdir())[2].write_bytes(LINES[7]),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_log_is_an_error(damage: Callable[[Path], object], tmp_path: Path) -> None:
+    store = open_run_store("", tmp_path / "runs", {})
+    append(Machine(store, tmp_path).take_over()[0], 0, 1, 2)
+    damage(tmp_path / "runs" / RUN / "log")
+    with pytest.raises(LogError, match=f"{RUN}, event 2"):
+        list(store.events(RUN))
+
+
+class Outage:
+    """Counts the waits for a store, and moves it away and back. Also a lease."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.time, self.lease = folder, 0.0, 10**6
+        self.ends_after = 10**6
+
+    def begin(self) -> None:
+        self.folder.rename(f"{self.folder}-away")
+        self.folder.write_text("not a folder")
+
+    def end(self) -> None:
+        self.folder.unlink()
+        Path(f"{self.folder}-away").rename(self.folder)
+
+    def sleep(self, seconds: float) -> None:
+        self.time, self.ends_after, self.lease = (
+            self.time + seconds,
+            self.ends_after - 1,
+            self.lease - 1,
+        )
+        if self.ends_after == 0:
+            self.end()
+
+    def require_valid(self) -> None:
+        """Raise LeaseLost at its end."""
+        if self.lease <= 0:
+            raise LeaseLost("the lease has ended")
+
+    @property
+    def retries(self) -> RetryPolicy:
+        return RetryPolicy(60, 1, 5, self.sleep, lambda: self.time)
+
+
+def test_a_write_waits_for_the_store_as_long_as_the_lease_is_valid(tmp_path: Path) -> None:
+    store = open_run_store("", tmp_path / "runs", {})
+    outage = Outage(tmp_path / "runs")
+    writer = store.open_writer(RUN, tmp_path / "work", outage.require_valid, outage.retries)
+    outage.ends_after = 3
+    outage.begin()
+    append(writer, 0)
+    assert outage.ends_after == 0 and list(store.lines(RUN)) == LINES[:1]
+    outage.begin()
+    with pytest.raises(LogError, match="can't be used"):
+        append(writer, 1)
+    assert 50 < outage.time < 80
+    with pytest.raises(RunStoreError):
+        store.exists(RUN)
+    outage.lease = 2
+    with pytest.raises(LeaseLost):
+        append(writer, 1)
+    outage.end()
+    outage.lease = 1
+    append(writer, 1)
+
+
+class LostAnswers(MemoryStore):
+    """Stores objects, but the first answer to each is lost and the request is repeated."""
+
+    def put(self, *arguments: object, **options: object) -> object:  # type: ignore[override]
+        super().put(*arguments, **options)  # type: ignore[arg-type]
+        return super().put(*arguments, **options)  # type: ignore[arg-type]
+
+
+def test_a_repeated_write_finds_its_own_object(tmp_path: Path) -> None:
+    store = RunStore(LostAnswers())
+    append(Machine(store, tmp_path).take_over()[0], 0, 1)
+    assert list(store.lines(RUN)) == LINES[:2]
+
+
+WRITE_UNTIL_KILLED = """
+import sys
+from pathlib import Path
+from resolver.storage.run_store import open_run_store
+store, run, work = open_run_store(sys.argv[1], Path(), {}), sys.argv[2], Path(sys.argv[3])
+writer, size = store.open_writer(run, work), len(list(store.lines(run)))
+line = b'{"kind":"think","id":%d,"timestamp":"2026-01-01T00:00:00Z","content":"%b"}\\n'
+for id in range(size, 10**6):
+    writer.append(id, line % (id, b"x" * 50_000))
+    print(id, flush=True)
+"""
+
+
+def test_a_kill_leaves_whole_objects_and_everything_that_was_acknowledged(tmp_path: Path) -> None:
+    store = open_run_store("", tmp_path / "runs", {})
+    for attempt in range(3):
+        work = tmp_path / f"{attempt}"
+        arguments = [sys.executable, "-c", WRITE_UNTIL_KILLED, tmp_path / "runs", RUN, work]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            time.sleep(0.003 * attempt)
+            process.kill()
+            acknowledged = [int(first), *map(int, process.stdout.read().split())]
+        assert len(list(store.events(RUN))) > acknowledged[-1]
+
+
+def test_a_start_checks_the_store(s3: S3Server, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="NoSuchBucket") as caught:
+        open_run_store("s3://missing", tmp_path, s3.environment)
+    assert "canary" not in f"{caught.value.what} {caught.value.next_step}"
+    with pytest.raises(UsageError, match="can't be used"):
+        gone = s3.environment | {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+        open_run_store("s3://runs", tmp_path, gone)
+    (tmp_path / "file").write_text("")
+    for address in ("s3://", "s3://A b/c", str(tmp_path / "file")):
+        with pytest.raises(UsageError):
+            open_run_store(address, tmp_path, s3.environment)

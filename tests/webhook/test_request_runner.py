@@ -41,11 +41,11 @@ from resolver.runs.stages import (
     StageValues,
 )
 from resolver.storage.database import parse_database_url
+from resolver.storage.earlier_runs import EVENTS, OUTCOME
 from resolver.storage.issue_history import IssueHistories
 from resolver.storage.ledger_ref import REF
 from resolver.storage.quota_table import QuotaTable
 from resolver.storage.run_archive import RunArchive
-from resolver.storage.run_store import EVENTS, OUTCOME
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue

@@ -17,6 +17,7 @@ from resolver.errors import LeaseLost, UsageError
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.storage.database import ServerDatabase, parse_database_url
+from resolver.storage.earlier_runs import OUTCOME
 from resolver.storage.event_table import EVENTS
 from resolver.storage.issue_history import HISTORY, IssueHistories
 from resolver.storage.quota_table import COSTS, QuotaTable
@@ -31,7 +32,6 @@ from resolver.storage.run_archive import (
 )
 from resolver.storage.run_index import RUNS as INDEXED_RUNS
 from resolver.storage.run_index import RunIndex
-from resolver.storage.run_store import OUTCOME
 from tests.github.events.ledgers import ended
 from tests.parts.postgres import Postgres
 from tests.parts.waiting import until

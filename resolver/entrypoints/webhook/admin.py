@@ -20,7 +20,7 @@ from resolver.entrypoints.webhook.request_queue import (
 from resolver.errors import UsageError
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.storage.database import ServerDatabase
-from resolver.storage.run_folders import is_run_id
+from resolver.storage.run_store import is_run_id
 
 OPERATOR = "the operator of the server"
 """Stands for a login where an operator stops a run. No account of GitHub has spaces in its name."""

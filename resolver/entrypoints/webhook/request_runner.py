@@ -55,11 +55,11 @@ from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.runs.wiring.sandbox import ForgeTokens, RequireLease, RunHost
 from resolver.security.redaction import IssuedTokens
 from resolver.storage.database import DatabaseError
+from resolver.storage.earlier_runs import EVENTS, OUTCOME, EarlierRun
 from resolver.storage.issue_history import HistoryRunStore, IssueHistories
 from resolver.storage.quota_table import QuotaTable
 from resolver.storage.run_archive import RunClaim
 from resolver.storage.run_folders import LocalRunFolders, RunFolders
-from resolver.storage.run_store import EVENTS, OUTCOME, EarlierRun
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 

@@ -22,8 +22,8 @@ from resolver.storage.event_table import EVENTS
 from resolver.storage.issue_history import HISTORY
 from resolver.storage.run_archive import CHUNKS, FILES
 from resolver.storage.run_archive import RUNS as ARCHIVED_RUNS
-from resolver.storage.run_folders import is_run_id
 from resolver.storage.run_index import RUNS
+from resolver.storage.run_store import is_run_id
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 

@@ -26,8 +26,8 @@ from resolver.entrypoints.webhook.request_queue import QueuedRequest
 from resolver.entrypoints.webhook.run_indexer import SUCCESSES
 from resolver.events.stream import Clock, utc_now
 from resolver.models.run import RunState
-from resolver.storage.run_folders import is_run_id
 from resolver.storage.run_index import ACTIVE, DEFERRED, IndexedRun, RunFilter, RunIndex, restrict
+from resolver.storage.run_store import is_run_id
 from resolver.trace.plain import duration, money, one_line
 
 RUNS_PER_PAGE = 50

@@ -42,9 +42,10 @@ from resolver.entrypoints.webhook.run_log_reader import REFRESH_SECONDS, RunLogR
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.run import Actor, Command, PullRequest, Trigger, TriggerKind
-from resolver.runs.output import PATCH, REQUEST, StoredRequest, read_diff
-from resolver.storage.run_folders import RunFolders, is_run_id
-from resolver.storage.run_store import EVENTS, OUTCOME
+from resolver.runs.output import StoredRequest, read_diff
+from resolver.storage.earlier_runs import EVENTS, OUTCOME, PATCH, REQUEST
+from resolver.storage.run_folders import RunFolders
+from resolver.storage.run_store import is_run_id
 from resolver.trace.html import (
     LiveStream,
     RunControls,

@@ -13,9 +13,9 @@ from typing import TypeVar
 from pydantic_core import from_json
 
 from resolver.errors import LogError, ResolverError
-from resolver.runs.output import RESULT_FILES
 from resolver.runs.stages import StageValues
 from resolver.storage.database import DatabaseError
+from resolver.storage.earlier_runs import RESULT_FILES
 from resolver.storage.event_table import PAGE_ROWS
 from resolver.storage.run_archive import (
     MAX_ARCHIVED_BYTES,

@@ -20,8 +20,8 @@ from resolver.entrypoints.webhook.bounded_cache import BoundedCache
 from resolver.entrypoints.webhook.run_recorder import RunRecorder
 from resolver.errors import LogError, ResolverError
 from resolver.events.log import complete_lines
-from resolver.runs.output import RESULT_FILES
 from resolver.storage.database import DatabaseError
+from resolver.storage.earlier_runs import EVENTS, RESULT_FILES
 from resolver.storage.run_archive import (
     ArchivedFile,
     ArchivedState,
@@ -29,8 +29,8 @@ from resolver.storage.run_archive import (
     RunArchive,
     RunClaim,
 )
-from resolver.storage.run_folders import existing_run_folder, is_run_id
-from resolver.storage.run_store import EVENTS
+from resolver.storage.run_folders import existing_run_folder
+from resolver.storage.run_store import is_run_id
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 

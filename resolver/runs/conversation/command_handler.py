@@ -27,7 +27,7 @@ from resolver.runs.resuming.continuation import (
     is_waiting_for_person,
 )
 from resolver.runs.wiring.sandbox import RunHost
-from resolver.storage.run_store import EarlierRun
+from resolver.storage.earlier_runs import EarlierRun
 
 CONFIRMATION_WAIT_FACTOR = 1.5
 """Multiple of the watch interval that a job waits for the active run to take a command."""

@@ -32,8 +32,8 @@ from resolver.runs.resuming.continuation import (
 )
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
+from resolver.storage.earlier_runs import EarlierRun, EarlierRuns
 from resolver.storage.run_refs import RunRefs, archive_log
-from resolver.storage.run_store import EarlierRun, RunStore
 
 if TYPE_CHECKING:
     from resolver.github.comments.check_conversations import CheckConversations
@@ -162,7 +162,7 @@ def find_archived_work(
 
 
 def find_run_to_continue(
-    trigger: Trigger, run: str, store: RunStore
+    trigger: Trigger, run: str, store: EarlierRuns
 ) -> tuple[Trigger, EarlierRun | None]:
     """Return the run from before `run` to continue from, and the request as it applies to that run.
 

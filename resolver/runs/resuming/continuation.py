@@ -27,7 +27,7 @@ from resolver.models.run import (
     RunState,
     Trigger,
 )
-from resolver.storage.run_store import BUNDLE, CHANGE, MAX_OUTCOME_BYTES, EarlierRun
+from resolver.storage.earlier_runs import BUNDLE, CHANGE, MAX_OUTCOME_BYTES, EarlierRun
 
 DECISION_COMMANDS = frozenset({Command.APPROVE, Command.DENY})
 """The commands that decide about an action that waits for approval."""

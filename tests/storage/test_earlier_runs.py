@@ -1,0 +1,153 @@
+"""The conformance suite of the stores of runs: in refs of the repository, and on a server, with the
+files on its one machine or in the database of many."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL
+
+from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
+from resolver.events.stores import JsonlStore
+from resolver.git.git import Credential
+from resolver.models.run import Trigger
+from resolver.storage.database import parse_database_url
+from resolver.storage.earlier_runs import EVENTS, OUTCOME, EarlierRuns
+from resolver.storage.issue_history import HistoryRunStore, IssueHistories
+from resolver.storage.run_archive import RunArchive, RunClaim
+from resolver.storage.run_folders import LocalRunFolders
+from resolver.storage.run_refs import RunRefs, archive_log
+from tests.parts.github import GitHubServer
+from tests.parts.postgres import Postgres
+from tests.trace import sample
+
+REPOSITORY = "octo/calc"
+ISSUE = 7
+
+Keep = Callable[[int, str, str], None]
+"""Stores a run of an issue; its log contains the text."""
+
+
+def run_id(number: int) -> str:
+    """The id of a run; a higher number is a later one."""
+    return f"20260102-03040{number}-abcde{number}"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A store, and how runs get into it."""
+
+    store: EarlierRuns
+    keep: Keep
+
+    def before(self, run: str, issue: int = ISSUE) -> list[str]:
+        return [earlier.run for earlier in self.store.runs_before(issue, run)]
+
+
+def write_run(folder: Path, text: str) -> None:
+    """Write the files of a run that has ended."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / EVENTS).unlink(missing_ok=True)
+    log = JsonlStore(folder / EVENTS)
+    for event in sample.numbered([sample.started(), sample.reply(text)]):
+        log.append(event)
+    log.close()
+    (folder / OUTCOME).write_text("{}")
+
+
+def in_refs(github: GitHubServer, folder: Path) -> Kept:
+    github.create_repository(REPOSITORY, {"a": "1"})
+    credential = Credential(github.server_url, github.token_for("octo", REPOSITORY))
+    url = f"{github.server_url}/{REPOSITORY}.git"
+
+    def keep(issue: int, run: str, text: str) -> None:
+        write_run(folder / "run", text)
+        archive_log(folder / "run", url, credential, issue, run)
+
+    return Kept(RunRefs(url, credential, folder / "fetched"), keep)
+
+
+def on_one_machine(histories: IssueHistories, folder: Path) -> Kept:
+    def keep(issue: int, run: str, text: str) -> None:
+        write_run(folder / run, text)
+        histories.record_run(started_on(issue), run)
+
+    return Kept(HistoryRunStore(REPOSITORY, histories, LocalRunFolders(folder)), keep)
+
+
+def on_two_machines(histories: IssueHistories, url: URL, folder: Path, stack: ExitStack) -> Kept:
+    """One machine executes the runs, and the other one has the store."""
+    archive = RunArchive(url)
+    stack.callback(archive.close)
+    executing = ArchivedRunFolders(archive, folder / "executing")
+    attempts = iter(range(1, 100))
+
+    def keep(issue: int, run: str, text: str) -> None:
+        events = sample.numbered([sample.started(), sample.reply(text)])
+        with executing.recording(run, RunClaim(1, next(attempts)), lambda: None) as recorder:
+            (folder / "executing" / run / EVENTS).unlink(missing_ok=True)
+            log = JsonlStore(folder / "executing" / run / EVENTS, copy=recorder)
+            for event in events:
+                log.append(event)
+            log.close()
+            (folder / "executing" / run / OUTCOME).write_text("{}")
+        histories.record_run(started_on(issue), run)
+
+    other = ArchivedRunFolders(archive, folder / "other")
+    return Kept(HistoryRunStore(REPOSITORY.upper(), histories, other), keep)
+
+
+def started_on(issue: int) -> Trigger:
+    trigger = sample.started().task.trigger
+    return trigger.model_copy(update={"repository": REPOSITORY, "number": issue, "issue": issue})
+
+
+@pytest.fixture(params=["refs", "one machine", "two machines"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
+    """Each kind of store in turn."""
+    with ExitStack() as stack:
+        match request.param:
+            case "refs":
+                yield in_refs(request.getfixturevalue("github"), tmp_path)
+            case "one machine":
+                histories = IssueHistories(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
+                stack.callback(histories.close)
+                yield on_one_machine(histories, tmp_path / "data")
+            case _:
+                postgres: Postgres = request.getfixturevalue("postgres")
+                url = stack.enter_context(postgres.new_database())
+                histories = IssueHistories(url)
+                stack.callback(histories.close)
+                yield on_two_machines(histories, url, tmp_path, stack)
+
+
+def test_a_conversation_without_a_run_has_none(kept: Kept) -> None:
+    assert kept.before(run_id(1)) == []
+
+
+def test_the_runs_before_a_run_come_newest_first_with_their_files(kept: Kept) -> None:
+    for number in (1, 2, 3):
+        kept.keep(ISSUE, run_id(number), f"reply {number}")
+    assert kept.before(run_id(3)) == [run_id(2), run_id(1)]
+    assert kept.before(run_id(2)) == [run_id(1)]
+    newest = next(kept.store.runs_before(ISSUE, run_id(9)))
+    assert newest.run == run_id(3)
+    assert b"reply 3" in newest.log.read_bytes()
+    assert newest.outcome.read_text() == "{}"
+
+
+def test_each_conversation_has_its_own_runs(kept: Kept) -> None:
+    kept.keep(ISSUE, run_id(1), "of this issue")
+    kept.keep(ISSUE * 11, run_id(2), "of another issue")
+    assert kept.before(run_id(9)) == [run_id(1)]
+    assert kept.before(run_id(9), ISSUE * 11) == [run_id(2)]
+
+
+def test_a_run_that_is_stored_again_is_one_run_with_its_newest_log(kept: Kept) -> None:
+    kept.keep(ISSUE, run_id(1), "first attempt")
+    kept.keep(ISSUE, run_id(1), "second attempt")
+    [earlier] = kept.store.runs_before(ISSUE, run_id(2))
+    assert b"second attempt" in earlier.log.read_bytes()
+    assert b"first attempt" not in earlier.log.read_bytes()
