@@ -26,7 +26,6 @@ from resolver.events.lifecycle import (
 from resolver.events.log import Event
 from resolver.models.approval import PendingApproval, SecurityRisk, parse_action_rule
 from resolver.models.run import Completion, RunState
-from resolver.security.invisible_text import with_invisible_shown
 from tests.controller.scenario import START, Scenario, all_events, finish, hand_on, reply
 
 DANGER = "rm -rf /"
@@ -233,12 +232,6 @@ def test_a_decision_that_names_another_action_is_not_for_this_one() -> None:
         assert not other.of(ConfirmationAnswered)
 
 
-def test_the_same_command_again_has_another_number() -> None:
-    scenario = run([RISKY] * 2, [Approve("maria", LATER)])
-    first, second = (e.wanted.number for e in scenario.of(ConfirmationAsked))
-    assert first != second
-
-
 def test_an_action_that_was_not_shown_can_not_be_approved() -> None:
     scenario = Scenario()
 
@@ -301,16 +294,6 @@ def test_an_action_too_long_to_be_shown_is_refused() -> None:
     assert scenario.thread.shown == []  # type: ignore[attr-defined]
     assert errors(scenario) == ["refused"]
     assert "too long" in scenario.of(o.ErrorObservation)[0].content
-
-
-def test_an_action_too_long_with_visible_characters_is_refused() -> None:
-    scenario = Scenario()
-    thread = Thread(scenario)
-    command = f"{DANGER} # {chr(0x200B) * (MAX_SHOWN_LENGTH // 5)}"
-    confirmation = replace(waiting(thread), display_form=with_invisible_shown)
-    scenario.go(DummyAgent([risky(command), FINISH]), confirmation=confirmation)
-    assert thread.shown == []
-    assert errors(scenario) == ["refused"]
 
 
 def test_waiting_does_not_count_as_run_time() -> None:
@@ -419,14 +402,6 @@ def test_a_later_process_without_a_decision_asks_again() -> None:
     assert len(later.of(ConfirmationAsked)) == 2
 
 
-def test_a_later_process_without_confirmation_executes_the_action() -> None:
-    first = run([RISKY])
-    later = Scenario(earlier=list(first.store))
-    later.go(DummyAgent([FINISH]))
-    assert later.sandbox.done == [DANGER]
-    assert later.state.run_state is RunState.FINISHED
-
-
 def browsing(earlier: Sequence[Event], *requests: Request) -> Scenario:
     scenario = Scenario(earlier=earlier)
     for request in requests:
@@ -443,13 +418,6 @@ def browsing(earlier: Sequence[Event], *requests: Request) -> Scenario:
         DummyAgent([*script, FINISH]), confirmation=confirmation, host_handlers={a.McpCall: call}
     )
     return scenario
-
-
-def test_an_approved_external_action_is_executed_once() -> None:
-    first = browsing([])
-    assert first.state.run_state is RunState.AWAITING_CONFIRMATION
-    later = browsing(list(first.store), Approve("maria", LATER))
-    assert later.sandbox.done == ["open"]
 
 
 def test_an_external_action_allowed_before_is_not_repeated() -> None:

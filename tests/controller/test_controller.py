@@ -188,13 +188,6 @@ def test_a_stuck_agent_is_first_warned_and_then_stopped() -> None:
     assert len(run.of(a.CmdRun)) == 8
 
 
-def test_after_the_stuck_warning_another_approach_continues() -> None:
-    run = Run()
-    same, other = a.CmdRun(command="ls"), a.CmdRun(command="pytest")
-    outcome = run.go(DummyAgent([*[same] * 4, other, a.Finish(message="ok")]))
-    assert outcome.state is RunState.FINISHED
-
-
 def test_a_conversation_that_does_not_fit_is_condensed_and_continues() -> None:
     run = Run()
     agent = DummyAgent([a.CondensationRequest(), a.Finish(message="ok")])

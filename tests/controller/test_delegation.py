@@ -4,19 +4,16 @@ import pytest
 
 from resolver.agents.base import Agent, DummyAgent
 from resolver.controller.control import Extend, MessageToAgent, Pause, Resume, Stop
-from resolver.controller.delegation import NestedStore, delegate_result, nested_events
+from resolver.controller.delegation import delegate_result, nested_events
 from resolver.controller.limits import derive_outcome
 from resolver.errors import LogError, ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase
-from resolver.events.lifecycle import DelegateEvent, LimitsExtended, SystemPrompt
+from resolver.events.lifecycle import DelegateEvent, LimitsExtended
 from resolver.events.log import Event
 from resolver.events.state import State
-from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
-from resolver.memory.condensers.registry import LogCondenser
-from resolver.memory.condensers.rules import NoOp
 from resolver.memory.skills.library import SkillSource, read_library
 from resolver.memory.skills.recaller import SkillRecaller
 from resolver.memory.skills.skill import Origin
@@ -42,21 +39,6 @@ def test_a_delegate_works_in_the_same_log_and_returns_its_message() -> None:
     assert [e.id for e in child] == list(range(len(child)))
     assert "count files" in next(e for e in child if isinstance(e, a.Message)).content
     assert scenario.sandbox.done == ["ls"]
-
-
-def test_a_delegate_has_a_condenser_of_its_own() -> None:
-    scenario = Scenario(
-        hand_on(), hand_on(), finish(), finish(), hand_on(), finish(), finish("done")
-    )
-    streams: list[EventStream] = []
-
-    def condensers(stream: EventStream) -> LogCondenser:
-        streams.append(stream)
-        return LogCondenser(NoOp())
-
-    scenario.go(delegates=scenario.delegate, condensers=condensers)
-    assert len(streams) == len({id(stream) for stream in streams}) == 4
-    assert streams[0] is scenario.stream
 
 
 def test_costs_and_replies_count_for_the_whole_run() -> None:
@@ -89,15 +71,6 @@ def test_an_unknown_delegate_is_answered_with_the_known_ones() -> None:
     [error] = scenario.of(o.ErrorObservation)
     assert "there is no agent 'Wizard'" in error.content
     assert "CodeActAgent" in error.content
-
-
-def test_delegation_is_limited_to_two_levels() -> None:
-    scenario = Scenario(hand_on(), hand_on(), hand_on("too deep"), finish(), finish(), finish())
-    assert scenario.go(delegates=scenario.delegate).state is RunState.FINISHED
-    [error] = scenario.nested(o.ErrorObservation)
-    assert "not one of your tools" in error.content
-    offered = ["delegate" in prompt.tools for prompt in scenario.nested(SystemPrompt)]
-    assert offered == [True, True, False]
 
 
 def test_delegating_too_deeply_is_refused_with_the_level() -> None:
@@ -197,19 +170,6 @@ def test_secrets_are_replaced_in_the_delegates_own_state_too() -> None:
     scenario = Scenario(hand_on(), bash("echo hunter2"), finish(), finish(), redact=redact)
     scenario.go(delegates=scenario.delegate)
     assert [e.content for e in scenario.nested(o.CmdOutput)] == ["did echo ***"]
-
-
-def test_a_nested_store_is_loaded_from_its_parents_events() -> None:
-    store, stream = MemoryStore(), EventStream(MemoryStore())
-    parent = EventStream(store)
-    nested = NestedStore(parent, [], 7)
-    child = stream.nested(nested)
-    for word in "abc":
-        child.add(a.Think(content=word))
-    again = NestedStore(parent, store, 7)
-    assert list(again) == list(nested)
-    assert len(again) == 3
-    assert list(NestedStore(parent, store, 8)) == []
 
 
 def test_a_gap_in_nested_ids_is_an_error() -> None:

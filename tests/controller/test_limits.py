@@ -13,7 +13,7 @@ from resolver.controller.limits import (
     limit_warning,
 )
 from resolver.errors import LimitReached
-from resolver.events.actions import Finish, Message
+from resolver.events.actions import Message
 from resolver.events.base import Source
 from resolver.events.lifecycle import LimitsExtended, ModelReplied, Warned
 from resolver.events.observations import AgentStateChanged
@@ -85,10 +85,6 @@ def test_the_agent_is_asked_to_clean_up_while_a_tenth_of_the_replies_is_left() -
     assert limit_warning(state, START) is None
 
 
-def test_a_short_run_is_not_warned_at_its_first_step() -> None:
-    assert limit_warning(after(1, limits=RunLimits(max_iterations=3)), START) is None
-
-
 def test_limits_grow_by_what_is_asked_for_up_to_the_most_that_is_allowed() -> None:
     more = Extension(iterations=5, budget=0.5, time=50.0)
     assert extend_limits(LIMITS, more, None) == RunLimits(
@@ -135,15 +131,6 @@ def test_an_outcome_names_the_limit_only_of_a_run_that_reached_one() -> None:
     assert derive_outcome(ended(RunState.LIMIT, 10)).limit == "iterations"
     assert derive_outcome(ended(RunState.LIMIT, 2)).limit == "budget"
     assert derive_outcome(ended(RunState.ERROR, 10)).limit is None
-
-
-@pytest.mark.parametrize(
-    ("remaining", "kept"), [("None.", ""), ("nothing is left", ""), ("The docs.", "The docs.")]
-)
-def test_a_remark_that_nothing_remains_is_none(remaining: str, kept: str) -> None:
-    state = after(1)
-    state.apply(Finish(id=9, timestamp=START, message="done", remaining=remaining))
-    assert derive_outcome(state).remaining == kept
 
 
 def test_the_question_of_a_run_is_the_agents_last_message_not_the_users() -> None:

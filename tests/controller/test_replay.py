@@ -1,7 +1,5 @@
 """Tests of comparing a replayed run with its recording."""
 
-from hypothesis import given
-
 from resolver.controller.recovery import ReplayCheck
 from resolver.events.actions import CmdRun, Message
 from resolver.events.base import EventBase, Source
@@ -11,7 +9,6 @@ from resolver.events.state import State
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
-from tests.events.strategies import logs
 
 TRIGGER = Trigger(
     key="k", kind=TriggerKind.LOCAL, repository="r", actor=Actor(login="ada"), at=utc_now()
@@ -81,8 +78,3 @@ def test_another_base_commit_is_a_difference() -> None:
 def test_messages_of_the_user_are_not_compared() -> None:
     first, second = (Message(content=c, source=Source.USER) for c in "ab")
     assert differences([first], [second]) == []
-
-
-@given(logs(), logs())
-def test_no_two_logs_break_the_check(recorded, now) -> None:
-    differences(recorded, now)

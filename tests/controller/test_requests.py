@@ -1,7 +1,5 @@
 """Tests of requests of people to an active run."""
 
-import threading
-
 import pytest
 
 from resolver.agents.base import DummyAgent
@@ -67,15 +65,6 @@ def test_a_pause_lasts_until_it_is_resumed(then: Request) -> None:
     assert scenario.sandbox.done == ["one", "two"]
 
 
-def test_a_pause_can_be_ended_from_another_thread() -> None:
-    scenario = Scenario()
-    agent = Scripted(scenario, {0: [Pause()]}, WORK)
-    timer = threading.Timer(0.05, scenario.control.send, [Resume()])
-    timer.start()
-    assert scenario.go(agent, max_pause=30).state is RunState.FINISHED
-    timer.join()
-
-
 def test_a_pause_that_nobody_ends_stops_the_run_and_says_how_to_continue() -> None:
     scenario = Scenario()
     scenario.go(Scripted(scenario, {0: [Pause()]}, WORK), max_pause=0.05)
@@ -111,10 +100,6 @@ def test_a_persons_answer_precedes_an_automatic_one() -> None:
     assert said == ["fix it", "Tabs."]
 
 
-def test_a_stop_reaches_a_run_that_waits() -> None:
-    assert run(Stop(), script=[ASK]).state.run_state is RunState.STOPPED
-
-
 def test_a_persons_comment_resets_the_count_of_automatic_replies() -> None:
     asking = [a.Message(content=f"{word}?", wait_for_response=True) for word in "abcdefgh"]
     scenario = Scenario()
@@ -134,12 +119,6 @@ def test_an_extension_is_granted_and_the_agent_is_informed() -> None:
     [result] = [w for w in scenario.of(Warned) if w.about == "extended"]
     assert result.to_agent
     assert "10 more replies, $1.50 more." in result.message
-
-
-def test_an_extension_of_nothing_and_a_negative_one_change_nothing() -> None:
-    scenario = run(Extend(Extension()), Extend(Extension(iterations=-50, budget=-9, time=-9)))
-    assert not scenario.of(LimitsExtended)
-    assert not scenario.of(Warned)
 
 
 def test_the_rest_of_the_last_reply_is_executed_before_the_limit_ends_the_run() -> None:

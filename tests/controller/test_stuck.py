@@ -110,12 +110,6 @@ def test_ten_condensations_without_an_action_are_stuck() -> None:
     assert found(numbered(*pair * 9, *ran("ls"), *pair * 9)) is None
 
 
-def test_steps_before_the_warning_do_not_count_again() -> None:
-    events = log(*[ran("ls", "a")] * 4)
-    events.append(Warned(id=8, about="stuck", message="x"))
-    assert found(events) is None
-
-
 def test_the_rest_of_a_reply_written_before_the_warning_does_not_count() -> None:
     reply = ModelReplied(completion=Completion(model="m"))
     calls = [x.model_copy(update={"reply": 0}) for x in [a.CmdRun(command="ls")] * 9]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from resolver.errors import LogError
 from resolver.events.actions import CmdRun
 from resolver.events.log import (
-    KINDS,
     Unknown,
     dump_line,
     own_fields,
@@ -38,12 +37,6 @@ def test_an_unknown_kind_is_kept_verbatim(more) -> None:
 def test_the_own_fields_of_an_action_are_what_a_sandbox_needs_to_execute_it() -> None:
     action = CmdRun(id=3, command="ls", thought="look around")
     assert own_fields(action) == {"command": "ls", "is_input": False, "timeout": None}
-
-
-def test_only_the_first_event_has_a_version_of_the_format() -> None:
-    with pytest.raises(LogError) as caught:
-        parse_line(b'{"kind": "warned", "id": 4, "schema_version": 99}')
-    assert "of the log's format" not in caught.value.what
 
 
 @pytest.mark.parametrize(
@@ -95,20 +88,3 @@ def test_any_bytes_give_an_event_or_a_log_error(line: bytes) -> None:
         parse_line(line)
     except LogError as error:
         assert error.what
-
-
-@given(
-    st.dictionaries(
-        st.sampled_from(["id", "timestamp", "source", "cause", "tool_call", "event", "completion"])
-        | text,
-        json_values,
-    ),
-    st.sampled_from(sorted(KINDS)) | text,
-)
-def test_any_fields_give_an_event_or_a_log_error(data, kind) -> None:
-    try:
-        event = parse_line(json.dumps({**data, "kind": kind}))
-    except LogError as error:
-        assert "(" in error.what
-    else:
-        assert parse_line(dump_line(event)) == event

@@ -1,7 +1,6 @@
 """Tests of the state, which is a deterministic fold over the events."""
 
 import json
-import tracemalloc
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import given
 
 from resolver.errors import LogError
 from resolver.events.actions import CmdRun, Delegate, FileEdit, PlanUpdate, Think
-from resolver.events.base import ToolCall
 from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied, Resumed
 from resolver.events.log import dump_line, parse_line
 from resolver.events.observations import (
@@ -20,7 +18,7 @@ from resolver.events.observations import (
     FileEditResult,
 )
 from resolver.events.state import State
-from resolver.models.run import Completion, PlanItem, RequestedToolCall, RunLimits, RunState, Tokens
+from resolver.models.run import Completion, PlanItem, RunLimits, RunState, Tokens
 from tests.events.strategies import logs
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -83,19 +81,6 @@ def test_a_command_is_kept_with_its_exit_code_and_an_edit_with_its_path() -> Non
 
 def test_an_action_without_observation_is_pending() -> None:
     assert list(State.fold(numbered(CmdRun(command="sleep 9"))).pending) == [0]
-
-
-def test_each_model_has_its_own_metrics() -> None:
-    def reply(model: str, cost: float | None) -> ModelReplied:
-        tokens = Tokens(input=10, output=1)
-        completion = Completion(model=model, tokens=tokens, cost=cost, latency=0.5)
-        return ModelReplied(completion=completion)
-
-    metrics = State.fold(numbered(reply("a", 0.5), reply("a", None), reply("b", 0.25))).metrics
-    assert set(metrics) == {"a", "b"}
-    assert (metrics["a"].calls, metrics["a"].priced, metrics["a"].unpriced) == (2, 0.5, 1)
-    assert (metrics["a"].tokens.input, metrics["a"].seconds) == (20, 1.0)
-    assert metrics["b"].priced == 0.25
 
 
 def nested(delegate: int, event, depth: int = 1) -> DelegateEvent:
@@ -177,32 +162,3 @@ def test_time_without_a_process_or_in_a_pause_does_not_count() -> None:
     )
     assert state.seconds == 15
     assert state.elapsed(START + timedelta(seconds=2004)) == 19
-
-
-def long_run(count: int) -> list[str]:
-    """Yield the lines of a typical run: a reply, its command and 1 kB of output, repeatedly."""
-    lines = []
-    for id in range(0, count, 3):
-        arguments = json.dumps({"command": f"sed -n {id},{id + 40}p resolver/module.py"})
-        call = RequestedToolCall(id=f"call_{id}", name="execute_bash", arguments=arguments)
-        tokens = Tokens(input=1000, output=50)
-        completion = Completion(model="m", text="Let me look.", tool_calls=(call,), tokens=tokens)
-        tool_call = ToolCall(id=call.id, name=call.name, arguments=arguments)
-        command = CmdRun(id=id + 1, command="sed", thought="Let me look.", tool_call=tool_call)
-        output = CmdOutput(id=id + 2, cause=id + 1, exit_code=0, content=f"{id} " * 200)
-        events = (ModelReplied(id=id, completion=completion), command, output)
-        lines += [dump_line(event) for event in events]
-    return lines
-
-
-def test_the_memory_of_ten_thousand_events_is_bounded() -> None:
-    lines = long_run(9_999)
-    State.fold(map(parse_line, lines[:30]))
-    tracemalloc.start()
-    state = State.fold(map(parse_line, lines))
-    taken, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert len(state.events) == 9_999
-    text = sum(map(len, lines))
-    print(f"{taken / 2**20:.1f} MB for {text / 2**20:.1f} MB of lines")
-    assert taken < 50 * 2**20

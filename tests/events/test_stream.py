@@ -34,14 +34,6 @@ def test_events_are_numbered_without_gap_and_stamped() -> None:
     assert all(e.timestamp == NOW for e in store)
 
 
-def test_an_event_is_stored_before_subscribers_are_called() -> None:
-    stream, store = make()
-    seen: list[int] = []
-    stream.subscribe("progress", lambda event: seen.append(len(store)))
-    stream.add(Think(content="x"))
-    assert seen == [1]
-
-
 def test_all_subscribers_see_all_events_in_order_if_one_adds_events() -> None:
     stream, _ = make()
     seen: dict[str, list[int]] = {"first": [], "second": []}
@@ -143,22 +135,6 @@ def test_a_text_of_the_longest_length_is_kept_and_what_exceeds_it_is_counted(exc
     assert found == "x" * MAX_TEXT_LENGTH + (f"[cut: {excess} characters]" if excess else "")
 
 
-def test_a_filter_selects_the_events_of_a_subscriber() -> None:
-    stream, _ = make()
-    by_type: list[int] = []
-    by_word: list[int] = []
-    both: list[int] = []
-    long = lambda event: len(event.content) > 1  # noqa: E731
-    stream.subscribe("forge", lambda e: by_type.append(e.id), types=(CmdOutput, CmdRun))
-    stream.subscribe("forge", lambda e: by_word.append(e.id), accepts=lambda e: e.id % 2 == 1)
-    stream.subscribe("forge", lambda e: both.append(e.id), types=(CmdOutput,), accepts=long)
-    stream.add(Think(content="x"))
-    stream.add(CmdRun(command="ls"))
-    stream.add(CmdOutput(cause=1, content="a"))
-    stream.add(CmdOutput(cause=1, content="ab"))
-    assert (by_type, by_word, both) == ([1, 2, 3], [1, 3], [3])
-
-
 def test_an_unsubscribed_subscriber_is_not_called_even_for_queued_events() -> None:
     stream, _ = make()
     result: list[int] = []
@@ -226,13 +202,3 @@ def test_an_event_is_stored_while_subscribers_of_another_are_called() -> None:
     assert len(store) == 2
     resume.set()
     thread.join()
-
-
-def test_a_nested_stream_uses_the_same_redaction_and_clock() -> None:
-    def redact(event: Event) -> Event:
-        return event.model_copy(update={"content": "[redacted]"})
-
-    parent = EventStream(MemoryStore(), redact=redact, now=lambda: NOW)
-    child = parent.nested(MemoryStore())
-    added = child.add(Think(content="s3cret"))
-    assert (added.id, added.content, added.timestamp) == (0, "[redacted]", NOW)

@@ -17,7 +17,7 @@ from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.models.run import Completion, RequestedToolCall
 from resolver.sandbox.wire import MAX_TEXT
 from tests.events.strategies import logs
-from tests.memory.logs import Log, started, task
+from tests.memory.logs import started
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
 OK = o.CmdOutput(content="out", exit_code=0, cwd="/workspace")
@@ -137,25 +137,6 @@ def test_invalid_calls_are_sent_back_in_a_valid_form() -> None:
     assert [m["content"] for m in messages[-3:]] == ["ERROR: no such tool"] * 3
 
 
-def test_a_call_with_raw_line_breaks_is_sent_back_as_it_was_understood() -> None:
-    log = started()
-    raw = '{"command": "cat <<EOF\n\tx\nEOF"}'
-    call = RequestedToolCall(id="c", name="execute_bash", arguments=raw)
-    log.add(ModelReplied(completion=Completion(model="m", tool_calls=(call,))))
-    [sent] = ConversationMemory().messages(log.state)[-2]["tool_calls"]
-    assert json.loads(sent["function"]["arguments"]) == {"command": "cat <<EOF\n\tx\nEOF"}
-
-
-def test_an_invalid_action_is_explained_once() -> None:
-    log = started()
-    reply = log.reply(text="")
-    cause = log.add(a.Invalid(reason="write it so", reply=reply))
-    log.add(o.ErrorObservation(content="write it so", cause=cause))
-    messages = ConversationMemory().messages(log.state)
-    assert str(messages).count("write it so") == 1
-    assert messages[-2]["content"] == "[empty reply]"
-
-
 def test_reasoning_is_not_sent_back() -> None:
     log = started()
     log.add(ModelReplied(completion=Completion(model="m", text="hm", reasoning="SECRETLY")))
@@ -228,16 +209,6 @@ def test_condensed_turns_are_replaced_by_the_summary() -> None:
         assert result.count("did b") == 1
 
 
-def test_the_last_summary_replaces_all() -> None:
-    log = started()
-    replies = [log.turn(a.CmdRun(command=c), OK) for c in "abc"]
-    log.add(Condensation(forgotten=(replies[0],), summary="FIRST"))
-    log.add(Condensation(forgotten=(replies[1],), summary="BOTH"))
-    result = str(ConversationMemory().messages(log.state))
-    assert "FIRST" not in result
-    assert result.count("BOTH") == 1
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_messages_that_were_sent_stay_identical(dialect: Dialect) -> None:
     log = started()
@@ -268,11 +239,3 @@ def test_any_log_gives_complete_pairs(
     messages = memory.messages(state)
     assert_pairs_are_complete(messages)
     assert messages == ConversationMemory(dialect).messages(state)
-
-
-def test_another_state_is_detected() -> None:
-    memory = ConversationMemory()
-    first, second = Log(task("one"), task("more")), Log(task("other"), task("x"), task("y"))
-    memory.messages(first.state)
-    assert memory.messages(second.state) == ConversationMemory().messages(second.state)
-    assert memory.messages(first.state) == ConversationMemory().messages(first.state)

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.lifecycle import Condensation
 from resolver.memory.conversation import (
     DROPPED_AT_ONCE,
     MAX_IMAGE_LENGTH,
@@ -125,16 +124,3 @@ def test_older_images_are_dropped_several_at_a_time(dialect: Dialect) -> None:
         assert sent(messages)[-1] == url(number)
     assert changes <= -(-(30 - MAX_IMAGES) // DROPPED_AT_ONCE)
     assert "[image 1: no longer shown; make it again if you need it]" in words(before)
-
-
-def test_images_of_what_was_condensed_do_not_count() -> None:
-    log, kept = started(), memory()
-    for number in range(MAX_IMAGES):
-        looked(log, url(number))
-    assert len(sent(kept.messages(log.state))) == MAX_IMAGES
-    gone = tuple(range(2, len(log.state.events)))
-    log.add(Condensation(forgotten=gone, summary="plots"))
-    looked(log, url(99))
-    messages = kept.messages(log.state)
-    assert sent(messages) == [url(99)]
-    assert messages == memory().messages(log.state)

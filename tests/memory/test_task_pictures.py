@@ -8,8 +8,6 @@ import pytest
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation, RunStarted, SystemPrompt
-from resolver.memory.condensers.view import PICTURE_LENGTH, SizeBound
-from resolver.memory.condensers.view import AgentLog as CondenserLog
 from resolver.memory.conversation import MAX_IMAGES, ConversationMemory, Dialect
 from resolver.models.issue_context import Picture
 from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
@@ -70,13 +68,6 @@ def test_pictures_of_the_task_are_not_counted_or_dropped_with_others(dialect: Di
     assert len(sent(messages)) < MAX_IMAGES + 1
 
 
-def test_only_the_first_message_of_a_person_has_pictures() -> None:
-    log = started(picture(1, url(1)))
-    log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x", exit_code=0))
-    log.add(task("and this"))
-    assert sent(messages_of(log)) == [url(1)]
-
-
 def test_pictures_of_the_task_survive_a_condensation() -> None:
     log = started(picture(1, url(1)))
     log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x", exit_code=0))
@@ -84,8 +75,3 @@ def test_pictures_of_the_task_survive_a_condensation() -> None:
     log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="y", exit_code=0))
     log.add(Condensation(forgotten=forgotten, summary="did things"))
     assert sent(messages_of(log)) == [url(1)]
-
-
-def test_pictures_count_towards_the_size_of_the_conversation() -> None:
-    size = CondenserLog(SizeBound()).view(started(picture(1, url(1))).state).size
-    assert size - CondenserLog(SizeBound()).view(started().state).size == PICTURE_LENGTH

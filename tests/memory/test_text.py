@@ -21,14 +21,6 @@ def test_the_note_counts_what_is_missing_and_hints() -> None:
     assert shown == "a" * 10 + "\n[... 80 characters left out. See x. ...]\n" + "b" * 10
 
 
-def test_a_text_is_truncated_at_near_line_ends() -> None:
-    shown = truncate_middle("".join(f"line {i:03}\n" for i in range(100)), 200)
-    assert all(
-        line.startswith(("line ", "[...")) and (len(line) == 8 or line.endswith("...]"))
-        for line in shown.splitlines()
-    )
-
-
 @pytest.mark.parametrize(
     ("observation", "hint"),
     [

@@ -29,10 +29,6 @@ def test_each_of_several_models_and_services_has_a_line() -> None:
     )
 
 
-def test_a_single_model_has_no_separate_line() -> None:
-    assert cost_parts(State.fold(BOTH[:2])) == ()
-
-
 def test_an_unknown_price_is_shown_as_unknown() -> None:
     unknown = [BOTH[1], BOTH[2].model_copy(update={"id": 1})]
     assert "large: unknown for 1 reply, 3 tokens out" in cost_parts(State.fold(unknown))

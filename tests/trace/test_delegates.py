@@ -4,7 +4,7 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase
-from resolver.models.run import PlanItem, RunLimits, RunState
+from resolver.models.run import RunLimits, RunState
 from resolver.trace.markdown import render_comment_trace, render_markdown
 from resolver.trace.steps import build_view
 from resolver.trace.text import live_line, render_text
@@ -59,19 +59,6 @@ def test_markdown_and_text_contain_the_delegates_steps() -> None:
 
 def test_a_live_line_of_a_delegate_is_indented() -> None:
     assert live_line(delegated(*WORK)[1]) == "    > Run rg parse"
-
-
-def test_a_plan_is_shown_with_its_progress() -> None:
-    items = (
-        PlanItem(title="look", status="done"),
-        PlanItem(title="fix", status="doing"),
-        PlanItem(title="test"),
-    )
-    shown = render_text([a.PlanUpdate(items=items), o.PlanUpdated(id=1, cause=0, content="noted")])
-    assert "Plan 1 of 3 done" in shown
-    assert "\u2713 look" in shown
-    assert "\u25b8 fix" in shown
-    assert "\u25cb test" in shown
 
 
 def test_resumptions_and_extensions_are_shown_with_the_requester() -> None:

@@ -10,13 +10,12 @@ from markdown_it import MarkdownIt
 
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.base import Source
 from resolver.models.run import PlanItem
 from resolver.trace.markdown import render_comment_trace, render_markdown
 from resolver.trace.plain import clean
 from resolver.trace.untrusted_text import fenced, inline_code, plain_prose, utf16_length
 from tests.trace.events import any_events, text
-from tests.trace.sample import HOSTILE, hostile, numbered, realistic, started
+from tests.trace.sample import HOSTILE, hostile, numbered, realistic
 
 GITHUB = 65_536
 OURS = {
@@ -131,26 +130,10 @@ def test_prose_contains_only_text(text: str) -> None:
     assert set(page.tags) <= {"p"}
 
 
-def test_the_full_trace_truncates_nothing() -> None:
-    output = "\n".join(str(i) for i in range(50_000))
-    events = numbered(
-        [started(), a.CmdRun(command="seq"), o.CmdOutput(content=output, exit_code=0)]
-    )
-    assert output in render_markdown(events)
-
-
 def test_a_comment_shows_how_commands_ended_and_what_was_edited() -> None:
     comment = render_comment_trace(realistic(), GITHUB)
     assert "❌ exit code 1" in comment
     assert "```diff\n--- a/calendar/parse.py" in comment
-
-
-def test_a_comment_names_a_loaded_skill_and_the_full_trace_has_its_text() -> None:
-    loaded = a.Recall(query="python-tests", why="a.py was touched", source=Source.ENVIRONMENT)
-    events = numbered([started(), loaded, o.RecallResult(content="Use pytest.")])
-    assert "Use pytest." in render_markdown(events)
-    comment = render_comment_trace(events, GITHUB)
-    assert "python-tests: a.py was touched" in comment and "Use pytest." not in comment
 
 
 @pytest.mark.parametrize("content", ["short", "🦀" * 3_000])

@@ -3,8 +3,6 @@
 from datetime import timedelta
 from typing import Literal
 
-from hypothesis import given
-
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -18,7 +16,6 @@ from resolver.trace.markdown import render_markdown
 from resolver.trace.steps import build_view
 from resolver.trace.text import render_text
 from resolver.trace.view import TraceNote, TraceStep
-from tests.trace.events import any_events
 from tests.trace.sample import PIXEL, numbered, realistic, reply, started
 
 
@@ -151,12 +148,6 @@ def test_an_edit_shows_its_result_or_else_its_request() -> None:
     assert (refused.badge, refused.mood) == ("not done", "bad")
 
 
-def test_messages_of_people_are_notes_and_of_the_agent_steps() -> None:
-    events = (a.Message(content="hi", source="user"), a.Message(content="hello"))
-    assert [note.detail for note in notes_of(*events)] == ["hi"]
-    assert [step.prose for step in steps_of(*events)] == ["hello"]
-
-
 def test_only_raster_images_are_shown() -> None:
     images = (
         PIXEL,
@@ -198,19 +189,6 @@ def test_stages_warnings_and_states_are_notes() -> None:
     ]
 
 
-def test_a_condensation_shows_what_was_removed_and_the_models_notes() -> None:
-    condensation = life.Condensation(forgotten=(1, 2), masked=(3,), summary="s", notes="n")
-    first, second = notes_of(condensation, life.Condensation(forgotten=(), masked=(3, 4)))
-    assert first.text == (
-        "The conversation was shortened: 2 events removed, only the end of 1 output shown from "
-        "here on"
-    )
-    assert first.detail == "s\n\nNotes by a model:\nn"
-    assert second.text == (
-        "The conversation was shortened: only the end of 2 outputs shown from here on"
-    )
-
-
 def test_an_unknown_answer_belongs_to_its_action() -> None:
     answer = parse_logged_event({"kind": "new_output", "content": "x", "more": 1}).model_copy(
         update={"id": 1, "cause": 0}
@@ -219,8 +197,3 @@ def test_an_unknown_answer_belongs_to_its_action() -> None:
     (step,) = view.entries
     assert isinstance(step, TraceStep)
     assert [block.text for block in step.outputs] == ["x", '{\n  "more": 1\n}']
-
-
-@given(any_events())
-def test_any_events_have_a_view(events: list) -> None:
-    build_view(events)

@@ -21,7 +21,7 @@ from resolver.trace.plain import (
     money,
     truncate_text,
 )
-from resolver.trace.text import TerminalProgress, live_line, render_text
+from resolver.trace.text import TerminalProgress, render_text
 from tests.trace.events import any_events, text
 from tests.trace.sample import HOSTILE, hostile, numbered, realistic, started
 
@@ -80,12 +80,6 @@ def test_text_for_a_terminal_is_harmless(text: str) -> None:
     assert for_terminal(once) == once
 
 
-@given(any_events())
-def test_a_live_line_is_one_line(events: list) -> None:
-    for event in events:
-        assert "\n" not in (live_line(event) or "")
-
-
 def test_a_run_is_shown_in_plain_lines() -> None:
     assert progress(realistic(), terminal=False).splitlines()[2:7] == [
         "1. Run git log --oneline | head -3 && ls",
@@ -100,23 +94,6 @@ def test_a_run_is_shown_in_plain_lines() -> None:
 def test_each_run_of_a_sweep_has_steps_of_its_own() -> None:
     lines = progress([*realistic(), *realistic()], terminal=False).splitlines()
     assert len([line for line in lines if line.startswith("1. ")]) == 2
-
-
-def test_rich_markup_in_outside_text_is_shown_as_it_is() -> None:
-    shown = progress([a.CmdRun(command="[bold]x[/bold] [/] :smile:")], terminal=True)
-    assert "Run [bold]x[/bold] [/] :smile:" in STYLE.sub("", shown)
-
-
-def test_the_text_trace_has_header_steps_and_outputs() -> None:
-    shown = render_text(realistic())
-    assert shown.startswith(
-        "Task:     parse_date crashes on two-digit years (octo-org/calendar#482)\n"
-    )
-    assert (
-        "\n2. Run python -m pytest -q tests/test_parse.py  (failed: exit code 1, 1.3 s, $0.0041)\n"
-        in shown
-    )
-    assert "\n   | FAILED tests/test_parse.py::test_two_digit_year" in shown
 
 
 def test_the_json_view_is_the_log_as_an_array() -> None:

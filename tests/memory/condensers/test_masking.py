@@ -26,14 +26,6 @@ def test_old_outputs_are_masked_and_actions_stay() -> None:
     assert "left out to save space; run the command again to see it" in shown
 
 
-def test_short_outputs_and_errors_are_not_masked() -> None:
-    log = started()
-    for _ in range(50):
-        log.turn(a.CmdRun(command="a"), o.CmdOutput(content="short", exit_code=0))
-        log.turn(a.FileRead(path="a"), o.ErrorObservation(content="no such file " * 90))
-    assert condense(log, ObservationMasking(keep_last=1), SizeBound(100)) is None
-
-
 def test_a_masked_output_says_how_to_get_it_again() -> None:
     log = started()
     long = "line of text\n" * 200

@@ -8,8 +8,7 @@ import pytest
 from resolver.errors import LimitReached, ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.lifecycle import Condensation, ServiceReplied
-from resolver.memory.condensers.registry import LogCondenser
+from resolver.events.lifecycle import ServiceReplied
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.with_model import (
     FreeTextNotes,
@@ -20,7 +19,6 @@ from resolver.memory.condensers.with_model import (
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import Completion
 from tests.memory.condensers.scenarios import (
-    SMALL,
     Noting,
     asker,
     condense,
@@ -65,17 +63,6 @@ def test_the_middle_is_summarized_by_the_model_and_labeled() -> None:
     assert_pairs_are_complete(ConversationMemory().messages(log.state))
 
 
-def test_the_next_notes_are_based_on_the_previous_ones() -> None:
-    log = filled(40)
-    model = Noting("FIRST NOTES", "SECOND NOTES")
-    condenser = summarizing(asker(log, model))
-    condense(log, condenser)
-    more(log, 20)
-    condense(log, condenser)
-    assert "FIRST NOTES" in model.asked[1]
-    assert "SECOND NOTES" in sent_text(log) and "FIRST NOTES" not in sent_text(log)
-
-
 @pytest.mark.parametrize(
     "failure", [ModelError("down"), LimitReached("budget", "no money is left"), "  \n"]
 )
@@ -102,16 +89,6 @@ def test_a_reply_that_came_before_the_process_was_killed_is_used() -> None:
     condensation = condense(log, summarizing(asker(log, model)))
     assert condensation is not None and condensation.notes == "KEPT"
     assert not model.asked
-
-
-def test_a_reply_that_was_used_is_not_used_again() -> None:
-    log = filled(40)
-    condenser = LogCondenser(summarizing(asker(log, Noting("ONE", "TWO"))), SMALL)
-    for notes in ("ONE", "TWO"):
-        condensation = condenser.condense(log.state)
-        assert condensation is not None and condensation.notes == notes
-        log.add(condensation)
-        more(log, 20)
 
 
 def test_attention_keeps_what_the_model_names() -> None:
@@ -194,12 +171,3 @@ def test_long_notes_and_long_requests_are_limited() -> None:
     condensation = condense(log, summarizing(asker(log, model)))
     assert condensation is not None and len(condensation.notes) < 6_500
     assert len(model.asked[0]) < 220_000
-
-
-def test_condensations_of_one_log_carry_facts_on() -> None:
-    log = filled(40)
-    condenser = summarizing(asker(log, Noting("NOTES")))
-    condense(log, condenser)
-    log.turn(a.Think(content="later"), o.Null())
-    log.add(Condensation(forgotten=(), masked=(5,)))
-    assert "NOTES" in sent_text(log)

@@ -4,24 +4,9 @@ import pytest
 
 from resolver.config.agent_settings import PARAMETERS, parse_condenser
 from resolver.events import actions as a
-from resolver.memory.condensers.registry import CONDENSER_FACTORIES, make_condenser
-from resolver.memory.condensers.rules import (
-    ObservationMasking,
-    Pipeline,
-    RecentEvents,
-)
+from resolver.memory.condensers.registry import make_condenser
 from resolver.memory.condensers.view import SizeBound
 from tests.memory.condensers.scenarios import Noting, asker, condense, filled, sent_text
-
-
-def test_all_stages_together_give_one_event() -> None:
-    log = filled(30)
-    pipeline = Pipeline(ObservationMasking(keep_last=5), RecentEvents(1, 10))
-    condensation = condense(log, pipeline)
-    assert condensation is not None
-    assert condensation.forgotten and condensation.masked
-    assert not set(condensation.forgotten) & set(condensation.masked)
-    assert len(condensation.masked) == 6  # of the eleven turns that are left
 
 
 def test_a_stage_sees_the_result_of_the_previous_ones() -> None:
@@ -44,10 +29,6 @@ def test_each_name_makes_a_condenser(name: str) -> None:
     condensation = condense(log, made)
     assert (condensation is None) == (name == "none")
     assert name == "none" or len(sent_text(log)) < 0.8 * before
-
-
-def test_the_table_of_factories_has_the_names_of_the_setting() -> None:
-    assert list(CONDENSER_FACTORIES) == list(PARAMETERS)
 
 
 def test_parameters_are_given_in_parentheses() -> None:

@@ -18,9 +18,8 @@ from resolver.events.log import dump_line, parse_line
 from resolver.events.state import State
 from resolver.memory.condensers.registry import LogCondenser, make_condenser
 from resolver.memory.condensers.view import SizeBound
-from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import PlanItem
-from tests.events.strategies import logs
 from tests.memory.condensers.scenarios import Noting, asker
 from tests.memory.logs import Log, task
 from tests.memory.test_conversation import DIALECTS, assert_pairs_are_complete
@@ -150,33 +149,3 @@ def test_the_same_log_gives_the_same_condensation(name: str, moves: list[Any], b
             continue  # a model that failed then may answer now
         assert found is not None
         assert found.model_copy(update={"id": number}) == events[number]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=15)
-@given(moves=moves)
-def test_a_condensed_log_is_not_condensed_again_at_once(name: str, moves: list[Any]) -> None:
-    log = run(name, [move for move in moves if move != "request"], 3_000)
-    condensing = condenser(name, log, 3_000)
-    first = condensing.condense(log.state)
-    if first is not None:
-        log.add(first)
-    found = condensing.condense(log.state)
-    assert found is None or not set(found.forgotten) & set(first.forgotten if first else ())
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-@given(events=logs(), data=st.data())
-def test_any_log_at_all_can_be_condensed(
-    dialect: Dialect, events: list[EventBase], data: st.DataObject
-) -> None:
-    name = data.draw(st.sampled_from(NAMES))
-    log = Log()
-    condensing = condenser(name, log, 100)
-    for event in events:
-        log.add(event)
-        found = condensing.condense(log.state)
-        if found is not None:
-            assert all(0 <= id < len(log.state.events) for id in (*found.forgotten, *found.masked))
-            log.add(found)
-    assert_pairs_are_complete(ConversationMemory(dialect).messages(log.state))

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.lifecycle import SystemPrompt
 from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.view import CHARACTERS_PER_TOKEN, SizeBound
@@ -15,10 +14,6 @@ from tests.memory.logs import Log, started, task
 from tests.memory.test_conversation import assert_pairs_are_complete
 
 LARGE = SizeBound(10**6)
-
-
-def test_a_short_conversation_is_not_condensed() -> None:
-    assert condense(filled(10), ConversationWindow(), SMALL) is None
 
 
 def test_a_long_one_loses_whole_turns_of_its_middle() -> None:
@@ -57,14 +52,6 @@ def test_a_size_that_the_endpoint_names_is_the_limit_from_then_on() -> None:
     assert len(sent_text(log)) < 3_000 * CHARACTERS_PER_TOKEN, "long before the bound of LARGE"
 
 
-def test_a_window_for_requests_ignores_the_limit() -> None:
-    log = filled(100)
-    window = ConversationWindow(only_asked=True)
-    assert condense(log, window) is None
-    log.add(a.CondensationRequest())
-    assert condense(log, window) is not None
-
-
 def test_repeated_requests_end_with_nothing_more_to_forget() -> None:
     log = filled(30)
     log.add(task("and mind the tests"))
@@ -93,11 +80,6 @@ def test_a_single_turn_that_is_too_large_is_masked_when_nothing_else_can_go() ->
     assert_pairs_are_complete(ConversationMemory().messages(log.state))
     log.add(a.CondensationRequest())
     assert condense(log, ConversationWindow(), LARGE) is None
-
-
-def test_a_log_without_turns_has_nothing_to_forget() -> None:
-    log = Log(SystemPrompt(content="rules"), task("x" * 10_000), a.CondensationRequest())
-    assert condense(log, ConversationWindow(), SizeBound(10)) is None
 
 
 def test_the_limit_follows_the_models_window_which_is_read_once() -> None:

@@ -10,7 +10,6 @@ from resolver.config.templates import template_folder
 from resolver.errors import WorkspaceError
 from resolver.memory.skills.library import (
     INSTRUCTION_FILES,
-    MAX_SKILLS,
     Library,
     SkillSource,
     built_in_skills,
@@ -43,10 +42,6 @@ def test_all_files_of_instructions_are_read_in_order() -> None:
     assert {skill.kind for skill in found.always} == {"always"}
 
 
-def test_a_repository_without_any_has_nothing() -> None:
-    assert library({"README.md": "x"}).always == ()
-
-
 @pytest.mark.attack
 def test_invisible_characters_of_instructions_and_skills_are_left_out_and_reported() -> None:
     """Somebody hides instructions in a file of instructions or a skill, in characters that a
@@ -67,11 +62,6 @@ def test_invisible_characters_of_instructions_and_skills_are_left_out_and_report
         "AGENTS.md: 16 invisible characters are left out of it",
         ".agents/skills/one/SKILL.md: 16 invisible characters are left out of it",
     )
-
-
-def test_two_files_with_the_same_content_are_loaded_once() -> None:
-    found = library({"AGENTS.md": "use tabs\n", "CLAUDE.md": "use tabs"})
-    assert [skill.name for skill in found.always] == ["AGENTS.md"]
 
 
 def test_the_front_matter_of_instructions_is_left_out() -> None:
@@ -135,13 +125,6 @@ def test_a_microagent_is_read() -> None:
 def test_a_microagent_without_triggers_is_always_loaded() -> None:
     assert only({".openhands/microagents/style.md": "Use tabs."}).kind == "always"
     assert only({".openhands/microagents/s.md": "---\ntype: repo\n---\nx"}).kind == "always"
-
-
-def test_a_plain_skill_file_is_loaded_on_request() -> None:
-    skill = only({".agents/skills/release notes.md": "# Release notes\nWrite them."})
-    assert (skill.name, skill.kind, skill.description) == (
-        "release-notes", "knowledge", "Release notes",
-    )  # fmt: skip
 
 
 TASK = """---
@@ -232,12 +215,6 @@ def test_an_oversized_file_is_left_out_and_reported() -> None:
     assert found.always == found.skills == ()
     assert len(found.problems) == 2 and all("9 bytes" in problem for problem in found.problems)
     assert found.instructions_at("b/") is None
-
-
-def test_the_number_of_skills_is_limited_and_reported() -> None:
-    found = library({f".agents/skills/s{n:03}.md": "x" for n in range(MAX_SKILLS + 5)})
-    assert len(found.skills) == MAX_SKILLS
-    assert "only the first" in found.problems[0]
 
 
 def test_the_bundled_skills_are_valid() -> None:

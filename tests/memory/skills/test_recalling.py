@@ -87,16 +87,6 @@ def test_text_of_the_issue_triggers_a_skill_and_templates_do_not() -> None:
     assert names(recalled(numbered(opening("It breaks.")))) == ["AGENTS.md"]
 
 
-def test_every_load_has_a_reason_and_comes_from_the_run() -> None:
-    _, (action, result) = recalled(numbered(opening("A Flaky one.")))
-    assert (action.source, action.query, action.why) == (
-        By.ENVIRONMENT, "flaky", "“Flaky” was said",
-    )  # fmt: skip
-    assert (result.name, result.about, result.sources) == (
-        "flaky", "skill", (".agents/skills/flaky.md",),
-    )  # fmt: skip
-
-
 def test_comments_and_labels_trigger_skills_too() -> None:
     said = Comment(id=1, author="zoe", created_at=AT, body="flaky!")
     first = opening()
@@ -177,13 +167,6 @@ def test_the_files_that_a_pull_request_changes_load_their_skills() -> None:
     events = numbered([started.model_copy(update={"task": reviewed}), *others])
     loaded = {result.name: result.why for _, result in recalled(events)}
     assert loaded == {"AGENTS.md": "always loaded", "python": "src/a.py was changed"}
-
-
-def test_a_skill_that_the_agent_requested_is_not_loaded_again() -> None:
-    first = numbered(opening())
-    asked = o.RecallResult(content="about flaky", name="flaky", about="skill", cause=50)
-    said = a.Message(content="flaky", source=By.USER)
-    assert recalled(append_events(first, recalled(first), asked, said)) == []
 
 
 def test_a_requested_task_is_presented_as_the_work() -> None:
