@@ -1,8 +1,5 @@
 """Tests of webhook payloads: those of the test GitHub, and published examples."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from tests.parts import published as source
@@ -89,12 +86,3 @@ def test_a_wrong_payload_is_found(github: GitHubServer, described: Description) 
     payload = github.event_issues(github.create_issue("octo/demo", "t"))
     assert described.payload_problems("issues", payload | {"issue": {}})
     assert described.payload_problems("issues", payload | {"action": "exploded"})
-
-
-def test_published_examples_are_found_by_event(
-    webhook_examples: Mapping[str, list[dict[str, Any]]],
-) -> None:
-    assert len(webhook_examples) > 50
-    for event in ("issue_comment", "issues", "pull_request_review_comment", "ping"):
-        assert webhook_examples[event]
-    assert all("issue" in payload for payload in webhook_examples["issue_comment"])

@@ -146,25 +146,6 @@ def test_the_command_stops_after_three_fixes_that_fail_for_one_cause(
     assert list(suite.iterdir()) == []
 
 
-@pytest.mark.engine
-def test_tools_that_the_image_lacks_are_named_after_three_fixes(
-    tmp_path: Path,
-    environment: dict[str, str],
-    python_image: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    repository = make_history(tmp_path / "sums", python_image, fixes=4)
-    settings = repository / ".github/resolver.yml"
-    settings.write_text(
-        f"image: {python_image}\nchecks:\n  - name: tests\n    command: no-such-tool test\n"
-    )
-    git(repository, "commit", "-q", "-a", "-m", "Declare the tests")
-    assert run(example(HISTORY, repository, tmp_path / "suite"), environment) == 1
-    shown = capsys.readouterr().err
-    assert shown.count("not usable, its tests fail with the fix") == 3
-    assert "no-such-tool: command not found" in shown and "--image" in shown
-
-
 def test_a_history_without_a_usable_fix_says_why(
     tmp_path: Path, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,14 +194,6 @@ def test_harbor_runs_resolver_on_the_bundled_suite_with_the_options_that_are_giv
     agent = "resolver.evaluation.harbor_agent:ResolverAgent"
     given = ["run", "--path", suite, "--agent", agent, *command[3:], "key"]
     assert (tmp_path / "arguments").read_text().splitlines() == given
-
-
-def test_the_example_of_the_documentation_is_passed_to_harbor(
-    tmp_path: Path, environment: dict[str, str], write_harbor: Callable[[str], Path]
-) -> None:
-    write_harbor(f'echo "$@" > {tmp_path}/arguments')
-    assert run(example(RUN, suite=tmp_path / "suite"), environment) == 0
-    assert f"run --path {tmp_path}/suite --agent" in (tmp_path / "arguments").read_text()
 
 
 def test_without_harbor_its_installation_is_named(

@@ -63,10 +63,3 @@ def test_fixes_are_found_in_messages_and_in_the_commits_of_merges(tmp_path: Path
     assert read_fix_files(bare, fixes[0]).tests == {"test_b.py": b"z"}
     assert read_fix_files(bare, fixes[2]).other == ("a.py",)
     assert [fix.issue for fix, _ in with_tests(bare, fixes)] == [5, 2]
-
-
-def test_the_first_commit_of_a_shallow_clone_is_no_fix(tmp_path: Path) -> None:
-    repository = make_checkout(tmp_path / "r", {"a.py": "a = 1\n"})
-    commit(repository, "Two\n\nFixes #2", {"a.py": "a = 2\n", "tests/test_a.py": "x"})
-    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", "shallow")
-    assert list(find_past_fixes(HostGit(checkout=tmp_path / "shallow"), "HEAD")) == []

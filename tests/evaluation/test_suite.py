@@ -1,14 +1,10 @@
 """Tests of the suite that the repository has: each task tells the real fix from its absence."""
 
 import shutil
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
-from resolver.cli.eval import bundled_suite
 from tests.evaluation.task_schema import check_task, execute_script, reward_of
 from tests.parts.runs import git
 
@@ -23,17 +19,6 @@ def test_the_suite_has_25_tasks_of_harbor_in_six_languages() -> None:
     assert [config["task"]["name"] for config in configs] == [f"resolver/{name}" for name in SUITE]
     assert len(configs) == 25
     assert len({config["metadata"]["language"] for config in configs}) == 6
-
-
-def test_the_suite_is_part_of_the_wheel(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path]
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-    packaged = {name.split("/")[2] for name in names if name.startswith("resolver/suite/")}
-    assert packaged == SUITE.keys()
-    assert bundled_suite() == ROOT / "suite"
 
 
 def start_task(task: Path, folder: Path) -> Path:

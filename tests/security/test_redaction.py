@@ -154,13 +154,6 @@ def test_json_in_which_a_piece_begins_with_an_escaped_character_stays_json(times
     assert MARK in left
 
 
-def test_basic_authentication_is_found() -> None:
-    header = base64.b64encode(f"x-access-token:{LONG_TOKEN}".encode()).decode()
-    result = redactor(o.CmdOutput(content=f"AUTHORIZATION: basic {header}")).content
-    assert forms(LONG_TOKEN)[1] not in result
-    assert header[40:56] not in result
-
-
 @pytest.mark.parametrize(
     "between", ["\x1b[31m", "\x1b[0m\x1b[1m", "\u200b", "\u00ad", "\u2060", "\x00", "\x1b]0;t\x07"]
 )
@@ -175,11 +168,6 @@ def test_characters_that_a_trace_drops_do_not_hide_a_secret() -> None:
         if clean(f"a{chr(code)}b") == "ab":
             hidden = chr(code).join(MODEL_KEY)
             assert redactor(o.CmdOutput(content=hidden)).content == MARK, hex(code)
-
-
-def test_the_halves_of_a_secret_in_two_events_are_both_found() -> None:
-    halves = [SHORT_TOKEN[:20], SHORT_TOKEN[20:]]
-    assert [redactor(o.CmdOutput(content=half)).content for half in halves] == [MARK, MARK]
 
 
 def test_an_event_without_secrets_is_the_same_object() -> None:
@@ -267,16 +255,6 @@ def test_only_the_body_of_a_pem_key_is_secret() -> None:
 def test_harmless_text_is_unchanged(text: str) -> None:
     event = o.CmdOutput(content=text)
     assert redactor(event) is event
-
-
-@pytest.mark.deep
-def test_an_event_of_usual_size_takes_less_than_two_milliseconds() -> None:
-    text = "def parse(line: str) -> Event:  # one line of a log\n" * 100
-    events = [o.CmdOutput(content=f"{text}{i}") for i in range(200)]
-    begin = time.perf_counter()
-    for event in events:
-        redactor(event)
-    assert (time.perf_counter() - begin) / len(events) < 0.002
 
 
 @pytest.mark.deep
