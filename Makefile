@@ -95,7 +95,6 @@ format: $(VENV)/.installed-test
 docs: $(VENV)/.installed-test
 	$(BIN)/python scripts/settings_docs.py > docs/reference/settings.md
 	$(BIN)/python scripts/events_docs.py > docs/reference/events.md
-	$(BIN)/python scripts/openapi_docs.py > docs/reference/openapi.json
 	$(BIN)/python -m scripts.generated_parts
 	$(BIN)/python -m scripts.reference_docs
 	$(BIN)/python -m scripts.attacks_docs > docs/reference/attacks.md

@@ -138,7 +138,7 @@ def create_setup_app(setup: AppSetup, finished: Callable[[], None]) -> FastAPI:
         "Referrer-Policy": "strict-origin",
     }
 
-    @app.get("/", include_in_schema=False)
+    @app.get("/")
     async def start() -> None:
         """Says what to do on a server that has no GitHub App yet."""
         raise HTTPException(503, f"this server has no GitHub App yet: {_WRONG_ADDRESS}")

@@ -13,7 +13,6 @@ from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
-from resolver.entrypoints.webhook.openapi import HealthAnswer, ReadyAnswer, UnreadyAnswer
 from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
@@ -73,26 +72,13 @@ def add_health(app: FastAPI, check: Check | None) -> None:
     """
     checking = CapacityLimiter(1)
 
-    @app.get(
-        "/healthz",
-        operation_id="health",
-        summary="Check that the process runs",
-        responses={200: {"model": HealthAnswer, "description": "The process runs."}},
-    )
+    @app.get("/healthz")
     async def healthz() -> JSONResponse:
         """200 while the process answers. Restart it if it does not."""
         # Only this process is checked: restarting it would not help if the database is down.
         return JSONResponse({"status": "ok"})
 
-    @app.get(
-        "/readyz",
-        operation_id="readiness",
-        summary="Check whether deliveries can be stored",
-        responses={
-            200: {"model": ReadyAnswer, "description": "Deliveries can be stored."},
-            503: {"model": UnreadyAnswer, "description": "Deliveries can't be stored now."},
-        },
-    )
+    @app.get("/readyz")
     async def readyz() -> JSONResponse:
         """200 while deliveries can be stored, with free disk space, length and age of the queue;
         else 503, with the reason in the server's log."""

@@ -229,9 +229,9 @@ class PageLogin:
             https_only=is_secure,
         )
         app.add_exception_handler(SessionEnded, self._log_in_again)
-        app.add_api_route("/login", self._begin, include_in_schema=False)
-        app.add_api_route("/login/callback", self._finish, include_in_schema=False)
-        app.add_api_route("/logout", self._end, methods=["POST"], include_in_schema=False)
+        app.add_api_route("/login", self._begin)
+        app.add_api_route("/login/callback", self._finish)
+        app.add_api_route("/logout", self._end, methods=["POST"])
 
     def _key(self, purpose: str) -> bytes:
         return hmac.digest(self._secret.encode(), f"resolver: {purpose}".encode(), hashlib.sha256)

@@ -212,7 +212,7 @@ def add_run_lists(app: FastAPI, lists: RunLists, login: PageLogin | None) -> Non
         repositories = await login.users.repositories(person)
         return ListReader(login=person.login), restrict(run_filter, repositories)
 
-    @app.get("/", include_in_schema=False)
+    @app.get("/")
     async def runs(request: Request, before: str = "") -> Response:
         """The list of runs, with filters."""
         opened = await open_list(request)
@@ -222,7 +222,7 @@ def add_run_lists(app: FastAPI, lists: RunLists, login: PageLogin | None) -> Non
         html = await run_sync(lists.render_runs, *opened, oldest, limiter=limiter)
         return HTMLResponse(html, headers=headers)
 
-    @app.get("/costs", include_in_schema=False)
+    @app.get("/costs")
     async def costs(request: Request) -> Response:
         """The costs of runs by month, repository and person."""
         opened = await open_list(request)

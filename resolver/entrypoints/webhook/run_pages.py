@@ -18,24 +18,17 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
-from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ValidationError
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from resolver.config.templates import render
 from resolver.entrypoints.webhook.login import Level, PageLogin, Person, SessionEnded
-from resolver.entrypoints.webhook.openapi import (
-    PAGE_KEY,
-    error_responses,
-    page_response,
-    requires,
-)
 from resolver.entrypoints.webhook.page_links import page_key
 from resolver.entrypoints.webhook.page_responses import page_headers, site_headers
 from resolver.entrypoints.webhook.run_log_reader import REFRESH_SECONDS, RunLogReader
@@ -247,21 +240,8 @@ def add_run_pages(app: FastAPI, pages: RunPages) -> None:
     limiter = CapacityLimiter(MAX_RENDERING)
     headers = page_headers(content_policy(is_live=True))
 
-    @app.get(
-        "/runs/{run}",
-        operation_id="show_run",
-        summary="Show the log of a run",
-        response_class=Response,
-        responses=page_response(headers)
-        | error_responses(s404="There is no such run, or the key is not the run's."),
-        openapi_extra=requires(PAGE_KEY),
-    )
-    async def page(
-        request: Request,
-        run: str,
-        key: Annotated[str, Query(include_in_schema=False)] = "",
-        sent: Annotated[str, Query(include_in_schema=False)] = "",
-    ) -> Response:
+    @app.get("/runs/{run}")
+    async def page(request: Request, run: str, key: str = "", sent: str = "") -> Response:
         """The steps of a run so far, as a page."""
         reader = await pages.reader(request, run, key)
         if reader is None:
@@ -298,7 +278,7 @@ def _add_updates(app: FastAPI, pages: RunPages, limiter: CapacityLimiter) -> Non
         finally:
             viewers -= 1
 
-    @app.get("/runs/{run}/events", include_in_schema=False)
+    @app.get("/runs/{run}/events")
     async def events(request: Request, run: str, key: str = "", after: str = "") -> Response:
         """The changes of a run's page as server-sent events."""
         if await pages.reader(request, run, key) is None:
@@ -323,7 +303,7 @@ def add_run_commands(
     """Add the route of the form on the page of a run. A command is stored like that of a comment
     and executed by the same rules."""
 
-    @app.post("/runs/{run}/commands", include_in_schema=False)
+    @app.post("/runs/{run}/commands")
     async def send(request: Request, run: str) -> Response:
         """Takes a command for a run from the form on its page."""
         person = login.person(request)

@@ -18,13 +18,6 @@ from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
 from resolver.entrypoints.webhook.health import Check, add_health
-from resolver.entrypoints.webhook.openapi import (
-    AcceptedDelivery,
-    Responses,
-    delivery_operation,
-    error_responses,
-    publish_openapi_document,
-)
 from resolver.errors import ResolverError
 from resolver.github.events.payloads import parse_payload
 
@@ -80,14 +73,7 @@ def create_webhook_app(
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     add_health(app, check)
 
-    @app.post(
-        WEBHOOK_PATH,
-        operation_id="deliver",
-        summary="Take a delivery",
-        status_code=202,
-        responses=_RESPONSES,
-        openapi_extra=delivery_operation(_EVENT.pattern, _DELIVERY.pattern),
-    )
+    @app.post(WEBHOOK_PATH)
     async def webhook(request: Request) -> JSONResponse:
         """Store a delivery of GitHub and answer 202. 401: the signature (`X-Hub-Signature-256`) is
         missing or wrong. 400: no delivery. 413: too large. 503: not stored, send it again."""
@@ -99,25 +85,10 @@ def create_webhook_app(
         count(done.partition(":")[0])
         return JSONResponse({"message": done}, status_code=202)
 
-    publish_openapi_document(app)
     if pages is not None:
         pages(app)
     return app
 
-
-_RESPONSES: Responses = {
-    202: {
-        "model": AcceptedDelivery,
-        "description": "The delivery is stored, or there is nothing to do for it.",
-    },
-    **error_responses(
-        s400="The body is no JSON object, or a header is missing or malformed.",
-        s401="The signature is missing or wrong.",
-        s408="The body arrived too slowly.",
-        s413="The body is larger than 25 MB.",
-        s503="The delivery could not be stored; it has to be delivered again.",
-    ),
-}
 
 _RESULTS = {401: "unsigned", 503: "failed"}
 """Result of a delivery by the status of its answer; `malformed` for every other error."""
