@@ -26,6 +26,7 @@ pytestmark = [
     pytest.mark.engine,
     pytest.mark.xdist_group("action"),
     pytest.mark.timeout(900),  # the first test builds the image
+    pytest.mark.nightly,
 ]
 
 UTF_8 = {"LANG": "C.UTF-8"}
