@@ -409,12 +409,10 @@ def render_job_summary(
         refused may hold what nobody should see.
     quota_use: what today's runs have used of the quotas.
     """
-    trace = report.trace_markdown
-    if trace and report.render_trace:
-        trace = report.render_trace(MAX_TRACE_LENGTH)
+    trace = report.render_trace(MAX_TRACE_LENGTH) if report.render_trace else ""
     changes = markdown.render_changed_files(diff, MAX_TRACE_LENGTH) if publication.branch else ""
     # The summary is shown on the job's page, so it needs no link to it.
-    without = {"log_url": "", "trace_markdown": "", "render_trace": None}
+    without = {"log_url": "", "render_trace": None}
     comment = comment_text.comment_body(report.model_copy(update=without))
     return render(
         "run/summary.md.j2",

@@ -24,7 +24,6 @@ from resolver.events.run_log import RunLog
 from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.policy import MAX_PATCH_BYTES
 from resolver.git.tree import read_changes
-from resolver.github.comments import comment_text
 from resolver.github.comments.report import CommentPreferences, Report, RunFailure
 from resolver.github.comments.templates import render_comment
 from resolver.github.comments.verification_text import verification_values
@@ -200,7 +199,6 @@ def build_report(
         **({"conventions": prepared.conventions} if prepared else {}),
         labels=settings.pull_request_labels,
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
-        trace_markdown=trace.render(comment_text.RESERVED_TRACE_LENGTH) if trace else "",
         render_trace=trace.render if trace else None,
         log_url=request.log_url,
         page=request.page,

@@ -30,7 +30,6 @@ def summary(diff: str = DIFF, branch: str | None = "agent/12", **changes: object
             **{
                 "pull_request": PULL,
                 "log_url": LOG,
-                "trace_markdown": TRACE,
                 "render_trace": lambda limit: TRACE,
                 **changes,
             }
@@ -71,7 +70,7 @@ def test_a_change_that_was_not_pushed_is_not_shown() -> None:
 
 
 def test_a_run_without_steps_has_no_empty_parts() -> None:
-    text = summary("", trace_markdown="", render_trace=None)
+    text = summary("", render_trace=None)
     assert "###" not in text
 
 

@@ -37,10 +37,10 @@ HOSTILE = (
 UNSEEN = "\u202e\U000e0041\x1b"
 
 OURS = {
-    ("run",), ("trace_markdown",), ("pull_request", "url"),
+    ("run",), ("pull_request", "url"),
     ("patch", "files", 0, "old_mode"), ("patch", "files", 0, "new_mode"),
 }  # fmt: skip
-"""Fields whose text is not from outside: the id of a run, a trace that is rendered already, the
+"""Fields whose text is not from outside: the id of a run, the
 address that GitHub gives a pull request, and git's modes."""
 
 

@@ -5,8 +5,6 @@ from datetime import timedelta
 from typing import Literal, get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resolver.errors import (
     Cause,
@@ -27,7 +25,7 @@ from resolver.github.comments.pull_request_text import (
     pull_request_title,
 )
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
-from resolver.github.text.comment_markdown import MAX_BODY, is_closed, shorten_markdown
+from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import markdown_parser
 from resolver.github.text.markers import (
     Ending,
@@ -72,10 +70,12 @@ def ended(ending: Ending) -> Report:
         Ending.WAITING: RunState.AWAITING_USER_INPUT,
     }
     if ending in errors:
-        return reports.report(failure=failure_from_error(errors[ending]), trace_markdown=TRACE)
+        return reports.report(
+            failure=failure_from_error(errors[ending]), render_trace=lambda limit: TRACE
+        )
     if ending in states:
         outcome = reports.outcome(state=states[ending], reason="so it is", task_completed=False)
-        return reports.report(outcome=outcome, trace_markdown=TRACE)
+        return reports.report(outcome=outcome, render_trace=lambda limit: TRACE)
     pull = PULL if ending is Ending.PULL_REQUEST else None
     answers = ending is Ending.ANSWER
     review = REVIEW if ending is Ending.REVIEW else None
@@ -84,7 +84,7 @@ def ended(ending: Ending) -> Report:
         pull_request=pull,
         review=review,
         pending_approval=wanted,
-        trace_markdown=TRACE,
+        render_trace=lambda limit: TRACE,
         answers=answers,
     )
 
@@ -381,12 +381,16 @@ HUGE = [
 ]
 
 
-@pytest.mark.parametrize("trace", HUGE, ids=range(len(HUGE)))
-def test_a_trace_of_any_size_fits_with_closed_markup(trace: str) -> None:
-    body = comment_body(reports.report(pull_request=PULL, trace_markdown=trace))
+@pytest.mark.parametrize(
+    ("trace", "is_shown"),
+    [("x" * 40_000, True), ("x" * 70_000, False), ("<details>x<b>", False), ("```\nopen", False)],
+    ids=["long", "too long", "open fold", "open code"],
+)
+def test_a_trace_is_shown_where_it_fits_with_closed_markup(trace: str, is_shown: bool) -> None:
+    body = comment_body(reports.report(pull_request=PULL, render_trace=lambda limit: trace))
     assert utf16_length(body) <= MAX_BODY
     assert is_closed(body)
-    assert "#13" in body
+    assert "#13" in body and (trace in body) is is_shown
 
 
 @pytest.mark.parametrize("text", HUGE, ids=range(len(HUGE)))
@@ -454,35 +458,21 @@ def test_the_commit_of_unfinished_work_closes_nothing() -> None:
     assert "For #12\n" in commit_message(report) and "Fixes" not in commit_message(report)
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            ["word ", "\n\n", "```\n", "<details>\n\n", "</details>\n\n", "<!--", "- ", "> "]
-        ),
-        max_size=40,
-    ).map("".join),
-    st.integers(min_value=300, max_value=2_000),
-)
-def test_a_shortened_trace_has_closed_markup(text: str, limit: int) -> None:
-    fitted = shorten_markdown(text * 5, limit)
-    assert utf16_length(fitted) <= limit
-    assert is_closed(fitted)
-
-
 @pytest.mark.attack
-def test_a_new_executable_file_is_marked() -> None:
-    """A change adds an executable file: the table of files says so."""
-    made = reports.patch("tool.sh")
-    file = made.files[0].model_copy(
-        update={"status": "added", "old_mode": "000000", "new_mode": "100755"}
-    )
-    changed = made.model_copy(update={"files": (file,)})
-    assert "`tool.sh` | new, executable |" in pull_request_body(reports.report(patch=changed))
+@pytest.mark.parametrize(
+    ("mode", "mark"),
+    [("100755", "executable"), ("120000", "a symlink"), ("160000", "a submodule")],
+)
+def test_a_new_file_that_is_no_ordinary_one_is_marked(mode: str, mark: str) -> None:
+    """A change adds an executable file, a symlink or a submodule: the table of files says so."""
+    made = reports.patch("tool")
+    changes = {"status": "added", "old_mode": "000000", "new_mode": mode}
+    changed = made.model_copy(update={"files": (made.files[0].model_copy(update=changes),)})
+    assert f"`tool` | new, {mark} |" in pull_request_body(reports.report(patch=changed))
 
 
 def test_a_file_name_cannot_break_the_table() -> None:
     body = pull_request_body(reports.report(patch=reports.patch("a|b`c.py", "x\ny\u202e.py")))
     tokens = markdown_parser().parse(body)
     cells = [t.content for t in tokens if t.type == "inline" and ".py" in t.content]
-    assert cells[:2] == ["``a|b`c.py``", "`x y.py`"]
-    assert cells[2:] == ["In the code, start with ``a|b`c.py``, `x y.py`"]
+    assert cells == ["``a|b`c.py``", "`x y.py`"]

@@ -7,7 +7,7 @@ import pytest
 from resolver.github.comments.report import Report
 from resolver.github.text.markers import Ending, run_marker
 from resolver.models.repository import Conventions
-from resolver.models.run import FileChange, Patch, Publication, PullRequest
+from resolver.models.run import Patch, Publication, PullRequest
 from resolver.models.verification import DISABLED
 from tests.github import reports
 from tests.github.test_github_publishing import pulls, report_on
@@ -198,40 +198,6 @@ def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, is
     pull, _ = opened(github, wished(issue, labels=("a",)))
     assert (pull.number, pull.title, pull.body) == (persons_pull.number, "Theirs", body)
     assert not persons_pull.labels and requested_reviewers(persons_pull) == (set(), set())
-
-
-def test_deleted_and_odd_files_are_named_for_a_second_look(
-    github: GitHubServer, issue: Issue
-) -> None:
-    def change(path: str, status: Any, old: str, new: str, lines: int | None) -> FileChange:
-        return FileChange(
-            path=path,
-            status=status,
-            old_mode=old,
-            new_mode=new,
-            additions=lines,
-            deletions=lines and 0,
-        )
-
-    files = (
-        change("assets/new.bin", "added", "000000", "100644", None),
-        change("src/small.py", "modified", "100644", "100644", 1),
-        change("src/large.py", "modified", "100644", "100644", 90),
-        change("gone.py", "deleted", "100644", "000000", 0),
-        change("run.sh", "modified", "100644", "100755", 2),
-        change("to", "added", "000000", "120000", 1),
-        change("pyproject.toml", "modified", "100644", "100644", 1),
-        change("tests/test_large.py", "added", "000000", "100644", 99),
-    )
-    report = report_on(issue, patch=reports.patch().model_copy(update={"files": files}))
-    pull, _ = opened(github, report)
-    assert "- In the code, start with `src/large.py`, `run.sh`, `src/small.py`\n" in pull.body
-    for words in ("`gone.py` (deleted)", "`run.sh` (its mode changes)", "`to` (a symlink)"):
-        assert words in pull.body
-    assert "`pyproject.toml` (how the project is built)" in pull.body
-    # A binary file is flagged in the table, the one place that names it.
-    assert "| `assets/new.bin` | new | **binary** |" in pull.body
-    assert pull.body.count("assets/new.bin") == 1
 
 
 def test_the_bots_account_id_is_requested(github: GitHubServer, issue: Issue) -> None:

@@ -243,7 +243,7 @@ def test_a_hostile_report_writes_only_to_its_own_issue(github: GitHubServer, iss
     other = github.create_issue(NAME, "Other")
     hostile = f"fixes #{other.number} @alice ![x](https://evil/)" + "`" * 70_000
     forge = forge_for(github)
-    report = report_on(issue, outcome=reports.outcome(hostile), trace_markdown=hostile)
+    report = report_on(issue, outcome=reports.outcome(hostile), render_trace=lambda limit: hostile)
     pull = forge.open_pull_request(report, BRANCH)
     forge.comment(report.model_copy(update={"pull_request": pull}))
     assert other.comments == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.github.text.comment_markdown import is_closed, safe_markdown, shorten_markdown
+from resolver.github.text.comment_markdown import is_closed, safe_markdown
 from resolver.trace.untrusted_text import utf16_length
 
 LONG_URL = "http://x.example/" + "p" * 300
@@ -72,25 +72,6 @@ def test_a_text_of_the_exact_limit_is_kept_and_a_longer_one_shortened() -> None:
     # An emoji has two units.
     assert safe_markdown("😀" * 50, limit=100) == "😀" * 50
     assert utf16_length(safe_markdown("😀" * 50, limit=99)) <= 99
-
-
-BLOCKS = [f"block {number:03}" for number in range(100)]
-TRACE = "\n\n".join(BLOCKS)  # each block takes 11 units
-
-
-def test_a_trace_of_the_exact_limit_is_unchanged() -> None:
-    assert shorten_markdown(TRACE, len(TRACE)) == TRACE
-    assert len(shorten_markdown(TRACE, len(TRACE) - 1)) < len(TRACE)
-
-
-def test_a_part_that_would_leave_a_construct_open_becomes_a_code_block() -> None:
-    assert shorten_markdown("before\n\n<!-- open", 500) == "before\n\n```\n<!-- open\n```"
-    assert shorten_markdown("<details>\n\nopen", 500) == "```\n<details>\n\nopen\n```"
-
-
-def test_a_trace_that_cannot_fit_is_left_out() -> None:
-    assert shorten_markdown(TRACE, 20) == ""
-    assert utf16_length(shorten_markdown("😀" * 500, 400)) <= 400
 
 
 def test_open_constructs_are_recognized() -> None:

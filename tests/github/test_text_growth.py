@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from resolver.github.text.comment_markdown import safe_markdown, shorten_markdown
+from resolver.github.text.comment_markdown import safe_markdown
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import without_pictures
 from resolver.github.text.markdown import (
@@ -38,7 +38,6 @@ REPEATED = [
 READERS: dict[str, Callable[[str], object]] = {
     "code_span": code_span,
     "escape": escape,
-    "fit": lambda text: shorten_markdown(text, 30_000),
     "inert": make_inert,
     "without_notifications": without_notifications,
     "safe_markdown": safe_markdown,

@@ -66,7 +66,7 @@ def test_the_pull_request_follows_the_house_rules(scenario: Scenario) -> None:
     prompt = json.dumps(scenario.endpoint.requests[0].body)
     assert "begin commit subjects" in prompt and HISTORY[0] in prompt
     [pull] = scenario.pulls()
-    assert pull.title == "fix: make add add"
+    assert pull.title == "Make add add"
     assert pull.pull.base == "develop" and not pull.pull.draft
     assert {reviewer.login for reviewer in pull.pull.reviewers} == {"mona"}
     assert pull.labels == ["agent-made"]
@@ -77,7 +77,7 @@ def test_the_pull_request_follows_the_house_rules(scenario: Scenario) -> None:
     facts = repository.git.facts(tip)
     assert outcome["commit"] == tip and outcome["base"] == develop
     assert facts.tree == outcome["tree"] and facts.parents == (develop,)
-    assert facts.message.startswith("fix: make add add\n\n`add` subtracted; it adds now.\n")
+    assert facts.message.startswith("Make add add\n\n`add` subtracted; it adds now.\n")
     assert f"Fixes #{scenario.issue.number}\n" in facts.message
     assert facts.author.name == "agent[bot]" and facts.committer.name == "GitHub"
     assert "Co-authored-by: mona <" in facts.message

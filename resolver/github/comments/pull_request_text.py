@@ -12,17 +12,14 @@ from resolver.config.templates import render
 from resolver.github.comments.comment_text import (
     LEVELS,
     comment_values,
-    find_files_to_review,
     is_task_completed,
     message_below_title,
 )
 from resolver.github.comments.pull_request_template import fill_template
 from resolver.github.comments.report import Report
 from resolver.github.comments.templates import render_comment, safe
-from resolver.github.comments.titles import write_subject
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import (
-    MAX_TITLE,
     format_title,
     shorten_text,
     visible,
@@ -97,7 +94,10 @@ def _subject(report: Report, limit: int | None = None) -> str:
     text = outcome.title if outcome else ""
     text = text or (_describe_files(report) if is_addition else task.title if task else "")
     title = format_title(text, own_issue=report.trigger.subject)
-    return shorten_text(write_subject(report.conventions.subjects, title, limit=limit), MAX_TITLE)
+    if limit is None or len(title) <= limit:
+        return title
+    shortened = textwrap.shorten(title, limit, placeholder="…")
+    return shortened if len(shortened) > limit // 2 else shorten_text(title, limit)
 
 
 def _describe_files(report: Report) -> str:
@@ -232,9 +232,8 @@ def render_parts(
     message = message_below_title(outcome, outcome.title, _subject(report)) if outcome else ""
     files = report.patch.files if report.patch else ()
     values = comment_values(report, message, LEVELS[level])
-    start, careful = find_files_to_review(files)
     statements = {name: text for name, text in values["sections"] if name != omitted_statement}
-    values |= {"statements": statements, "start": start, "careful": careful, "all_files": files}
+    values |= {"statements": statements, "all_files": files}
     rendered = {
         part: render_comment("pull_request_part.md.j2", **values, part=part.value).strip()
         for part in BodySection

@@ -144,16 +144,11 @@ class Report(FrozenModel):
     warnings: tuple[str, ...] = Field(
         default=(), description="Facts that the reader should know, such as weak isolation."
     )
-    trace_markdown: str = Field(
-        default="",
-        repr=False,
-        description="The folded trace, as `resolver.trace` renders it for a comment.",
-    )
     render_trace: Callable[[int], str] | None = Field(
         default=None,
         repr=False,
         exclude=True,
-        description="Renders the trace again for the room that a comment has, in UTF-16 units.",
+        description="Renders the folded trace with at most so many UTF-16 units.",
     )
     log_url: str = Field(default="", description="Page where log and patch are kept, if any.")
     page: str = Field(default="", description="Page that shows the whole trace, if any.")

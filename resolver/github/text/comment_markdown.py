@@ -25,7 +25,6 @@ from resolver.github.text.markdown import (
     visible,
     without_bot_commands,
 )
-from resolver.trace.plain import plural
 from resolver.trace.untrusted_text import utf16_length
 
 MAX_SOURCE_CHARACTERS = 20_000
@@ -205,38 +204,9 @@ def _prefix_lines(text: str, first_prefix: str, next_prefix: str) -> str:
 MAX_BODY = 65_536
 """Maximum length of the body of an issue, pull request or comment on GitHub, in characters."""
 
-_MAX_PARSED_CHARACTERS = 200_000
-"""Number of characters of a longer trace that are used."""
-
-_MAX_CHECKED_UNITS = 2_000
-
-_SENTINEL = "end-of-the-trace"
+_SENTINEL = "end-of-the-text"
 _OPEN = re.compile(r"<details\b", re.I)
 _CLOSE = re.compile(r"</details\s*>", re.I)
-
-
-def shorten_markdown(markdown: str, limit: int) -> str:
-    """Return `markdown` shortened to `limit` UTF-16 units, "" if that is impossible.
-
-    The first and last blocks are kept whole, with a line between them that says how much was left
-    out. A block that is too long becomes a code block with its start and end; if the text would
-    leave a construct open, all of it becomes a code block.
-    """
-    if utf16_length(markdown) <= limit and is_closed(markdown):
-        return markdown
-    units = _units(markdown[:_MAX_PARSED_CHARACTERS])
-    # Checking every unit is slow if there are many, and rarely necessary.
-    for check_units in (False, True) if len(units) <= _MAX_CHECKED_UNITS else (False,):
-        shortened_units = [
-            _cut_unit(unit, max(200, limit // 4), check_closed=check_units) for unit in units
-        ]
-        shortened = _keep_head_and_tail(
-            shortened_units, limit - 200, is_cut=len(markdown) > _MAX_PARSED_CHARACTERS
-        )
-        if utf16_length(shortened) <= limit and is_closed(shortened):
-            return shortened
-    shortened = _cut_to_code_block(markdown, limit)
-    return shortened if utf16_length(shortened) <= limit else ""
 
 
 def is_closed(markdown: str) -> bool:
@@ -250,60 +220,3 @@ def is_closed(markdown: str) -> bool:
 
 def _depth(html: str) -> int:
     return len(_OPEN.findall(html)) - len(_CLOSE.findall(html))
-
-
-def _units(markdown: str) -> list[str]:
-    """Return the top-level blocks; everything from a <details> to its end is one unit."""
-    lines = markdown.split("\n")
-    units: list[str] = []
-    start = depth = 0
-    for token in block_parser().parse(markdown):
-        if token.level != 0 or token.map is None:
-            continue
-        if token.type == "html_block":
-            depth += _depth(token.content)
-        if depth <= 0:
-            units.append("\n".join(lines[start : token.map[1]]).strip("\n"))
-            start, depth = token.map[1], 0
-    remainder = "\n".join(lines[start:]).strip("\n")
-    return [unit for unit in [*units, remainder] if unit]
-
-
-def _cut_unit(unit: str, limit: int, *, check_closed: bool) -> str:
-    if utf16_length(unit) <= limit and (not check_closed or is_closed(unit)):
-        return unit
-    return _cut_to_code_block(unit, limit)
-
-
-def _cut_to_code_block(text: str, limit: int) -> str:
-    budget = max(40, limit - 120)
-    while True:
-        half = budget // 2
-        if len(text) <= budget:
-            block = fence(text)
-        else:
-            omitted = len(text) - 2 * half
-            block = fence(f"{text[:half]}\n[... {omitted} characters left out ...]\n{text[-half:]}")
-        if utf16_length(block) <= limit or budget <= 40:
-            return block
-        budget = max(40, budget * limit // utf16_length(block) - 10)
-
-
-def _keep_head_and_tail(units: list[str], limit: int, *, is_cut: bool) -> str:
-    """Return as many whole units as fit: two thirds from the start, the rest from the end."""
-    sizes = [utf16_length(unit) + 2 for unit in units]
-    head_limit = limit * 2 // 3 if is_cut or sum(sizes) > limit else limit
-    head = used = 0
-    while head < len(units) and used + sizes[head] <= head_limit:
-        used += sizes[head]
-        head += 1
-    tail = len(units)
-    while not is_cut and tail > head and used + sizes[tail - 1] <= limit:
-        tail -= 1
-        used += sizes[tail]
-    middle = []
-    if is_cut:
-        middle = ["*(the rest is left out here)*"]
-    elif tail > head:
-        middle = [f"*({plural(tail - head, 'part')} left out here)*"]
-    return "\n\n".join([*units[:head], *middle, *units[tail:]])
