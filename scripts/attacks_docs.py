@@ -115,7 +115,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
     ),
     "Webhook server, queue and quotas": (
         "tests/webhook/test_webhook.py",
-        "tests/cli/test_connections.py",
+        "tests/webhook/test_connections.py",
         "tests/webhook/test_run_pages.py",
         "tests/webhook/test_login.py",
         "tests/webhook/test_run_index.py",

@@ -337,11 +337,11 @@ class WorkerProcess:
 
 
 def started(
-    trigger: Trigger, attempt: int = 1, crashes: int = 0, outage_began: datetime | None = None
+    trigger: Trigger, attempt: int = 1, failure: str = "", outage_began: datetime | None = None
 ) -> StartedRequest:
     """The request of a run, as its work begins."""
     request = NewRequest("delivery", RequestKind.RUN, trigger, attempt - 1, outage_began)
-    return StartedRequest(request, attempt, attempt, crashes)
+    return StartedRequest(request, attempt, attempt, failure)
 
 
 def plan_of_a_fix(delay: float = 0.0) -> tuple[Answer, ...]:

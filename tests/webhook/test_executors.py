@@ -156,7 +156,7 @@ def test_a_heartbeat_that_finds_its_lease_taken_ends_the_executor(
     executor = RegisteredExecutor(database, lease=1.5)
     executor.register()
     lost = threading.Event()
-    executor.start_heartbeat(lost.set)
+    threading.Thread(target=executor.keep_lease, args=(lost.set,), daemon=True).start()
     change(database, text("DELETE FROM resolver_executors"))
     assert lost.wait(120)
     assert not executor.fence.is_valid

@@ -17,7 +17,6 @@ from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, StartedRequest
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
-from resolver.entrypoints.webhook.worker import MAX_RECOVERIES
 from resolver.errors import Cause, LeaseLost, QuotaReached, ResolverError
 from resolver.events.lifecycle import Resumed
 from resolver.events.observations import AgentStateChanged
@@ -52,6 +51,8 @@ from tests.parts.github_server.state import Issue
 from tests.trace import sample
 from tests.webhook.serving import Forge as GitHub
 from tests.webhook.serving import started
+
+CRASHED = "the server crashed 8 times during this run"
 
 RETRY = timedelta(hours=1)
 NEXT_ATTEMPT = "You don't need to do anything"
@@ -216,7 +217,7 @@ def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> N
     run = run_of(scenario.trigger)
     (runner.folder / run / OUTCOME).unlink()
     scenario.record(scenario.trigger)
-    assert runner.execute(started(scenario.trigger, crashes=MAX_RECOVERIES)).state == "error"
+    assert runner.execute(started(scenario.trigger, failure=CRASHED)).state == "error"
     assert scenario.total().cost == pytest.approx(0.2)
 
 

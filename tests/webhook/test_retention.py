@@ -11,6 +11,7 @@ from sqlalchemy import URL, select, text
 
 from resolver.config.run_settings import MIN_RETENTION_DAYS
 from resolver.config.settings import load_settings
+from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
 from resolver.entrypoints.webhook.retention import RetentionTask
 from resolver.errors import LeaseLost, UsageError
@@ -211,11 +212,13 @@ def test_a_redelivery_must_find_its_request(days: int) -> None:
 def test_the_first_removal_is_at_the_start(stores: Stores) -> None:
     """The age counts from the real time here."""
     run = stores.store_run(request(1, OLD))
-    RetentionTask(stores.database, stores.queue, stores.folder, 30).start()
+    BackgroundThreads().start(
+        "retention", RetentionTask(stores.database, stores.queue, stores.folder, 30).run_daily
+    )
     until(lambda: not (stores.folder / run).exists())
 
 
 def test_nothing_is_removed_with_0_days(stores: Stores) -> None:
     run = stores.store_run(request(1, OLD))
-    RetentionTask(stores.database, stores.queue, stores.folder, 0).start()
+    RetentionTask(stores.database, stores.queue, stores.folder, 0).run_daily()
     assert stores.runs_in_tables() == [{run}] * 5

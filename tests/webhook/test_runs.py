@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.request_runner import RequestRunner
-from resolver.entrypoints.webhook.worker import MAX_RECOVERIES
 from resolver.github.events.payloads import parse_payload
 from resolver.models.run import Trigger
 from resolver.runs.common import run_id, trigger_for_target
@@ -20,6 +19,8 @@ from resolver.storage.issue_history import IssueHistories
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.webhook.serving import Forge, started
+
+CRASHED = "the server crashed 8 times during this run"
 
 
 class Scenario:
@@ -55,10 +56,10 @@ def scenario(github: GitHubServer, tmp_path: Path) -> Scenario:
 def test_a_run_that_crashes_the_server_each_time_is_given_up_and_reported(
     scenario: Scenario,
 ) -> None:
-    done = scenario.runs.execute(started(scenario.request(), crashes=MAX_RECOVERIES))
+    done = scenario.runs.execute(started(scenario.request(), failure=CRASHED))
     assert done.state == "error"
     [comment] = scenario.forge.final_comments(scenario.issue)
-    assert f"the server crashed {MAX_RECOVERIES} times during this run" in comment.body
+    assert CRASHED in comment.body
     assert "ask again" in comment.body
     assert not scenario.folder.exists()
 
@@ -81,7 +82,7 @@ def test_a_stranger_who_waits_gets_no_reaction(scenario: Scenario) -> None:
 def test_giving_up_twice_is_reported_once(scenario: Scenario) -> None:
     trigger = scenario.request()
     for attempt in (6, 7):
-        scenario.runs.execute(started(trigger, attempt, crashes=MAX_RECOVERIES))
+        scenario.runs.execute(started(trigger, attempt, failure=CRASHED))
     assert len(scenario.forge.final_comments(scenario.issue)) == 1
 
 
@@ -89,7 +90,7 @@ def test_a_person_without_write_access_sees_no_error_of_the_server(
     scenario: Scenario,
 ) -> None:
     scenario.forge.github.add_user("eve")
-    scenario.runs.execute(started(scenario.request("eve"), crashes=MAX_RECOVERIES))
+    scenario.runs.execute(started(scenario.request("eve"), failure=CRASHED))
     assert not scenario.forge.final_comments(scenario.issue)
 
 

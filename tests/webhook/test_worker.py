@@ -13,6 +13,7 @@ from pathlib import Path
 import dbos
 import pytest
 
+from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.executors import RegisteredExecutor
 from resolver.entrypoints.webhook.request_queue import (
     APPLICATION,
@@ -48,7 +49,7 @@ class Requests:
 
     folder: Path
     follow_ups: tuple[Trigger, ...] = ()
-    outage: ForgeError | None = None
+    outage: Exception | None = None
     executed: list[tuple[Trigger, int]] = field(default_factory=list)
     given_up: list[Trigger] = field(default_factory=list)
     commands: list[Trigger] = field(default_factory=list)
@@ -71,8 +72,12 @@ class Requests:
         )
         self.worker = Worker(url, self.queue, handlers, self.executor)
 
+    def start(self) -> None:
+        self.worker.start()
+        BackgroundThreads().start("recovery", self.worker.look_forever)
+
     def execute_run(self, started: StartedRequest) -> RequestResult:
-        if started.crashes:
+        if started.failure:
             self.given_up.append(started.trigger)
             return RequestResult("run", 1, "error")
         self.executed.append((started.trigger, started.attempt))
@@ -118,7 +123,7 @@ ASKED = reports.trigger()
 
 def test_a_delivery_is_executed_once_however_often_it_comes(requests: Requests) -> None:
     requests.intake.enqueue("first", ASKED)
-    requests.worker.start()
+    requests.start()
     requests.wait(1)
     requests.intake.enqueue("first", ASKED)
     requests.wait(1)
@@ -142,7 +147,7 @@ def test_new_work_waits_for_its_turn_and_commands_do_not(requests: Requests) -> 
     """A command that asks for more work becomes a run."""
     requests.released.clear()
     requests.intake.enqueue("active", ASKED)
-    requests.worker.start()
+    requests.start()
     until(lambda: requests.executed)
     work = (Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE)
     commands = (Command.CONTINUE, Command.STOP)
@@ -162,7 +167,7 @@ def test_what_came_too_late_for_a_run_is_executed_after_it(requests: Requests) -
     stop = reports.trigger(key="stop", command=Command.STOP)
     requests.released.clear()
     requests.intake.enqueue("delivery", ASKED)
-    requests.worker.start()
+    requests.start()
     until(lambda: requests.executed)
     for command in (sent, stop):  # by another process
         later = ASKED.at + timedelta(seconds=1)
@@ -177,7 +182,7 @@ def test_what_came_too_late_for_a_run_is_executed_after_it(requests: Requests) -
 def test_a_run_is_repeated_after_an_outage_and_not_after_another_error(requests: Requests) -> None:
     requests.outage = ForgeError("GitHub is down", "try again", "forge_down")
     requests.intake.enqueue("delivery", ASKED)
-    requests.worker.start()
+    requests.start()
 
     def deferred() -> list[str]:
         return [request.id for request in requests.queue.recent([RequestState.DEFERRED])]
@@ -188,6 +193,18 @@ def test_a_run_is_repeated_after_an_outage_and_not_after_another_error(requests:
     requests.queue.start_now(id)
     requests.wait(2)
     assert [attempt for _, attempt in requests.executed] == [1, 2]
+
+
+def test_a_run_that_fails_unexpectedly_says_so_and_the_next_one_starts(requests: Requests) -> None:
+    requests.outage = KeyError("secret")
+    requests.intake.enqueue("first", ASKED)
+    requests.start()
+    until(lambda: requests.given_up)
+    requests.outage = None
+    requests.intake.enqueue("second", reports.trigger(key="second"))
+    requests.wait(2)
+    assert requests.given_up == [ASKED]
+    assert [trigger.key for trigger, _ in requests.executed] == [ASKED.key, "second"]
 
 
 @pytest.mark.attack
@@ -205,7 +222,7 @@ def test_a_run_whose_processes_die_again_and_again_is_given_up_and_it_is_said(
         [id] = system.start_queued_partitioned_workflows(runs, dead, APPLICATION)
         if number < MAX_RECOVERIES:
             assert system.reenqueue_for_recovery(id, [dead], RUNS_QUEUE)
-    requests.worker.start()  # it finds the last one dead
+    requests.start()  # it finds the last one dead
     until(lambda: requests.queue.given_up())
     requests.worker._recover()
     requests.wait(2)
@@ -220,6 +237,6 @@ def test_a_request_that_can_not_be_read_is_set_aside(requests: Requests) -> None
     }
     requests.queue._client.enqueue(options, "no trigger", 0, 0.0)
     requests.queue.add(NewRequest("readable", RequestKind.RUN, ASKED))
-    requests.worker.start()
+    requests.start()
     requests.wait(2)
     assert requests.executed == [(ASKED, 1)]

@@ -22,12 +22,7 @@ from fastapi.responses import HTMLResponse
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.entrypoints.http_server import (
-    ShortRequestConnection,
-    address_of,
-    log_to_stderr,
-    server_settings,
-)
+from resolver.entrypoints.http_server import address_of, log_to_stderr, server_settings
 from resolver.entrypoints.webhook.health import add_health
 from resolver.entrypoints.webhook.missed_deliveries import POLL_INTERVAL_SECONDS
 from resolver.entrypoints.webhook.page_responses import (
@@ -200,7 +195,7 @@ def run_app_setup(settings: Settings, folder: Path, listening: socket.socket) ->
         stopping[0].should_exit = True
 
     app = create_setup_app(setup, finish)
-    config = server_settings(app, MAX_SETUP_CONNECTIONS, ShortRequestConnection)
+    config = server_settings(app, MAX_SETUP_CONNECTIONS)
     stopping.append(uvicorn.Server(config))
     handler = log_to_stderr(Redactor(settings.secrets), settings.server.log_format)
     try:

@@ -166,16 +166,10 @@ class RegisteredExecutor:
             self.fence.close()
         return self.fence.is_valid
 
-    def start_heartbeat(self, on_lost: Callable[[], None]) -> None:
-        """Renew the lease in a thread until it is lost, and call `on_lost` in that thread then."""
-        if self.expires:
-            threading.Thread(
-                target=self._keep_lease, args=(on_lost,), name="heartbeat", daemon=True
-            ).start()
-
-    def _keep_lease(self, on_lost: Callable[[], None]) -> None:
+    def keep_lease(self, on_lost: Callable[[], None]) -> None:
+        """Renew the lease at intervals until it is lost, and call `on_lost` then."""
         wait = self.heartbeat_seconds
-        while not self._is_stopping.wait(wait):
+        while self.expires and not self._is_stopping.wait(wait):
             wait = self.heartbeat_seconds
             try:
                 self.renew()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from anyio.to_thread import run_sync
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
+from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
@@ -32,7 +33,8 @@ Check = Callable[[], dict[str, Any]]
 
 @dataclass(frozen=True)
 class ReadinessCheck:
-    """Checks what a delivery needs: the database, and room in the data folder.
+    """Checks what a delivery needs: the database, and room in the data folder; and that all tasks
+    of this process work.
 
     free_bytes: returns the free bytes of the disk that a folder is on.
     """
@@ -41,6 +43,7 @@ class ReadinessCheck:
     folder: Path
     now: Clock = utc_now
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
+    threads: BackgroundThreads = field(default_factory=BackgroundThreads)
 
     def __call__(self) -> dict[str, Any]:
         """Return free disk space, and length and age of the queue. Raises ResolverError.
@@ -48,6 +51,8 @@ class ReadinessCheck:
         A long queue does not make the server unready, because it still has to accept further
         requests.
         """
+        if self.threads.down:
+            raise ResolverError(f"these tasks have failed: {', '.join(self.threads.down)}")
         self.queue.check()
         try:
             free = self.free_bytes(self.folder)

@@ -84,6 +84,12 @@ class ServerMetrics:
         self._deliveries = Counter(
             "resolver_deliveries", "Deliveries of webhooks.", ["result"], registry=registry
         )
+        self._failed_tasks = Counter(
+            "resolver_failed_tasks",
+            "Failures of tasks of this process, which are then started again.",
+            ["task"],
+            registry=registry,
+        )
         self._observed: dict[str, Counter | Histogram] = {
             "runs": Counter(
                 "resolver_runs", "Attempts of runs that ended.", ["outcome"], registry=registry
@@ -139,6 +145,10 @@ class ServerMetrics:
     def count_delivery(self, result: str) -> None:
         """Count a delivery. result: one of DELIVERY_RESULTS."""
         self._deliveries.labels(result).inc()
+
+    def count_failed_task(self, name: str) -> None:
+        """Count the failure of a task of `BackgroundThreads`."""
+        self._failed_tasks.labels(name).inc()
 
     def record(self, observation: Observation) -> None:
         """Count an observation of a run."""

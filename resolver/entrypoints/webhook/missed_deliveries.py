@@ -6,7 +6,6 @@ https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliv
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -68,11 +67,8 @@ class MissedDeliveries:
         self._sources, self._handle_delivery, self._now = sources, handle_delivery, now
         self._interval = interval
 
-    def start(self) -> None:
-        """Start to poll in the background."""
-        threading.Thread(target=self._poll_forever, name="missed-deliveries", daemon=True).start()
-
-    def _poll_forever(self) -> None:
+    def poll_forever(self) -> None:
+        """Poll at intervals. An error of GitHub or of the database is logged."""
         last_error = ""
         while True:
             try:

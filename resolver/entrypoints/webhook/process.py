@@ -20,6 +20,7 @@ from sqlalchemy.engine import URL
 from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.http_server import log_to_stderr
 from resolver.entrypoints.log_format import logging_run
+from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
 from resolver.entrypoints.webhook.executors import LEASE_SECONDS, RegisteredExecutor
@@ -80,7 +81,8 @@ class ServerProcess:
     """A process of the server.
 
     settings: with Resolver's own login. machine: its tokens are refused when the lease has ended.
-    worker: None if the process executes no requests. retention: removes old runs.
+    worker: None if the process executes no requests. retention: removes old runs. threads: of the
+    tasks that this process has until it ends.
     """
 
     settings: Settings
@@ -95,13 +97,15 @@ class ServerProcess:
     index: RunIndex
     metrics: ServerMetrics
     retention: RetentionTask
+    threads: BackgroundThreads
 
     def start(self) -> None:
         """Keep the lease, and start to execute requests. Raises UsageError."""
-        self.retention.start()
+        self.threads.start("retention", self.retention.run_daily)
         if self.worker is not None:
-            self.executor.start_heartbeat(self._restart)
+            self.threads.start("heartbeat", partial(self.executor.keep_lease, self._restart))
             self.worker.start()
+            self.threads.start("recovery", self.worker.look_forever)
 
     def preload(self) -> None:
         """Import what a run needs, so that the first one starts at once."""
@@ -181,6 +185,7 @@ def open_process(
         indexer.index,
         metrics,
         RetentionTask(database, queue, folder.path, settings.server.retention_days, blobs),
+        BackgroundThreads(metrics.count_failed_task),
     )
 
 

@@ -161,13 +161,13 @@ class StartedRequest:
     """A request whose work starts now.
 
     attempt: counted from 1. started_at: milliseconds since 1970, by the clock of the database.
-    crashes: how often the process died that executed it; 0 unless it is to be given up.
+    failure: why it is given up, which is to be said in its conversation; "" to execute it.
     """
 
     request: NewRequest
     attempt: int = 1
     started_at: int = 0
-    crashes: int = 0
+    failure: str = ""
 
     @property
     def trigger(self) -> Trigger:

@@ -238,9 +238,8 @@ class RequestRunner:
     ) -> RequestResult:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = report.trigger, report.run
-        if started.crashes:
-            reason = _reason_of_crashes(started.crashes)
-            return _give_up(self.folder / run, report, reason, forge, settings)
+        if started.failure:
+            return _give_up(self.folder / run, report, started.failure, forge, settings)
         try:
             output = Output(self.folder / run, resume=True)
             self.histories.record_run(trigger, run)
@@ -407,10 +406,6 @@ def _post_comment(report: Report, forge: Forge, settings: Settings) -> None:
             forge.comment(report)
     except ResolverError as error:
         logger.error("the result of run %s could not be posted: %s", report.run, error.what)
-
-
-def _reason_of_crashes(crashes: int) -> str:
-    return f"the server crashed {crashes} times during this run"
 
 
 def _has_lease(host: RunHost) -> bool:

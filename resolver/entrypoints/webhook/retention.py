@@ -52,11 +52,6 @@ class RetentionTask:
         self._database, self._queue = database, queue
         self._folder, self._days, self._blobs = folder, days, blobs
 
-    def start(self) -> None:
-        """Remove what is too old now and every day, in the background."""
-        if self._days:
-            threading.Thread(target=self._run_daily, name="retention", daemon=True).start()
-
     def remove_old(self, now: datetime) -> None:
         """Remove what is too old.
 
@@ -89,8 +84,9 @@ class RetentionTask:
         if folders:
             logger.info("the folders of %d old runs were removed", len(folders))
 
-    def _run_daily(self) -> None:
-        while True:
+    def run_daily(self) -> None:
+        """Remove what is too old now and every day."""
+        while self._days:
             try:
                 self.remove_old(utc_now())
             except (ResolverError, OSError) as error:

@@ -2,7 +2,6 @@
 
 import logging
 import socket
-import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ from sqlalchemy.engine import URL
 
 from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.http_server import (
-    ShortRequestConnection,
     address_of,
     allow_open_files,
     listen,
@@ -46,11 +44,7 @@ from resolver.storage.run_index import RunIndex
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 MAX_CONNECTIONS = 4000
-"""Maximum number of open connections.
-
-From half of it on, connections without a complete request are closed to make room for new ones.
-Only complete requests can therefore use up the limit, and they are answered with status 503.
-"""
+"""Maximum number of open connections; requests on further ones are answered with status 503."""
 
 MAX_REPOSITORIES = 100
 """Maximum number of repositories whose webhooks are asked for missed deliveries."""
@@ -84,10 +78,11 @@ def serve_webhook(
     process.start()
     sources = partial(_delivery_sources, settings, machine, process.index)
     interval = delivery_poll_seconds(settings, machine)
-    MissedDeliveries(database, sources, handle_delivery, interval=interval).start()
+    missed = MissedDeliveries(database, sources, handle_delivery, interval=interval)
+    process.threads.start("missed-deliveries", missed.poll_forever)
     site = _open_site(process, secret)
     _announce(listening, database.url, process.folder)
-    threading.Thread(target=process.preload, name="preload", daemon=True).start()
+    process.threads.start("preload", process.preload)
     _serve(_open_app(secret, handle_delivery, process, site), listening)
 
 
@@ -124,7 +119,7 @@ def _open_app(
         secret,
         handle_delivery,
         pages=site.add_to if site.public_url else None,
-        check=ReadinessCheck(process.queue, process.folder.path),
+        check=ReadinessCheck(process.queue, process.folder.path, threads=process.threads),
         count=process.metrics.count_delivery,
     )
 
@@ -204,10 +199,5 @@ def _serve(app: FastAPI, listening: socket.socket) -> None:
     uvicorn finishes its responses and then passes the signal to the process's own handler.
     """
     allow_open_files(2 * MAX_CONNECTIONS)
-    config = server_settings(
-        app,
-        MAX_CONNECTIONS,
-        ShortRequestConnection,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-    )
+    config = server_settings(app, MAX_CONNECTIONS, timeout_graceful_shutdown=DRAIN_SECONDS)
     uvicorn.Server(config).run(sockets=[listening])

@@ -177,7 +177,6 @@ class Worker:
         except DatabaseError as error:
             raise UsageError(error.what, error.next_step) from error
         logging.getLogger("dbos").setLevel(logging.WARNING)
-        threading.Thread(target=self._look_forever, name="recovery", daemon=True).start()
 
     def drain(self, post_pause_notices: PostPauseNotices) -> None:
         """Return all requests of this process to the queue, since it ends. It writes nothing more
@@ -197,21 +196,15 @@ class Worker:
         for event in self._dbos.background_thread_stop_events:
             event.set()
 
-    def _look_forever(self) -> None:
-        """Look after active runs and dead processes. This is the loop of a thread."""
-        is_failing, recovered_at = False, time.monotonic()
-        while not self._is_drained.wait(RETRY_SECONDS if is_failing else LOOK_SECONDS):
-            try:
-                if self._executor.expires:  # else there is no other process
-                    self._take_commands()
-                if time.monotonic() - recovered_at >= self._executor.heartbeat_seconds:
-                    self._recover()
-                    recovered_at = time.monotonic()
-                is_failing = False
-            except (DatabaseError, SQLAlchemyError) as error:
-                if not is_failing:
-                    logger.error("the queue can't be used for now: %s", _first_line(error))
-                is_failing = True
+    def look_forever(self) -> None:
+        """Look after active runs and dead processes until this one ends. Raises DatabaseError."""
+        recovered_at = time.monotonic()
+        while not self._is_drained.wait(LOOK_SECONDS):
+            if self._executor.expires:  # else there is no other process
+                self._take_commands()
+            if time.monotonic() - recovered_at >= self._executor.heartbeat_seconds:
+                self._recover()
+                recovered_at = time.monotonic()
 
     def _take_commands(self) -> None:
         for request, command in self._queue.take_commands(list(self._active_runs)):
@@ -243,8 +236,8 @@ class Worker:
     def _return_to_queue(self, executors: list[str]) -> None:
         try:
             dbos.DBOS._recover_pending_workflows(executors)
-        except dbos.error.DBOSException as error:
-            raise DatabaseError(str(error)) from error
+        except (SQLAlchemyError, dbos.error.DBOSException) as error:
+            raise DatabaseError(first_line(error)) from error
 
     def _execute(self, id: str) -> None:
         """Execute a request of this process."""
@@ -256,8 +249,11 @@ class Worker:
         if stored.trigger is None:
             logger.error("request %s can't be read and is set aside", id)
             return
-        crashes = MAX_RECOVERIES if stored.kind == RequestKind.GIVE_UP else 0
-        started = StartedRequest(stored.new, stored.attempts, stored.started_at, crashes)
+        is_given_up = stored.kind == RequestKind.GIVE_UP
+        failure = (
+            f"the server crashed {MAX_RECOVERIES} times during this run" if is_given_up else ""
+        )
+        started = StartedRequest(stored.new, stored.attempts, stored.started_at, failure)
         if started.request.kind is RequestKind.RUN:
             self._active_runs[id] = started.trigger
         try:
@@ -289,6 +285,14 @@ class Worker:
                 elif self._fence.is_valid:
                     logger.error("giving up on %s: %s", request.id, error.what)
                 return None
+            except Exception as error:
+                logger.exception("%s failed", request.id)
+                if started.failure or request.kind is RequestKind.COMMAND:
+                    return None
+                # Executed again as a run that has failed, it says so in its conversation.
+                failure = f"an internal error of Resolver ({type(error).__name__})"
+                started = replace(started, failure=failure)
+                continue
             time.sleep(RETRY_SECONDS)
             if not self._fence.is_valid:
                 return None
@@ -338,12 +342,6 @@ def _persist(change: Callable[[], _Stored]) -> _Stored:
         except DatabaseError as error:
             logger.error("the state of a request can't be stored for now: %s", error.what)
             time.sleep(RETRY_SECONDS)
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first line of the error's message."""
-    message = error.what if isinstance(error, ResolverError) else str(error)
-    return (message.strip().splitlines() or [type(error).__name__])[0]
 
 
 def _name_of(trigger: Trigger) -> str:

@@ -1,0 +1,56 @@
+"""The endless tasks of a server's process, each in a thread that does not end silently."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from resolver.errors import ResolverError
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
+
+RESTART_SECONDS = 5.0
+"""Time in seconds after which a task that failed is started again."""
+
+
+class BackgroundThreads:
+    """Starts tasks in threads. A task that raises an exception is logged, counted, and started
+    again. Thread-safe.
+
+    count: is called with the name of a task that failed.
+    """
+
+    def __init__(
+        self,
+        count: Callable[[str], None] = lambda _: None,
+        restart_seconds: float = RESTART_SECONDS,
+    ) -> None:
+        self._count, self._restart_seconds = count, restart_seconds
+        self._down: dict[str, None] = {}
+
+    @property
+    def down(self) -> tuple[str, ...]:
+        """The names of the tasks that have failed and not been started again yet."""
+        return tuple(self._down)
+
+    def start(self, name: str, task: Callable[[], None]) -> None:
+        """Start the task, which is to run until the process ends, or to return when its work is
+        done."""
+        thread = threading.Thread(target=self._run, args=(name, task), name=name, daemon=True)
+        thread.start()
+
+    def _run(self, name: str, task: Callable[[], None]) -> None:
+        message = ""
+        while True:
+            try:
+                return task()
+            except ResolverError as error:
+                if error.what != message:  # an outage is logged once
+                    logger.error("the task %s has to wait: %s", name, error.what)
+                message = error.what
+            except Exception:
+                logger.exception("the task %s failed and is started again", name)
+            self._down[name] = None
+            self._count(name)
+            time.sleep(self._restart_seconds)
+            self._down.pop(name, None)
