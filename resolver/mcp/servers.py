@@ -1,40 +1,57 @@
 """All MCP servers of a run, for callers without an event loop.
 
-One thread runs an event loop. It ends, with everything it started, when the servers are closed. A
-failure of a server never ends the run: it becomes an observation or a note for people.
+The package's client runs in a task for each server, in an event loop in a thread. The thread ends,
+with everything it started, when the servers are closed. A failure of a server never ends the run:
+it becomes an observation or a note for people, and the run continues without the server.
 """
 
+import asyncio
 import logging
-from collections import Counter
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import ExitStack
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
+from pydantic import ValidationError
 
+from resolver import __version__
 from resolver.config.templates import render
 from resolver.events.actions import McpCall
 from resolver.events.observations import ErrorObservation, McpResult
-from resolver.mcp.connection import Connection, ConnectionLost, ToolRefused
 from resolver.mcp.results import Keep, observation_of_result
 from resolver.mcp.tool_listing import Clean, ToolListing, choose_tools, truncate_with_ellipsis
-from resolver.mcp.transports import Endpoint
-from resolver.models.base import JsonObject
+from resolver.mcp.transports import Address, Endpoint, open_http, open_pipe
+from resolver.models.base import JsonObject, describe_first_error
 from resolver.models.run import McpTool
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 START_SECONDS: Final = 60.0
 """Time limit for a server to start, initialize and list its tools. `npx` may download it first."""
 
-MAX_STARTS: Final = 2
-"""Number of times that a server is started: it is restarted once if it dies."""
+MAX_CALL_SECONDS: Final = 600.0
+"""Longest time of one call in seconds, regardless of progress notifications.
 
+A longer timeout in the server's own settings takes precedence.
+"""
+
+CLOSE_SECONDS: Final = 10.0
+MAX_PAGES: Final = 20
 MAX_NOTE_CHARACTERS: Final = 400
 MAX_NAMED_TOOLS: Final = 12
-MAX_NOTES: Final = 10
 
 _LOGGERS = ("mcp", "client", "httpx2")
 """Loggers that write what servers send. They are silenced: what matters arrives as an exception."""
+
+
+class CallFailed(Exception):
+    """Raised if a call has no result. The message says why: it is the server's, or says how the
+    server has ended."""
 
 
 class McpServers:
@@ -74,10 +91,8 @@ class McpServers:
             opened.callback(self._close_all)
             for server in self._servers.values():
                 server.begin(portal)
-            for server in self._servers.values():
-                server.wait_for_tools()
+            self._choose_tools()
             self._open = opened.pop_all()
-        self._choose_tools()
         self._report_notes()
         return self
 
@@ -99,6 +114,8 @@ class McpServers:
             return self._failed(action, "gone", "there is no server of that name in this run")
         if not server.endpoint.allows(action.name):
             return self._failed(action, "refused", "this tool may not be used here")
+        if server.is_over:
+            return self._failed(action, "gone", server.end_reason)
         try:
             return observation_of_result(server.call(action), self._clean, self._keep)
         except TimeoutError:
@@ -106,10 +123,8 @@ class McpServers:
             return self._failed(action, "timeout", f"no activity for {seconds}")
         except CancelledError:
             return self._failed(action, "interrupted", "somebody has interrupted it")
-        except ToolRefused as error:
-            return self._failed(action, "error", str(error))
-        except ConnectionLost as error:
-            return self._failed(action, "gone" if server.is_gone else "lost", str(error))
+        except CallFailed as error:
+            return self._failed(action, "lost" if server.is_over else "error", str(error))
         finally:
             self._report_notes()
 
@@ -136,24 +151,22 @@ class McpServers:
 
     def _choose_tools(self) -> None:
         """Choose the tools to offer from those of the started servers; note those left out."""
-        choice = choose_tools(
-            (
-                ToolListing(name, server.listed, server.endpoint.allows)
-                for name, server in self._servers.items()
-            ),
-            self._clean,
-        )
+        listings = [
+            ToolListing(name, server.wait_for_tools(), server.endpoint.allows)
+            for name, server in self._servers.items()
+        ]
+        choice = choose_tools(listings, self._clean)
         self.tools = choice.tools
-        for name, names in choice.left_out.items():
-            named = ", ".join(names[:MAX_NAMED_TOOLS])
-            further = (
-                f" and {len(names) - MAX_NAMED_TOOLS} more" if len(names) > MAX_NAMED_TOOLS else ""
-            )
-            self._servers[name].note(f"it has tools that are not offered: {named}{further}")
-        counts = Counter(tool.server for tool in choice.tools)
+        offered = {tool.server for tool in choice.tools}
         for name, server in self._servers.items():
-            if not server.is_gone and not counts[name] and name not in choice.left_out:
-                server.note("it has no tool that may be used")
+            names = choice.left_out.get(name, ())
+            if names:
+                further = len(names) - MAX_NAMED_TOOLS
+                named = ", ".join(names[:MAX_NAMED_TOOLS])
+                named += f" and {further} more" if further > 0 else ""
+                server.notes.append(f"it has tools that are not offered: {named}")
+            elif not server.is_over and name not in offered:
+                server.notes.append("it has no tool that may be used")
 
     def _report_notes(self) -> None:
         for name, server in self._servers.items():
@@ -163,80 +176,148 @@ class McpServers:
 
 
 class _Server:
-    """One server of the run, with its successive connections.
-
-    `notes` wait for the caller's thread.
-    """
+    """One server of the run. `notes` wait for the caller's thread."""
 
     def __init__(self, endpoint: Endpoint, start_seconds: float) -> None:
         self.endpoint = endpoint
-        self.listed: list[JsonObject] = []
         self.notes: list[str] = []
+        self.end_reason = ""
         self._start_seconds = start_seconds
-        self._portal: BlockingPortal | None = None
-        self._connection: Connection | None = None
-        self._starts = 0
-        self._noted: set[str] = set()
-        self._end_reason = "it was not started"
-
-    @property
-    def is_gone(self) -> bool:
-        """True if the server does not run and is not started again."""
-        ended = self._connection is None or self._connection.is_over
-        return ended and (self._starts >= MAX_STARTS or self._portal is None)
-
-    def note(self, text: str) -> None:
-        """Add a note. Repeated notes are dropped, and their number is limited to MAX_NOTES."""
-        if text not in self._noted and len(self._noted) < MAX_NOTES:
-            self._noted.add(text)
-            self.notes.append(text)
+        self._http_status = 0
+        self._ending = asyncio.Event()
+        self._listed: Future[list[JsonObject]] = Future()
+        self._client: Client | None = None
+        self._lock = threading.Lock()
 
     def begin(self, portal: BlockingPortal) -> None:
-        """Begin to start the server for the first time."""
+        """Begin to start the server."""
         self._portal = portal
-        self._connect()
+        self._task: Future[None] = portal.start_task_soon(self._run)
+        self._interruptible: Future[Any] = self._task
 
-    def wait_for_tools(self) -> None:
-        """Keep the server's list of tools once it has started. After a failure it stays away."""
-        assert self._connection is not None, "the start has begun"
-        try:
-            self.listed = self._connection.tools()
-        except ConnectionLost as error:
-            self._starts, self._end_reason = MAX_STARTS, str(error)
-            self.note(f"it can't be used in this run: {error}")
+    def wait_for_tools(self) -> list[JsonObject]:
+        """Return the tools that the server lists once it has started; none if it can't be used."""
+        started: set[Future[Any]] = {self._task, self._listed}
+        wait(started, return_when=FIRST_COMPLETED)
+        with self._lock:
+            self._interruptible = self._listed
+        if self._listed.done():
+            return self._listed.result()
+        if error := self._task.exception():  # raises CancelledError if it was interrupted
+            self.end_reason = self._describe(error)
+        self.notes.append(f"it can't be used in this run: {self.end_reason}")
+        return []
 
     def call(self, action: McpCall) -> JsonObject:
-        """Return the result of the call; restart the server first if it has ended.
+        """Return the result of the call.
 
-        Raises ConnectionLost, ToolRefused, TimeoutError and CancelledError.
+        Raises CallFailed, TimeoutError, and CancelledError if it is interrupted. After a timeout
+        the server is sent a cancellation.
         """
-        if self._connection is None or self._connection.is_over:
-            if self.is_gone:
-                raise ConnectionLost(self._end_reason)
-            self.close()
-            self._connect().tools()
-        assert self._connection is not None, "the server was started"
-        try:
-            return self._connection.call(action.name, action.arguments)
-        except ConnectionLost as error:
-            self._end_reason = str(error)
-            self.note(f"it was lost during a call: {error}")
-            raise
+        # The loop may begin the call before it is stored.
+        with self._lock:
+            request = self._portal.start_task_soon(self._call, action.name, action.arguments)
+            self._interruptible = request
+        error = request.exception()
+        if error is None:
+            return request.result()
+        if isinstance(error, TimeoutError):
+            raise error
+        if self._is_end(error):
+            self._portal.call(self._end, self._describe(error))
+            self.notes.append(f"it was lost during a call: {self.end_reason}")
+        raise CallFailed(self._describe(error))
+
+    def _describe(self, error: BaseException) -> str:
+        """Return the message of an error for people; if the server has ended, the reason."""
+        status = f" (HTTP status {self._http_status})" if self._http_status else ""
+        return self.end_reason or f"{_text(error)}{status}"
 
     def interrupt(self) -> None:
-        if self._connection is not None:
-            self._connection.interrupt()
+        """End the present call or the start. May be called from any thread."""
+        with self._lock:
+            self._interruptible.cancel()
+
+    @property
+    def is_over(self) -> bool:
+        """True if the server has ended or is ending."""
+        return self._ending.is_set() or self._task.done()
 
     def begin_to_close(self) -> None:
-        if self._connection is not None:
-            self._connection.begin_to_close()
+        """Let the server end."""
+        self._portal.call(self._ending.set)
+        if not self._listed.done():
+            self._task.cancel()  # it may be waiting for the server's first answer
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        """Wait for the end of the server, for a limited time."""
+        wait({self._task}, CLOSE_SECONDS)
+        self._task.cancel()
 
-    def _connect(self) -> Connection:
-        assert self._portal is not None, "the start has begun"
-        self._starts += 1
-        self._connection = Connection(self._portal, self.endpoint, self._start_seconds, self.note)
-        return self._connection
+    async def _run(self) -> None:
+        from mcp import Client
+        from mcp_types import Implementation
+
+        info = Implementation(name="resolver", version=__version__)
+        transport = self.endpoint.transport
+        opened = (
+            open_http(transport, partial(setattr, self, "_http_status"))
+            if isinstance(transport, Address)
+            else open_pipe(transport, self._end)
+        )
+        with anyio.CancelScope(deadline=anyio.current_time() + self._start_seconds) as start:
+            try:
+                async with Client(opened, client_info=info) as self._client:
+                    listed = await self._list_tools(self._client)
+                    start.deadline, self._http_status = float("inf"), 0
+                    self._listed.set_result(listed)
+                    await self._ending.wait()
+            finally:
+                if start.cancel_called:
+                    self.end_reason = f"it did not answer in {self._start_seconds:g} seconds"
+
+    async def _list_tools(self, client: "Client") -> list[JsonObject]:
+        listed: list[JsonObject] = []
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            listed += [tool.model_dump(mode="json", by_alias=True) for tool in page.tools]
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return listed
+
+    async def _call(self, tool: str, arguments: JsonObject) -> JsonObject:
+        assert self._client is not None, "the server has started"
+        seconds, now = self.endpoint.timeout, anyio.current_time
+        latest = now() + max(seconds, MAX_CALL_SECONDS)
+        with anyio.fail_after(seconds) as scope:
+
+            async def extend(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
+                # A progress notification restarts the timeout, but not beyond MAX_CALL_SECONDS:
+                # https://modelcontextprotocol.io/specification/2025-06-18/basic/lifecycle#timeouts
+                scope.deadline = min(now() + seconds, latest)
+
+            result = await self._client.call_tool(tool, arguments, progress_callback=extend)
+            return result.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def _is_end(self, error: BaseException) -> bool:
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
+
+        is_closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+        return is_closed or self._http_status == 404  # a session that the server has forgotten
+
+    def _end(self, reason: str) -> None:
+        self.end_reason = self.end_reason or reason
+        self._ending.set()
+
+
+def _text(error: BaseException) -> str:
+    """Return the error's message in one line; for an exception group, that of the first error."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ValidationError):
+        return f"its answer is not one of the protocol: {describe_first_error(error)}"
+    text = getattr(error, "message", "") or str(error)
+    return " ".join(str(text).split()) or type(error).__name__

@@ -2,137 +2,50 @@
 
 Names, descriptions and schemas come from the servers and are not trusted: their size is limited,
 they are cleaned, and their order is fixed.
-
-JSON schemas are reduced to what all providers of models accept. Every input gives the schema of an
-object. What is left out was only advice for the model; the server validates the arguments itself.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from resolver.models.base import JsonObject
 from resolver.models.run import McpTool
 
 MAX_SCHEMA_CHARACTERS: Final = 6_000
-"""Limit of one tool's schema, in characters.
+"""Limit of one tool's schema, in characters. A larger one is left out: the server checks the
+arguments itself, and its errors say what it expects."""
 
-A larger one loses its descriptions, then its nested parts.
-"""
-
-MAX_PROPERTY_DESCRIPTION: Final = 400
-"""Limit of a property's description, in characters."""
-
-MAX_PROPERTIES: Final = 64
-MAX_ENUM_VALUES: Final = 50
-"""Limit of the values of one `enum`."""
-
-MAX_DEPTH: Final = 6
-MAX_SCHEMA_PARTS: Final = 500
-"""Limit of the parts of one schema. References may lead back into the schema repeatedly."""
-
-_TYPES = {"string", "number", "integer", "boolean", "array", "object"}
-_PROPERTY_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_NO_SCHEMA: Final[JsonObject] = {"type": "object", "properties": {}}
+_PROPERTY_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""Names of properties that every provider of models accepts."""
 
 Clean = Callable[[str], str]
 """Removes invisible characters and secrets from a text."""
 
 
-def reduce_schema(schema: object, clean: Clean) -> JsonObject:
-    """Return the reduced schema of a tool's arguments, always of an object.
+def clean_schema(declared: object, clean: Clean) -> JsonObject:
+    """Return the schema of a tool's arguments, always of an object with named properties.
 
-    clean: applied to each description. Names of properties are kept unchanged or left out.
+    Providers of models refuse a request in which the schema of a tool is anything else.
     """
-    root = schema if isinstance(schema, dict) else {}
-    for depth, max_description in ((MAX_DEPTH, MAX_PROPERTY_DESCRIPTION), (MAX_DEPTH, 0), (1, 0)):
-        reduced = _Reducer(root, clean, max_description).reduce_root(depth)
-        if len(json.dumps(reduced, ensure_ascii=False)) <= MAX_SCHEMA_CHARACTERS:
-            return reduced
-    return {"type": "object", "properties": {}}
-
-
-class _Reducer:
-    """One pass over a schema. max_description: limit in characters; 0 leaves them out."""
-
-    def __init__(self, root: JsonObject, clean: Clean, max_description: int) -> None:
-        self._root = root
-        self._clean = clean
-        self._max_description = max_description
-        self._parts = 0
-
-    def reduce_root(self, depth: int) -> JsonObject:
-        return {"type": "object", **self._properties(self._resolve(self._root), depth)}
-
-    def _reduce(self, schema: object, depth: int) -> JsonObject:
-        self._parts += 1
-        if not isinstance(schema, dict) or self._parts > MAX_SCHEMA_PARTS:
-            return {"type": "string"}
-        unresolved, schema = schema, self._resolve(schema)
-        kind = self._type(schema)
-        reduced: JsonObject = {"type": kind}
-        if kind == "object" and depth > 0:
-            reduced |= self._properties(schema, depth)
-        elif kind == "array":
-            reduced["items"] = self._reduce(schema.get("items") if depth > 0 else None, depth - 1)
-        elif kind == "string":
-            values = _as_list(schema.get("enum", [schema.get("const")]))
-            texts = [value for value in values if isinstance(value, str) and value]
-            if texts and len(values) <= MAX_ENUM_VALUES:
-                reduced["enum"] = list(dict.fromkeys(texts))
-        text = unresolved.get("description") or schema.get("description") or schema.get("title")
-        if self._max_description and isinstance(text, str) and text.strip():
-            description = truncate_with_ellipsis(self._clean(text), self._max_description)
-            reduced["description"] = description
-        return reduced
-
-    def _properties(self, schema: JsonObject, depth: int) -> JsonObject:
-        declared = schema.get("properties")
-        declared = list(declared.items())[:MAX_PROPERTIES] if isinstance(declared, dict) else ()
-        properties = {
-            name: self._reduce(value, depth - 1)
-            for name, value in declared
-            if isinstance(name, str) and _PROPERTY_NAME.fullmatch(name)
-        }
-        names = (name for name in _as_list(schema.get("required")) if isinstance(name, str))
-        required = [name for name in dict.fromkeys(names) if name in properties]
-        return {"properties": properties, **({"required": required} if required else {})}
-
-    def _type(self, schema: JsonObject) -> str:
-        kinds = schema.get("type")
-        for kind in kinds if isinstance(kinds, list) else [kinds]:
-            if isinstance(kind, str) and kind in _TYPES:
-                return kind
-        if isinstance(schema.get("properties"), dict):
-            return "object"
-        return "array" if "items" in schema else "string"
-
-    def _resolve(self, schema: JsonObject) -> JsonObject:
-        """Return the schema behind references and choices; of a choice, the first non-null one."""
-        for _ in range(MAX_DEPTH):
-            choices = [self._target(schema.get("$ref"))]
-            for key in ("anyOf", "oneOf", "allOf"):
-                choices += _as_list(schema.get(key))
-            meaningful = (c for c in choices if isinstance(c, dict) and c.get("type") != "null")
-            target = next(meaningful, None)
-            if target is None or isinstance(schema.get("properties"), dict):
-                return schema
-            schema = target
-        return schema
-
-    def _target(self, reference: object) -> Any:
-        """Return the target of a reference within the schema; other references are not followed."""
-        if not isinstance(reference, str) or not reference.startswith("#/"):
-            return None
-        target: Any = self._root
-        for step in reference[2:].split("/"):
-            target = target.get(step) if isinstance(target, dict) else None
-        return target
-
-
-def _as_list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    schema = declared if isinstance(declared, dict) else {}
+    found, required = schema.get("properties"), schema.get("required")
+    properties = {
+        name: value
+        for name, value in (found.items() if isinstance(found, dict) else ())
+        if isinstance(value, dict) and _PROPERTY_NAME.fullmatch(name)
+    }
+    kept: JsonObject = {"type": "object", "properties": properties}
+    if isinstance(required, list):
+        kept["required"] = [name for name in properties if name in required]
+    kept |= {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+    text = clean(json.dumps(kept, ensure_ascii=False))
+    try:
+        return dict(json.loads(text)) if len(text) <= MAX_SCHEMA_CHARACTERS else _NO_SCHEMA
+    except ValueError:  # a secret was removed together with a quote
+        return _NO_SCHEMA
 
 
 def truncate_with_ellipsis(text: str, limit: int) -> str:
@@ -210,14 +123,11 @@ def _tool(server: str, name: str, listed: JsonObject, clean: Clean) -> McpTool |
     if not _TOOL_NAME.fullmatch(name) or clean(name) != name:
         return None
     description = listed.get("description") or listed.get("title")
-    schema = reduce_schema(listed.get("inputSchema"), clean)
-    if clean(json.dumps(schema, ensure_ascii=False)) != json.dumps(schema, ensure_ascii=False):
-        schema = {"type": "object", "properties": {}}
     return McpTool(
         server=server,
         name=name,
         description=truncate_with_ellipsis(clean(description), MAX_DESCRIPTION)
         if isinstance(description, str)
         else "",
-        parameters=schema,
+        parameters=clean_schema(listed.get("inputSchema"), clean),
     )

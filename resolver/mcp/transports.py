@@ -11,7 +11,7 @@ https://modelcontextprotocol.io/specification/2025-06-18/basic/transports#stream
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
@@ -80,11 +80,10 @@ MAX_MESSAGE_BYTES: Final = 10_000_000
 
 @asynccontextmanager
 async def open_pipe(
-    launch: Launch, note: Callable[[str], None], on_end: Callable[[str], None]
+    launch: Launch, on_end: Callable[[str], None]
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Start a server and yield the streams that carry its messages.
 
-    note: receives sentences about unusual output of the server.
     on_end: called with the reason when the server's output has ended, before the streams end.
     Cancel it by a scope of anyio only: a thread that starts, reads or writes is waited for.
     """
@@ -94,17 +93,20 @@ async def open_pipe(
     incoming, read = anyio.create_memory_object_stream[Any](0)
     write, outgoing = anyio.create_memory_object_stream[Any](0)
 
+    is_closing = False
+
     async def receive() -> None:
         reason = ""
         with incoming:
             try:
-                async for message in _messages(partial(in_thread, pipe.read), note):
+                async for message in _messages(partial(in_thread, pipe.read)):
                     await incoming.send(message)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return  # the session has ended
             except OverflowError:
                 reason = f"it wrote a message over {MAX_MESSAGE_BYTES:,} bytes"
-            on_end(reason or f"it ended ({pipe.exit_details or 'no reason given'})")
+            if not is_closing:
+                on_end(reason or f"it ended ({pipe.exit_details or 'no reason given'})")
 
     async def send() -> None:
         async for item in outgoing:
@@ -123,6 +125,7 @@ async def open_pipe(
             try:
                 yield read, write
             finally:
+                is_closing = True
                 with anyio.CancelScope(shield=True):
                     await in_thread(pipe.close)
                 tasks.cancel_scope.cancel()
@@ -132,9 +135,12 @@ async def open_pipe(
 
 
 async def _messages(
-    read: Callable[[], Awaitable[bytes]], note: Callable[[str], None]
+    read: Callable[[], Awaitable[bytes]],
 ) -> AsyncIterator[Any]:
-    """Yield the messages that are read. Raises OverflowError for a message that is too long."""
+    """Yield the messages that are read; other lines are skipped.
+
+    Raises OverflowError for a message that is too long.
+    """
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
@@ -145,14 +151,10 @@ async def _messages(
             pending += end
             if len(pending) > MAX_MESSAGE_BYTES:
                 raise OverflowError
-            line = bytes(pending)
+            with suppress(ValueError):
+                message = jsonrpc_message_adapter.validate_json(bytes(pending), by_name=False)
+                yield SessionMessage(message)
             pending.clear()
-            if not line.strip():
-                continue
-            try:
-                yield SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-            except ValueError:
-                note("it writes other things than messages to its output; they are skipped")
         pending += rest
         if len(pending) > MAX_MESSAGE_BYTES:
             raise OverflowError
