@@ -180,7 +180,7 @@ def test_the_result_of_a_deleted_request_is_kept_and_not_published(scenario: Sce
     payload = scenario.github.event_issue_comment(comment)
     [result] = withdraw(scenario, payload, lambda: scenario.issue.comments.remove(comment))
     assert "the comment that asked for it was deleted while the run was working" in result
-    assert "@agent publish" in result
+    assert "You don't need to do anything." in result and "@agent publish" not in result
 
 
 @pytest.mark.attack
@@ -213,7 +213,9 @@ def watch(scenario: Scenario, act: Callable[[Comment], object]) -> Control:
 def test_the_poll_of_comments_stops_the_run_of_a_deleted_request(scenario: Scenario) -> None:
     """The request is deleted while the agent works: the run stops."""
     control = watch(scenario, lambda comment: scenario.issue.comments.remove(comment))
-    assert control.take() == Stop(reason="the comment that asked for it was deleted")
+    stop = control.take()
+    assert isinstance(stop, Stop) and stop.as_error().withdrawn
+    assert "the comment that asked for it was deleted" in stop.as_error().what
 
 
 def test_the_poll_of_comments_does_not_end_the_run_of_a_reworded_request(

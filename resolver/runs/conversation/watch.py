@@ -334,29 +334,33 @@ def require_standing_request(request: RunRequest, settings: Settings, forge: For
     trigger = request.trigger
     if forge is None or not request.publish or request.by_operator or trigger.number is None:
         return
-    withdrawal = settings.retry_seconds.policy.call(
+    stopped = settings.retry_seconds.policy.call(
         lambda: _find_present_withdrawal(trigger, settings, forge),
         lambda error: 0.0 if error.cause == "forge_down" else None,
         lambda error, wait: logger.warning(
             "run %s: %s; trying again in %.0f seconds", request.run, error.what, wait
         ),
     )
-    if withdrawal:
-        logger.warning("run %s publishes nothing: %s", request.run, withdrawal)
-        raise RunStopped(f"{withdrawal} while the run was working", withdrawn=True)
+    if stopped is not None:
+        logger.warning("run %s publishes nothing: %s", request.run, stopped.what)
+        raise stopped
 
 
-def _find_present_withdrawal(trigger: Trigger, settings: Settings, forge: Forge) -> str:
-    """Ask GitHub why the request does not stand any more. Return "" if it does."""
+def _find_present_withdrawal(
+    trigger: Trigger, settings: Settings, forge: Forge
+) -> RunStopped | None:
+    """Ask GitHub why the request does not stand any more. Return None if it does."""
     status = forge.request_status(trigger)
     withdrawal = find_withdrawal(trigger, status, _policy_for_trigger(trigger, settings, forge))
     if withdrawal:
-        return withdrawal
+        # The change may still be wanted where an issue was closed.
+        what = f"{withdrawal} while the run was working"
+        return RunStopped(what, withdrawn=not status.closed)
     try:
         authorize(trigger, forge, settings.access_policy)
     except NotAllowed as refused:
-        return refused.what
-    return ""
+        return RunStopped(f"{refused.what} while the run was working")
+    return None
 
 
 MAX_DELIVERY_AGE = timedelta(hours=1)
