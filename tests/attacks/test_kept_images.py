@@ -138,10 +138,7 @@ def test_a_base_image_can_t_copy_from_a_kept_one(
         made = base.commit(changes=[f"ONBUILD COPY --from={kept} /source /"])
     finally:
         base.remove()
-    try:
-        name = registry.publish(str(made.id), "onbuild")
-    finally:
-        engine.images.remove(str(made.id), force=True)
+    name = registry.publish(str(made.id), "onbuild")
     files = {"run.sh": "x\n", ".github/resolver.yml": "image: dockerfile:Dockerfile\n"}
     files["Dockerfile"] = f"FROM {name}\n"
     done = command_line.call_resolve(make_checkout(tmp_path / "one", files), "--runtime", "docker")

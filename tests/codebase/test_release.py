@@ -5,85 +5,19 @@ import json
 import os
 import shutil
 import subprocess
-import uuid
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs
 
-import docker
 import pytest
 import yaml
 
 from tests.parts.github import GitHubServer
-from tests.parts.plain_http import plain_http_port
+from tests.parts.image_registry import ImageRegistry
 from tests.parts.runs import git
-from tests.parts.wsgi import serve
 
 ROOT = Path(__file__).parents[2]
-BASE = "resolver-test/busybox:latest"
 DOCKERFILE = 'ARG BASE=none\nFROM ${BASE}\nENTRYPOINT ["/bin/sh", "-c", "echo 9.8.7"]\n'
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
-
-
-class Registry:
-    """As much of an image registry as a push needs.
-
-    Source: https://github.com/opencontainers/distribution-spec/blob/main/spec.md
-    """
-
-    def __init__(self) -> None:
-        self.blobs: dict[str, bytes] = {}
-        self.manifests: dict[str, bytes] = {}
-        self._types: dict[str, str] = {}
-        self._uploads: dict[str, bytes] = {}
-
-    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-        body = environ["wsgi.input"].read()
-        if "/manifests/" in path and method == "PUT":
-            self._types[f"sha256:{hashlib.sha256(body).hexdigest()}"] = environ["CONTENT_TYPE"]
-        status, headers, answer = self._answer(method, path, environ["QUERY_STRING"], body)
-        start(status, [("Content-Length", str(len(answer))), *headers.items()])
-        return [b""] if method == "HEAD" else [answer]
-
-    def _answer(
-        self, method: str, path: str, query: str, body: bytes
-    ) -> tuple[str, dict[str, str], bytes]:
-        what = path.rsplit("/", 1)[-1]
-        if path in {"/v2", "/v2/"}:
-            return "200 OK", {}, b"{}"
-        if method == "POST":
-            where = f"{path}{uuid.uuid4()}"
-            self._uploads[where] = b""
-            return "202 Accepted", {"Location": where, "Range": "0-0"}, b""
-        if path in self._uploads:
-            self._uploads[path] += body
-            if method == "PATCH":
-                last = len(self._uploads[path]) - 1
-                return "202 Accepted", {"Location": path, "Range": f"0-{last}"}, b""
-            [digest] = parse_qs(query)["digest"]
-            self.blobs[digest] = self._uploads.pop(path)
-            return "201 Created", {"Docker-Content-Digest": digest, "Location": path}, b""
-        if "/manifests/" in path and method == "PUT":
-            digest = f"sha256:{hashlib.sha256(body).hexdigest()}"
-            self.manifests[what] = self.manifests[digest] = body
-            return "201 Created", {"Docker-Content-Digest": digest}, b""
-        found = (self.manifests if "/manifests/" in path else self.blobs).get(what)
-        if found is None:
-            return "404 Not Found", {}, b"{}"
-        digest = f"sha256:{hashlib.sha256(found).hexdigest()}"
-        kind = self._types.get(digest, "application/octet-stream")
-        return "200 OK", {"Docker-Content-Digest": digest, "Content-Type": kind}, found
-
-
-@pytest.fixture
-def registry() -> Iterator[tuple[str, Registry]]:
-    """A registry, with its address and content."""
-    app = Registry()
-    with serve(app, "127.0.0.1") as address, plain_http_port(address.port) as port:
-        yield f"127.0.0.1:{port}", app
 
 
 @pytest.fixture
@@ -141,22 +75,12 @@ def read_outputs(checkout: Path) -> dict[str, str]:
 def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
     checkout: Path,
     github: GitHubServer,
-    registry: tuple[str, Registry],
-    engine: docker.DockerClient,
-    busybox_image: str,
+    registry: ImageRegistry,
 ) -> None:
-    address, pushed = registry
-    base = f"{address}/octo/base"
-    engine.images.get(BASE).tag(base, "1")
-    engine.images.push(base, "1")
-    (checkout / "Dockerfile").write_text(DOCKERFILE.replace("none", f"{base}:1"))
-    try:
-        done = release(checkout, github, address, "image", "9.8.7")
-        assert done.returncode == 0, done.stdout + done.stderr
-    finally:
-        for image in engine.images.list(f"{address}/octo/resolver"):
-            engine.images.remove(image.id, force=True)
-        engine.images.remove(f"{base}:1")
+    pushed, address = registry, registry.address
+    (checkout / "Dockerfile").write_text(DOCKERFILE.replace("none", registry.name))
+    done = release(checkout, github, address, "image", "9.8.7")
+    assert done.returncode == 0, done.stdout + done.stderr
     outputs = read_outputs(checkout)
     assert outputs["image"] == f"{address}/octo/resolver"
     [name] = [name for name in pushed.manifests if name.startswith("9.8.7-")]
@@ -165,7 +89,7 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
     manifest = json.loads(pushed.manifests[name])
     assert f"{name}: " in done.stdout and " MB, unpacked" in done.stdout
     labels = json.loads(pushed.blobs[manifest["config"]["digest"]])["config"]["Labels"]
-    assert labels["org.opencontainers.image.base.name"] == f"{base}:1"
+    assert labels["org.opencontainers.image.base.name"] == registry.name
     assert labels["org.opencontainers.image.base.digest"] == (
         f"sha256:{hashlib.sha256(pushed.manifests['1']).hexdigest()}"
     )
