@@ -1,6 +1,6 @@
 """Where a dispatch and a failing check are worked on, asked of a GitHub over a real socket."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -156,37 +156,6 @@ def test_what_others_say_and_other_runs_do_not_count(server: GitHubServer) -> No
         server.add_comment(pull, run_marker("issue_comment:5", Ending.NO_CHANGE), BOT)
     add_run_comment(server, pull, tip(server, BRANCH))  # this very run, whose job is done again
     assert number(server, failed(server, BRANCH), max_attempts=1) == pull.number
-
-
-def test_closing_the_issue_buys_no_more_attempts(server: GitHubServer) -> None:
-    first = number(server, failed(server))
-    issue = server.repository(NAME).issues[first]
-    add_run_comment(server, issue, tip(server))
-    issue.state = "closed"
-    again = reason(server, failed(server))
-    assert f"handled in #{first}" in again
-    server.commit(NAME, "main", {"calc.py": "x = 3\n"})
-    assert "tried 1 times" in reason(server, failed(server), max_attempts=1)
-    second = number(server, failed(server), max_attempts=2)
-    assert second != first
-    add_run_comment(server, server.repository(NAME).issues[second], tip(server))
-    server.repository(NAME).issues[second].state = "closed"
-    server.commit(NAME, "main", {"calc.py": "x = 4\n"})
-    assert "tried 2 times" in reason(server, failed(server), max_attempts=2)
-    later = failed(server, at=server.world.now() + timedelta(days=15))
-    assert number(server, later, max_attempts=2)
-
-
-def test_what_a_merged_fix_has_closed_does_not_count(server: GitHubServer) -> None:
-    first = number(server, failed(server))
-    issue = server.repository(NAME).issues[first]
-    add_run_comment(server, issue, tip(server))
-    pull = our_pull(server, body=run_marker("k", Ending.PULL_REQUEST, first, "20260101-000000-aa"))
-    assert pull.pull is not None
-    pull.pull.merged_at = server.world.now()
-    pull.state = issue.state = "closed"
-    server.commit(NAME, "main", {"other.py": "y = 3\n"})
-    assert number(server, failed(server), max_attempts=1) != first
 
 
 def test_what_fails_together_is_worked_on_together(server: GitHubServer) -> None:

@@ -32,7 +32,12 @@ def browse(name: str, **arguments: Any) -> Answer:
     return tool_call(f"browser__browser_{name}", arguments)
 
 
-@pytest.fixture(params=[pytest.param("docker", marks=pytest.mark.engine), pytest.param("local")])
+@pytest.fixture(
+    params=[
+        pytest.param("docker", marks=pytest.mark.engine),
+        pytest.param("local", marks=pytest.mark.nightly),
+    ]
+)
 def browsing_line(request: pytest.FixtureRequest, command_line: CommandLine) -> CommandLine:
     """A command line whose runs have a browser."""
     if request.param == "docker":
@@ -54,10 +59,11 @@ def results_of(done: Ended) -> list[McpResult]:
 
 @pytest.mark.chromium
 def test_a_form_is_filled_and_the_page_looked_at(
-    browsing_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
+    command_line: CommandLine, browser_path: str, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     """The story of an agent with a browser, from a page to the trace's picture."""
-    browsing_line.environment["LLM_MODEL"] = "openai/gpt-4o"  # one that sees images
+    command_line.environment["PATH"] = browser_path
+    command_line.environment["LLM_MODEL"] = "openai/gpt-4o"  # one that sees images
     checkout = make_checkout(tmp_path / "counter", {"index.html": PAGE})
     model_endpoint.script(
         bash(SERVE),
@@ -72,7 +78,7 @@ def test_a_form_is_filled_and_the_page_looked_at(
         browse("take_screenshot"),
         finish("Count up\n\nThe button subtracted."),
     )
-    done = browsing_line.call_resolve(checkout, issue="# Add counts down\n\nThe button gives -3.")
+    done = command_line.call_resolve(checkout, issue="# Add counts down\n\nThe button gives -3.")
     assert done.exit_code == 0, done.stderr
     seen = results_of(done)
     assert not any(event.error for event in seen), [event.content for event in seen]

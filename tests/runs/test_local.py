@@ -130,15 +130,6 @@ def test_a_dry_run_at_its_limit_is_completed_by_the_command_that_it_offers(
     assert git(checkout, "branch", "--list", "agent/*") == "", "the run was not to publish"
 
 
-def test_a_base_branch_that_a_checkout_has_not_is_refused(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    done = command_line.call_resolve(checkout, "--base-branch", "nosuch")
-    assert done.exit_code == 1
-    assert "nosuch" in done.stderr
-    assert model_endpoint.requests == []
-
-
 @pytest.mark.parametrize(
     ("args", "says", "next_step"),
     [

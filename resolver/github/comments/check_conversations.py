@@ -4,9 +4,8 @@ That is Resolver's own open pull request, or an issue of Resolver's about a chec
 branch. Attempts are counted from the comments there, so that every run sees the same number.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 
 from github.Commit import Commit
@@ -34,7 +33,7 @@ _MAX_COMMITS = 100
 """Number of newest commits of a branch whose checks are counted."""
 
 _MAX_ISSUES = 10
-"""Maximum number of issues on which attempts are counted, or whose comments are searched."""
+"""Maximum number of issues whose comments are searched."""
 
 
 @dataclass(frozen=True)
@@ -59,45 +58,17 @@ class CheckConversations:
             pull = find_or_create.open_pull_request_of(self.repository, branch)
             return pull.number if pull and is_by(pull, self.own_login) else None
 
-    def issues(self, closed_since: datetime | None = None) -> dict[int, str]:
-        """Return Resolver's open issues about checks, newest first, as number and body.
-
-        With `closed_since`, return the closed ones instead that were updated since then.
-        """
+    def issues(self) -> dict[int, str]:
+        """Return Resolver's open issues about checks, newest first, as number and body."""
         with self.access.wrap_errors(f"list the issues of {self._name}", "issues: read"):
             url = f"{self.repository.url}/issues"
-            issues = Listing(
-                self.repository.requester,
-                Issue,
-                url,
-                state="closed" if closed_since else "open",
-                since=closed_since,
-                sort="created",
-                direction="desc",
-            )
+            query = {"state": "open", "sort": "created", "direction": "desc"}
+            issues = Listing(self.repository.requester, Issue, url, **query)
             return {
                 issue.number: issue.body or ""
                 for issue in islice(issues, _MAX_SEARCHED)
                 if is_by(issue, self.own_login) and is_of_check(issue.body or "")
             }
-
-    def abandoned_issues(self, check: str, closed_since: datetime) -> list[int]:
-        """Return Resolver's closed issues about this check without a merged pull request."""
-        closed = self.issues(closed_since)
-        numbers = [number for number, body in closed.items() if is_of_check(body, check)]
-        if not numbers:
-            return []
-        with self.access.wrap_errors(
-            f"list the pull requests of {self._name}", "pull-requests: read"
-        ):
-            query = {"state": "closed", "sort": "updated", "direction": "desc"}
-            pulls = find_or_create.pulls_of(self.repository, **query)
-            merged = [pull for pull in islice(pulls, _MAX_SEARCHED) if pull.merged_at is not None]
-        return [
-            number
-            for number in numbers
-            if not any(self._was_opened_for(pull, number) for pull in merged)
-        ]
 
     def find_issue(self, check: str) -> int | None:
         """Return the number of Resolver's open issue about this check, or None."""
@@ -105,18 +76,13 @@ class CheckConversations:
             (number for number, body in self.issues().items() if is_of_check(body, check)), None
         )
 
-    def find_issue_of_run(self, key: str, closed_since: datetime) -> int | None:
-        """Return the number of the issue about a check that has a comment of the run with this key.
-
-        The newest open issues are searched first, then those closed since `closed_since`. Returns
-        None if there is none.
-        """
-        issues = (self.issues(), self.issues(closed_since))
-        for number in (number for found in issues for number in list(found)[:_MAX_ISSUES]):
+    def find_issue_of_run(self, key: str) -> int | None:
+        """Return the number of the open issue about a check that has a comment of the run with this
+        key, None if there is none. The newest issues are searched."""
+        for number in islice(self.issues(), _MAX_ISSUES):
             with self.access.wrap_errors(f"read {self._name}#{number}", "issues: read"):
-                bodies = self._own_comment_bodies(number)
-            if any(is_of_run(body, key) for body in bodies):
-                return number
+                if any(is_of_run(body, key) for body in self._own_comment_bodies(number)):
+                    return number
         return None
 
     def open_issue(self, check: str, branch: str, commit: str) -> int:
@@ -149,29 +115,15 @@ class CheckConversations:
                 None,
             )
 
-    def count_attempts(
-        self,
-        numbers: Sequence[int],
-        branch: str,
-        key_of: Callable[[str], str],
-        excluded_commit: str,
-    ) -> int:
-        """Return how many comments on these issues belong to runs for the branch's newest commits.
-
-        The issues may be pull requests too. `key_of` returns the run key for a commit. The run for
-        the commit `excluded_commit` is not counted.
-        """
-        issues = numbers[:_MAX_ISSUES]
-        with self.access.wrap_errors(f"read {self._name}#{issues[0]}", "issues: read"):
+    def count_attempts(self, number: int, branch: str, key_of: Callable[[str], str]) -> int:
+        """Return how many comments on an issue or pull request belong to runs for the branch's
+        commits before its newest one. `key_of` returns the run key for a commit."""
+        with self.access.wrap_errors(f"read {self._name}#{number}", "issues: read"):
             url = f"{self.repository.url}/commits"
             commits = Listing(self.repository.requester, Commit, url, sha=branch)
-            keys = {
-                key_of(listed_commit.sha)
-                for listed_commit in islice(commits, _MAX_COMMITS)
-                if listed_commit.sha != excluded_commit
-            }
-            bodies = [body for number in issues for body in self._own_comment_bodies(number)]
-        return sum(_is_of_any(body, keys) for body in bodies)
+            keys = [key_of(commit.sha) for commit in islice(commits, 1, _MAX_COMMITS)]
+            bodies = self._own_comment_bodies(number)
+        return sum(any(is_of_run(body, key) for key in keys) for body in bodies)
 
     def _own_comment_bodies(self, number: int) -> list[str]:
         issue = self.repository.get_issue(number)
@@ -186,7 +138,3 @@ class CheckConversations:
     @property
     def _name(self) -> str:
         return self.repository.full_name
-
-
-def _is_of_any(body: str, keys: Collection[str]) -> bool:
-    return any(is_of_run(body, key) for key in keys)

@@ -10,7 +10,7 @@ does not say which one. Its comments then go into its text.
 Source: https://docs.github.com/en/rest/pulls/reviews#create-a-review-for-a-pull-request
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 from urllib.parse import quote
@@ -36,7 +36,7 @@ from resolver.models.pull_request import (
     Review,
     describe_review,
 )
-from resolver.trace.untrusted_text import utf16_length
+from resolver.trace.untrusted_text import fenced, utf16_length
 
 MAX_REMARK_LENGTH = 8_000
 """Maximum length of a comment's text, in UTF-16 units."""
@@ -106,23 +106,10 @@ def is_applicable_suggestion(remark: Remark) -> bool:
 
 
 def suggestion_block(remark: Remark) -> str:
-    """Return the suggestion as a block that GitHub can apply, "" if there is none.
-
-    The fence is longer than any run of backticks in the suggestion, so that nothing in it can close
-    it.
-    """
+    """Return the suggestion as a block that GitHub can apply, "" if there is none."""
     if remark.suggestion is None or not is_applicable_suggestion(remark):
         return ""
-    ticks = "`" * max(3, _longest_backtick_run(remark.suggestion) + 1)
-    return f"{ticks}suggestion\n{remark.suggestion}\n{ticks}"
-
-
-def _longest_backtick_run(text: str) -> int:
-    longest = current = 0
-    for character in text:
-        current = current + 1 if character == "`" else 0
-        longest = max(longest, current)
-    return longest
+    return fenced(remark.suggestion, "suggestion")
 
 
 def _as_code(remark: Remark) -> str:
@@ -264,20 +251,13 @@ class ReviewPublisher:
             "body": review_body(self._report, review, self._page, refused),
         }
         if review.inline_comments:
-            document["comments"] = self._comments(review.inline_comments)
+            document["comments"] = [self._comment(remark) for remark in review.inline_comments]
         if not omit_commit:
             document["commit_id"] = review.commit
-        return self._post(document)
-
-    def _post(self, document: dict[str, Any]) -> PullRequestReview:
         requester = self._pull.requester
-        headers, data = requester.requestJsonAndCheck(
-            "POST", f"{self._pull.url}/reviews", input=document
-        )
+        url = f"{self._pull.url}/reviews"
+        headers, data = requester.requestJsonAndCheck("POST", url, input=document)
         return PullRequestReview(requester, headers, data)
-
-    def _comments(self, remarks: Sequence[Remark]) -> list[dict[str, Any]]:
-        return [self._comment(remark) for remark in remarks]
 
     def _comment(self, remark: Remark) -> dict[str, Any]:
         comment: dict[str, Any] = {

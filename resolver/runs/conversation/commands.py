@@ -8,7 +8,6 @@ import heapq
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,10 +37,6 @@ from resolver.storage.run_refs import RunRefs, archive_log
 if TYPE_CHECKING:
     from resolver.github.comments.check_conversations import CheckConversations
     from resolver.github.github_forge import GitHubForge
-
-CLOSED_ISSUE_WINDOW = timedelta(days=14)
-"""Time for which the attempts of a closed issue count, unless a merged fix closed it. Otherwise
-closing the issue, which a program can do, would allow the same number of attempts again."""
 
 MAX_CHECK_FIXES = 2
 """Runs for the failing checks of one pull request, or of one issue about the default branch."""
@@ -100,22 +95,18 @@ def _find_reason_to_skip(
     """Return why no run is started for the check, "" if one is."""
     if conversations.branch_tip(trigger.branch) != trigger.head:
         return "the branch has a newer commit: its own checks count"
-    since = trigger.at - CLOSED_ISSUE_WINDOW
     if not trigger.is_pull_request:
-        run_issue = conversations.find_issue_of_run(trigger.key, since)
+        run_issue = conversations.find_issue_of_run(trigger.key)
         if run_issue is not None and run_issue != number:
             return f"all failures on this commit are handled in #{run_issue}"
         fixing_pull = conversations.find_fix(number) if number is not None else None
         if fixing_pull is not None:
             return f"#{fixing_pull} is open and fixes it"
-    numbers = [] if number is None else [number]
-    if not trigger.is_pull_request:
-        numbers += conversations.abandoned_issues(trigger.check, since)
-    if numbers:
+    if number is not None:
         key_of = partial(check_key, trigger.repository)
-        attempt_count = conversations.count_attempts(numbers, trigger.branch, key_of, trigger.head)
+        attempt_count = conversations.count_attempts(number, trigger.branch, key_of)
         if attempt_count >= max_attempts:
-            return f"it was tried {attempt_count} times on #{numbers[0]}, the most without a person"
+            return f"it was tried {attempt_count} times on #{number}, the most without a person"
     return ""
 
 
