@@ -1,10 +1,11 @@
 """Kills a server's processes at random moments, and checks that nothing is lost or done twice.
 
-    python -m scripts.chaos --minutes 3 --kills 20
+    python -m scripts.chaos --minutes 3 --kills 20 --suspend-seconds 60
 
 Mentions in several repositories of the simulated GitHub are delivered to real processes of
 `resolver serve`, some of them twice. Meanwhile the server, a worker, the sandbox of a run or
-PostgreSQL is killed without notice, and what nobody else starts is started again. At the end each
+PostgreSQL is killed without notice, and what nobody else starts is started again; a worker is
+suspended for a minute, and finds its runs in other hands when it wakes up. At the end each
 accepted mention must have exactly one branch, one pull request and one final comment, and no run
 may have waited longer than a minute for a process that was dead. Prints a JSON line, and ends with
 exit code 1 if that is not so. The seed makes the order of the kills the same again, not their exact
@@ -183,9 +184,9 @@ class Chaos:
 
         until(is_accepted, 120, pause=0.5)
 
-    def run(self, seconds: float, kills: int) -> None:
+    def run(self, seconds: float, kills: int, suspend_seconds: float = 0.0) -> None:
         """Deliver all mentions and kill something now and then; return when all is done or
-        nothing more is to be expected."""
+        nothing more is to be expected. suspend_seconds: how long a process is suspended."""
         begin = self._began = time.monotonic()
         moments = sorted(self.random.uniform(0, seconds) for _ in range(kills))
         repeated = self.random.sample(self.mentions, int(len(self.mentions) * SHARE_REPEATED))
@@ -196,6 +197,8 @@ class Chaos:
                 sent.append(senders.submit(self._send_at, due, mention))
             watcher = threading.Thread(target=self._watch, args=(begin + seconds + 600,))
             watcher.start()
+            if suspend_seconds:
+                threading.Timer(seconds / 3, self.suspend_process, (suspend_seconds,)).start()
             for moment in moments:
                 time.sleep(max(0.0, begin + moment - time.monotonic()))
                 self.kill()
@@ -261,6 +264,17 @@ class Chaos:
         process = self.random.choice(self.processes)
         process.end(signal.SIGKILL)
         process.start(*self.options[process])
+
+    def suspend_process(self, seconds: float) -> None:
+        """SIGSTOP of a process that has active runs, if there is one, for this time."""
+        server = max(
+            self.processes, key=lambda server: len(process_descendants(server.process.pid))
+        )
+        process = server.process
+        self.kills.append(Kill("suspension", time.monotonic(), self.active()))
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGCONT)
 
     def kill_sandbox(self) -> None:
         """kill -9 of a sandbox of one of the processes, if there is one."""
@@ -334,7 +348,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--mentions", type=int, default=30)
     parser.add_argument("--repositories", type=int, default=6)
-    parser.add_argument("--workers", type=int, default=0, help="processes of `resolver worker`")
+    parser.add_argument("--workers", type=int, default=2, help="processes of `resolver worker`")
+    parser.add_argument("--suspend-seconds", type=float, default=60.0, help="of one process")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="postgresql")
     parser.add_argument("--image", default="", help="run sandboxes in containers of this image")
     parser.add_argument("--seed", type=int, default=1)
@@ -372,7 +387,7 @@ def main() -> int:
             process.start(*options)
         chaos = Chaos(processes, forge, plans, postgres, arguments.seed, bool(arguments.image))
         chaos.prepare(arguments.mentions, arguments.repositories)
-        chaos.run(arguments.minutes * 60, arguments.kills)
+        chaos.run(arguments.minutes * 60, arguments.kills, arguments.suspend_seconds)
         problems = chaos.problems()
         print(json.dumps(chaos.result() | {"problems": problems}))
     return 1 if problems else 0

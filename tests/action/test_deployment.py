@@ -114,7 +114,7 @@ def documents(name: str) -> list[dict[str, Any]]:
 def start_pod(cluster: Cluster, name: str, pod: dict[str, Any]) -> Container:
     """Start the container of a pod as a kubelet does."""
     [spec] = pod["containers"]
-    settings, secret = documents("config.yaml")
+    [settings], [secret] = documents("config.yaml"), documents("examples/secret.yaml")
     account, limits = pod["securityContext"], spec["securityContext"]
     assert account["runAsNonRoot"] and not limits["allowPrivilegeEscalation"]
     folders = {each["name"]: each.get("emptyDir", SECRET)["sizeLimit"] for each in pod["volumes"]}

@@ -1,6 +1,7 @@
 """The files that deploy the server: valid by the published schemas, and what each must have."""
 
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -11,8 +12,10 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from resolver.config.settings import load_settings
+
 ROOT = Path(__file__).parents[2]
-MANIFESTS = sorted((ROOT / "deploy/kubernetes").glob("*.yaml"))
+MANIFESTS = sorted((ROOT / "deploy/kubernetes").rglob("*.yaml"))
 KUBERNETES = "1.33"
 
 
@@ -61,6 +64,36 @@ def test_the_compose_file_has_a_server_and_two_workers_with_folders_of_their_own
     ]
     assert sorted(folders) == sorted(compose()["volumes"])
     assert "/var/run/docker.sock" not in json.dumps(services["web"])
+
+
+def test_each_variable_of_the_compose_file_is_in_the_example_of_its_environment() -> None:
+    names = set(re.findall(r"\$\{(\w+)", (ROOT / "compose.yaml").read_text()))
+    examples = {
+        name: (ROOT / name).read_text() for name in (".env.example", "resolver.env.example")
+    }
+    assert names == set(re.findall(r"^(\w+)=", examples[".env.example"], re.MULTILINE))
+    settings = dict(re.findall(r"^(\w+)=(.*)", examples["resolver.env.example"], re.MULTILINE))
+    del settings["RESOLVER_APP_PRIVATE_KEY"]  # which has to be a key
+    config = load_settings({}, {name: value or "1" for name, value in settings.items()})
+    assert config.app_id and config.server.webhook_secret is not None
+
+
+def test_the_manifests_name_each_other() -> None:
+    found = {(document["kind"], document["metadata"]["name"]) for _, document in documents()}
+    for pod, container in pods():
+        sources = {(kind, ref["name"]) for env in container["envFrom"] for kind, ref in env.items()}
+        assert sources == {("configMapRef", "resolver"), ("secretRef", "resolver")}
+        assert {mount["name"] for mount in container["volumeMounts"]} == {
+            volume["name"] for volume in pod["volumes"]
+        }
+        assert container["workingDir"] in {
+            mount["mountPath"] for mount in container["volumeMounts"]
+        }
+    [ingress] = [document for _, document in documents() if document["kind"] == "Ingress"]
+    [rule] = ingress["spec"]["rules"]
+    [path] = rule["http"]["paths"]
+    assert ("Service", path["backend"]["service"]["name"]) in found
+    assert {("ConfigMap", "resolver"), ("Secret", "resolver")} <= found
 
 
 @pytest.mark.parametrize(("name", "document"), documents(), ids=[name for name, _ in documents()])
