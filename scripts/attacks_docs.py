@@ -38,6 +38,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "tests/llm/test_secrecy.py",
         "tests/codebase/test_settings.py",
         "tests/github/test_github_app.py",
+        "tests/github/test_github_moved.py",
         "tests/webhook/test_metrics.py",
         "tests/webhook/test_app_setup.py",
     ),

@@ -15,8 +15,8 @@ from github.Repository import Repository
 
 from resolver.github.client import accounts
 from resolver.github.client.access import GitHubAccess, check_repository
+from resolver.github.client.requester import repository_at
 from resolver.github.client.resources import (
-    CachedRows,
     PolledReader,
     markdown_files,
     requested_at,
@@ -36,6 +36,10 @@ from resolver.github.comments.run_comments import (
     recent_comments,
 )
 from resolver.github.comments.signed_commits import SignedCommits
+from resolver.github.comments.started_conversations import (
+    StartedConversation,
+    StartedConversations,
+)
 from resolver.github.comments.thread_replies import ThreadReplyWriter, reply_of_run
 from resolver.github.context import own_comments
 from resolver.github.context.labeled_issues import LabeledIssues
@@ -67,27 +71,25 @@ class GitHubForge:
     ) -> None:
         self._access, self._picture_hosts = access, picture_hosts
         self._name = check_repository(repository)
-        self._client = access.client()
-        self._newest_pulls: CachedRows[GitHubPullRequest] | None = None
+        self._requester = access.requester()
+        self._started = StartedConversations(access, self._repository, self._name)
 
     def whoami(self) -> str:
-        return self._own_login
+        return self._access.bot_login or self._own_account.login
 
-    @cached_property
-    def _own_login(self) -> str:
-        if self._access.bot_login:
-            return self._access.bot_login
-        return self._own_account.login if self._own_account else ACTIONS_LOGIN
-
-    @cached_property
-    def _own_account(self) -> Actor | None:
-        return accounts.own_account(self._access, self._client)
+    @property
+    def _own_account(self) -> Actor:
+        """The account of the token. It may be known from what was read before."""
+        if self._started.account is None:
+            account = accounts.own_account(self._access)
+            self._started.account = account or Actor(login=ACTIONS_LOGIN)
+        return self._started.account
 
     def account(self) -> Actor:
-        account = None if self._access.bot_login else self._own_account
-        if account is not None and account.id is not None:
+        login, account = self.whoami(), self._started.account
+        if account is not None and account.id is not None and account.login == login:
             return account
-        return accounts.find_account(self._access, self._client, self.whoami())
+        return accounts.find_account(self._access, self._requester, login)
 
     def permission(self, login: str) -> str:
         with self._access.wrap_errors(f"read the permission of {login}", "metadata: read"):
@@ -120,9 +122,10 @@ class GitHubForge:
 
     def has_run_comment(self, trigger: Trigger) -> bool:
         """Return True if a run with this key has written a comment on the issue."""
-        login = self.whoami()
-        with self._access.wrap_errors(f"read {self._name}#{trigger.number}", "issues: read"):
-            return own_comments.comment_of_run(self._issue(trigger), login, trigger) is not None
+        started = self._started.start(trigger, self._number(trigger))
+        repository, login = self._repository, self.whoami()
+        comments = own_comments.own_comments_in(started.conversation, repository, login)
+        return own_comments.find_run_comment(comments, trigger) is not None
 
     def post_answer(self, trigger: Trigger, text: str) -> None:
         """Answer the request with a comment that belongs to no run, at most once per request."""
@@ -183,39 +186,18 @@ class GitHubForge:
 
     def read(self, trigger: Trigger) -> Task:
         self._number(trigger)
-        return read_task(
-            self._access, self._repository, trigger, self.whoami(), self._picture_hosts
-        )
+        conversation = self._started.read(trigger, trigger.subject or 0)
+        login, hosts = self.whoami(), self._picture_hosts
+        return read_task(self._access, self._repository, trigger, conversation, login, hosts)
 
     def request_status(self, trigger: Trigger) -> RequestStatus:
         return read_request_status(self._access, self._repository, trigger)
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
-        login = self.whoami()
+        started = self._started.start(trigger, self._number(trigger))
         operation = f"look for an earlier run on {self._name}#{trigger.number}"
-        self._newest_pulls = find_or_create.newest_pulls(self._repository)
-        with self._access.wrap_errors(operation, "pull-requests: read"):
-            pull = find_or_create.pull_request_of_run(self._newest_pulls, login, trigger)
-        with self._access.wrap_errors(operation, "issues: read"):
-            comment = own_comments.comment_of_run(self._issue(trigger), login, trigger)
-            ending = ending_of(comment.body or "", trigger.key) if comment else None
-            comment_url = comment.html_url if comment and ending and ending.is_final else None
-            if trigger.in_thread and comment_url is None:
-                reply = reply_of_run(self._repository.get_pull(trigger.number or 0), login, trigger)
-                comment_url = reply.html_url if reply else None
-            if pull is None:
-                review = _review_of(self._repository, self._number(trigger), trigger, login)
-                earlier = Publication(comment_url=comment_url, review=review, repeated=True)
-                return earlier if comment_url or review is not None else None
-            if ending is not Ending.PULL_REQUEST:
-                comment_url = None
-            return Publication(
-                branch=pull.head.ref,
-                commit=pull.head.sha,
-                pull_request=find_or_create.describe_pull_request(pull),
-                comment_url=comment_url,
-                repeated=True,
-            )
+        with self._access.wrap_errors(operation, "pull-requests: read, issues: read"):
+            return _find_publication(started, self._repository, self.whoami(), trigger)
 
     def branches(self, prefix: str) -> set[str]:
         with self._access.wrap_errors(f"list the branches of {self._name}", "contents: read"):
@@ -235,8 +217,11 @@ class GitHubForge:
 
     @cached_property
     def _heads(self) -> GitHubPullRequestHeads:
-        def newest() -> Iterable[GitHubPullRequest]:
-            return self._newest_pulls or find_or_create.newest_pulls(self._repository)
+        def newest(number: int) -> Iterable[GitHubPullRequest]:
+            started = self._started.current(number)
+            if started is not None:
+                return started.newest_pulls
+            return find_or_create.newest_pulls(self._repository)
 
         return GitHubPullRequestHeads(self._access, self._repository, self.whoami(), newest)
 
@@ -278,15 +263,19 @@ class GitHubForge:
     def progress_writer(self) -> RunComments:
         # The login is known by now, from the search for what an earlier run published.
         hasty_access = self._access.with_short_timeouts(self.whoami(), pause_between_writes=0.0)
-        return GitHubForge(hasty_access, self._name).run_comments
+        repository = GitHubForge(hasty_access, self._name)._repository
+        listed = self._started.own_comments(repository, self.whoami())
+        return RunComments(hasty_access, repository, self.whoami(), listed)
 
     @property
     def run_comments(self) -> RunComments:
-        return RunComments(self._access, self._repository, self.whoami())
+        repository, login = self._repository, self.whoami()
+        listed = self._started.own_comments(repository, login)
+        return RunComments(self._access, repository, login, listed)
 
     @cached_property
     def _repository(self) -> Repository:
-        return self._client.get_repo(self._name)
+        return repository_at(self._requester, self._name)
 
     @cached_property
     def _polled(self) -> PolledReader:
@@ -315,3 +304,28 @@ def _review_of(
     if not may_have_review or not trigger.is_pull_request:
         return None
     return reviews.published_review(repository.get_pull(number), login, trigger.key)
+
+
+def _find_publication(
+    started: StartedConversation, repository: Repository, login: str, trigger: Trigger
+) -> Publication | None:
+    """Return what an earlier run of the trigger published. Raises what `wrap_errors` converts."""
+    pull = find_or_create.pull_request_of_run(started.newest_pulls, login, trigger)
+    comments = own_comments.own_comments_in(started.conversation, repository, login)
+    comment = own_comments.find_run_comment(comments, trigger)
+    ending = ending_of(comment.body or "", trigger.key) if comment else None
+    comment_url = comment.html_url if comment and ending and ending.is_final else None
+    if trigger.in_thread and comment_url is None:
+        reply = reply_of_run(repository.get_pull(trigger.number or 0), login, trigger)
+        comment_url = reply.html_url if reply else None
+    if pull is None:
+        review = _review_of(repository, trigger.number or 0, trigger, login)
+        earlier = Publication(comment_url=comment_url, review=review, repeated=True)
+        return earlier if comment_url or review is not None else None
+    return Publication(
+        branch=pull.head.ref,
+        commit=pull.head.sha,
+        pull_request=find_or_create.describe_pull_request(pull),
+        comment_url=comment_url if ending is Ending.PULL_REQUEST else None,
+        repeated=True,
+    )

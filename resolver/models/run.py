@@ -67,7 +67,6 @@ class Task(LoggedModel):
     )
     url: str = Field(default="", description="Address of the issue's page.")
     labels: tuple[str, ...] = Field(default=(), description="Names of the issue's labels.")
-    issue_type: str = Field(default="", description="Name of the issue's type, when it has one.")
     milestone: str = Field(
         default="", description="Title of the issue's milestone, when it has one."
     )

@@ -160,7 +160,7 @@ def server_login(settings: Settings, host: RunHost) -> str:
             return host.tokens.app(settings, is_brief=True).page().login
         token = settings.github_token.get_secret_value() if settings.github_token else ""
         access = access_of(settings, FixedToken(token), harmless=True).with_short_timeouts()
-        account = accounts.own_account(access, access.client())
+        account = accounts.own_account(access)
     except ForgeError as error:
         raise UsageError(
             f"Resolver's own login is not known: {error.what}",

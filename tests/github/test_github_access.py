@@ -9,6 +9,7 @@ from resolver.config.retries import RetryPolicy
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.failures import ServerFailure
+from resolver.github.client.requester import repository_at
 from resolver.github.client.resources import PolledReader, query_graphql
 from resolver.github.github_forge import GitHubForge
 from tests.parts.github import GitHubServer
@@ -106,11 +107,11 @@ def test_all_pages_are_read(github: GitHubServer, token: str) -> None:
     for number in range(205):
         github.repository(NAME).git.git("update-ref", f"refs/heads/agent/{number}", tip)
     assert len(GitHubForge(access(github, token), NAME).branches("agent/")) == 205
-    assert len(list(access(github, token).client().get_repo(NAME).get_branches())) == 206
+    assert len(list(repository_at(access(github, token).requester(), NAME).get_branches())) == 206
 
 
 def test_an_unchanged_response_costs_no_quota(github: GitHubServer, token: str) -> None:
-    polled = PolledReader(access(github, token).client().requester)
+    polled = PolledReader(access(github, token).requester())
     path, query = f"/repos/{NAME}/issues", {"per_page": 5}
     first = polled.get(path, query)
     again = polled.get(path, query)
@@ -152,8 +153,8 @@ def test_an_enterprise_server_is_reached_at_its_own_addresses(
     github: GitHubServer, token: str
 ) -> None:
     forge = GitHubForge(access(github, token, api_url=f"{github.api_url}/"), NAME)
-    assert forge.whoami() == "octo"
-    assert all(request.kind == "rest" for request in github.requests)
+    assert (forge.whoami(), forge.permission("octo")) == ("octo", "admin")
+    assert [request.kind for request in github.requests] == ["graphql", "rest"]
 
 
 def test_no_failure_message_contains_the_token(github: GitHubServer, token: str) -> None:

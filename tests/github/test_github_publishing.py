@@ -10,7 +10,7 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.comments.report import Report, failure_from_error
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markers import Ending, answer_marker, refusal_marker, run_marker
-from resolver.models.run import Task, Trigger, TriggerKind
+from resolver.models.run import Task, Trigger
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
@@ -295,7 +295,7 @@ def test_a_wrong_token_is_reported_and_never_shown(github: GitHubServer, issue: 
 def test_a_response_that_is_not_githubs_is_reported(
     github: GitHubServer, issue: Issue, body: str
 ) -> None:
-    github.fail_next("GET", f"/repos/{NAME}$", 200, body=body, times=5)
+    github.fail_next("POST", "/graphql$", 200, body=body, times=5)
     with pytest.raises(ForgeError) as caught:
         forge_for(github).read(trigger_on(issue))
     words = caught.value.what.casefold()
@@ -320,22 +320,3 @@ def test_a_fork_of_the_same_owner_with_the_same_branch_is_not_resolvers(
     made = forge.open_pull_request(report_on(issue), BRANCH)
     assert made.number != fork_pull.number and fork_pull.title == "Theirs"
     assert len(pulls(github)) == 2
-
-
-@pytest.mark.parametrize(
-    ("kind", "is_since_the_request"),
-    [
-        (TriggerKind.ISSUE_COMMENT, True),
-        (TriggerKind.ISSUE_OPENED, True),
-        (TriggerKind.DISPATCHED, False),
-        (TriggerKind.COMMAND_LINE, False),
-    ],
-)
-def test_work_is_searched_since_the_request_unless_its_time_is_another_in_each_attempt(
-    github: GitHubServer, issue: Issue, kind: TriggerKind, is_since_the_request: bool
-) -> None:
-    trigger = trigger_on(issue, kind=kind)
-    github.add_comment(issue, f"{run_marker(trigger.key, Ending.NO_CHANGE)}\n\nNothing.", BOT)
-    later = trigger.model_copy(update={"at": github.world.now() + timedelta(hours=1)})
-    found = forge_for(github).find_publication(later)
-    assert (found is None) is is_since_the_request

@@ -185,15 +185,19 @@ def test_a_flood_of_later_comments_displaces_nothing(
         github.add_comment(issue, f"late {number}", "mallory")
     task = forge_for(github).read(trigger)
     bodies = [comment.body for comment in task.comments]
-    assert len(bodies) == 300
-    assert (bodies[0], bodies[59], bodies[-2:]) == (
-        "early 0",
-        "early 59",
-        ["early 329", "@agent fix it"],
-    )
-    assert task.comments[60].skipped == 31
-    assert "700 comments written after the request" in task.left_out
-    assert len(task.left_out) == 2
+    assert bodies == [*(f"early {number}" for number in range(330)), "@agent fix it"]
+    assert task.left_out == ("700 comments written after the request",)
+    assert len(github.requests) == 11, "a page has 100 comments"
+
+
+def test_of_a_huge_conversation_the_oldest_comments_are_not_read(
+    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
+) -> None:
+    for number in range(2_001):
+        github.add_comment(issue, f"{number}", "carol")
+    task = forge_for(github).read(make_request())
+    assert [comment.body for comment in task.comments[:1]] == ["2"]
+    assert task.left_out == ("the oldest 2 comments",)
 
 
 ASKED_BACK = f"""{run_marker("issue_comment:1", Ending.WAITING)}
@@ -241,17 +245,6 @@ def test_comments_hidden_as_spam_are_not_read(
     task = forge_for(github).read(make_request())
     assert [c.body for c in task.comments] == ["outdated", "resolved", "shown", "@agent fix it"]
     assert task.left_out == ("3 comments hidden as spam, abuse or off-topic",)
-
-
-def test_without_information_about_hidden_comments_all_are_read(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
-) -> None:
-    github.add_comment(issue, "shown", "mallory")
-    trigger = make_request()
-    github.fail_next("POST", "/graphql$", 404)
-    task = forge_for(github).read(trigger)
-    assert [c.body for c in task.comments] == ["shown", "@agent fix it"]
-    assert any("which comments are hidden" in line for line in task.left_out)
 
 
 def test_long_texts_are_truncated_and_named(
@@ -350,15 +343,14 @@ def test_the_own_login_is_never_guessed(
         forge_for(github, app, bot_login="").whoami()
 
 
-def test_type_milestone_assignees_and_author_are_read(github: GitHubServer, issue: Issue) -> None:
+def test_milestone_assignees_and_author_are_read(github: GitHubServer, issue: Issue) -> None:
     example = json.loads(published(OPENAPI).read_bytes())["components"]["examples"]
     document = example["issue"]["value"]["milestone"]
     issue.milestone = {**document, "title": "2.0\u200b <!-- EVIL -->"}
-    issue.type = {"id": 1, "node_id": "x", "name": "Bug", "description": None}
     issue.assignees = [github.world.account("alice")]
     github.grant("mallory", NAME, "read", association="CONTRIBUTOR")
     task = forge_for(github).read(reports.trigger(number=issue.number))
-    assert (task.milestone, task.issue_type) == ("2.0", "Bug")
+    assert task.milestone == "2.0"
     assert (task.assignees, task.association) == (("alice",), "CONTRIBUTOR")
 
 

@@ -133,8 +133,11 @@ def test_an_issue_that_a_pull_request_closes_is_shown_once(
 def test_errors_of_reading_references_are_reported_and_stop_nothing(
     github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:
-    trigger = make_request()
+    other = github.create_issue(NAME, "Same here", "as well", author="bob")
+    trigger = make_request(f"@agent fix #{other.number}")
+    forge = forge_for(github, attempts=1)
+    forge.find_publication(trigger)
     github.fail_next("POST", "graphql", status=502, times=9)
-    task = forge_for(github, attempts=1).read(trigger)
+    task = forge.read(trigger)
     assert task.title == "It breaks"
     assert any("could not read what it refers to" in line for line in task.left_out)

@@ -12,6 +12,7 @@ from resolver.config.settings import load_settings
 from resolver.controller.control import Control, Stop
 from resolver.errors import RunStopped
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.requester import repository_at
 from resolver.github.context.request_status import read_request_status
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
@@ -110,7 +111,7 @@ def test_the_state_of_a_request_is_read_in_one_query(scenario: Scenario) -> None
     )
     urls = (scenario.github.api_url, scenario.github.server_url, scenario.github.graphql_url)
     access = GitHubAccess(scenario.token, *urls, attempts=0)
-    repository = access.client().get_repo(REPOSITORY)
+    repository = repository_at(access.requester(), REPOSITORY)
     status = read_request_status(access, repository, trigger)
     assert status.comment == ASKED and status.has_comment and status.exists
     scenario.issue.locked = True

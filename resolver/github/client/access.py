@@ -37,6 +37,7 @@ from resolver.github.client.failures import (
     message_in,
     seconds_until_reset,
 )
+from resolver.github.client.requester import MOVED_STATUSES, FollowingRequester
 
 
 class TokenSource(Protocol):
@@ -46,13 +47,6 @@ class TokenSource(Protocol):
         """Return a token that is valid for some minutes at least.
 
         Raises ForgeError if there is none.
-        """
-        ...
-
-    def login(self) -> str:
-        """Return the login that the token writes as.
-
-        It is "" when GitHub has to be asked with the token.
         """
         ...
 
@@ -69,9 +63,6 @@ class FixedToken:
 
     def token(self) -> str:
         return self.value
-
-    def login(self) -> str:
-        return ""
 
     def redact_tokens(self, text: str) -> str:
         return redact_token(text, self.value)
@@ -93,9 +84,6 @@ class LeasedTokens:
         token = self.source.token()
         self.require_lease()  # issuing a token may have taken long
         return token
-
-    def login(self) -> str:
-        return self.source.login()
 
     def redact_tokens(self, text: str) -> str:
         return self.source.redact_tokens(text)
@@ -195,6 +183,8 @@ class BoundedRetry(GithubRetry):
         has_retry_after: bool = False,  # noqa: ARG002 - urllib3's signature
     ) -> bool:
         """Return True if a request with this answer may be sent again."""
+        if status_code in MOVED_STATUSES:
+            return True  # to `increment`, which raises
         if not self.total:
             return False
         if status_code in RATE_LIMIT_STATUSES:
@@ -214,8 +204,13 @@ class BoundedRetry(GithubRetry):
         """Count an attempt and determine the wait before the next one.
 
         Raises RateLimitExceededException at once when GitHub asks for a wait longer than the
-        maximum.
+        maximum, and GithubException for an answer that names another address.
         """
+        if response is not None and response.status in MOVED_STATUSES:
+            response.drain_conn()
+            raise github.GithubException(
+                response.status, {"message": "the repository moved"}, dict(response.headers)
+            )
         wait = seconds_until_reset(response.headers) if response is not None else 0.0
         if response is not None and wait > (self.max_rate_limit_wait or 0):
             # Returns the connection to the pool.
@@ -263,7 +258,7 @@ class GitHubAccess:
         api_url: Address of the REST API.
         server_url: Address of the web pages and of git over HTTP.
         graphql_url: Address of the GraphQL API.
-        bot_login: Login of Resolver's account; the token source is asked when it is empty.
+        bot_login: Login of Resolver's account; "" if GitHub has to be asked with the token.
         timeout: Seconds to wait for an answer.
         attempts: How often a failed request is repeated.
         max_wait_seconds: Maximum number of seconds to wait before a request is repeated.
@@ -289,7 +284,7 @@ class GitHubAccess:
     ) -> None:
         self.tokens: TokenSource = FixedToken(token) if isinstance(token, str) else token
         self.api_url, self.server_url, self.graphql_url = api_url, server_url, graphql_url
-        self._bot_login = bot_login
+        self.bot_login = bot_login
         self.timeout = timeout
         self.attempts = attempts
         self.max_wait_seconds = max_wait_seconds
@@ -301,11 +296,6 @@ class GitHubAccess:
     def token(self) -> str:
         """The current token. Don't store it, since it may expire. Raises ForgeError."""
         return self.tokens.token()
-
-    @property
-    def bot_login(self) -> str:
-        """The login of Resolver's account; "" when neither settings nor token source know it."""
-        return self._bot_login or self.tokens.login()
 
     def retry(self, harmless: bool = False) -> BoundedRetry:
         """Return the retry policy of a request.
@@ -334,7 +324,7 @@ class GitHubAccess:
             pause_between_writes: Minimum number of seconds between two writes; unchanged when None.
         """
         access = copy(self)
-        access._bot_login = self._bot_login or bot_login
+        access.bot_login = self.bot_login or bot_login
         access.timeout = min(self.timeout, 15)
         access.attempts = min(self.attempts, 1)
         access.max_wait_seconds = min(self.max_wait_seconds, 5.0)
@@ -368,8 +358,8 @@ class GitHubAccess:
         policy = self.retries if seconds is None else self.retries.lasting(seconds)
         return policy.call(attempt_once, _min_retry_wait, _log_retry)
 
-    def client(self) -> github.Github:
-        """Return a PyGithub client that sends no request before it has to. Raises UsageError."""
+    def requester(self) -> FollowingRequester:
+        """Return PyGithub's client, whose objects are requested when needed. Raises UsageError."""
         for name, url in (
             ("GITHUB_API_URL", self.api_url),
             ("GITHUB_SERVER_URL", self.server_url),
@@ -383,13 +373,15 @@ class GitHubAccess:
         # PyGithub's own handler prints refused requests to stderr, past the filters of Resolver's
         # log.
         logging.getLogger("github").handlers.clear()
-        return github.Github(
+        return FollowingRequester(
             auth=_SourceAuth(self.tokens),
             base_url=self.api_url.rstrip("/"),
             timeout=self.timeout,
             user_agent="resolver",
             per_page=100,
+            verify=True,
             retry=self.retry(),
+            pool_size=None,
             seconds_between_requests=None,
             seconds_between_writes=self.pause_between_writes or None,
             lazy=True,

@@ -10,9 +10,12 @@ from urllib.parse import quote
 import github
 from github.GithubObject import GithubObject
 from github.Repository import Repository
+from github.Requester import Requester
+from pydantic import Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.resources import query_graphql
 from resolver.models.run import Actor
 
@@ -22,7 +25,20 @@ NO_PERSON = "not accessible by integration"
 LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
 """GitHub's own permission levels of a repository, lowest first."""
 
-_VIEWER = "query { viewer { login } }"
+VIEWER_FIELDS = "login databaseId"
+"""The fields of `Viewer` in a GraphQL query."""
+
+
+class Viewer(ApiAnswer):
+    """The account that a token writes as. The login of an App's account ends in `[bot]`."""
+
+    login: str
+    id: int | None = Field(alias="databaseId", default=None)
+
+    @property
+    def actor(self) -> Actor:
+        """The account as the author of what Resolver writes."""
+        return Actor(login=self.login, id=self.id, is_bot=self.login.endswith("[bot]"))
 
 
 def permission_level(repository: Repository, login: str) -> str:
@@ -37,23 +53,16 @@ def permission_level(repository: Repository, login: str) -> str:
     return role if role in LEVELS else str(answer["permission"])
 
 
-def own_account(access: GitHubAccess, client: github.Github) -> Actor | None:
+def own_account(access: GitHubAccess) -> Actor | None:
     """Return the account that the token writes as, or None when GitHub says that there is none.
 
-    The id is known only if GitHub returns it together with the login. Raises ForgeError for any
-    other failure: with a wrong login, nothing that Resolver wrote before would be found, and all of
-    it would be done again.
+    Raises ForgeError for any other failure: with a wrong login, nothing that Resolver wrote before
+    would be found, and all of it would be done again.
     """
     with access.wrap_errors("determine the owner of the token"):
         try:
-            _, user = client.requester.requestJsonAndCheck("GET", "/user")
-            return _actor(user)
-        except github.GithubException as error:
-            # An installation token has no user (403 or 404). A wrong token is 401.
-            if error.status not in {403, 404}:
-                raise
-        try:
-            return Actor(login=str(query_graphql(access, _VIEWER, {})["viewer"]["login"]))
+            answer = query_graphql(access, f"query {{ viewer {{ {VIEWER_FIELDS} }} }}", {})
+            return Viewer.model_validate(answer["viewer"]).actor
         except github.GithubException as error:
             if NO_PERSON not in str(error.data).casefold():
                 raise
@@ -99,11 +108,11 @@ def is_member(repository: Repository, team: str, login: str) -> bool:
     return bool(answer.get("state") == "active")
 
 
-def find_account(access: GitHubAccess, client: github.Github, login: str) -> Actor:
+def find_account(access: GitHubAccess, requester: Requester, login: str) -> Actor:
     """Return the account with this login; without its id when GitHub can't be asked."""
     try:
         with access.wrap_errors(f"read the account {login}"):
-            _, answer = client.requester.requestJsonAndCheck("GET", f"/users/{quote(login)}")
+            _, answer = requester.requestJsonAndCheck("GET", f"/users/{quote(login)}")
             return _actor(answer)
     except ForgeError:
         return Actor(login=login)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 import jwt
 from pydantic import ConfigDict, Field
@@ -100,7 +101,12 @@ class Installation(ApiAnswer):
 class _Repository(ApiAnswer):
     """A repository that a token gives access to."""
 
+    id: int
     full_name: str
+
+
+def _installation_path(repository: str) -> str:
+    return f"/repos/{repository}/installation"
 
 
 class _CreatedToken(ApiAnswer):
@@ -156,10 +162,6 @@ class AppKey:
                 self._signed, self._expires_at = signed, claims["exp"]
             return self._signed
 
-    def login(self) -> str:
-        """Return "": the App writes nothing with its own key."""
-        return ""
-
     def redact_tokens(self, text: str) -> str:
         return redact_token(text, self._signed)
 
@@ -169,7 +171,7 @@ class AppAccess:
 
     def __init__(self, access: GitHubAccess) -> None:
         self._access = access
-        self._requester = access.client().requester
+        self._requester = access.requester()
 
     def page(self) -> AppPage:
         """Return the App's settings. Raises ForgeError."""
@@ -194,7 +196,7 @@ class AppAccess:
         """
         try:
             with self._access.wrap_errors(f"find the GitHub App's installation on {repository}"):
-                path = f"/repos/{repository}/installation"
+                path = _installation_path(repository)
                 _, answer = self._requester.requestJsonAndCheck("GET", path)
                 installation = Installation.model_validate(answer)
         except ForgeError as error:
@@ -205,8 +207,8 @@ class AppAccess:
                 ) from None
             raise
         owner = repository.partition("/")[0]
-        # GitHub redirects the old name of a repository that moved to another owner. That owner's
-        # installation was not set up for the name in question.
+        # The name may be that of a repository that was transferred to another owner, whose
+        # installation was not set up for it.
         if installation.account.login.casefold() != owner.casefold():
             raise ForgeError(
                 f"the installation for {repository} belongs to {installation.account.login!r}",
@@ -222,8 +224,9 @@ class AppAccess:
     def create_token(self, repository: str, permissions: Mapping[str, str]) -> tuple[str, datetime]:
         """Create a token for one repository, and return it with its expiry.
 
-        The token has the permissions in `permissions` as far as the installation has them. Raises
-        ForgeError.
+        The token has the permissions in `permissions` as far as the installation has them. For the
+        earlier name of a repository that its owner has renamed, it is a token of that repository.
+        Raises ForgeError.
         """
         installation = self.installation(repository)
         # GitHub refuses the request if one of the permissions was not granted to the installation:
@@ -233,17 +236,24 @@ class AppAccess:
             for name, level in permissions.items()
             if (granted := installation.permissions.get(name, "none")) != "none"
         }
-        name = repository.partition("/")[2]
+        renamed_id = self._requester.repository_ids.get(_installation_path(repository))
+        chosen: dict[str, list[Any]] = (
+            {"repository_ids": [renamed_id]}
+            if renamed_id is not None
+            else {"repositories": [repository.partition("/")[2]]}
+        )
         with self._access.wrap_errors(f"get a token of the GitHub App for {repository}"):
             path = f"/app/installations/{installation.id}/access_tokens"
-            body = {"repositories": [name], "permissions": requested_permissions}
+            body = {**chosen, "permissions": requested_permissions}
             _, answer = self._requester.requestJsonAndCheck("POST", path, input=body)
             token = _CreatedToken.model_validate(answer)
-        accessible = {
-            accessible_repository.full_name.casefold()
-            for accessible_repository in token.repositories
-        }
-        if accessible - {repository.casefold()}:
+        others = [
+            accessible
+            for accessible in token.repositories
+            if accessible.full_name.casefold() != repository.casefold()
+            and accessible.id != renamed_id
+        ]
+        if others:
             raise ForgeError(
                 f"GitHub gave a token for other repositories than {repository}",
                 f"has {repository} moved? Use its new name",
@@ -273,10 +283,9 @@ class InstallationTokens:
     permissions: Mapping[str, str] = field(default_factory=lambda: PERMISSIONS)
 
     def __post_init__(self) -> None:
-        self._creation_lock, self._login_lock = threading.Lock(), threading.Lock()
+        self._creation_lock = threading.Lock()
         self._created: tuple[tuple[str, datetime], ...] = ()
         self._not_before: datetime | None = None
-        self._login = ""
 
     def token(self) -> str:
         """Return a valid token, creating a new one when it is time. Raises ForgeError."""
@@ -315,11 +324,6 @@ class InstallationTokens:
         """Return the newest token, or "" if it expires within `duration`."""
         token, expires_at = self._created[-1] if self._created else ("", self.now())
         return token if self.now() <= expires_at - duration else ""
-
-    def login(self) -> str:
-        with self._login_lock:
-            self._login = self._login or self.app.page().login
-            return self._login
 
     def redact_tokens(self, text: str) -> str:
         return redact_token(text, *(token for token, _ in self._created))

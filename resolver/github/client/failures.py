@@ -9,6 +9,7 @@ from typing import Any
 import github
 
 from resolver.errors import Cause, ForgeError
+from resolver.github.client.requester import MOVED_STATUSES
 from resolver.models.known_failures import response_failure
 
 
@@ -137,7 +138,7 @@ def _next_step(
     known_failure = response_failure(message)
     if known_failure is not None:
         return known_failure.next_step, known_failure.cause
-    if status in {301, 302, 307, 308}:
+    if status in MOVED_STATUSES:
         return "the repository has a new name: ask there, or use the new name", "moved"
     if status == 403:
         return permission_step, "permission"

@@ -88,13 +88,13 @@ class HookDeliveries:
 
     @property
     def _requester(self) -> Any:
-        return self.access.client().requester
+        return self.access.requester()
 
 
 def repository_hooks(access: GitHubAccess, repository: str, url: str) -> list[HookDeliveries]:
     """Return the repository's webhooks that deliver to `url`. Raises ForgeError."""
     path = f"/repos/{repository}/hooks"
     with access.wrap_errors(f"list the webhooks of {repository}", "webhooks: read"):
-        _, answer = access.client().requester.requestJsonAndCheck("GET", f"{path}?per_page=100")
+        _, answer = access.requester().requestJsonAndCheck("GET", f"{path}?per_page=100")
         hooks = [_Hook.model_validate(row) for row in answer]
     return [HookDeliveries(access, f"{path}/{hook.id}") for hook in hooks if hook.config.url == url]

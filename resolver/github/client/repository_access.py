@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from github.GithubException import GithubException, UnknownObjectException
-from github.Repository import Repository
 
 from resolver.github.client.access import GitHubAccess, check_repository
+from resolver.github.client.requester import repository_at
 from resolver.github.client.resources import get_repository_file
 
 _MISSING_COMMIT = "0" * 40
@@ -25,7 +25,7 @@ class RepositoryAccess:
     def __init__(self, access: GitHubAccess, repository: str) -> None:
         self._access = access
         self._name = check_repository(repository)
-        self._repository: Repository = access.client().get_repo(self._name)
+        self._repository = repository_at(access.requester(), self._name)
         self._page: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
 
     def _read_page(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -239,11 +239,12 @@ def _concerns_one_item(error: Any) -> bool:
     return isinstance(path, list) and any(isinstance(step, int) for step in path)
 
 
-def _concerns_missing_object(error: Any, nullable_fields: Collection[str]) -> bool:
-    """Return True if an error only says that one of `nullable_fields` does not exist."""
+def _concerns_field(error: Any, kinds: Collection[str], fields: Collection[str]) -> bool:
+    """Return True if an error of one of these types is about one of these fields."""
     path = error.get("path") if isinstance(error, dict) else None
-    is_nullable = isinstance(path, list) and bool(path) and path[-1] in nullable_fields
-    return is_nullable and error.get("type") == "NOT_FOUND"
+    return (
+        isinstance(path, list) and bool(path) and path[-1] in fields and error.get("type") in kinds
+    )
 
 
 def query_graphql(
@@ -251,6 +252,7 @@ def query_graphql(
     query: str,
     variables: dict[str, Any],
     nullable_fields: Collection[str] = (),
+    optional_fields: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the `data` of the answer to a query.
 
@@ -264,6 +266,7 @@ def query_graphql(
         variables: Its variables.
         nullable_fields: Fields that are null when the object they ask for does not exist, instead
             of an error.
+        optional_fields: Fields that are null when the token may not read them, too.
     """
     for attempt in range(access.attempts + 1):
         answer = _post_query(access, query, variables)
@@ -285,7 +288,9 @@ def query_graphql(
             logger.warning("GitHub's rate limit; trying again in %.0f seconds", wait)
         access.retries.sleep(wait)
     if not all(
-        _concerns_one_item(error) or _concerns_missing_object(error, nullable_fields)
+        _concerns_one_item(error)
+        or _concerns_field(error, {"NOT_FOUND"}, nullable_fields)
+        or _concerns_field(error, {"NOT_FOUND", "FORBIDDEN"}, optional_fields)
         for error in errors
     ):
         messages = "; ".join(str(error.get("message", "")) for error in body["errors"])

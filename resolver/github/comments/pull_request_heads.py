@@ -50,7 +50,8 @@ _PUSHING_COMMANDS = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Co
 class GitHubPullRequestHeads:
     """Reads the pull request heads of one repository.
 
-    `own_login` is Resolver's login. `newest` returns what `newest_pulls` does.
+    `own_login` is Resolver's login. `newest` returns what `newest_pulls`
+    does, perhaps as it was when the work on this issue started.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class GitHubPullRequestHeads:
         access: GitHubAccess,
         repository: Repository,
         own_login: str,
-        newest: Callable[[], Iterable[GitHubPullRequest]],
+        newest: Callable[[int], Iterable[GitHubPullRequest]],
     ) -> None:
         self._listed_prefix: str | None = None
         self._listed_branches: frozenset[str] = frozenset()
@@ -149,7 +150,7 @@ class GitHubPullRequestHeads:
         addition.
         """
         count = 0
-        for pull in islice(self._newest(), MAX_PULLS):
+        for pull in islice(self._newest(issue), MAX_PULLS):
             count += 1
             is_own_branch = pull.head.ref.startswith(prefix) and comes_from(pull, self._repository)
             if is_own_branch and self._is_for(pull, issue):

@@ -5,7 +5,7 @@ comments of runs that were killed are found and closed by a later run.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,6 +17,7 @@ from github.Repository import Repository
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import author_login, is_by
+from resolver.github.client.requester import repository_at
 from resolver.github.comments import comment_text, find_or_create
 from resolver.github.comments.progress import RunProgress, killed_run_body, progress_body
 from resolver.github.comments.report import CommentPreferences, Report
@@ -96,15 +97,30 @@ def issue_number(trigger: Trigger, repository: str) -> int:
 class RunComments:
     """Reads and writes the comments of runs in one repository.
 
-    `own_login` is the login that Resolver writes as. All methods raise ForgeError.
+    `own_login` is the login that Resolver writes as. `listed` has Resolver's own comments on those
+    issues, by number, whose comments were read just now. All methods raise ForgeError.
     """
 
-    def __init__(self, access: GitHubAccess, repository: Repository, own_login: str) -> None:
+    def __init__(
+        self,
+        access: GitHubAccess,
+        repository: Repository,
+        own_login: str,
+        listed: Mapping[int, Sequence[IssueComment]] | None = None,
+    ) -> None:
         self._access = access
         self._repository = repository
         self._name = repository.full_name
         self._own_login = own_login
-        self._listed: list[IssueComment] | None = None
+        self._listed = dict(listed or {})
+        self._searched: dict[int, Sequence[IssueComment]] = {}
+
+    def _own_comments(self, issue: Issue, number: int) -> Sequence[IssueComment]:
+        """Return all of Resolver's own comments, newest first. A second call reads them again."""
+        listed = self._listed.pop(number, None)
+        if listed is None:
+            listed = own_comments.own_comments(issue, self._own_login, None)
+        return listed
 
     def write_report(self, report: Report, seconds: float | None = None) -> IssueComment:
         """Write the report into the run's comment, which is created if there is none.
@@ -140,19 +156,18 @@ class RunComments:
     def write_progress(self, progress: RunProgress, comment_id: int | None) -> int | None:
         """See `ProgressWriter.write_progress`."""
         body, operation = progress_body(progress), self._describe_write(progress.trigger)
-        issue = self._issue(progress.trigger)
+        number = issue_number(progress.trigger, self._name)
+        issue = self._repository.get_issue(number)
+        listed: Sequence[IssueComment] = ()
         if comment_id is not None:
             with self._access.wrap_errors(operation, "issues: write"):
                 exists = _edit_unless_deleted(issue.get_comment(comment_id), body)
             return comment_id if exists else None
 
         def find() -> IssueComment | None:
-            # All of them, so that `close_killed_runs` does not have to list them again.
-            self._listed = own_comments.own_comments(issue, self._own_login, None)
-            key = progress.trigger.key
-            return next(
-                (comment for comment in self._listed if is_of_run(comment.body or "", key)), None
-            )
+            nonlocal listed
+            listed = self._own_comments(issue, number)
+            return own_comments.find_run_comment(listed, progress.trigger)
 
         comment = find_or_create.write_once(
             self._access, operation, "issues: write", find, lambda: issue.create_comment(body)
@@ -160,6 +175,7 @@ class RunComments:
         with self._access.wrap_errors(operation, "issues: write"):
             if comment.body != body:
                 comment.edit(body)
+        self._searched[number] = listed  # for `close_killed_runs`
         return comment.id
 
     def begin(self, progress: RunProgress) -> None:
@@ -177,9 +193,8 @@ class RunComments:
         """See `ProgressWriter.close_killed_runs`."""
         trigger = progress.trigger
         if trigger.number is not None:
-            listed, self._listed = self._listed, None
             self.close_comments_of_killed_runs(
-                trigger.number, progress.since, progress.mention, trigger, listed
+                trigger.number, progress.since, progress.mention, trigger
             )
 
     def close_comments_of_killed_runs(
@@ -188,12 +203,10 @@ class RunComments:
         now: datetime,
         mention: str,
         excluded_trigger: Trigger | None = None,
-        listed: Sequence[IssueComment] | None = None,
     ) -> int:
         """Mark the comments of killed runs on an issue as died, and return how many there were.
 
-        The comment of the run for the trigger `excluded_trigger` is left alone. `listed` holds
-        Resolver's own comments if they were read just now.
+        The comment of the run for the trigger `excluded_trigger` is left alone.
         """
 
         def is_killed(body: str, active_run: ActiveRunMarker) -> bool:
@@ -201,7 +214,7 @@ class RunComments:
                 return False
             return not self.is_alive(active_run, now)
 
-        return self._close_comments(number, mention, is_killed, listed=listed)
+        return self._close_comments(number, mention, is_killed)
 
     def close_job(self, trigger: Trigger, job: str, mention: str) -> int:
         """Close the comments of the trigger's run that a GitHub Actions job left in progress.
@@ -231,13 +244,11 @@ class RunComments:
         mention: str,
         is_killed: Callable[[str, ActiveRunMarker], bool],
         *,
-        listed: Sequence[IssueComment] | None = None,
         trigger: Trigger | None = None,
     ) -> int:
         """Close the comments of killed runs on an issue, and return how many there were.
 
         is_killed: gets the text of an active run's comment, and what its marker says.
-        listed: Resolver's own comments, if they were read just now.
         trigger: the trigger of these runs, if all have the same. Their comments get the pull
             request that the run opened, if it did.
         """
@@ -245,9 +256,8 @@ class RunComments:
         issue = self._repository.get_issue(number)
         operation = f"look for runs that died on {self._name}#{number}"
         with self._access.wrap_errors(operation, "issues: write"):
-            if listed is None:
-                listed = own_comments.own_comments(issue, self._own_login, None)
-            for comment in listed:
+            listed = self._searched.pop(number, None)
+            for comment in self._own_comments(issue, number) if listed is None else listed:
                 active_run = find_active_run(comment.body or "")
                 if active_run is None or not is_killed(comment.body or "", active_run):
                     continue
@@ -339,7 +349,7 @@ def recent_comments(
     own_login: Resolver's login.
     """
     with access.wrap_errors(f"read the comments of {repository}#{number}", "issues: read"):
-        issue = access.client().get_repo(repository).get_issue(number)
+        issue = repository_at(access.requester(), repository).get_issue(number)
         return [
             AuthoredComment(
                 author=author_login(comment),

@@ -20,9 +20,9 @@ from resolver.github.client.resources import Listing
 from resolver.github.comments.find_or_create import write_once
 from resolver.github.comments.report import Report
 from resolver.github.comments.templates import render_comment, safe
+from resolver.github.context.conversation import ConversationReader
+from resolver.github.context.conversation import Thread as FetchedThread
 from resolver.github.context.own_comments import searched_since
-from resolver.github.context.review_threads import ConversationReader
-from resolver.github.context.review_threads import Thread as FetchedThread
 from resolver.github.text.comment_markdown import safe_markdown
 from resolver.github.text.markers import is_thread_reply, thread_marker
 from resolver.models.pull_request import AnsweredThreads, ThreadReply
@@ -136,8 +136,9 @@ class ThreadReplyWriter:
         return f"answer in the review threads of {name}#{self._report.trigger.number}"
 
     def _threads(self) -> dict[str, FetchedThread]:
-        threads = ConversationReader(self._access, self._repository, self._report.trigger).threads()
-        return {thread.id: thread for thread in threads}
+        number = self._report.trigger.number or 0
+        reader = ConversationReader(self._access, self._repository.full_name, number)
+        return {thread.id: thread for thread in reader.threads().items}
 
     def _write_reply(self, reply: ThreadReply, thread: FetchedThread) -> PullRequestComment:
         """Return the reply, which is written unless it exists."""

@@ -18,8 +18,9 @@ from pydantic import Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
-from resolver.github.client.answers import AuthoredAnswer, Nodes, TitleChange, nodes_of
+from resolver.github.client.answers import AuthoredAnswer, Nodes, TitleChange
 from resolver.github.client.resources import query_repository
+from resolver.github.context.conversation import Subject
 from resolver.github.context.failed_checks import FailedCheckReader
 from resolver.github.context.pictures import PictureHosts, PictureReader
 from resolver.github.context.visibility import utc
@@ -40,30 +41,6 @@ MAX_BODY_CHARACTERS = 3_000
 MAX_REFERENCES = 200
 """Maximum number of references in the texts that are considered."""
 
-_RELATIONS_QUERY = """
-query($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) { subject: issueOrPullRequest(number: $number) {
-    __typename
-    ... on Issue {
-      closers: closedByPullRequestsReferences(first: 10, includeClosedPrs: true) {
-        nodes { number repository { nameWithOwner } }
-      }
-      naming: timelineItems(itemTypes: CROSS_REFERENCED_EVENT, last: 50) { nodes {
-        ... on CrossReferencedEvent { createdAt isCrossRepository source {
-          ... on Issue { number } ... on PullRequest { number }
-        } }
-      } }
-    }
-    ... on PullRequest {
-      naming: timelineItems(itemTypes: CROSS_REFERENCED_EVENT, last: 50) { nodes {
-        ... on CrossReferencedEvent { createdAt isCrossRepository source {
-          ... on Issue { number } ... on PullRequest { number }
-        } }
-      } }
-    }
-  } }
-}
-"""
 _ISSUE_FIELDS = """
   title body createdAt lastEditedAt closedAt authorAssociation author { __typename login }
   renamed: timelineItems(itemTypes: RENAMED_TITLE_EVENT, since: $at, first: 1) {
@@ -82,16 +59,15 @@ class _RelatedIssue(AuthoredAnswer):
 
 @dataclass(frozen=True)
 class RelatedIssueReader:
-    """Reads what is related to issue or pull request `number` of the repository OWNER/NAME.
+    """Reads what is related to an issue or pull request of the repository OWNER/NAME.
 
     own_login: Resolver's login. The methods raise errors that `GitHubAccess.wrap_errors`
-    turns into a
-        ForgeError.
+    turns into a ForgeError.
     """
 
     access: GitHubAccess
     repository: str
-    number: int
+    subject: Subject
     trigger: Trigger
     own_login: str
 
@@ -107,7 +83,7 @@ class RelatedIssueReader:
         left_out: collects what is not used.
         """
         relations = self._relations(texts, left_out)
-        for number in (self.number, self.trigger.number, *excluded):
+        for number in (self.subject.number, self.trigger.number, *excluded):
             relations.pop(number or 0, None)
         if len(relations) > MAX_RELATED:
             left_out.append(
@@ -127,21 +103,15 @@ class RelatedIssueReader:
         """Return the relation of each number, in the order of importance."""
         relations: dict[int, str] = {}
         mentioned, foreign = self._find_references(texts)
-        answer = query_repository(
-            self.access, self.repository, _RELATIONS_QUERY, number=self.number
-        )
-        subject = answer.get("subject") or {}
-        for closer in nodes_of(subject.get("closers")):
-            if self._is_own(str(closer["repository"]["nameWithOwner"])):
-                relations.setdefault(int(closer["number"]), "closes it")
+        for closer in self.subject.closers:
+            if closer.repository.is_same(self.repository):
+                relations.setdefault(closer.number, "closes it")
         for number in mentioned:
             relations.setdefault(number, "mentioned")
-        for event in reversed(nodes_of(subject.get("naming"))):
-            source = event.get("source") or {}
-            if event["isCrossRepository"] or not source.get("number"):
-                continue
-            if not self._is_late(datetime.fromisoformat(event["createdAt"])):
-                relations.setdefault(int(source["number"]), "mentions it")
+        for event in reversed(self.subject.naming):
+            named_by = event.source.number if event.source else None
+            if named_by and not event.is_foreign and not self._is_late(event.created_at):
+                relations.setdefault(named_by, "mentions it")
         if foreign:
             left_out.append(
                 f"{len(foreign)} issue{'' if len(foreign) == 1 else 's'} of other repositories "
@@ -159,14 +129,11 @@ class RelatedIssueReader:
                 examined += 1
                 if examined > MAX_REFERENCES:
                     return list(mentioned), foreign
-                if name and not self._is_own(name):
+                if name and name.casefold() != self.repository.casefold():
                     foreign.add((name.casefold(), number))
                 else:
                     mentioned[number] = None
         return list(mentioned), foreign
-
-    def _is_own(self, name: str) -> bool:
-        return name.casefold() == self.repository.casefold()
 
     def _fetch(self, numbers: Collection[int], left_out: list[str]) -> dict[int, _RelatedIssue]:
         parts = "\n".join(
@@ -244,7 +211,7 @@ class IssueContext:
 
 @dataclass(frozen=True)
 class IssueContextReader:
-    """Reads the context of the issue or pull request with this number.
+    """Reads the context of an issue or pull request.
 
     own_login: Resolver's.
     picture_hosts: hosts in addition to GitHub's own, with their port if it is not the default.
@@ -253,7 +220,7 @@ class IssueContextReader:
     access: GitHubAccess
     repository: Repository
     trigger: Trigger
-    number: int
+    subject: Subject
     own_login: str
     picture_hosts: tuple[str, ...] = ()
 
@@ -300,7 +267,7 @@ class IssueContextReader:
         try:
             with self.access.wrap_errors("read what it refers to", "issues: read"):
                 related = RelatedIssueReader(
-                    self.access, name, self.number, self.trigger, self.own_login
+                    self.access, name, self.subject, self.trigger, self.own_login
                 )
                 return related.read(texts, closed_numbers, left_out)
         except ForgeError as error:

@@ -1,11 +1,14 @@
 """Finds the comments that Resolver's own account has written on an issue."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from github.Issue import Issue
 from github.IssueComment import IssueComment
+from github.Repository import Repository
 
 from resolver.github.client.accounts import is_by
+from resolver.github.context.conversation import Conversation, RemarkText
 from resolver.github.context.read_task import newest_comments
 from resolver.github.text.markers import is_of_run, is_refusal_of
 from resolver.models.run import Trigger, TriggerKind
@@ -30,12 +33,39 @@ def own_comments(issue: Issue, own_login: str, since: datetime | None) -> list[I
     return [comment for comment in reversed(comments) if is_by(comment, own_login)]
 
 
+def own_comments_in(
+    conversation: Conversation, repository: Repository, own_login: str
+) -> list[IssueComment]:
+    """Return Resolver's own comments of a conversation that was read, newest first."""
+    return [
+        _as_listed(comment, repository)
+        for comment in reversed(conversation.comments.items)
+        if comment.author.casefold() == own_login.casefold()
+    ]
+
+
+def _as_listed(comment: RemarkText, repository: Repository) -> IssueComment:
+    """Return the comment as the REST API lists it, with the fields that are used."""
+    row = {
+        "id": comment.id,
+        "url": f"{repository.url}/issues/comments/{comment.id}",
+        "html_url": comment.url,
+        "body": comment.body,
+        "user": {"login": comment.author},
+    }
+    return IssueComment(repository.requester, {}, row, completed=True)
+
+
 def comment_of_run(issue: Issue, own_login: str, trigger: Trigger) -> IssueComment | None:
     """Return the progress comment or final comment of the run with the trigger's key."""
-    for comment in own_comments(issue, own_login, searched_since(trigger)):
-        if is_of_run(comment.body or "", trigger.key):
-            return comment
-    return None
+    return find_run_comment(own_comments(issue, own_login, searched_since(trigger)), trigger)
+
+
+def find_run_comment(comments: Iterable[IssueComment], trigger: Trigger) -> IssueComment | None:
+    """Return the first of these comments that is of the run with the trigger's key."""
+    return next(
+        (comment for comment in comments if is_of_run(comment.body or "", trigger.key)), None
+    )
 
 
 def refusal_of(issue: Issue, own_login: str, login: str) -> IssueComment | None:

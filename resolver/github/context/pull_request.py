@@ -11,15 +11,15 @@ from typing import Any
 from github.Repository import Repository
 
 from resolver.github.client.access import GitHubAccess
-from resolver.github.context.pinning import pin_head
-from resolver.github.context.review_threads import (
+from resolver.github.context.conversation import (
     ClosedIssue,
-    ConversationReader,
+    Conversation,
+    RemarkText,
     ReviewText,
     Thread,
     ThreadComment,
-    ThreadText,
 )
+from resolver.github.context.pinning import pin_head
 from resolver.github.context.visibility import describe_minimized, is_unwanted, reason_unseen, utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import PictureLinks, without_pictures
@@ -51,6 +51,7 @@ MAX_LINKED_ISSUE_CHARACTERS = 8_000
 def read_pull(
     access: GitHubAccess,
     repository: Repository,
+    conversation: Conversation,
     trigger: Trigger,
     own_login: str,
     links: PictureLinks,
@@ -58,32 +59,32 @@ def read_pull(
 ) -> PullRequestContext:
     """Return the pull request that the trigger is about.
 
+    conversation: of the pull request.
     own_login: Resolver's login. Its threads are kept; the texts of its reviews are not.
     links: collects the pictures in the texts.
     left_out: collects what is not used.
     """
-    number = trigger.subject or 0
-    with access.wrap_errors(
-        f"read pull request {number} of {repository.full_name}", "pull-requests: read"
-    ):
+    number, name = conversation.subject.number, conversation.repository
+    with access.wrap_errors(f"read pull request {number} of {name}", "pull-requests: read"):
         data = repository.get_pull(number).complete().raw_data
         pinned = pin_head(repository, data, trigger)
         if pinned.moved:
             left_out.append(f"the pull request: {pinned.moved}")
         base_branch = _base_branch(data, trigger, left_out)
-        conversation = ConversationReader(access, repository, trigger)
         cleaner = _ConversationCleaner(
             f"{repository.url}/pulls", trigger, own_login, links, left_out
         )
-        threads = cleaner.threads(conversation.threads())
-        reviews = cleaner.reviews(conversation.reviews())
-        closes = cleaner.closes(conversation.closes())
+        threads = cleaner.threads(conversation.threads.items)
+        reviews = cleaner.reviews(conversation.reviews.items)
+        own_issues = [
+            issue for issue in conversation.subject.closes if issue.repository.is_same(name)
+        ]
+        closes = cleaner.closes(own_issues)
         if cleaner.hidden:
             left_out.append(f"on its code: {describe_minimized(cleaner.hidden)}")
-        if conversation.is_cut:
+        if conversation.is_code_cut:
             left_out.append(
-                "conversations on the code between the oldest 100 and the newest 400, very long "
-                "ones, or hidden ones"
+                "the oldest of its conversations on the code, long ones, or hidden ones"
             )
     source = data["head"].get("repo")
     head_repository = str(source["full_name"]) if source else ""
@@ -94,7 +95,7 @@ def read_pull(
         base_branch=base_branch,
         head_branch=str(data["head"]["ref"]),
         head_repository=head_repository,
-        is_fork=head_repository.casefold() != repository.full_name.casefold(),
+        is_fork=head_repository.casefold() != name.casefold(),
         is_draft=bool(data.get("draft")),
         author=str(author.get("login") or "ghost"),
         association=str(data.get("author_association") or "NONE"),
@@ -211,7 +212,9 @@ class _ConversationCleaner:
         """Return the reviews by others that have a text or a verdict."""
         reviews = []
         for review in raw_reviews:
-            at = utc(review.submitted_at or review.created_at)
+            if review.submitted_at is None:
+                continue  # a draft that only its author sees
+            at = utc(review.submitted_at)
             is_ours = review.author.casefold() == self._own_login
             if is_ours or not (review.body.strip() or review.state != "COMMENTED"):
                 continue
@@ -253,7 +256,7 @@ class _ConversationCleaner:
 
     def _clean_authored_text(
         self,
-        raw_text: ThreadText,
+        raw_text: RemarkText,
         place: str,
         kind: TriggerKind,
         at: datetime,

@@ -110,6 +110,13 @@ def _read_organization_skills(
     agent's prompt can appear in its comments and its log.
     """
     owner, _, name = repository.partition("/")
+    shared_folders = {
+        shared: folders
+        for shared, folders in ORGANIZATION_FOLDERS.items()
+        if shared != name.lower() and shared in siblings
+    }
+    if not shared_folders:
+        return []
     if credential is not None:
         is_public_repository = is_public()
         if is_public_repository is None:
@@ -117,9 +124,7 @@ def _read_organization_skills(
         # Without a credential a clone succeeds only for a public repository.
         credential = None if is_public_repository else credential
     sources: list[SkillSource] = []
-    for shared, folders in ORGANIZATION_FOLDERS.items():
-        if shared == name.lower() or shared not in siblings:
-            continue
+    for shared, folders in shared_folders.items():
         url = settings.clone_url(f"{owner}/{shared}")
         try:
             clone = Workspace.clone(url, folder / f"shared{shared}", depth=1, credential=credential)

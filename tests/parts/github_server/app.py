@@ -6,18 +6,20 @@ endpoint works, so that concurrent clients see one thing after the other.
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from tests.parts.git_http import REQUEST_PATH, git_http_app
 from tests.parts.github_server import documents_git, graphql, routes_setup, uploads
 from tests.parts.github_server.access import GitGate, caller_of
 from tests.parts.github_server.exchange import (
+    DOCS,
     ROUTES,
     Answer,
     ApiError,
@@ -36,7 +38,9 @@ REASONS = {
     200: "OK",
     201: "Created",
     204: "No Content",
+    301: "Moved Permanently",
     304: "Not Modified",
+    307: "Temporary Redirect",
     400: "Bad Request",
     401: "Unauthorized",
     403: "Forbidden",
@@ -88,7 +92,7 @@ class GitHubApp:
         if path == GRAPHQL:
             kind = "graphql"
         elif path.startswith(f"{REST}/"):
-            kind, path = "rest", path.removeprefix(REST)
+            kind, path = "rest", self._present_path(path.removeprefix(REST))
         elif uploads.is_file(path):
             kind = "file"
         elif REQUEST_PATH.fullmatch(path):
@@ -116,6 +120,10 @@ class GitHubApp:
     def _carried_out(
         self, exchange: Exchange, environ: dict[str, Any], start_response: StartResponse
     ) -> Iterable[bytes]:
+        redirect = self._redirect(exchange)
+        if redirect is not None:
+            exchange.answer, exchange.fault = redirect, True  # which is not described
+            return self._sent(exchange, redirect, None, start_response)
         if exchange.kind == "git":
             with self.world.lock:
                 for repository in self.world.repositories.values():
@@ -136,6 +144,33 @@ class GitHubApp:
         exchange.answer = _unless_known(exchange, self._answer(exchange))
         exchange.crashed = False
         return self._sent(exchange, exchange.answer, None, start_response)
+
+    def _present_path(self, path: str) -> str:
+        """Return the path of a request under its repository's present name, not under its id."""
+        by_id = re.fullmatch(r"/repositories/(\d+)(/.*)?", path)
+        if by_id is None:
+            return path
+        with self.world.lock:
+            found = (r for r in self.world.repositories.values() if r.id == int(by_id[1]))
+            return next((f"/repos/{r.full_name}{by_id[2] or ''}" for r in found), path)
+
+    def _redirect(self, exchange: Exchange) -> Answer | None:
+        """Return the answer to a request under a repository's earlier name, None for any other."""
+        path = exchange.path
+        named = re.fullmatch(r"(?:/repos)?/([^/]+/[^/]+?)(?:\.git)?(/.*)?", path)
+        with self.world.lock:
+            moved = self.world.moved.get(named[1].lower()) if named else None
+            if named is None or moved is None or exchange.kind not in {"rest", "git"}:
+                return None
+            rest = named[2] or ""
+            url = f"{exchange.site.api_url}/repositories/{moved.id}{rest}"
+            if exchange.kind == "git":
+                url = f"{exchange.site.server_url}/{moved.full_name}.git{rest}"
+        query = urlencode(exchange.query)
+        location = f"{url}?{query}" if query else url
+        status = 301 if exchange.method == "GET" else 307
+        document = {"message": "Moved Permanently", "url": location, "documentation_url": DOCS}
+        return Answer(status, document, {"Location": location})
 
     def _drained(self, exchange: Exchange, environ: dict[str, Any]) -> None:
         """Does what was asked and throws the answer away."""

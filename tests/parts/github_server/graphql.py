@@ -22,7 +22,7 @@ from graphql import (
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
-from tests.parts.github_server.exchange import Answer, ApiError, Call
+from tests.parts.github_server.exchange import Answer, ApiError, Call, Site
 from tests.parts.github_server.graphql_fields import (
     Fields,
     QueryError,
@@ -68,13 +68,13 @@ def _fields(
             yield Field(node.name.value, (node.alias or node.name).value, arguments, nested, on)
 
 
-def _repository(repository: Repository) -> Fields:
+def _repository(site: Site, repository: Repository) -> Fields:
     def numbered(arguments: Mapping[str, Any]) -> Fields | None:
         found = repository.issues.get(argument(arguments, "number", int))
         if found is None:
             return None
         merged = merge_fields(found) if found.pull else {}
-        return {**issue_fields(found), **related_fields(found), **merged}
+        return {**issue_fields(site, found), **related_fields(found), **merged}
 
     return {
         "id": lambda _: core.node_id("Repository", repository.id),
@@ -91,14 +91,17 @@ def _query(call: Call) -> Fields:
     def repository(arguments: Mapping[str, Any]) -> Fields | None:
         owner, name = (argument(arguments, key, str) for key in ("owner", "name"))
         full_name = f"{owner}/{name}"
-        found = call.world.repositories.get(full_name.lower())
+        known = {**call.world.moved, **call.world.repositories}
+        found = known.get(full_name.lower())
         if found is None or access.role(call.caller.token, found) == "none":
             return None
-        return {**_repository(found), **ref_fields(found)}
+        return {**_repository(call.site, found), **ref_fields(found)}
 
     def nodes(arguments: Mapping[str, Any]) -> list[Fields | None]:
         seen = call.world.repositories.values()
-        known = [comment_nodes(r) for r in seen if access.role(call.caller.token, r) != "none"]
+        known = [
+            comment_nodes(call.site, r) for r in seen if access.role(call.caller.token, r) != "none"
+        ]
         fields_by_id = {id: fields for nodes_by_id in known for id, fields in nodes_by_id.items()}
         return [fields_by_id.get(id) for id in arguments["ids"]]
 
@@ -226,13 +229,13 @@ def search_fields(call: Call, arguments: Mapping[str, Any]) -> Fields:
         )
 
     found = sorted(filter(is_found, repository.issues.values()), key=lambda i: -i.number)
-    return connection([_found(issue) for issue in found], arguments)
+    return connection([_found(call.site, issue) for issue in found], arguments)
 
 
-def _found(issue: Issue) -> Fields:
+def _found(site: Site, issue: Issue) -> Fields:
     url = f"https://github.test/{issue.repository.full_name}/pull/{issue.number}"
     return {
-        **issue_fields(issue),
+        **issue_fields(site, issue),
         **related_fields(issue),
         **merge_fields(issue),
         "url": lambda _: url,

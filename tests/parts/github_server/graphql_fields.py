@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from tests.parts.github_server import documents_core as core
 from tests.parts.github_server import documents_git
+from tests.parts.github_server.exchange import Site
 from tests.parts.github_server.state import (
     Account,
     Comment,
@@ -61,17 +62,16 @@ def connection(rows: list[Fields], arguments: Mapping[str, Any]) -> Fields:
     }
 
 
-def _comment(comment: Comment) -> Fields:
-    edited = comment.updated_at if comment.updated_at != comment.created_at else None
+def _comment(site: Site, comment: Comment) -> Fields:
+    issue = comment.repository.issues[comment.number]
     return {
         "id": lambda _: core.node_id("IssueComment", comment.id),
         "databaseId": lambda _: comment.id,
-        "body": lambda _: comment.body,
-        "author": lambda _: author(comment.author),
+        "url": lambda _: f"{core.page_url(site, issue)}#issuecomment-{comment.id}",
         **_minimized(comment.minimized),
-        "createdAt": lambda _: core.stamp(comment.created_at),
+        **_said(comment.id, comment.author, comment.body, comment.created_at, comment.updated_at),
+        "authorAssociation": lambda _: core.association(comment.repository, comment.author),
         "updatedAt": lambda _: core.stamp(comment.updated_at),
-        "lastEditedAt": lambda _: core.maybe_stamp(edited),
     }
 
 
@@ -79,12 +79,12 @@ def _minimized(why: str) -> Fields:
     return {"isMinimized": lambda _: bool(why), "minimizedReason": lambda _: why or None}
 
 
-def comment_nodes(repository: Repository) -> dict[str, Fields]:
+def comment_nodes(site: Site, repository: Repository) -> dict[str, Fields]:
     """The comments of the repository's issues, on its code too, and its reviews by their ids."""
     found = dict[str, Fields]()
     for issue in repository.issues.values():
         found |= {
-            core.node_id("IssueComment", comment.id): _comment(comment)
+            core.node_id("IssueComment", comment.id): _comment(site, comment)
             for comment in issue.comments
         }
         found |= {
@@ -98,8 +98,9 @@ def comment_nodes(repository: Repository) -> dict[str, Fields]:
     return found
 
 
-def issue_fields(issue: Issue) -> Fields:
-    extra = pull_fields(issue) if issue.pull else {}
+def issue_fields(site: Site, issue: Issue) -> Fields:
+    extra = pull_fields(site, issue) if issue.pull else {}
+    milestone = issue.milestone
     return {
         **extra,
         "__typename": lambda _: "PullRequest" if issue.pull else "Issue",
@@ -119,7 +120,12 @@ def issue_fields(issue: Issue) -> Fields:
         "updatedAt": lambda _: core.stamp(issue.updated_at),
         "lastEditedAt": lambda _: core.maybe_stamp(issue.last_edited_at),
         "comments": lambda arguments: connection(
-            [_comment(comment) for comment in issue.comments], arguments
+            [_comment(site, comment) for comment in issue.comments], arguments
+        ),
+        "url": lambda _: core.page_url(site, issue),
+        "milestone": lambda _: {"title": lambda _: milestone["title"]} if milestone else None,
+        "assignees": lambda arguments: connection(
+            [actor(who) for who in issue.assignees], arguments
         ),
     }
 
@@ -131,7 +137,7 @@ def argument(arguments: Mapping[str, Any], name: str, kind: type[Argument]) -> A
     return value
 
 
-def pull_fields(issue: Issue) -> Fields:
+def pull_fields(site: Site, issue: Issue) -> Fields:
     """Return the fields that a pull request has in addition to those of an issue."""
     return {
         "reviewThreads": lambda arguments: connection(
@@ -146,7 +152,7 @@ def pull_fields(issue: Issue) -> Fields:
             [_review(review) for review in issue.reviews], arguments
         ),
         "closingIssuesReferences": lambda arguments: connection(
-            [_closed(issue.repository.issues[n]) for n in closed_issues(issue)], arguments
+            [_closed(site, issue.repository.issues[n]) for n in closed_issues(issue)], arguments
         ),
     }
 
@@ -157,10 +163,10 @@ def closed_issues(issue: Issue) -> list[int]:
     return [int(n) for n in named if int(n) in issue.repository.issues]
 
 
-def _closed(issue: Issue) -> Fields:
+def _closed(site: Site, issue: Issue) -> Fields:
     name = issue.repository.full_name
     return {
-        **issue_fields(issue),
+        **issue_fields(site, issue),
         "authorAssociation": lambda _: core.association(issue.repository, issue.author),
         "repository": lambda _: {"nameWithOwner": lambda _: name},
     }

@@ -193,6 +193,23 @@ class Stage:
     def repository(self, full_name: str) -> Repository:
         return self.world.repository(full_name)
 
+    def move_repository(self, full_name: str, new_name: str) -> None:
+        """Rename or transfer a repository. Requests under its earlier name are redirected."""
+        owner, _, name = new_name.partition("/")
+        with self.world.lock:
+            repository = self.world.repositories.pop(full_name.lower())
+            self.world.moved[full_name.lower()] = repository
+            self.world.repositories[new_name.lower()] = repository
+            repository.owner, repository.name = self.world.account(owner), name
+            path = self.world.root / f"{new_name}.git"
+            path.parent.mkdir(exist_ok=True)
+            repository.git.path.rename(path)
+            repository.git = BareRepository(path)
+            for holder in (*self.world.tokens.values(), *self.world.apps.values()):
+                if holder.repositories is not None and full_name.lower() in holder.repositories:
+                    kept = holder.repositories - {full_name.lower()}
+                    holder.repositories = kept | {new_name.lower()}
+
     def commit(
         self,
         repository: str,

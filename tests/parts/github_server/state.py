@@ -341,6 +341,8 @@ class World:
         self.accounts: dict[str, Account] = {}
         self.tokens: dict[str, Token] = {}
         self.repositories: dict[str, Repository] = {}
+        self.moved: dict[str, Repository] = {}
+        """The repositories that were renamed or transferred, by their earlier names."""
         self.apps: dict[int, App] = {}
         self.manifest_codes: dict[str, App] = {}
         """The App that each code of the manifest flow stands for, until the code is used."""
