@@ -156,8 +156,7 @@ def verify(before: Files, after: Files, path: str, folder: Path) -> Verification
     source = "src" if any(name.startswith("src/") for name in before) else "."
     command = f"PYTHONPATH={source} python -m pytest -q -p no:cacheprovider"
     checks = [{"name": "tests", "command": command}]
-    limits = {"verification": 300}
-    settings = load_settings({"runtime": "local", "checks": checks, "timeout_seconds": limits}, {})
+    settings = load_settings({"runtime": "local", "checks": checks, "max_time": 900}, {})
     request = replace(run_request(folder), host=RunHost({"PATH": path}, folder / "cache"))
     prepared = prepared_run(request, workspace, settings=settings)
     with run_log(prepared.request.output.log) as log:

@@ -142,8 +142,7 @@ def started(runtime: str, with_worker: bool) -> Iterator[Bench]:
         if with_worker:
             more["RESOLVER_DATABASE_URL"] = stack.enter_context(running_postgres()).url
         server = InstalledServer(folder / "serve", forge, endpoint, **more)
-        for name in ("RESOLVER_COMMENT_INTERVAL_SECONDS", "RESOLVER_RETRY_SECONDS"):
-            del server.environment[name]  # as people have it
+        del server.environment["RESOLVER_PACE"]  # as people have it
         server.start("--concurrency", "0" if with_worker else "1")
         stack.callback(server.close)
         server_pid = server.process.pid

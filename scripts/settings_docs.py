@@ -5,12 +5,14 @@ from collections.abc import Iterable
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from resolver.config.declaration import setting_arguments, setting_parts
+from resolver.config.declaration import setting_arguments
 from resolver.config.documentation import DOCS
+from resolver.config.server_variables import ServerVariables
 from resolver.config.settings import GROUPS, Settings
+from resolver.config.sources import own_variables
 
 ESSENTIALS = (
     "model",
@@ -36,21 +38,25 @@ A setting is read from the first of these sources that has it:
 4. `.github/resolver.yml` of the default branch (`max_budget: 3`), if marked **repository**
 5. the default
 
-A setting with several parts is written as a YAML mapping, in every source alike. Each part is read
-from the first source that has it, so you give only the parts that you change:
-
-```yaml
-# .github/resolver.yml
-timeout_seconds: {setup: 1800}
-```
+A list is written with commas in a variable, and a mapping as YAML. Of a mapping, each entry is read
+from the first source that has it:
 
 ```yaml
 # environment of the job or the server
-RESOLVER_SANDBOX_LIMITS: "{memory: 8g, cpus: 4}"
+RESOLVER_SERVICE_IMAGES: postgres, redis:7
+RESOLVER_MODEL_OPTIONS: "{temperature: 0}"
 ```
 
 A variable `RESOLVER_...` that is not a setting is ignored with a warning that names the most
 similar setting.
+
+"""
+
+SERVER = """
+## A server
+
+`resolver serve`, `worker`, `admin` and `costs` read these from the environment alone. See
+[docs/how-to/server.md](../how-to/server.md).
 
 """
 
@@ -59,11 +65,9 @@ TABLE = "| Setting | Default | Meaning |\n|---|---|---|\n"
 
 def format_default(field: FieldInfo) -> str:
     value: Any = field.default
-    if setting_parts(field):
-        return ""
     if field.annotation == SecretStr | None:
         return "*secret*"
-    if value in (None, "", (), {}):
+    if value in (None, "", (), {}) or isinstance(value, BaseModel):
         return ""
     if isinstance(value, tuple):
         return "<br>".join(f"`{v}`" for v in value)
@@ -105,17 +109,6 @@ def format_names(name: str, field: FieldInfo) -> str:
     return "<br>".join(lines)
 
 
-def part_lines(field: FieldInfo) -> str:
-    """Return the parts of a setting as a list with one line each."""
-    lines = []
-    for name, part in setting_parts(field).items():
-        variables = "".join(f", `{variable}`" for variable in setting_arguments(part)["names"])
-        default = format_default(part)
-        default_note = f" ({default})" if default else ""
-        lines.append(f"<br>• `{name}`{variables}{default_note}: {escape_pipes(part)}")
-    return "".join(lines)
-
-
 def escape_pipes(field: FieldInfo) -> str:
     return link_pages((field.description or "").replace("|", "\\|"))
 
@@ -128,9 +121,17 @@ def link_pages(text: str) -> str:
 def format_rows(names: Iterable[str]) -> str:
     fields = ((name, Settings.model_fields[name]) for name in names)
     return TABLE + "".join(
-        f"| {format_names(name, field)} | {format_default(field)} "
-        f"| {format_meaning(field)}{part_lines(field)} |\n"
+        f"| {format_names(name, field)} | {format_default(field)} | {format_meaning(field)} |\n"
         for name, field in fields
+    )
+
+
+def server_rows() -> str:
+    """Return the table of a server's variables."""
+    return TABLE.replace("Setting", "Variable") + "".join(
+        f"| {'<br>'.join(f'`{v}`' for v in own_variables(name, field))} "
+        f"| {format_default(field)} | {format_meaning(field)} |\n"
+        for name, field in ServerVariables.model_fields.items()
     )
 
 
@@ -139,6 +140,7 @@ def settings_page() -> str:
     parts = [HEAD, "## The essentials\n\n", format_rows(ESSENTIALS)]
     for group in GROUPS:
         parts.append(f"\n## {group.title}\n\n{group.when}\n\n{format_rows(group.model_fields)}")
+    parts.append(SERVER + server_rows())
     return "".join([*parts, origin_note("resolver/config/")])
 
 

@@ -149,8 +149,7 @@ def choose_dialect(model: Model, requested: Literal["auto", "tools", "tags"]) ->
 _MISSING_PARTS = {
     "browser_tools": (
         "this run has no browser, so a browsing agent could do nothing",
-        f"set `image_options: {{browser: IMAGE}}` (see {DOCS}/how-to/browser.md), or use another "
-        "agent",
+        f"set `browser_image` (see {DOCS}/how-to/browser.md), or use another agent",
     ),
     "index": ("this run has no index of the code", "use another agent"),
 }

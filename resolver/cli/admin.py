@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from resolver.config.settings import Settings, load_settings
+from resolver.config.server_variables import read_server_variables
 from resolver.config.templates import render
 from resolver.entrypoints.webhook.admin import ListedRequest, ServerAdministration
 from resolver.entrypoints.webhook.request_queue import RequestState
@@ -53,10 +53,9 @@ def runs_command(
     as_json: bool,
 ) -> int:
     """List the requests in the queue, the newest first, and how their runs ended."""
-    settings = load_settings({}, environment)
-    with _administration(settings) as admin:
+    with _administration(environment) as admin:
         requests = admin.requests(state or "", repository, limit)
-    with existing_database(settings.server.database_url) as database:
+    with existing_database(read_server_variables(environment).database_url) as database:
         index = RunIndex(database)
         runs = {request.run: index.get(request.run) for request in requests if request.run}
     rows = [_row(asdict(request)) | _outcome(runs.get(request.run)) for request in requests]
@@ -73,7 +72,7 @@ def requeue_command(environment: Mapping[str, str], /, id: str, as_json: bool) -
 
     It was deferred because of an outage.
     """
-    with _administration(load_settings({}, environment)) as admin:
+    with _administration(environment) as admin:
         _show_changed(admin.requeue(id), "waiting", as_json)
     return 0
 
@@ -88,7 +87,7 @@ def cancel_command(environment: Mapping[str, str], /, id: str, as_json: bool) ->
     The conversation of a waiting request gets no comment. A run is stopped as by the comment
     `@agent stop`, and can be continued.
     """
-    with _administration(load_settings({}, environment)) as admin:
+    with _administration(environment) as admin:
         found = admin.cancel(id, utc_now())
     state = "stopping" if found.state == RequestState.WORKING else "done"
     _show_changed(found, state, as_json)
@@ -104,7 +103,7 @@ def drain_command(environment: Mapping[str, str], /, host: str, as_json: bool) -
 
     Active runs continue to their end. A process that starts later is not draining.
     """
-    with _administration(load_settings({}, environment)) as admin:
+    with _administration(environment) as admin:
         _show("run/admin_draining.txt.j2", as_json, {"processes": admin.drain(host)})
     return 0
 
@@ -118,10 +117,10 @@ def _outcome(run: IndexedRun | None) -> dict[str, str]:
 
 
 @contextmanager
-def _administration(settings: Settings) -> Iterator[ServerAdministration]:
+def _administration(environment: Mapping[str, str]) -> Iterator[ServerAdministration]:
     """Open the server's database. Raises UsageError if it does not exist."""
     with (
-        existing_database(settings.server.database_url) as database,
+        existing_database(read_server_variables(environment).database_url) as database,
         closing(ServerAdministration(database)) as administration,
     ):
         yield administration

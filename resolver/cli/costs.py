@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
@@ -50,7 +51,7 @@ def command(environment: Mapping[str, str], /, repository: str, month: str, as_j
         check_repository(repository)
     settings, now = load_settings({}, environment), utc_now()
     try:
-        with existing_database(settings.server.database_url) as database:
+        with existing_database(read_server_variables(environment).database_url) as database:
             table = QuotaTable(database)
             totals = table.totals(now, repository, month)
             ledger = table.read(repository, now) if repository else QuotaLedger()

@@ -125,7 +125,7 @@ def _examine(settings: Settings, host: RunHost, repository: str | None) -> Itera
 def _check_sandbox(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
     environment = engine_environment(settings, host.environment)
     engine = check_finding("Docker engine", lambda: _engine_version(settings, host))
-    is_required = settings.runtime in ("docker", "remote") or bool(settings.docker_host)
+    is_required = settings.runtime in ("docker", "remote")
     yield DoctorFinding(engine.good, engine.what, engine.next_step, is_required)
     if engine.good and settings.runtime != "local":
         is_present = has_image(environment, settings.image)

@@ -12,7 +12,8 @@ import click
 
 from resolver.cli.options import GroupedCommand, settings_options_but
 from resolver.cli.trace import write_text
-from resolver.config.settings import REPOSITORY_FILE, load_settings, repository_settings
+from resolver.config.settings import load_settings
+from resolver.config.sources import REPOSITORY_FILE, repository_settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import UsageError

@@ -11,7 +11,8 @@ import yaml
 from resolver.cli.action_address import REMOTE, action_address, git_output
 from resolver.cli.agent_workflow import WORKFLOW, workflow_text
 from resolver.cli.setup_check import try_setup
-from resolver.config.settings import REPOSITORY_FILE, load_settings, repository_settings
+from resolver.config.settings import load_settings
+from resolver.config.sources import REPOSITORY_FILE, repository_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.memory.skills.library import INSTRUCTION_FILES

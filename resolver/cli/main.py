@@ -136,9 +136,10 @@ def print_setting_warnings(environment: Mapping[str, str], as_annotation: bool) 
     """
     if not any(name.startswith("RESOLVER_") for name in environment):
         return  # avoid importing the settings without need
-    names = importlib.import_module("resolver.config.setting_names")
-    fields = importlib.import_module("resolver.config.settings").Settings.model_fields
-    for warning in names.environment_warnings(environment, fields):
+    names = importlib.import_module("resolver.config.setting_messages")
+    settings = importlib.import_module("resolver.config.settings").Settings
+    server = importlib.import_module("resolver.config.server_variables").ServerVariables
+    for warning in names.environment_warnings(environment, (settings, server)):
         line = for_terminal(warning)
         if as_annotation:
             click.echo(f"::warning title=Resolver::{line.replace('%', '%25')}")

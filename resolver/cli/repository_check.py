@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from resolver.config.documentation import DOCS
-from resolver.config.settings import REPOSITORY_FILE, Settings, load_settings, repository_settings
+from resolver.config.settings import Settings, load_settings
+from resolver.config.sources import REPOSITORY_FILE, repository_settings
 from resolver.errors import ResolverError
 from resolver.github.client.app import PERMISSIONS, AppAccess
 from resolver.github.client.repository_access import RepositoryAccess

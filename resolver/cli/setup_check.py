@@ -80,11 +80,11 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
         environment = open_environment(settings, kind, workspace, host, keep=False)
         with open_runtime(settings, kind, run, host, environment.image) as runtime:
             runtime.checkout(workspace.git_dir_tar, workspace.base, workspace.branch)
-            limit = settings.timeout_seconds.setup
+            limit = settings.setup_seconds
             result = set_up(environment, runtime, stream, state, workspace.base, limit)
             tree = ProjectTree.from_commit(workspace.git, workspace.base)
             found, _ = find_checks(settings.checks, tree)
-            seconds = settings.timeout_seconds.verification
+            seconds = settings.verification_seconds
             checks = [
                 _trial(check, execute_check(runtime, check, seconds), environment)
                 for check in (found if result.ok else ())

@@ -1,14 +1,12 @@
-"""Declarations of settings: `SettingGroup`, `setting`, `part` and `StructuredSetting`.
+"""Declarations of settings: `SettingGroup`, `setting` and what can be read from them.
 
-Every setting is a field of a group, and so of `resolver.config.settings.Settings`. A setting with
-several parts has a subclass of `StructuredSetting` as its type and is written as a YAML mapping.
+Every setting is a field of a group, and so of `resolver.config.settings.Settings`.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, Field, JsonValue
 from pydantic.fields import FieldInfo
 
 
@@ -21,19 +19,6 @@ class SettingGroup(BaseModel):
 
     title: ClassVar[str]
     when: ClassVar[str]
-
-
-class StructuredSetting(BaseModel):
-    """A setting with several parts, which is written as a mapping."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_a_mapping(cls, value: Any) -> Any:
-        if not isinstance(value, (Mapping, cls)):
-            raise ValueError(f"it is a mapping with the keys {', '.join(cls.model_fields)}")
-        return value
 
 
 def setting(
@@ -90,28 +75,6 @@ def _input_of(action_input: bool | ActionInput) -> dict[str, JsonValue] | None:
     return asdict(ActionInput() if action_input is True else action_input)
 
 
-def part(default: Any, description: str, *names: str, **bounds: Any) -> Any:
-    """Declare a part of a structured setting.
-
-    names: environment variables that set this part alone.
-    bounds: constraints for `pydantic.Field`.
-    """
-    return Field(
-        default=default,
-        description=description,
-        json_schema_extra={"names": list(names)},
-        **bounds,
-    )
-
-
 def setting_arguments(field: FieldInfo) -> dict[str, Any]:
-    """Return the arguments that `setting` or `part` stored in a field."""
+    """Return the arguments that `setting` stored in a field."""
     return dict(field.json_schema_extra) if isinstance(field.json_schema_extra, dict) else {}
-
-
-def setting_parts(field: FieldInfo) -> dict[str, FieldInfo]:
-    """Return the parts of a structured setting by name, {} for any other setting."""
-    kind = field.annotation
-    if isinstance(kind, type) and issubclass(kind, StructuredSetting):
-        return dict(kind.model_fields)
-    return {}

@@ -1,15 +1,15 @@
 """Settings of the access to GitHub, of who may start work and how, and of what the agent reads."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from pydantic import SecretStr, field_validator
 
-from resolver.config.declaration import ActionInput, SettingGroup, StructuredSetting, part, setting
+from resolver.config.declaration import ActionInput, SettingGroup, setting
 from resolver.config.documentation import DOCS
-from resolver.config.retries import RetryPolicy
 
 
 @dataclass(frozen=True)
@@ -29,51 +29,22 @@ def contains_login(logins: tuple[str, ...], login: str) -> bool:
     return login.casefold() in {entry.casefold() for entry in logins}
 
 
-class GitHubAddresses(StructuredSetting):
-    """Addresses of a GitHub server. The Actions runner sets their variables."""
+@dataclass(frozen=True)
+class GitHubAddresses:
+    """Addresses of a GitHub server: to clone from and push to, of the REST and the GraphQL API."""
 
-    server: str = part(
-        "https://github.com", "Server to clone from and push to.", "GITHUB_SERVER_URL"
-    )
-    api: str = part("https://api.github.com", "REST API.", "GITHUB_API_URL")
-    graphql: str = part("https://api.github.com/graphql", "GraphQL API.", "GITHUB_GRAPHQL_URL")
+    server: str = "https://github.com"
+    api: str = "https://api.github.com"
+    graphql: str = "https://api.github.com/graphql"
 
-
-class RetrySettings(StructuredSetting):
-    """Seconds for which failed requests are retried."""
-
-    github_writes: float = part(
-        240.0,
-        "Seconds for which failed writes to GitHub are retried, and for which a finished run "
-        "waits for a GitHub that is unavailable.",
-        ge=0,
-        le=3600,
-    )
-    final_comment: float = part(
-        75.0,
-        "Seconds for which posting the final comment of a run is retried when GitHub does not "
-        "accept it.",
-        ge=0,
-        le=600,
-    )
-    outage: float = part(
-        43200.0,
-        "Seconds for which the server retries a request that was stopped by an outage of GitHub "
-        "or of the model's provider; 0 disables these retries.",
-        ge=0,
-        le=604800,
-    )
-    first_wait: float = part(
-        1.0,
-        "Seconds until the first retry of a request to GitHub. Each further wait is twice as long.",
-        ge=0.01,
-        le=60,
-    )
-
-    @property
-    def policy(self) -> RetryPolicy:
-        """The retry policy of writes to GitHub, pushes, and the publishing of a finished run."""
-        return RetryPolicy(self.github_writes, first_wait_seconds=self.first_wait)
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "GitHubAddresses":
+        """Return the addresses in the variables that the Actions runner sets."""
+        given = {
+            name: environment.get(f"GITHUB_{name.upper()}_URL", "").strip()
+            for name in cls.__dataclass_fields__
+        }
+        return cls(**{name: address for name, address in given.items() if address})
 
 
 class GitHubSettings(SettingGroup):
@@ -81,7 +52,9 @@ class GitHubSettings(SettingGroup):
 
     title: ClassVar[str] = "GitHub"
     when: ClassVar[str] = (
-        "Change these to use a token or a GitHub App, or to work with GitHub Enterprise Server."
+        "Change these to use a token or a GitHub App. The addresses of a GitHub Enterprise Server "
+        "are in GITHUB_SERVER_URL, GITHUB_API_URL and GITHUB_GRAPHQL_URL, which the Actions runner "
+        "sets."
     )
 
     github_token: SecretStr | None = setting(
@@ -111,12 +84,6 @@ class GitHubSettings(SettingGroup):
         decides_start=True,
         action_input=True,
     )
-    github_urls: GitHubAddresses = setting(
-        GitHubAddresses(),
-        "Addresses of GitHub. Set them to work with GitHub Enterprise Server outside of an Action.",
-        option=False,
-        decides_start=True,
-    )
     bot_login: str = setting(
         "",
         "Login of the account that Resolver writes as, and whose assignments and review requests "
@@ -124,11 +91,6 @@ class GitHubSettings(SettingGroup):
         option=False,
         decides_start=True,
         action_input=True,
-    )
-    retry_seconds: RetrySettings = setting(
-        RetrySettings(),
-        "How long failed requests are retried, in seconds.",
-        option=False,
     )
 
     @field_validator("app_private_key")
@@ -140,25 +102,6 @@ class GitHubSettings(SettingGroup):
     def has_app(self) -> bool:
         """True if the id or the key of a GitHub App is set, even if the other is missing."""
         return self.app_id is not None or self.app_private_key is not None
-
-    @property
-    def github_api_url(self) -> str:
-        """Address of the REST API."""
-        return self.github_urls.api
-
-    @property
-    def github_server_url(self) -> str:
-        """Address of the server to clone from and push to."""
-        return self.github_urls.server
-
-    @property
-    def github_graphql_url(self) -> str:
-        """Address of the GraphQL API."""
-        return self.github_urls.graphql
-
-    def clone_url(self, repository: str) -> str:
-        """Return the URL that the repository OWNER/NAME is cloned from and pushed to."""
-        return f"{self.github_urls.server.rstrip('/')}/{repository}.git"
 
 
 class AccessSettings(SettingGroup):

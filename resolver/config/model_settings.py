@@ -10,13 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 from resolver.config.declaration import ActionInput, SettingGroup, setting
 from resolver.config.documentation import DOCS
 
-RESERVED_OPTIONS = frozenset({"model", "api_key", "api_base", "base_url", "messages", "tools"})
-"""Parameters of a call that are settings of their own, or that Resolver sets."""
+RESERVED_OPTIONS = frozenset(
+    {"model", "api_key", "api_base", "base_url", "messages", "tools", "dialect", "fallbacks"}
+)
+"""Parameters of a call that are set elsewhere, or that Resolver sets."""
 
 _CREDENTIAL = re.compile(r"(key|secret|credentials?|password|token|headers)$")
 
 
-class ModelOptions(BaseModel):
+class CallOptions(BaseModel):
     """Parameters of the calls of a model, named as litellm names them.
 
     Those that Resolver uses itself are fields. All others are passed on as they are.
@@ -49,7 +51,24 @@ class ModelOptions(BaseModel):
         return self
 
 
-class ServiceSettings(ModelOptions):
+class ModelOptions(CallOptions):
+    """Options of the run's own model.
+
+    dialect: how the model calls tools; `auto` is what litellm says that it supports.
+    fallbacks: models that are tried in order when the one before them is down or refuses.
+    """
+
+    dialect: Literal["auto", "tools", "tags"] = "auto"
+    fallbacks: tuple[str, ...] = ()
+
+    @property
+    def call_options(self) -> dict[str, Any]:
+        """The parameters of calls that are set."""
+        own = {"dialect", "fallbacks"}
+        return {name: value for name, value in self if name not in own and value is not None}
+
+
+class ServiceSettings(CallOptions):
     """Model settings of one service or agent. None inherits the value of the run's own model.
 
     A plain string instead of a mapping is the name of the model.
@@ -104,26 +123,15 @@ class ModelSettings(SettingGroup):
         "LLM_BASE_URL",
         action_input=ActionInput("llm-base-url"),
     )
-    dialect: Literal["auto", "tools", "tags"] = setting(
-        "auto",
-        "How the model calls tools: native tool calls (`tools`), tags in text (`tags`), or "
-        "whichever litellm says that the model supports (`auto`). Set it for a model that litellm "
-        "does not know.",
-    )
     model_options: ModelOptions = setting(
         ModelOptions(),
         "Parameters of the model's calls, as YAML with litellm's own names: "
         "`{temperature: 0, reasoning_effort: high}`. Resolver itself uses `timeout` (300 seconds "
         "for a call), `num_retries` (5 after a failure), `max_tokens` (of one reply), `stream`, "
         "and `input_cost_per_token` and `output_cost_per_token` for a model whose price litellm "
-        "does not know. All others are passed on.",
-        option=False,
-    )
-    fallback_models: tuple[str, ...] = setting(
-        (),
-        "Models that are tried in order when the one before them is down or refuses. A fallback "
-        "of the same provider uses the same address and key; the key of another provider is read "
-        "from its own variable (`ANTHROPIC_API_KEY`, ...).",
+        "does not know. `fallbacks` are models that are tried in order when the one before them is "
+        "down or refuses. `dialect` is how a model that litellm does not know calls tools: `tools` "
+        f"or `tags`. All others are passed on. See {DOCS}/how-to/models.md.",
         option=False,
     )
     services: dict[str, ServiceSettings] = setting(

@@ -21,7 +21,7 @@ from pydantic_core import ErrorDetails
 from resolver.config.bounded_yaml import read_yaml
 from resolver.config.declaration import SettingGroup, setting
 from resolver.config.documentation import DOCS
-from resolver.config.setting_names import closest_name, value_message
+from resolver.config.setting_messages import closest_name, value_message
 from resolver.models.verification import CheckService, ProjectCheck, ReportFormat
 
 MAX_DECLARED = 50
@@ -206,8 +206,7 @@ class VerificationSettings(SettingGroup):
 
     title: ClassVar[str] = "Verification"
     when: ClassVar[str] = (
-        "Change these to declare the commands that show whether a change works, and to decide how "
-        "often the agent may correct it. `timeout_seconds` in *Limits* bounds the verification."
+        "Change these to declare the commands that show whether a change works, or to execute none."
     )
 
     verify: bool = setting(

@@ -149,8 +149,8 @@ def _resolve(
         progress=groups,
         log_url=job_url(environment, trigger.repository),
         actions_run=actions_run(environment),
-        archives_log=settings.keep_log,
-        can_be_continued=settings.keep_log,
+        archives_log=True,
+        can_be_continued=True,
     )
     with stop_on_signals(), filtered_log(settings, host), groups.during():
         request = continue_from_archive(request, settings)

@@ -218,9 +218,7 @@ class Sweep:
         """Longest duration of a run, including extensions by comments. A run that is older was
         killed."""
         settings = self.settings
-        return timedelta(
-            seconds=settings.max_extended_limits.max_time + settings.timeout_seconds.setup
-        )
+        return timedelta(seconds=settings.max_extended_limits.max_time + settings.setup_seconds)
 
     def _trigger(self, issue: Issue, labeling: Labeling | None) -> Trigger | IgnoredEvent:
         policy = listening_policy(self.settings)
@@ -245,8 +243,8 @@ class Sweep:
             progress=self.progress,
             log_url=self.log_url,
             actions_run=self.actions_run,
-            archives_log=self.settings.keep_log,
-            can_be_continued=self.settings.keep_log,
+            archives_log=True,
+            can_be_continued=True,
             budget=self.left,
         )
         with watch_comments(comment_watch_for(request, self.settings)):

@@ -167,7 +167,7 @@ class TaskMaker:
         return find_telling_check(sandboxes.open, [(c, self._time_limit(c)) for c in checks])
 
     def _time_limit(self, check: ProjectCheck) -> float:
-        return check.timeout_seconds or self.settings.timeout_seconds.verification
+        return check.timeout_seconds or self.settings.verification_seconds
 
 
 def find_telling_check(

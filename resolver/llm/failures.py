@@ -224,7 +224,9 @@ def _request_error(
             f"({config.set_by.base_url})",
         )
     if has_tools and _MENTIONS_TOOLS.search(explanation):
-        return ModelError(what, "if the model does not support tool calls, use --dialect tags")
+        return ModelError(
+            what, "if the model does not support tool calls, set `model_options: {dialect: tags}`"
+        )
     return ModelError(
         what, f"check what the endpoint says, and the settings of the model ({config.set_by.model})"
     )

@@ -35,7 +35,7 @@ class OtherModels:
             for known_config in (config, *self.known)
             if provider_of(known_config.model) == provider_of(name)
         )
-        return service_models(next(same_provider, config), name, "RESOLVER_FALLBACK_MODELS")
+        return service_models(next(same_provider, config), name, "model_options: {fallbacks: ...}")
 
 
 def make_model(

@@ -140,7 +140,7 @@ def push_to_branch(
         ):
             return signed_commit
         else:
-            retries = request.settings.retry_seconds.policy
+            retries = request.settings.pace.retries
             workspace.push(commit, branch, url, request.credential(), previous, retries)
     except BranchTaken:
         return None

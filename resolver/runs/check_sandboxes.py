@@ -167,7 +167,7 @@ class CheckSandboxes:
         try:
             with runtime:
                 runtime.checkout(git_dir, commit, workspace.branch)
-                seconds = settings.timeout_seconds.setup
+                seconds = settings.setup_seconds
 
                 def prepare() -> None:
                     altered = chosen.altered_by if chosen.environment.plan else ()
@@ -196,7 +196,7 @@ class CheckSandboxes:
         return {
             "repository": self._workspace.identity,
             "kind": self._kind,
-            **settings.sandbox_limits.model_dump(),
+            "memory": settings.memory,
             "egress": settings.egress,
         }
 

@@ -33,6 +33,13 @@ logger = logging.getLogger("resolver.runs.common")
 MIN_SECRET_LENGTH = 12
 """Minimum length in characters of an environment variable's value that counts as a secret."""
 
+SERVER_SECRETS = (
+    "GITHUB_WEBHOOK_SECRET",
+    "RESOLVER_WEBHOOK_SECRET",
+    "RESOLVER_APP_CLIENT_SECRET",
+)
+"""Variables whose value is a secret, however short it is."""
+
 _ISSUE_REFERENCE = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 _ISSUE_PATH = re.compile(r"([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)/?(?:[?#].*)?")
 
@@ -278,7 +285,8 @@ def environment_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
         for variable, value in environment.items()
         if name.search(variable) and len(value) >= MIN_SECRET_LENGTH and not _is_file(value)
     )
-    return (*named, *_telemetry_secrets(environment))
+    server = (environment.get(variable, "") for variable in SERVER_SECRETS)
+    return (*named, *filter(None, server), *_telemetry_secrets(environment))
 
 
 def _telemetry_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -324,7 +324,7 @@ def open_sandbox(
         started = time.monotonic()
         runtime.checkout(workspace.git_dir_tar, workspace.base, workspace.branch)
         log.stage(ROOT_STAGE, runtime.root, time.monotonic() - started)
-        seconds = settings.timeout_seconds.setup
+        seconds = settings.setup_seconds
         environment_setup = set_up(
             environment, runtime, log.stream, log.state, workspace.base, seconds
         )

@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from resolver.agents.registry import is_answering_agent
-from resolver.config.settings import REPOSITORY_FILE, Settings, repository_settings
+from resolver.config.settings import Settings
+from resolver.config.sources import REPOSITORY_FILE, repository_settings
 from resolver.config.templates import render
 from resolver.events.run_log import RunLog
 from resolver.git.clone import is_url, read_commit_date

@@ -197,7 +197,6 @@ def build_report(
         draft=commit_builder.is_draft(settings.draft, unverified),
         unverified=unverified,
         **({"conventions": prepared.conventions} if prepared else {}),
-        labels=settings.pull_request_labels,
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
         render_trace=trace.render if trace else None,
         log_url=request.log_url,

@@ -146,7 +146,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
             recorded={event.key: event.execution for event in recorded},
             record=log.stream.add,
             base_results=sandboxes.base_results,
-            seconds=settings.timeout_seconds.verification,
+            seconds=settings.verification_seconds,
             parallel=available_processors() > 1,
         ),
         changed_files=trees.changed_files,
@@ -167,7 +167,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
 
 def service_policy(settings: Settings, host: RunHost) -> ServicePolicy:
     """Return the services that the operator allows alongside the sandboxes of checks."""
-    images = settings.image_options.services
+    images = settings.service_images
     return ServicePolicy(images, not images or runtime_kind(settings, host) == "docker")
 
 

@@ -27,12 +27,6 @@ class SandboxSpec(BaseModel):
     disk: int = Field(
         default=10 * 10**9, description="Maximum number of bytes that may be written in it.", gt=0
     )
-    read_only_root: bool = Field(
-        default=False, description="A container can't write to the files of its image."
-    )
-    oci_runtime: str = Field(
-        default="", description="Runtime of the container; empty for the engine's own."
-    )
     environment: dict[str, str] = Field(
         default={}, description="Additional environment variables in the sandbox."
     )

@@ -22,7 +22,7 @@ _NO_PROXY: Final = {"NO_PROXY": "update.googleapis.com"}
 """Chromium looks for updates, which nothing else turns off. Without the proxy it reaches nothing,
 and the run's log has no refused connection that no page has asked for."""
 
-_ADVICE: Final = "check `image_options: {browser: ...}`"
+_ADVICE: Final = "check `browser_image`"
 
 
 class BrowserContainer:

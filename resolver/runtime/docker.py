@@ -28,11 +28,8 @@ from resolver.runtime.engine import (
     engine_errors,
     image_settings,
     labeled_containers,
-    remove_container,
-    require_oci_runtime,
     watch_disk,
 )
-from resolver.runtime.id_maps import has_remapped_users, id_outside
 from resolver.runtime.services import SERVICE_LABEL, ServiceHost, run_service_containers
 from resolver.runtime.toolbox import (
     BASH,
@@ -47,7 +44,6 @@ from resolver.runtime.toolbox import (
 from resolver.runtime.volume import (
     TOOLBOX_LABEL,
     fill_volume,
-    memory_mount,
     remove_other_versions,
     toolbox_mount,
 )
@@ -68,9 +64,6 @@ _END_CONTAINER: Final = '"$@" <&0 & exec <&- >&-; wait $!; kill 1'
 _SERVE: Final = (PYTHON, "-I", "-S", SOCKET_FILTER, BASH, "-p", "-c", _END_CONTAINER, "serve")
 _TRANSFER_ADVICE: Final = "the sandbox may be out of disk space or memory; start the run again"
 _PRINT_IDS: Final = "import os;print(os.getuid(),os.getgid())"
-_PRINT_ID_MAPS: Final = (
-    "print(open('/proc/self/uid_map').read(),open('/proc/self/gid_map').read(),sep='\\0')"
-)
 
 
 class DockerMachine:
@@ -91,7 +84,6 @@ class DockerMachine:
         self._toolbox = toolbox
         self._client = client
         self._container: Container | None = None
-        self._mount_owner = (0, 0)
         self._watch: DiskWatch | None = None
         exception = f" but a proxy to {', '.join(spec.egress)}" if spec.egress else ""
         self.isolation = (
@@ -109,14 +101,9 @@ class DockerMachine:
             settings = image_settings(self._client, self._spec.image)
             if self._spec.browser_image:  # pulled here, because an MCP server has less time
                 image_settings(self._client, self._spec.browser_image)
-            if self._spec.oci_runtime:
-                require_oci_runtime(self._client, self._spec.oci_runtime)
             self._start()
             owner = self._user_ids(str(settings.get("User") or ""))
-            if self._spec.read_only_root:
-                self._give_mounts_to(owner)
-            else:
-                self._make_folders(owner)
+            self._make_folders(owner)
         except BaseException:
             self.__exit__()
             raise
@@ -172,12 +159,7 @@ class DockerMachine:
             yield from stream
 
     def save(self, image: str, labels: Mapping[str, str]) -> bool:
-        """Commit the container as `image` with the labels, and with the run's label emptied.
-
-        Returns False if its root is read-only: an image has no files of mounts.
-        """
-        if self._spec.read_only_root:
-            return False
+        """Commit the container as `image` with the labels, and with the run's label emptied."""
         name, _, tag = image.partition(":")
         settings = [f"LABEL {name}={value}" for name, value in {RUN_LABEL: "", **labels}.items()]
         with engine_errors(f"{image} could not be saved", "free some disk space on the engine"):
@@ -235,19 +217,13 @@ class DockerMachine:
 
     def _options(self) -> dict[str, Any]:
         spec = self._spec
-        mounts = [toolbox_mount(self._toolbox, read_only=True)]
-        if spec.read_only_root:
-            mounts += [
-                memory_mount(path, mode, spec.disk, self._mount_owner) for path, mode in _FOLDERS
-            ]
         return {
             **confinement(spec),
             "entrypoint": [ENTRY, "-I", "-S", SOCKET_FILTER],
             "command": [],
-            "environment": {**_home(spec), **spec.environment},
+            "environment": spec.environment,
             "labels": {RUN_LABEL: spec.run},
-            "mounts": mounts,
-            "read_only": spec.read_only_root,
+            "mounts": [toolbox_mount(self._toolbox, read_only=True)],
             "network_mode": "none",
             "extra_hosts": dict.fromkeys(self._local_names, "127.0.0.1"),
         }
@@ -259,32 +235,6 @@ class DockerMachine:
         """
         folders = [(folder.lstrip("/"), mode) for folder, mode in _FOLDERS]
         self.put_archive("/", _tar_of_folders(folders, owner))
-
-    def _give_mounts_to(self, owner: tuple[int, int]) -> None:
-        """Let the image's user own the folders in memory of a container with a read-only root.
-
-        The owner of a mount is decided when it is mounted, and known from inside the container
-        only. So the container is started again if that is not the engine's own user.
-        """
-        if has_remapped_users(self._client):
-            uids, gids = self._read_id_maps()
-            owner = (id_outside(uids, owner[0]), id_outside(gids, owner[1]))
-        if owner != self._mount_owner:
-            remove_container(self._running_container)
-            self._mount_owner = owner
-            self._start()
-
-    def _read_id_maps(self) -> tuple[str, str]:
-        with _container_errors(
-            self._running_container,
-            "the container's user namespace can't be read",
-            _TRANSFER_ADVICE,
-        ):
-            answer: Any = self._running_container.exec_run(
-                [PYTHON, "-I", "-S", "-c", _PRINT_ID_MAPS]
-            )
-        uids, _, gids = answer.output.decode("ascii", "replace").partition("\0")
-        return uids, gids
 
     def _user_ids(self, user: str) -> tuple[int, int]:
         """Return the user and group id for the image's `User` setting.
@@ -304,11 +254,6 @@ class DockerMachine:
                 "name another image with RESOLVER_IMAGE or `image` in .github/resolver.yml",
             ) from error
         return uid, gid
-
-
-def _home(spec: SandboxSpec) -> dict[str, str]:
-    """Return HOME if the image's home folder can't be written."""
-    return {"HOME": "/tmp"} if spec.read_only_root else {}  # noqa: S108
 
 
 def _tar_of_folders(folders: Sequence[tuple[str, int]], owner: tuple[int, int]) -> bytes:

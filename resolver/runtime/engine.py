@@ -109,23 +109,10 @@ def image_settings(client: DockerClient, image: str) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def require_oci_runtime(client: DockerClient, name: str) -> None:
-    """Raise SandboxError if the engine has no runtime of that name."""
-    with engine_errors("the engine can't be asked for its runtimes", "check it with `docker info`"):
-        runtimes = sorted(client.info().get("Runtimes") or {})
-    if name not in runtimes:
-        raise SandboxError(
-            f"the engine has no runtime {name!r}, only {', '.join(runtimes)}",
-            "install it and register it with the engine, or change "
-            "`sandbox_limits: {oci_runtime: ...}`",
-        )
-
-
 def confinement(spec: SandboxSpec) -> dict[str, Any]:
     """Return options for a container with the limits of a sandbox and no privileges."""
     return {
         "healthcheck": {"test": ["NONE"]},
-        "runtime": spec.oci_runtime or None,
         "auto_remove": True,
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],

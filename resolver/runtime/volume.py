@@ -17,7 +17,7 @@ from typing import Any, Final
 import docker
 from docker import DockerClient
 from docker.models.containers import Container
-from docker.types import DriverConfig, Mount
+from docker.types import Mount
 
 from resolver.errors import SandboxError
 from resolver.runtime.engine import engine_errors, remove_container
@@ -49,22 +49,6 @@ def toolbox_mount(toolbox: Toolbox, read_only: bool) -> Mount:
         no_copy=True,
         labels={TOOLBOX_LABEL: toolbox.key},
     )
-
-
-def memory_mount(path: str, mode: int, size: int, owner: tuple[int, int]) -> Mount:
-    """Return an anonymous volume in memory as a mount. It is removed with its container.
-
-    Unlike a tmpfs mount of the container, the engine can put files into it: `docker cp` has no
-    access to those.
-    size: maximum size in bytes. owner: user and group id, as the engine's own namespace has them.
-    """
-    uid, gid = owner
-    options = {
-        "type": "tmpfs",
-        "device": "tmpfs",
-        "o": f"size={size},mode={mode:o},uid={uid},gid={gid}",
-    }
-    return Mount(path, None, type="volume", driver_config=DriverConfig("local", options))
 
 
 def fill_volume(

@@ -94,8 +94,7 @@ class Scenario:
         }
         prices = {
             "RESOLVER_VERIFY": "false",
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
-            "RESOLVER_RETRY_SECONDS": "{first_wait: 0.05}",
+            "RESOLVER_PACE": '{"write_interval": 0, "first_wait": 0.05}',
             "RESOLVER_MODEL_OPTIONS": PRICES,
         }
         job = Job(

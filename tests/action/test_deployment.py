@@ -36,7 +36,7 @@ PLACEHOLDER = "replace-me"
 NOBODY = {"api.github.com": "127.0.0.1"}
 """The GitHub of these containers refuses connections. They start nevertheless."""
 
-IMPATIENT = {"RESOLVER_RETRY_SECONDS": "{first_wait: 0.05}"}
+IMPATIENT = {"RESOLVER_PACE": '{"first_wait": 0.05}'}
 """A start tries to reach GitHub several times."""
 
 UNITS = {"Mi": 1 << 20, "Gi": 1 << 30}

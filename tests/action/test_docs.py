@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from resolver.config.declaration import setting_arguments
-from resolver.config.setting_names import variable_names
 from resolver.config.settings import Settings
+from resolver.config.sources import variable_names
 from tests.action.image import ROOT
 
 DOCS = (ROOT / "docs/how-to/action.md").read_text()

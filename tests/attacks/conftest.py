@@ -47,6 +47,6 @@ def stage(
     if runtime == "docker":
         command_line.environment |= {
             "RESOLVER_IMAGE": request.getfixturevalue("python_image"),
-            "RESOLVER_SANDBOX_LIMITS": "{memory: 512m}",
+            "RESOLVER_MEMORY": "512m",
         }
     return made

@@ -41,11 +41,14 @@ sed -i 's/a - b/a + b/' calc.py
 """
 
 
+DRAFT = {"octo": "true", "evil": "false"}
+
+
 def own_files(owner: str) -> dict[str, str]:
     """Return files with settings, instructions and a secret for runs of this owner only."""
     skill = f"---\nname: rules\ndescription: skill-canary-{owner}\n---\nBe kind.\n"
     return {
-        ".github/resolver.yml": f"pull_request_labels: [label-of-{owner}]\n",
+        ".github/resolver.yml": f"draft: {DRAFT[owner]}\n",
         "AGENTS.md": f"instructions-canary-{owner}\n",
         ".agents/skills/rules/SKILL.md": skill,
         "secret.txt": f"content-canary-{owner}\n",
@@ -189,7 +192,7 @@ def check_separation(github: GitHubServer, endpoint: ModelEndpoint, server: Serv
     for owner, name in zip(owners, (NAME, TWIN), strict=True):
         assert of(objects(github, name) + words(github, name).encode()) == [owner]
         [pull] = [i for i in github.repository(name).issues.values() if i.pull is not None]
-        assert pull.labels == [f"label-of-{owner}"]
+        assert pull.pull is not None and str(pull.pull.draft).lower() == DRAFT[owner]
 
 
 def _is_done(issue: Issue) -> bool:
@@ -226,7 +229,7 @@ def test_a_run_outlives_its_first_token(
         "LLM_BASE_URL": model_endpoint.url,
         "RESOLVER_RUNTIME": "local",
         "RESOLVER_VERIFY": "false",
-        "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
+        "RESOLVER_PACE": '{"write_interval": 0}',
         "RESOLVER_APP_ID": str(app.id),
         "RESOLVER_APP_PRIVATE_KEY": app.private_key,
     }

@@ -93,7 +93,7 @@ def test_another_repository_s_kept_image_can_t_be_named(
     """A repository names another's kept image by name, id or prefix, also in a Dockerfile:
     refused, nothing is read."""
     number = str(engine.images.get(kept).id)
-    command_line.environment["RESOLVER_IMAGE_OPTIONS"] = "{build: true}"
+    command_line.environment["RESOLVER_BUILD_IMAGES"] = "true"
     short = next(number[7:end] for end in range(8, 30) if not number[7:end].isdecimal())
     names = [kept, f"docker.io/library/{kept}", f"localhost/{kept}", number, number[7:]]
     base = f"FROM {registry.name}\n"
@@ -132,7 +132,7 @@ def test_a_base_image_can_t_copy_from_a_kept_one(
     tmp_path: Path,
 ) -> None:
     """A base image copies from a kept image by an ONBUILD instruction: refused."""
-    command_line.environment["RESOLVER_IMAGE_OPTIONS"] = "{build: true}"
+    command_line.environment["RESOLVER_BUILD_IMAGES"] = "true"
     base = engine.containers.create("resolver-test/busybox:latest", ["true"])
     try:
         made = base.commit(changes=[f"ONBUILD COPY --from={kept} /source /"])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from resolver.agents.definitions import FOLDER as AGENT_FOLDER
-from resolver.config.settings import REPOSITORY_FILE
+from resolver.config.sources import REPOSITORY_FILE
 from resolver.memory.skills.library import (
     INSTRUCTION_FILES,
     MICROAGENT_FOLDERS,

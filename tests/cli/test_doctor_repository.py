@@ -85,7 +85,7 @@ def test_a_broken_settings_file_is_reported(github: GitHubServer, doctor: Any) -
     repository(github, **{".github/resolver.yml": "max_budget: many\n"})
     code, bad, _ = doctor(github.token_for("mona"))
     assert code == 1
-    assert any(".github/resolver.yml, max_budget" in what for what in bad)
+    assert any(".github/resolver.yml:1, max_budget" in what for what in bad)
 
 
 def test_actions_that_may_not_open_pull_requests_are_reported(

@@ -17,8 +17,9 @@ import yaml
 from markdown_it import MarkdownIt
 
 from resolver.cli.main import cli
-from resolver.config.setting_names import variable_names
-from resolver.config.settings import Settings, load_settings, repository_settings
+from resolver.config.server_variables import ServerVariables
+from resolver.config.settings import Settings, load_settings
+from resolver.config.sources import repository_settings, variable_names
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -110,9 +111,9 @@ def check_commands(example: Example) -> None:
 
 def check_variables(page: Path) -> None:
     """Check that the variables of Resolver that a page names set a setting."""
-    known = {
-        n for name, field in Settings.model_fields.items() for n in variable_names(name, field)
-    }
+    kinds = (Settings, ServerVariables)
+    fields = (pair for kind in kinds for pair in kind.model_fields.items())
+    known = {variable for name, field in fields for variable in variable_names(name, field)}
     named = set(re.findall(r"\bRESOLVER_[A-Z_]+[A-Z]\b(?!\w|_|\*)", page.read_text()))
     assert named - known - OTHER_VARIABLES == set()
 

@@ -12,8 +12,8 @@ import yaml
 from pydantic.fields import FieldInfo
 
 from resolver.cli.agent_workflow import workflow_text
-from resolver.config.setting_names import variable_names
 from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
+from resolver.config.sources import variable_names
 from resolver.github.events.parse import DispatchSource, parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
@@ -67,7 +67,7 @@ def test_every_input_of_the_action_sets_a_setting() -> None:
 
 def test_settings_about_branches_and_pull_requests_are_inputs_of_the_action() -> None:
     inputs = {name.replace("-", "_") for name in ACTION["inputs"]}
-    assert {"base_branch", "draft", "pull_request_labels", "signed_commits"} <= inputs
+    assert {"base_branch", "draft", "signed_commits"} <= inputs
 
 
 def test_the_inputs_defaults_are_the_settings_defaults() -> None:

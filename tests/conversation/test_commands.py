@@ -141,14 +141,13 @@ def test_a_command_on_resolvers_pull_request_is_about_its_issue(
     assert issue_of_command(request, forge) == request
 
 
-@pytest.mark.parametrize("keep_log", [True, False])
-def test_a_log_is_archived_in_the_repository_unless_it_is_turned_off(
-    github: GitHubServer, issue: Issue, tmp_path: Path, keep_log: bool
+def test_a_log_is_archived_in_the_repository(
+    github: GitHubServer, issue: Issue, tmp_path: Path
 ) -> None:
     result = ended(asked(tmp_path, issue))
-    archive_run_log(result, settings_for(github, RESOLVER_KEEP_LOG=str(keep_log)))
+    archive_run_log(result, settings_for(github))
     refs = archived(github)
-    assert refs == ([f"{RUNS}/{issue.number}/{RUN}"] if keep_log else [])
+    assert refs == [f"{RUNS}/{issue.number}/{RUN}"]
     git = github.repository(NAME).git
     files = [git.text("ls-tree", "--name-only", ref).split() for ref in refs]
     assert files == [["events.jsonl", "outcome.json"]] * len(refs)
@@ -183,7 +182,7 @@ def test_a_stop_without_an_active_run_is_answered_once(
     comment = github.add_comment(issue, "@agent stop", "alice")
     trigger = triggered(github, comment)
     forge = forge_for(github)
-    settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
+    settings = settings_for(github, RESOLVER_PACE='{"command_interval": 0}')
     host = run_request(tmp_path).host
     handler = CommandHandler(forge, settings)
     for _ in range(2):
@@ -204,7 +203,7 @@ def test_a_command_that_the_active_run_has_taken_is_not_answered(
     trigger = triggered(github, github.add_comment(issue, "@agent stop", "alice"))
     forge, host = forge_for(github), run_request(tmp_path).host
     forge_for(github).confirm(trigger)
-    settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
+    settings = settings_for(github, RESOLVER_PACE='{"command_interval": 0}')
     handler = CommandHandler(forge, settings)
     handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
     assert isinstance(handled, HandledCommand) and (handled.state, handled.exit_code) == (
@@ -227,7 +226,7 @@ def test_a_command_about_an_earlier_run_starts_nothing_where_there_is_none(
 ) -> None:
     trigger = triggered(github, github.add_comment(issue, f"@agent {command}", "alice"))
     forge, host = forge_for(github), run_request(tmp_path).host
-    settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
+    settings = settings_for(github, RESOLVER_PACE='{"command_interval": 0}')
     handler = CommandHandler(forge, settings)
     handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
     assert isinstance(handled, HandledCommand) and (handled.state, handled.exit_code) == (
@@ -240,7 +239,7 @@ def test_a_command_about_an_earlier_run_starts_nothing_where_there_is_none(
 def test_a_decision_about_the_waiting_action_of_an_archived_run_continues_it(
     github: GitHubServer, issue: Issue, tmp_path: Path
 ) -> None:
-    settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
+    settings = settings_for(github, RESOLVER_PACE='{"command_interval": 0}')
     source = f"{github.server_url}/{NAME}.git"
     waiting = ended(asked(tmp_path, issue), source, RunState.AWAITING_CONFIRMATION)
     archive_run_log(waiting, settings)
@@ -271,7 +270,7 @@ def test_a_message_that_no_run_reads_starts_one(
     github: GitHubServer, issue: Issue, tmp_path: Path, state: RunState | None, command: Command
 ) -> None:
     """Where the last run waits for approval, the message is the answer to it."""
-    settings = settings_for(github, RESOLVER_COMMENT_INTERVAL_SECONDS="{commands: 0}")
+    settings = settings_for(github, RESOLVER_PACE='{"command_interval": 0}')
     request = asked(tmp_path, issue)
     if state is not None:
         source = f"{github.server_url}/{NAME}.git"

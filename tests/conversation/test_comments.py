@@ -74,6 +74,6 @@ class PatientForge(MemoryForge):
 
 def test_the_final_comment_is_retried_for_the_time_of_the_setting(tmp_path: Path) -> None:
     values, forge = executed_values(run_request(tmp_path)), PatientForge(tmp_path, "main")
-    settings = load_settings({}, {"RESOLVER_RETRY_SECONDS": "{final_comment: 7}"})
+    settings = load_settings({}, {"RESOLVER_PACE": '{"final_comment": 7}'})
     conclude(replace(values, settings=settings), Conclusion(), forge)
     assert forge.seconds == 7

@@ -27,7 +27,7 @@ from tests.runs.plain_values import run_request
 
 STANDS = RequestStatus(comment=RequestText("@agent fix"), has_comment=True)
 DELETED = RequestStatus(has_comment=True)
-SETTINGS = load_settings({}, {"RESOLVER_RETRY_SECONDS": "{first_wait: 0.01}"})
+SETTINGS = load_settings({}, {"RESOLVER_PACE": '{"first_wait": 0.01}'})
 
 
 @dataclass

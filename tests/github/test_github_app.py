@@ -259,7 +259,7 @@ def test_a_token_for_another_repository_is_not_used(
 def test_the_login_is_unknown_during_an_outage_after_a_few_requests(
     github: GitHubServer, app: App, tmp_path: Path
 ) -> None:
-    settings = settings_for(github, app, RESOLVER_RETRY_SECONDS="{first_wait: 0.01}")
+    settings = settings_for(github, app, RESOLVER_PACE='{"first_wait": 0.01}')
     host = RunHost({}, tmp_path)
     github.fail_next("GET", "^/app$", 502, times=99)
     assert app_login(settings, host) == {}
@@ -272,7 +272,7 @@ def test_a_server_does_not_start_without_its_own_login(
     github: GitHubServer, app: App, tmp_path: Path
 ) -> None:
     """Whether the outage ends soon is for whoever starts the server again."""
-    settings = settings_for(github, app, RESOLVER_RETRY_SECONDS="{first_wait: 0.01}")
+    settings = settings_for(github, app, RESOLVER_PACE='{"first_wait": 0.01}')
     host = RunHost({}, tmp_path)
     github.fail_next("GET", "^/app$", 502, times=99)
     with pytest.raises(UsageError, match="own login is not known"):

@@ -166,7 +166,7 @@ def test_a_refusal_of_tools_names_the_other_dialect(
     model_endpoint.script(error(400, "my-own-model does not support tools"))
     with pytest.raises(ModelError) as caught:
         asked("my-own-model").model.complete(HELLO, TOOLS)
-    assert "--dialect tags" in caught.value.next_step
+    assert "dialect: tags" in caught.value.next_step
 
 
 @pytest.mark.parametrize(

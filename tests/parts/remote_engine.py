@@ -28,7 +28,7 @@ class RemoteEngine:
         """Return the environment of a run whose sandbox is there. port: of a forwarder to it."""
         return {
             "RESOLVER_RUNTIME": "remote",
-            "RESOLVER_DOCKER_HOST": f"tcp://127.0.0.1:{port or self.port}",
+            "DOCKER_HOST": f"tcp://127.0.0.1:{port or self.port}",
             "RESOLVER_IMAGE": self.image,
             "DOCKER_CERT_PATH": str(self.certificates),
         }

@@ -125,8 +125,7 @@ class CommandLine:
             "RESOLVER_VERIFY": "false",
             "RESOLVER_MODEL_OPTIONS": PRICES,
             # GitHub asks for a second between two writes.
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
-            "RESOLVER_RETRY_SECONDS": "{first_wait: 0.05}",
+            "RESOLVER_PACE": '{"write_interval": 0, "first_wait": 0.05}',
         }
         self._count = 0
 

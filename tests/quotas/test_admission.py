@@ -1,6 +1,5 @@
 """Tests of reserving a run's quota in the ledger, on a test GitHub with git over HTTP."""
 
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -12,6 +11,7 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.errors import QuotaReached
 from resolver.github.client.access import GitHubAccess
+from resolver.github.events.quota_decision import QuotaBound, QuotaLimits
 from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markers import Ending, run_marker
@@ -31,7 +31,6 @@ from tests.storage.test_ledger_ref import ref
 REPOSITORY = "octo/demo"
 CALM = nullcontext()
 RUN = "20261121-120000-000001"
-UNLIMITED = str(dict.fromkeys(("thread_day", "user_day", "repository_day"), 0))
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ def reserve(
     github: GitHubServer,
     place: Place,
     request: RunRequest,
-    more: Mapping[str, str] | None = None,
+    limits: QuotaLimits | None = None,
     *,
     fetches_refs: bool = False,
 ) -> tuple[AcceptedRun, QuotaLedger]:
@@ -61,18 +60,18 @@ def reserve(
         **github.addresses,
         "GITHUB_TOKEN": place.token,
     }
-    settings = load_settings({}, environment | dict(more or {}), {})
+    settings = load_settings({}, environment, {})
     access = GitHubAccess(place.token, github.api_url, place.server, github.graphql_url)
     forge = GitHubForge(access, REPOSITORY)
     snapshot = read_refs(request, forge) if fetches_refs else None
-    accepted = reserve_quota(request, settings, forge, snapshot)
+    accepted = reserve_quota(request, settings, forge, snapshot, limits)
     return accepted, place.ledger().read()
 
 
 def test_a_request_that_is_delivered_again_has_one_entry(
     github: GitHubServer, place: Place, request_for_run: RunRequest
 ) -> None:
-    quotas = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}", "RESOLVER_COST_QUOTAS": "{user_day: 0.5}"}
+    quotas = QuotaLimits(thread=QuotaBound(runs=1), user=QuotaBound(cost=0.5))
     for _ in range(2):
         accepted, ledger = reserve(github, place, request_for_run, quotas)
         [entry] = ledger.runs
@@ -115,17 +114,6 @@ def test_a_request_that_is_started_again_keeps_the_cost_of_earlier_attempts(
     assert reserved.at == (later if days else NOW)
 
 
-def test_without_quotas_there_is_no_ledger(
-    github: GitHubServer, place: Place, request_for_run: RunRequest
-) -> None:
-    off = {
-        "RESOLVER_RUN_QUOTAS": UNLIMITED,
-        "RESOLVER_COST_QUOTAS": UNLIMITED,
-    }
-    accepted, ledger = reserve(github, place, request_for_run, off)
-    assert (accepted, ledger) == (AcceptedRun(), QuotaLedger())
-
-
 def test_a_dry_run_has_no_entry(
     github: GitHubServer, place: Place, request_for_run: RunRequest
 ) -> None:
@@ -149,7 +137,7 @@ def test_a_run_whose_token_may_not_push_starts_without_an_entry(
 def test_a_reached_quota_is_reported_once_and_then_refused_in_silence(
     github: GitHubServer, place: Place, request_for_run: RunRequest
 ) -> None:
-    quotas = {"RESOLVER_RUN_QUOTAS": "{thread_day: 1}"}
+    quotas = QuotaLimits(thread=QuotaBound(runs=1))
     issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
     now = github.world.now()
     request = replace(
@@ -161,7 +149,6 @@ def test_a_reached_quota_is_reported_once_and_then_refused_in_silence(
         trigger = reports.trigger(key=f"issue_comment:{number}", number=issue.number)
         with pytest.raises(QuotaReached, match="the limit is 1") as reached:
             reserve(github, place, replace(request, trigger=trigger), quotas)
-        assert "`run_quotas: {thread_day: ...}`" in reached.value.next_step
         silent.append(reached.value.is_silent)
         commits.add(ref(github, REF))
         if not reached.value.is_silent:
@@ -224,7 +211,7 @@ def test_the_comment_of_today_shows_that_a_refusal_was_said(
     text: str,
     is_silent: bool,
 ) -> None:
-    quotas = {"RESOLVER_RUN_QUOTAS": "{repository_day: 1}"}
+    quotas = QuotaLimits(repository=QuotaBound(runs=1))
     reserve(github, place, request_for_run, quotas)
     issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
     told = f"{run_marker('issue_comment:70', Ending.CEILING)}\n\nIt was too much."

@@ -202,5 +202,5 @@ def test_a_cost_that_can_not_be_written_is_a_warning(
 def test_without_a_limit_of_cost_the_number_of_runs_times_the_budget_is_one() -> None:
     limits = quota_limits_of(load_settings({}, {"RESOLVER_MAX_BUDGET": "2"}, {}))
     assert (limits.thread.cost, limits.user.cost, limits.repository.cost) == (20, 40, 100)
-    given = load_settings({}, {"RESOLVER_COST_QUOTAS": "{user_day: 7}"}, {})
-    assert quota_limits_of(given).user.cost == 7
+    given = load_settings({}, {"RESOLVER_DAILY_BUDGET": "7"}, {})
+    assert quota_limits_of(given).repository.cost == 7

@@ -20,7 +20,7 @@ PULL = PullRequest(title="Mend it", body="", number=7, url="https://github.com/o
 
 def run_request(folder: Path) -> RunRequest:
     """Return a request in an issue of a repository on GitHub, which is not waited for."""
-    impatient = {"RESOLVER_RETRY_SECONDS": "{github_writes: 0}"}
+    impatient = {"RESOLVER_PACE": '{"github_writes": 0}'}
     return RunRequest(
         trigger=reports.trigger(),
         run="run-1",

@@ -54,7 +54,7 @@ def test_an_agent_of_the_repository_does_what_a_slash_calls_it_for(scenario: Sce
         ".agents/agents/notes.md": NOTES.replace("tools:", "model: openai/small\ntools:"),
     }
     scenario.github.commit(REPOSITORY, "main", agents, "Break one, and ask for another model")
-    scenario.line.environment["RESOLVER_FALLBACK_MODELS"] = "openai/small"
+    scenario.line.environment["RESOLVER_MODEL_OPTIONS"] = "{fallbacks: [openai/small]}"
     scenario.endpoint.script(FIX, finish(SUMMARY))
     done = scenario.action(asked(scenario, "@agent /release-notes for v1.2"))
     assert done.exit_code == 0, done.stdout + done.stderr

@@ -44,9 +44,7 @@ def browsing_line(request: pytest.FixtureRequest, command_line: CommandLine) -> 
         command_line.environment |= {
             "RESOLVER_RUNTIME": "docker",
             "RESOLVER_IMAGE": request.getfixturevalue("python_image"),
-            "RESOLVER_IMAGE_OPTIONS": (
-                f"{{browser: '{request.getfixturevalue('browser_image')}'}}"
-            ),
+            "RESOLVER_BROWSER_IMAGE": request.getfixturevalue("browser_image"),
         }
     else:
         command_line.environment["PATH"] = request.getfixturevalue("browser_path")
@@ -133,11 +131,11 @@ def test_without_a_browser_no_tool_is_offered_and_the_run_says_so(
     checkout = make_checkout(tmp_path / "plain", {"a.txt": "a\n"})
     model_endpoint.script(bash("echo b > a.txt"), finish())
     done = command_line.call_resolve(
-        checkout, RESOLVER_IMAGE_OPTIONS="{browser: some/image}", PATH="/usr/bin:/bin"
+        checkout, RESOLVER_BROWSER_IMAGE="some/image", PATH="/usr/bin:/bin"
     )
     assert done.exit_code == 0, done.stderr
     assert not any(isinstance(event, McpCall) for event in done.events)
     offered = [tool["function"]["name"] for tool in model_endpoint.requests[0].body["tools"]]
     assert not [name for name in offered if name.startswith("browser")]
     [warning] = [event for event in done.events if isinstance(event, Warned)]
-    assert "image_options" in warning.message
+    assert "browser_image" in warning.message

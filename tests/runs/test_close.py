@@ -44,7 +44,7 @@ class Workflow:
             "GITHUB_EVENT_PATH": str(path),
             "GITHUB_RUN_ID": "123",
             "GITHUB_RUN_ATTEMPT": "2",
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
+            "RESOLVER_PACE": '{"write_interval": 0}',
             **environment,
         }
 

@@ -20,7 +20,6 @@ class T(unittest.TestCase):
 """
 SETTINGS = """
 base_branch: develop
-pull_request_labels: [agent-made]
 signed_commits: true
 """
 TEMPLATE = """<!-- Read CONTRIBUTING first. -->
@@ -69,7 +68,6 @@ def test_the_pull_request_follows_the_house_rules(scenario: Scenario) -> None:
     assert pull.title == "Make add add"
     assert pull.pull.base == "develop" and not pull.pull.draft
     assert {reviewer.login for reviewer in pull.pull.reviewers} == {"mona"}
-    assert pull.labels == ["agent-made"]
     assert "## What and why\n\n`add` subtracted; it adds now." in pull.body
     assert "- [ ] All tests pass" in pull.body and "CONTRIBUTING" not in pull.body
     outcome = done.outcome

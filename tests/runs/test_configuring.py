@@ -73,7 +73,9 @@ def test_a_model_that_the_operator_has_not_named_is_not_the_agents(tmp_path: Pat
     files = {".agents/agents/notes.md": NOTES}
     [agent] = prepared(tmp_path / "1", files).agents.agents
     assert (agent.model, agent.denied_model) == ("", "openai/small")
-    [agent] = prepared(tmp_path / "2", files, fallback_models="openai/small").agents.agents
+    [agent] = prepared(
+        tmp_path / "2", files, model_options="{fallbacks: [openai/small]}"
+    ).agents.agents
     assert agent.model == "openai/small"
 
 

@@ -21,7 +21,7 @@ class Continuing(Scenario):
 
     def __init__(self, github: GitHubServer, line: CommandLine, endpoint: ModelEndpoint) -> None:
         super().__init__(github, line, endpoint)
-        line.environment["RESOLVER_COMMENT_INTERVAL_SECONDS"] = "{commands: 0.2, writes: 0}"
+        line.environment["RESOLVER_PACE"] = '{"command_interval": 0.2, "write_interval": 0}'
 
     def ask(
         self, text: str, author: str = "mona", on: Issue | None = None, **environment: str

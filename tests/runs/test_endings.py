@@ -141,7 +141,9 @@ def test_a_final_comment_that_is_never_accepted_is_left_to_the_closing_step(
 ) -> None:
     """Whole runs, because the closing step reads what the run has left."""
     no_writing(scenario, 422, times=999)  # an outage would be waited for
-    done, body = asked(scenario, RESOLVER_RETRY_SECONDS="{final_comment: 0, first_wait: 0.05}")
+    done, body = asked(
+        scenario, RESOLVER_PACE='{"write_interval": 0, "final_comment": 0, "first_wait": 0.05}'
+    )
     [pull] = scenario.pulls()
     assert done.exit_code == 1 and ending(body) == "progress"
     assert scenario.outputs()["state"] == "", "so that the job `close` runs"

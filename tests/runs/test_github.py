@@ -20,7 +20,9 @@ FILES = {"calc.py": "def add(a, b):\n    return a - b\n", "README.md": "# calc\n
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
 SUMMARY = "Make add add\n\n`add` subtracted; it adds now."
 
-SELDOM = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 600, progress: 600, writes: 0}"}
+SELDOM = {
+    "RESOLVER_PACE": '{"command_interval": 600, "progress_interval": 600, "write_interval": 0}'
+}
 """Polls for comments and edits of progress are as many as the run is long: there are none here."""
 
 

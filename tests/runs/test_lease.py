@@ -41,7 +41,7 @@ def test_a_run_without_a_lease_ends_without_a_comment_and_without_an_outcome(
     environment = {
         "HOME": str(tmp_path),
         "LLM_MODEL": "gpt-4o",
-        "RESOLVER_RETRY_SECONDS": "{github_writes: 0}",
+        "RESOLVER_PACE": '{"github_writes": 0}',
     }
     output = Output(tmp_path / "output")
     request = RunRequest(

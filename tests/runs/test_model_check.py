@@ -75,7 +75,9 @@ def test_an_unknown_model_ends_a_run_that_has_no_other(
 def test_a_fallback_stands_in_for_an_unknown_model_but_not_for_a_refused_key(
     model_endpoint: ModelEndpoint, log: RunLog
 ) -> None:
-    given = settings(model_endpoint, RESOLVER_FALLBACK_MODELS="openai/spare")
+    given = settings(
+        model_endpoint, RESOLVER_MODEL_OPTIONS="{num_retries: 0, fallbacks: [openai/spare]}"
+    )
     model_endpoint.models = ["spare"]
     model_endpoint.script(UNKNOWN)
     assert check(given, log) == ["run_started"]

@@ -23,7 +23,7 @@ def scenario(
     github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
 ) -> Iterator[Scenario]:
     made = Scenario(github, command_line, model_endpoint)
-    made.line.environment["RESOLVER_COMMENT_INTERVAL_SECONDS"] = "{progress: 1, writes: 0}"
+    made.line.environment["RESOLVER_PACE"] = '{"progress_interval": 1, "write_interval": 0}'
     yield made
 
 

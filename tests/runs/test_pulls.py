@@ -28,7 +28,7 @@ class PullScenario(Scenario):
         super().__init__(github, line, endpoint)
         self.token = github.token_for("resolver-bot")
         line.environment["GITHUB_TOKEN"] = self.token
-        line.environment["RESOLVER_COMMENT_INTERVAL_SECONDS"] = "{commands: 0.2, writes: 0}"
+        line.environment["RESOLVER_PACE"] = '{"command_interval": 0.2, "write_interval": 0}'
         github.commit(UPSTREAM, "main", {"lines.py": LINES})
         self.head = github.commit(
             UPSTREAM, "half", {"half.py": "def half(x):\n    return x // 2\n"}, "Add half()", "mona"

@@ -25,8 +25,7 @@ class GuardedScenario(Scenario):
         super().__init__(github, line, endpoint)
         line.environment |= {
             "RESOLVER_BOT_LOGIN": "resolver-bot",
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 1, writes: 0}",
-            "RESOLVER_KEEP_LOG": "false",
+            "RESOLVER_PACE": '{"command_interval": 1, "write_interval": 0}',
         }
 
     def ledger(self) -> QuotaLedger:
@@ -61,7 +60,7 @@ def test_a_run_is_reserved_before_its_work_and_recorded_after_it(scenario: Guard
         return next(answers)
 
     scenario.endpoint.answer_with(answer)
-    done = scenario.ask(RESOLVER_COST_QUOTAS="{user_day: 0.5}")
+    done = scenario.ask(RESOLVER_DAILY_BUDGET="0.5")
     assert done.exit_code == 0, done.stdout + done.stderr
     [at_work] = seen[0].runs
     assert (at_work.ending, at_work.reserved, at_work.user) == ("", 0.5, "mona")
@@ -70,7 +69,7 @@ def test_a_run_is_reserved_before_its_work_and_recorded_after_it(scenario: Guard
     assert run.run == done.outcome["run"]
     assert (run.ending, run.reserved) == ("pull_request", 0.0)
     assert run.cost == pytest.approx(done.outcome["cost"])
-    assert f"| mona | 1 of 50 | ${run.cost:.2f} of $0.50 |" in scenario.summary()
+    assert f"| mona | 1 of 50 | ${run.cost:.2f} of $100.00 |" in scenario.summary()
     assert run.thread == scenario.issue.number
     text = scenario.repository.git.text("cat-file", "blob", f"{REF}:{FILE}")
     for words in ("add add", "Make", "fix this", "canary", "octo"):

@@ -12,7 +12,7 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.errors import UsageError
 from resolver.runs.common import open_host
-from resolver.runs.wiring.sandbox import engine_environment, open_runtime, runtime_kind
+from resolver.runs.wiring.sandbox import engine_environment, runtime_kind
 from tests.parts.engine import wait_until_removed
 from tests.parts.forwarding import forwarding
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
@@ -66,7 +66,7 @@ def test_a_cut_connection_to_the_engine_is_one_error_and_the_run_continues_later
         failed = command_line.call_resolve(checkout)
         assert failed.exit_code == 1
         assert failed.outcome["state"] == "error"
-        address = command_line.environment["RESOLVER_DOCKER_HOST"]
+        address = command_line.environment["DOCKER_HOST"]
         assert failed.outcome["reason"].startswith(f"no Docker engine answers at {address}")
         assert "Traceback" not in failed.stderr
         client = remote_engine.connect()
@@ -87,24 +87,13 @@ def test_without_an_address_there_is_no_remote_runtime() -> None:
         runtime_kind(load_settings({}, {"RESOLVER_RUNTIME": "remote"}), open_host({}))
 
 
-def test_a_named_engine_is_never_replaced_by_this_machine() -> None:
-    named = load_settings({}, {"RESOLVER_DOCKER_HOST": "tcp://127.0.0.1:1"})
-    assert runtime_kind(named, open_host({})) == "docker"
-
-
 @pytest.mark.parametrize(
     ("address", "verifies"),
     [("tcp://engine.example.org:2376", True), ("ssh://me@engine.example.org", False),
      ("unix:///run/engine.sock", False)],
 )  # fmt: skip
 def test_an_engine_over_tcp_has_to_show_a_certificate(address: str, verifies: bool) -> None:
-    settings = load_settings({}, {"RESOLVER_DOCKER_HOST": address})
-    found = engine_environment(settings, {"PATH": "/bin"})
-    assert found["DOCKER_HOST"] == address and found["PATH"] == "/bin"
+    environment = {"DOCKER_HOST": address, "PATH": "/bin"}
+    found = engine_environment(load_settings({"runtime": "remote"}, {}), environment)
+    assert environment.items() <= found.items()
     assert ("DOCKER_TLS_VERIFY" in found) is verifies
-
-
-def test_a_limit_that_the_local_runtime_lacks_is_a_usage_error() -> None:
-    settings = load_settings({}, {"RESOLVER_SANDBOX_LIMITS": "{oci_runtime: runsc}"})
-    with pytest.raises(UsageError, match=r"oci_runtime.*can't be applied in the local runtime"):
-        open_runtime(settings, "local", "run", open_host({}), "")

@@ -45,14 +45,14 @@ def restored(*events: Event) -> tuple[Any, list[str]]:
 
 def test_a_new_log_has_the_agent_of_its_first_event_and_the_whole_recording() -> None:
     settings, remaining = restored(OPENING)
-    assert (settings.agent, settings.dialect) == ("counter", "tools")
+    assert (settings.agent, settings.model_options.dialect) == ("counter", "tools")
     assert len(remaining) == len(RECORDING)
 
 
 def test_a_resumed_log_keeps_agent_and_dialect_and_skips_the_replies_that_it_has() -> None:
     prompt = SystemPrompt(id=1, content="", dialect="tags")
     settings, remaining = restored(OPENING, prompt, replied(2, "first"))
-    assert (settings.agent, settings.dialect) == ("counter", "tags")
+    assert (settings.agent, settings.model_options.dialect) == ("counter", "tags")
     assert remaining == ["0 run_started", "2 service_replied", "3 model_replied"]
 
 

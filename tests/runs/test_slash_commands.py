@@ -103,7 +103,7 @@ def test_an_agent_and_a_command_hide_a_skill_of_their_name() -> None:
 @pytest.mark.parametrize("model", ["", "openai/large", "openai/small", "x/c"])
 def test_an_agent_may_ask_for_what_the_operator_has_named(model: str) -> None:
     named = settings(
-        RESOLVER_FALLBACK_MODELS="openai/small",
+        RESOLVER_MODEL_OPTIONS="{fallbacks: [openai/small]}",
         RESOLVER_SERVICES="{condenser: x/c}",
     )
     assert is_allowed_model(model, named)

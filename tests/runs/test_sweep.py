@@ -37,8 +37,7 @@ class Scenario:
             "GITHUB_TOKEN": self.token,
             **github.addresses,
             "GITHUB_STEP_SUMMARY": str(self.summary),
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{commands: 0, writes: 0}",
-            "RESOLVER_KEEP_LOG": "false",
+            "RESOLVER_PACE": '{"command_interval": 0, "write_interval": 0}',
         }
         endpoint.answer_with(self.reply)
 

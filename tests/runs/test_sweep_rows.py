@@ -111,7 +111,7 @@ def sweep(
     **more: Any,
 ) -> Sweep:
     # This forge has no comments that a run could wait for.
-    settings = load_settings({"max_budget": 1.6, "comment_interval_seconds": {"commands": 0}}, {})
+    settings = load_settings({"max_budget": 1.6}, {"RESOLVER_PACE": '{"command_interval": 0}'})
     values: dict[str, Any] = {
         "repository": "octo/calc",
         "forge": forge,

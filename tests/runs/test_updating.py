@@ -77,8 +77,7 @@ def test_conflicts_are_resolved_and_become_a_merge_commit(scenario: UpdateScenar
         RESOLVED,
     )
     settings = {
-        "RESOLVER_KEEP_LOG": "false",
-        "RESOLVER_RETRY_SECONDS": "{github_writes: 0, first_wait: 0.05}",
+        "RESOLVER_PACE": '{"write_interval": 0, "github_writes": 0, "first_wait": 0.05}',
     }
     failed = scenario.ask("@agent update", **settings)
     assert failed.exit_code == 1 and scenario.tip() == head

@@ -64,7 +64,7 @@ def test_a_check_with_a_service_is_verified(
     model_endpoint.script(bash(fix), finish("Add all prices"))
     done = command_line.call_resolve(
         checkout, "--runtime", "docker", "--image", service_images[1],
-        RESOLVER_VERIFY="true", RESOLVER_IMAGE_OPTIONS="{services: [resolver-test/*]}",
+        RESOLVER_VERIFY="true", RESOLVER_SERVICE_IMAGES="resolver-test/*",
     )  # fmt: skip
     assert done.exit_code == 0, done.stdout + done.stderr
     evidence = done.outcome["evidence"]

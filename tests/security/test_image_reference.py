@@ -12,7 +12,8 @@ from resolver.config.image_reference import (
     check_repository_image,
     parse_registry_reference,
 )
-from resolver.config.settings import load_settings, repository_settings
+from resolver.config.settings import load_settings
+from resolver.config.sources import repository_settings
 from resolver.errors import UsageError
 
 DIGEST = "sha256:" + "395f0d19" * 8

@@ -2,7 +2,8 @@
 
 import pytest
 
-from resolver.config.settings import load_settings, repository_settings
+from resolver.config.settings import load_settings
+from resolver.config.sources import repository_settings
 from resolver.config.verification_settings import read_checks_setting
 from resolver.errors import UsageError
 

@@ -180,8 +180,7 @@ class Server:
             **forge.github.addresses,
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_VERIFY": "false",
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
-            "RESOLVER_RETRY_SECONDS": "{first_wait: 0.05}",
+            "RESOLVER_PACE": '{"write_interval": 0, "first_wait": 0.05}',
             **more,
         }
         self._process: subprocess.Popen[bytes] | None = None

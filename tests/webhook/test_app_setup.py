@@ -17,6 +17,7 @@ import pytest
 from pydantic import SecretStr
 
 from resolver.cli.main import run
+from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import load_settings
 from resolver.entrypoints.webhook.app_setup import (
     UNREACHABLE_HOOK,
@@ -144,14 +145,15 @@ def test_the_file_is_for_its_owner_only_and_never_replaced(tmp_path: Path) -> No
 
 def test_the_settings_have_the_stored_app_unless_others_are_given(tmp_path: Path) -> None:
     environment = {"RESOLVER_DATA_DIR": str(tmp_path)}
-    assert needs_app(load_settings({}, environment))
+    assert needs_app(load_settings({}, environment), read_server_variables(environment))
     assert with_stored_app(environment) is environment
     store_app(tmp_path, CREDENTIALS)
     added = with_stored_app(environment)
     assert (added["RESOLVER_APP_ID"], added["GITHUB_WEBHOOK_SECRET"]) == ("7", "hook-canary")
     for own in ({"GITHUB_TOKEN": "t"}, {"RESOLVER_APP_ID": "9"}):
         assert with_stored_app(environment | own) == environment | own
-        assert not needs_app(load_settings({}, environment | own))
+        given = environment | own
+        assert not needs_app(load_settings({}, given), read_server_variables(given))
 
 
 def test_a_damaged_file_is_named_and_not_shown(tmp_path: Path) -> None:
@@ -186,9 +188,9 @@ def test_deliveries_are_polled_often_if_none_arrives(
         "GITHUB_API_URL": github.api_url,
         "RESOLVER_APP_ID": str(app.id),
         "RESOLVER_APP_PRIVATE_KEY": app.private_key,
-        "RESOLVER_PUBLIC_URL": public_url,
     }
-    seconds = delivery_poll_seconds(load_settings({}, environment), open_host(environment))
+    settings, host = load_settings({}, environment), open_host(environment)
+    seconds = delivery_poll_seconds(settings, host, public_url)
     assert (seconds < POLL_INTERVAL_SECONDS) is is_short
 
 

@@ -54,14 +54,14 @@ def test_the_costs_are_shown_and_narrowed(
     scenario.put(
         ended(1, cost=1.25, at=utc_now()), ended(2, cost=0.5, unpriced=1, at=before, thread=14)
     )
-    environment = scenario.environment | {"RESOLVER_RUN_QUOTAS": "{user_day: 7}"}
+    environment = scenario.environment
     run_command(["costs", "Octo/Calc"], environment)
     now, then, *use = capsys.readouterr().out.splitlines()
     assert f"{utc_now():%Y-%m}  octo/calc" in now and "1 run        $1.25" in now
     assert "$0.50, and 1 reply of unknown cost" in then
     text = " ".join("\n".join(use).split())
     assert text == (
-        "Used today (UTC) #12 1 of 20 runs $1.25 of $50.00 ada 1 of 7 runs $1.25 of $100.00 "
+        "Used today (UTC) #12 1 of 20 runs $1.25 of $50.00 ada 1 of 50 runs $1.25 of $100.00 "
         "this repository 1 of 200 runs $1.25 of $250.00"
     )
     run_command(["costs", "--month", f"{before:%Y-%m}"], environment)

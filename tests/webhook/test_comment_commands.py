@@ -43,7 +43,7 @@ class Scenario:
             "HOME": str(folder),
             "GITHUB_TOKEN": self.forge.token,
             **github.addresses,
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
+            "RESOLVER_PACE": '{"write_interval": 0}',
         }
         self.histories = IssueHistories(parse_database_url(f"sqlite:///{folder}/resolver.db"))
         self.active_runs = ActiveRuns()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-from resolver.config.settings import load_settings
+from resolver.config.server_variables import read_server_variables
 from resolver.entrypoints.log_format import JsonFormatter, formatter_of, logging_run
 from resolver.entrypoints.webhook.health import MIN_FREE_BYTES, ReadinessCheck
 from resolver.entrypoints.webhook.metrics import (
@@ -220,9 +220,9 @@ def test_a_line_of_json_has_the_id_of_its_run() -> None:
 
 
 def test_the_format_of_the_log_is_a_setting() -> None:
-    plain = load_settings({}, {}).server.log_format
+    plain = read_server_variables({}).log_format
     assert plain == "text" and not isinstance(formatter_of(plain), JsonFormatter)
-    chosen = load_settings({}, {"RESOLVER_LOG_FORMAT": "json"}).server.log_format
+    chosen = read_server_variables({"RESOLVER_LOG_FORMAT": "json"}).log_format
     assert isinstance(formatter_of(chosen), JsonFormatter)
     with pytest.raises(UsageError, match="RESOLVER_LOG_FORMAT"):
-        load_settings({}, {"RESOLVER_LOG_FORMAT": "xml"})
+        read_server_variables({"RESOLVER_LOG_FORMAT": "xml"})

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from resolver.config.github_settings import GitHubAddresses
 from resolver.config.retries import RetryPolicy
-from resolver.config.settings import Settings
+from resolver.config.settings import load_settings
 from resolver.entrypoints.webhook.missed_deliveries import FindSources, MissedDeliveries
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
@@ -56,10 +55,9 @@ class Scenario:
 
 def app_sources(github: GitHubServer) -> tuple[FindSources, App]:
     app = github.add_app("our-agent", NAME)
-    settings = Settings(
-        app_id=str(app.id),
-        app_private_key=app.private_key,
-        github_urls=GitHubAddresses(api=github.api_url),
+    settings = load_settings(
+        {"app_id": str(app.id), "app_private_key": app.private_key},
+        {"GITHUB_API_URL": github.api_url},
     )
     tokens = ForgeTokens(now=github.world.now)
     return lambda: [tokens.app(settings).deliveries()], app

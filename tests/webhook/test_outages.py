@@ -47,7 +47,8 @@ def test_a_server_repeats_a_run_until_the_whole_of_github_is_back_and_tells_it_o
         tmp_path,
         forge,
         model_endpoint,
-        RESOLVER_RETRY_SECONDS="{final_comment: 0, github_writes: 0, first_wait: 0.05}",
+        RESOLVER_PACE='{"write_interval": 0, "final_comment": 0, "github_writes": 0, '
+        '"first_wait": 0.05}',
     )
     server.start()
     try:

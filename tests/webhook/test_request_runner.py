@@ -30,7 +30,7 @@ from resolver.models.run import Command, Publication, PullRequest, RunState, Tri
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.runs.conversation.comments import Conclusion, conclude
 from resolver.runs.output import Output
-from resolver.runs.quotas.admission import ledger_key, reserve_quota
+from resolver.runs.quotas.admission import MAX_USER_RUNS, ledger_key, reserve_quota
 from resolver.runs.stages import (
     ExecutedRun,
     OpenedLog,
@@ -109,8 +109,8 @@ class Scenario:
             "LLM_MODEL": "openai/scripted",
             "GITHUB_TOKEN": self.forge.token,
             **github.addresses,
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
-            "RESOLVER_RETRY_SECONDS": "{final_comment: 0, github_writes: 0, first_wait: 0.01}",
+            "RESOLVER_PACE": '{"write_interval": 0, "final_comment": 0, "github_writes": 0, '
+            '"first_wait": 0.01}',
         }
         self.issue, self.trigger = self.request()
 
@@ -260,23 +260,26 @@ def test_a_process_that_may_not_write_any_more_leaves_the_cost_to_the_one_that_g
 def test_a_run_past_a_quota_is_refused_in_one_comment(scenario: Scenario) -> None:
     _, earlier = scenario.request()
     scenario.record(earlier, 0.2, "ended")
-    runner = scenario.runner(RESOLVER_COST_QUOTAS="{repository_day: 0.204}")
+    runner = scenario.runner(RESOLVER_DAILY_BUDGET="0.204")
     for attempt in (1, 2):
         done = runner.execute(started(scenario.trigger, attempt))
         assert (done.exit_code, done.state) == (5, "refused")
     comment = scenario.comment()
     assert "Resolver did not start work on this: " in comment
     assert "cost $0.20 today, of the $0.20 that they may cost" in comment
-    assert "repository_day" in comment
+    assert "daily_budget" in comment
     runner.execute(started(scenario.request_on(scenario.issue)))
     assert len(scenario.forge.final_comments(scenario.issue)) == 1, "once a day"
     assert scenario.total().runs == 1
 
 
 def test_the_quotas_of_issues_and_people_are_counted_in_the_database(scenario: Scenario) -> None:
-    runner = scenario.runner(RESOLVER_RUN_QUOTAS="{user_day: 2}")
-    runner.execute(started(scenario.trigger))
-    runner.execute(started(scenario.request()[1]))
+    runner = scenario.runner()
+    earlier = [
+        scenario.trigger.model_copy(update={"key": f"run:{n}"}) for n in range(MAX_USER_RUNS)
+    ]
+    for trigger in earlier:
+        scenario.record(trigger.model_copy(update={"number": 90}), ending="ended")
     assert runner.execute(started(scenario.request()[1])).exit_code == 5
     git = scenario.forge.github.repository(scenario.name).git
     assert git.text("for-each-ref", REF) == "", "nothing is written to the repository"
@@ -285,7 +288,7 @@ def test_the_quotas_of_issues_and_people_are_counted_in_the_database(scenario: S
 def test_a_run_has_what_the_runs_before_it_left(scenario: Scenario) -> None:
     _, earlier = scenario.request()
     scenario.record(earlier, 0.2, "ended")
-    scenario.runner(RESOLVER_COST_QUOTAS="{user_day: 0.55}").execute(started(scenario.trigger))
+    scenario.runner(RESOLVER_DAILY_BUDGET="0.55").execute(started(scenario.trigger))
     assert scenario.stage.budgets == [pytest.approx(0.35)]
 
 

@@ -9,12 +9,10 @@ from typing import Self
 import pytest
 from sqlalchemy import URL, select, text
 
-from resolver.config.run_settings import MIN_RETENTION_DAYS
-from resolver.config.settings import load_settings
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
 from resolver.entrypoints.webhook.retention import RetentionTask
-from resolver.errors import LeaseLost, UsageError
+from resolver.errors import LeaseLost
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.storage.database import ServerDatabase, parse_database_url
@@ -202,13 +200,6 @@ def test_a_link_is_not_followed(stores: Stores) -> None:
     assert (outside / "file").exists()
 
 
-@pytest.mark.parametrize("days", [1, MIN_RETENTION_DAYS - 1, -1])
-def test_a_redelivery_must_find_its_request(days: int) -> None:
-    with pytest.raises(UsageError, match="RESOLVER_RETENTION_DAYS"):
-        load_settings({}, {"RESOLVER_RETENTION_DAYS": str(days)})
-    assert MIN_RETENTION_DAYS > 3, "GitHub redelivers for three days"
-
-
 def test_the_first_removal_is_at_the_start(stores: Stores) -> None:
     """The age counts from the real time here."""
     run = stores.store_run(request(1, OLD))
@@ -216,9 +207,3 @@ def test_the_first_removal_is_at_the_start(stores: Stores) -> None:
         "retention", RetentionTask(stores.database, stores.queue, stores.folder, 30).run_daily
     )
     until(lambda: not (stores.folder / run).exists())
-
-
-def test_nothing_is_removed_with_0_days(stores: Stores) -> None:
-    run = stores.store_run(request(1, OLD))
-    RetentionTask(stores.database, stores.queue, stores.folder, 0).run_daily()
-    assert stores.runs_in_tables() == [{run}] * 5

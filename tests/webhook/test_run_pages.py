@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser
 
+from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import load_settings
 from resolver.entrypoints.webhook.metrics import ServerMetrics
 from resolver.entrypoints.webhook.page_links import page_key, page_url
@@ -147,11 +148,11 @@ def test_what_is_no_run_s_id_is_never_opened(word: str) -> None:
 )  # fmt: skip
 def test_a_public_address_is_one_and_is_taken_without_its_last_slash(url: str, kept: str) -> None:
     if kept:
-        assert load_settings({}, {"RESOLVER_PUBLIC_URL": url}).server.public_url == kept
+        assert read_server_variables({"RESOLVER_PUBLIC_URL": url}).public_url == kept
         assert page_url(kept, SECRET, RUN).startswith(f"{kept}/runs/{RUN}?key=")
     else:
         with pytest.raises(UsageError, match="RESOLVER_PUBLIC_URL"):
-            load_settings({}, {"RESOLVER_PUBLIC_URL": url})
+            read_server_variables({"RESOLVER_PUBLIC_URL": url})
     with pytest.raises(UsageError):
         load_settings({}, {}, {"public_url": url})
 
@@ -367,7 +368,7 @@ def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
     base = "https://resolver.example.org/agent"
     forge, plans = Forge(github), Plans(model_endpoint)
     issue = forge.issue(forge.repository("octo/calc"), "page")
-    quick = {"RESOLVER_COMMENT_INTERVAL_SECONDS": "{progress: 1, writes: 0}"}
+    quick = {"RESOLVER_PACE": '{"progress_interval": 1, "write_interval": 0}'}
     address = {"RESOLVER_PUBLIC_URL": f"{base}/"}
     (tmp_path / "serve").mkdir()
     server = Server(tmp_path / "serve", forge, model_endpoint, **quick, **address)

@@ -35,7 +35,7 @@ class Scenario:
             "GITHUB_TOKEN": self.forge.token,
             "GITHUB_API_URL": github.api_url,
             "GITHUB_SERVER_URL": github.server_url,
-            "RESOLVER_COMMENT_INTERVAL_SECONDS": "{writes: 0}",
+            "RESOLVER_PACE": '{"write_interval": 0}',
         }
         url = parse_database_url(f"sqlite:///{folder}/resolver.db")
         self.runs = RequestRunner(environment, {}, self.folder, IssueHistories(url))

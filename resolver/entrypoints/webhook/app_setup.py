@@ -20,6 +20,7 @@ from anyio.to_thread import run_sync
 from fastapi import BackgroundTasks, FastAPI, HTTPException
 from fastapi.responses import HTMLResponse
 
+from resolver.config.server_variables import ServerVariables
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.entrypoints.http_server import address_of, log_to_stderr, server_settings
@@ -169,18 +170,20 @@ def create_setup_app(setup: AppSetup, finished: Callable[[], None]) -> FastAPI:
 _WRONG_ADDRESS = "open the address that `resolver serve` has written to its log"
 
 
-def needs_app(settings: Settings) -> bool:
+def needs_app(settings: Settings, server: ServerVariables) -> bool:
     """Return True if the settings have no credentials for GitHub and no webhook secret."""
     has_token = settings.github_token is not None
-    return not (settings.has_app or has_token or settings.server.webhook_secret)
+    return not (settings.has_app or has_token or server.webhook_secret)
 
 
-def run_app_setup(settings: Settings, folder: Path, listening: socket.socket) -> None:
+def run_app_setup(
+    settings: Settings, server: ServerVariables, folder: Path, listening: socket.socket
+) -> None:
     """Serve the setup page until the App's credentials are stored in `folder`.
 
     The socket stays open. A signal ends the process.
     """
-    public_url = settings.server.public_url
+    public_url = server.public_url
     hook = f"{public_url}/webhook" if public_url else UNREACHABLE_HOOK
     setup = AppSetup(
         settings.github_server_url,
@@ -197,7 +200,7 @@ def run_app_setup(settings: Settings, folder: Path, listening: socket.socket) ->
     app = create_setup_app(setup, finish)
     config = server_settings(app, MAX_SETUP_CONNECTIONS)
     stopping.append(uvicorn.Server(config))
-    handler = log_to_stderr(Redactor(settings.secrets), settings.server.log_format)
+    handler = log_to_stderr(Redactor(settings.secrets), server.log_format)
     try:
         logger.info("this server has no GitHub App yet; create it at %s", setup.link)
         stopping[0].run(sockets=[listening.dup()])  # uvicorn closes the sockets that it gets
@@ -207,12 +210,12 @@ def run_app_setup(settings: Settings, folder: Path, listening: socket.socket) ->
         logging.getLogger().removeHandler(handler)
 
 
-def delivery_poll_seconds(settings: Settings, machine: RunHost) -> float:
+def delivery_poll_seconds(settings: Settings, machine: RunHost, public_url: str) -> float:
     """Return the interval at which missed deliveries are read.
 
     It is short if all are missed because GitHub can't reach the server.
     """
-    if settings.server.public_url or not settings.has_app:
+    if public_url or not settings.has_app:
         return POLL_INTERVAL_SECONDS
     try:
         hook = machine.tokens.app(settings).webhook().url

@@ -13,10 +13,11 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy.engine import URL
 
+from resolver.config.server_variables import ServerVariables, read_server_variables
 from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.http_server import log_to_stderr
 from resolver.entrypoints.log_format import logging_run
@@ -80,12 +81,14 @@ class ProcessOptions:
 class ServerProcess:
     """A process of the server.
 
-    settings: with Resolver's own login. machine: its tokens are refused when the lease has ended.
+    settings: with Resolver's own login. variables: those of the server.
+    machine: its tokens are refused when the lease has ended.
     worker: None if the process executes no requests. retention: removes old runs. threads: of the
     tasks that this process has until it ends.
     """
 
     settings: Settings
+    variables: ServerVariables
     machine: RunHost
     database: ServerDatabase
     folder: DataFolder
@@ -138,17 +141,16 @@ def open_process(
     environment, options: sources of the settings. is_worker: True for `resolver worker`. Raises
     UsageError if a setting, the database, the object store or the data folder can't be used.
     """
-    settings = _checked_settings(options, environment)
-    url, folder = _open_stores(settings, is_alone=bool(process.concurrency) and not is_worker)
+    settings, server = _checked_settings(options, environment), read_server_variables(environment)
+    url, folder = _open_stores(server, is_alone=bool(process.concurrency) and not is_worker)
     machine = open_host(environment)
-    _start_log(settings, machine, url)
-    blobs = _open_blobs(settings, url, environment)
+    _start_log(settings, machine, url, server.log_format)
+    blobs = _open_blobs(server, url, environment)
     database = ServerDatabase(url)
     options = {**options, "bot_login": server_login(settings, machine)}
     settings = load_settings(options, environment)
     termination = _TerminationHandler()
-    # Here the next start finds and removes the clones and local sandboxes of interrupted runs.
-    tempfile.tempdir = str(folder.empty_scratch())
+    _use_scratch(folder)
     executor = RegisteredExecutor(database, process.lease_seconds or LEASE_SECONDS)
     queue = RequestQueue(database)
     metrics = _open_metrics(queue, process.metrics_address)
@@ -160,7 +162,7 @@ def open_process(
         IssueHistories(database),
         quota_table=QuotaTable(database),
         issued_tokens=machine.tokens.issued_tokens,
-        outage_retry=timedelta(seconds=settings.retry_seconds.outage),
+        outage_retry=timedelta(seconds=settings.pace.outage),
         pipeline=metrics.instrument(indexer.wrap_pipeline(run_pipeline)),
         archived=_open_archive(database, folder.path, blobs),
         require_lease=executor.fence.require_valid if process.concurrency else None,
@@ -174,6 +176,7 @@ def open_process(
         machine = _fenced(machine, executor)
     return ServerProcess(
         settings,
+        server,
         machine,
         database,
         folder,
@@ -184,7 +187,7 @@ def open_process(
         runs,
         indexer.index,
         metrics,
-        RetentionTask(database, queue, folder.path, settings.server.retention_days, blobs),
+        RetentionTask(database, queue, folder.path, blobs=blobs),
         BackgroundThreads(metrics.count_failed_task),
     )
 
@@ -212,16 +215,20 @@ def _post_pause_notices(runs: RequestRunner, triggers: Collection[Trigger]) -> N
     post_pause_notices(triggers, runs.settings(), host, utc_now(), PAUSE_NOTICE_SECONDS)
 
 
-def _start_log(settings: Settings, machine: RunHost, url: URL) -> None:
+def _start_log(
+    settings: Settings, machine: RunHost, url: URL, log_format: Literal["text", "json"]
+) -> None:
     """Write the log to stderr, without the secrets of this process."""
     secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
     redactor = Redactor(secrets, machine.tokens.issued_tokens)
-    log_to_stderr(redactor, settings.server.log_format)
+    log_to_stderr(redactor, log_format)
 
 
-def _open_blobs(settings: Settings, url: URL, environment: Mapping[str, str]) -> BlobStore | None:
+def _open_blobs(
+    server: ServerVariables, url: URL, environment: Mapping[str, str]
+) -> BlobStore | None:
     """Return the object store, if there is one. Raises UsageError if it refuses to be used."""
-    blobs = open_blob_store(settings.server.blob_store, url, environment)
+    blobs = open_blob_store(server.blob_store, url, environment)
     if blobs is not None:
         blobs.check()
     return blobs
@@ -243,12 +250,12 @@ def _checked_settings(options: Mapping[str, Any], environment: Mapping[str, str]
     return settings
 
 
-def _open_stores(settings: Settings, is_alone: bool) -> tuple[URL, DataFolder]:
+def _open_stores(server: ServerVariables, is_alone: bool) -> tuple[URL, DataFolder]:
     """Return the database and the data folder, which no other process uses.
 
     is_alone: True if the process can do without another one. Raises UsageError.
     """
-    url = parse_database_url(settings.server.database_url)
+    url = parse_database_url(server.database_url)
     is_sqlite = url.get_backend_name() == "sqlite"
     if is_sqlite and not is_alone:
         raise UsageError(
@@ -256,10 +263,16 @@ def _open_stores(settings: Settings, is_alone: bool) -> tuple[URL, DataFolder]:
             "run `resolver serve` alone, which executes runs itself, or let all processes use one "
             "PostgreSQL: RESOLVER_DATABASE_URL=postgresql://HOST/NAME",
         )
-    folder = DataFolder(Path(settings.server.data_dir))
+    folder = DataFolder(Path(server.data_dir))
     if is_sqlite:
         lock_file(Path(f"{url.database}.lock"))
     return url, folder
+
+
+def _use_scratch(folder: DataFolder) -> None:
+    """Keep temporary files in the data folder, where the next start finds and removes the clones
+    and local sandboxes of interrupted runs."""
+    tempfile.tempdir = str(folder.empty_scratch())
 
 
 def _open_archive(

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import Settings, load_settings
 from resolver.controller.control import Control
 from resolver.controller.limits import derive_outcome
@@ -151,6 +152,11 @@ class RequestRunner:
         """Return the settings. file: those that the repository has itself."""
         return load_settings(self.options, self.environment, file)
 
+    def _page_of(self, run: str) -> str:
+        server = read_server_variables(self.environment)
+        secret = server.webhook_secret
+        return page_url(server.public_url, secret.get_secret_value(), run) if secret else ""
+
     def host(self) -> RunHost:
         """Return the description of this machine for one run, which gets tokens of its own."""
         tokens = ForgeTokens(self.issued_tokens, self.now, self.require_lease)
@@ -277,7 +283,7 @@ class RequestRunner:
     ) -> RunRequest:
         """Return the request for the pipeline: resumed, new, or continuing the conversation's last
         run."""
-        page, table = _page_of(settings, run), self.quota_table
+        page, table = self._page_of(run), self.quota_table
         request = RunRequest(
             trigger, run, output, self.settings, host, quota_table=table, page=page
         )
@@ -435,11 +441,6 @@ def _empty_report(trigger: Trigger, run: str, settings: Settings) -> Report:
     """Return the report of a run of which nothing is known yet."""
     preferences = CommentPreferences.from_settings(settings)
     return Report(trigger=trigger, run=run, model=settings.model, comment_preferences=preferences)
-
-
-def _page_of(settings: Settings, run: str) -> str:
-    secret = settings.server.webhook_secret
-    return page_url(settings.server.public_url, secret.get_secret_value(), run) if secret else ""
 
 
 def _is_done(folder: Path, trigger: Trigger, forge: Forge) -> bool:

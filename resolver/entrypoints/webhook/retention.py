@@ -1,4 +1,4 @@
-"""Removes finished requests and runs that are older than the setting `retention_days`, once a day.
+"""Removes finished requests and runs that are older than RETENTION_DAYS, once a day.
 
 Each process of a server does it, for the rows of all and for the run folders of its own machine.
 """
@@ -30,6 +30,10 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 INTERVAL_SECONDS = 86_400.0
 """Interval in seconds between two removals. The first one is at the start of the process."""
 
+RETENTION_DAYS = 90
+"""Age at which runs and requests are removed. GitHub redelivers for three days, and a redelivery
+must find its request."""
+
 RUN_TABLES = (EVENTS, ARCHIVED_RUNS, FILES, CHUNKS, RUNS)
 """The tables with rows of a run. Its cost is kept in another one."""
 
@@ -38,7 +42,7 @@ class RetentionTask:
     """Removes what is too old, in a thread of its own. What belongs to an open request is kept.
 
     folder: the data folder of this machine.
-    days: the age in days; 0 to remove nothing. blobs: the object store, if the server has one.
+    days: the age in days. blobs: the object store, if the server has one.
     """
 
     def __init__(
@@ -46,7 +50,7 @@ class RetentionTask:
         database: ServerDatabase,
         queue: RequestQueue,
         folder: Path,
-        days: int,
+        days: int = RETENTION_DAYS,
         blobs: BlobStore | None = None,
     ) -> None:
         self._database, self._queue = database, queue
@@ -86,7 +90,7 @@ class RetentionTask:
 
     def run_daily(self) -> None:
         """Remove what is too old now and every day."""
-        while self._days:
+        while True:
             try:
                 self.remove_old(utc_now())
             except (ResolverError, OSError) as error:

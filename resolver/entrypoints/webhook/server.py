@@ -11,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy.engine import URL
 
+from resolver.config.server_variables import ServerVariables, read_server_variables
 from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.http_server import (
     address_of,
@@ -76,8 +77,9 @@ def serve_webhook(
     settings, machine, database = process.settings, process.machine, process.database
     handle_delivery = _delivery_handler(settings, process.intake)
     process.start()
-    sources = partial(_delivery_sources, settings, machine, process.index)
-    interval = delivery_poll_seconds(settings, machine)
+    public_url = process.variables.public_url
+    sources = partial(_delivery_sources, settings, machine, process.index, public_url)
+    interval = delivery_poll_seconds(settings, machine, public_url)
     missed = MissedDeliveries(database, sources, handle_delivery, interval=interval)
     process.threads.start("missed-deliveries", missed.poll_forever)
     site = _open_site(process, secret)
@@ -96,18 +98,19 @@ def _prepare(
     """
     environment = with_stored_app(environment)
     settings = load_settings(options, environment)
-    is_new = needs_app(settings)
+    server = read_server_variables(environment)
+    is_new = needs_app(settings, server)
     if is_new:
         # Nobody should create an App for a server that can't start afterwards.
         require_model(settings)
-    secret = "" if is_new else _require_secret(settings)
+    secret = "" if is_new else _require_secret(server)
     listening = listen(host, port)
     if is_new:
-        folder = DataFolder(Path(settings.server.data_dir))
-        run_app_setup(settings, folder.path, listening)
+        folder = DataFolder(Path(server.data_dir))
+        run_app_setup(settings, server, folder.path, listening)
         folder.close()
         environment = with_stored_app(environment)
-        secret = _require_secret(load_settings(options, environment))
+        secret = _require_secret(read_server_variables(environment))
     return environment, secret, listening
 
 
@@ -130,14 +133,14 @@ def _open_site(process: ServerProcess, secret: str) -> Site:
     users = open_users(settings, process.machine)
     folders, index = process.runs.folders, process.index
     waiting = partial(process.queue.recent, (RequestState.WAITING,))
-    site = Site(settings.server.public_url, secret, folders, index, enqueue, users, waiting)
+    site = Site(process.variables.public_url, secret, folders, index, enqueue, users, waiting)
     if site.public_url:
         site.announce()
     return site
 
 
 def _delivery_sources(
-    settings: Settings, machine: RunHost, index: RunIndex
+    settings: Settings, machine: RunHost, index: RunIndex, public_url: str
 ) -> Iterator[HookDeliveries]:
     """Yield the webhooks that deliver to this server.
 
@@ -146,13 +149,11 @@ def _delivery_sources(
     """
     if settings.has_app:
         yield machine.tokens.app(settings).deliveries()
-    elif settings.server.public_url and settings.github_token is not None:
+    elif public_url and settings.github_token is not None:
         access = access_of(settings, FixedToken(settings.github_token.get_secret_value()), True)
         for repository in index.repositories(MAX_REPOSITORIES):
             try:
-                yield from repository_hooks(
-                    access, repository, f"{settings.server.public_url}/webhook"
-                )
+                yield from repository_hooks(access, repository, f"{public_url}/webhook")
             except ForgeError as error:
                 if error.cause not in {"not_found", "permission"}:
                     raise
@@ -177,9 +178,9 @@ def _delivery_handler(settings: Settings, intake: RequestIntake) -> HandleDelive
     return handle_delivery
 
 
-def _require_secret(settings: Settings) -> str:
+def _require_secret(server: ServerVariables) -> str:
     """Return the webhook's secret. Raises UsageError if there is none."""
-    secret = settings.server.webhook_secret
+    secret = server.webhook_secret
     if secret is None or not secret.get_secret_value():
         raise UsageError(
             "there is no webhook secret, so requests can't be verified to come from GitHub",

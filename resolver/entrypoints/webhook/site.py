@@ -7,6 +7,7 @@ from functools import partial
 
 from fastapi import FastAPI
 
+from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.login import GitHubUsers, PageLogin
 from resolver.entrypoints.webhook.page_links import operator_url
@@ -67,7 +68,7 @@ class Site:
 
 def open_users(settings: Settings, machine: RunHost) -> GitHubUsers | None:
     """Return the login with the App's OAuth; None if the settings have no secret for it."""
-    secret = settings.server.client_secret
+    secret = read_server_variables(machine.environment).app_client_secret
     if secret is None or not secret.get_secret_value() or not settings.has_app:
         return None
     return GitHubUsers(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import load_settings
 from resolver.errors import UsageError
 from resolver.github.events.app_manifest import AppCredentials
@@ -68,18 +69,18 @@ def with_stored_app(environment: Mapping[str, str]) -> Mapping[str, str]:
 
     Raises UsageError if the file can't be read.
     """
-    settings = load_settings({}, environment)
+    settings, server = load_settings({}, environment), read_server_variables(environment)
     if settings.has_app or settings.github_token is not None:
         return environment
-    credentials = read_stored_app(Path(settings.server.data_dir))
+    credentials = read_stored_app(Path(server.data_dir))
     if credentials is None:
         return environment
     added = {
         "RESOLVER_APP_ID": str(credentials.id),
         "RESOLVER_APP_PRIVATE_KEY": credentials.pem.get_secret_value(),
     }
-    if settings.server.client_secret is None:
+    if server.app_client_secret is None:
         added["RESOLVER_APP_CLIENT_SECRET"] = credentials.client_secret.get_secret_value()
-    if settings.server.webhook_secret is None:
+    if server.webhook_secret is None:
         added["GITHUB_WEBHOOK_SECRET"] = credentials.webhook_secret.get_secret_value()
     return {**environment, **added}

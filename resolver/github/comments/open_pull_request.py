@@ -6,8 +6,6 @@ Reviewers, labels and an assignee don't affect the outcome of the run: what GitH
 reported as a note.
 """
 
-from collections.abc import Callable, Sequence
-
 import github
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
@@ -33,69 +31,35 @@ from resolver.github.text.markdown import code_span
 from resolver.github.text.markers import answer_marker
 from resolver.models.run import Actor, PullRequest
 
-MAX_LABELS = 100
-
-
-def add_pull_request_metadata(
-    access: GitHubAccess, pull: GitHubPullRequest, report: Report, own_login: str
-) -> tuple[str, ...]:
-    """Add the labels of the settings and the reviewer, and return notes on refusals.
-
-    `own_login` is the login that opened the pull request and so cannot review it. What is already
-    there is not requested again, and no reviews are requested for a draft.
-    """
-    notes: list[str] = []
-    labels = [label for label in report.labels if label.strip()][:MAX_LABELS]
-    present_labels = {label.name.casefold() for label in pull.labels}
-    missing = [label for label in labels if label.casefold() not in present_labels]
-    _write_or_note(access, "labels", missing, lambda names: pull.add_to_labels(*names), notes)
-    return (*notes, *request_review(access, pull, report, own_login))
-
 
 def request_review(
     access: GitHubAccess, pull: GitHubPullRequest, report: Report, own_login: str
 ) -> tuple[str, ...]:
-    """Ask the requester to review the pull request, if it is not a draft.
+    """Ask the requester to review the pull request, if it is not a draft, and return notes on a
+    refusal. `own_login` is the login that opened the pull request and so cannot review it.
 
-    GitHub itself asks the owners of the changed files (CODEOWNERS).
+    GitHub itself asks the owners of the changed files (CODEOWNERS). A request that is there already
+    is not repeated.
     """
     requester = _requester_login(report.trigger.actor, own_login)
     requested = {reviewer.login.casefold() for reviewer in pull.requested_reviewers}
-    if pull.draft or requester.casefold() in requested:
+    if pull.draft or not requester or requester.casefold() in requested:
         return ()
-    notes: list[str] = []
-    names = [requester] if requester else []
-    _write_or_note(access, "review", names, lambda asked: _send_review_request(pull, asked), notes)
-    return tuple(notes)
+    try:
+        with access.wrap_errors("mark the pull request (review)", "pull-requests: write"):
+            pull.requester.requestJsonAndCheck(
+                "POST", f"{pull.url}/requested_reviewers", input={"reviewers": [requester]}
+            )
+    except ForgeError as error:
+        note = render("run/not_marked.md.j2", login=code_span(requester), error=error)
+        return (" ".join(note.split()),)
+    return ()
 
 
 def _requester_login(actor: Actor, own_login: str) -> str:
     """Return the requester's login, "" if it is a bot or Resolver's own account."""
     is_known = actor.login and not actor.is_bot and not actor.login.endswith("[bot]")
     return actor.login if is_known and actor.login.casefold() != own_login.casefold() else ""
-
-
-def _send_review_request(pull: GitHubPullRequest, names: Sequence[str]) -> None:
-    body = {"reviewers": list(names)}
-    pull.requester.requestJsonAndCheck("POST", f"{pull.url}/requested_reviewers", input=body)
-
-
-def _write_or_note(
-    access: GitHubAccess,
-    action: str,
-    names: Sequence[str],
-    write: Callable[[Sequence[str]], object],
-    notes: list[str],
-) -> None:
-    if not names:
-        return
-    try:
-        with access.wrap_errors(f"mark the pull request ({action})", "pull-requests: write"):
-            write(names)
-    except ForgeError as error:
-        quoted_names = ", ".join(code_span(name) for name in names)
-        note = render("run/not_marked.md.j2", what=action, names=quoted_names, error=error)
-        notes.append(" ".join(note.split()))
 
 
 def open_pull_request(
@@ -140,7 +104,7 @@ def open_pull_request(
     notes = (
         _describe_addition(access, repository, pull.number, report, own_login)
         if report.publication.how == "added"
-        else add_pull_request_metadata(access, pull, report, own_login)
+        else request_review(access, pull, report, own_login)
     )
     with access.wrap_errors(operation, "pull-requests: write"):
         return describe_pull_request(pull).model_copy(update={"notes": notes})

@@ -140,7 +140,6 @@ class Report(FrozenModel):
         default=Conventions(),
         description="How the repository writes pull requests and commits.",
     )
-    labels: tuple[str, ...] = Field(default=(), description="Labels that its pull request gets.")
     warnings: tuple[str, ...] = Field(
         default=(), description="Facts that the reader should know, such as weak isolation."
     )

@@ -242,7 +242,7 @@ def _check_quota(
         return QuotaExceeded(
             ceiling,
             f"{name} has had {run_count} today, and the limit is {bound.runs}",
-            f"{retry_step}; the operator can raise `run_quotas: {{{ceiling}_day: ...}}`",
+            retry_step,
             tomorrow,
         )
     if not bound.cost:
@@ -259,7 +259,7 @@ def _check_quota(
             f"the runs of {name} cost ${other_cost + own_cost:.2f} today{reserved_note}, of the "
             f"${bound.cost:.2f} that they may cost",
             f"{retry_step}{sooner_note}; the operator can raise "
-            f"`cost_quotas: {{{ceiling}_day: ...}}`",
+            f"`{'daily_budget' if ceiling == 'repository' else 'max_budget'}`",
             tomorrow,
         )
     return remaining

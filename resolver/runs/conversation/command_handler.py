@@ -147,7 +147,7 @@ class RunsOfOtherJobs:
         del refused
         if trigger.command is Command.PUBLISH:
             return False
-        seconds = self.settings.comment_interval_seconds.commands
+        seconds = self.settings.pace.command_interval
         end = time.monotonic() + CONFIRMATION_WAIT_FACTOR * seconds
         while not self.forge.is_confirmed(trigger):
             if time.monotonic() >= end:

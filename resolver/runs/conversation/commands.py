@@ -270,7 +270,7 @@ def comment_watch_for(request: RunRequest, settings: Settings) -> CommentWatch:
         forge=lambda: github_forge(settings, trigger.repository, request.host),
         numbers=tuple(numbers),
         settings=settings,
-        seconds=settings.comment_interval_seconds.commands if is_watched else 0.0,
+        seconds=settings.pace.command_interval if is_watched else 0.0,
     )
 
 
@@ -278,8 +278,7 @@ def archive_run_log(result: RunResult, settings: Settings) -> None:
     """Archive the run's log in the repository. An error is logged as a warning and never fails the
     run."""
     request = result.request
-    is_archived = result.archived or not settings.keep_log
-    if result.log is None or is_archived or request.trigger.subject is None:
+    if result.log is None or result.archived or request.trigger.subject is None:
         return
     url = settings.clone_url(request.trigger.repository)
     try:

@@ -58,7 +58,7 @@ def start_progress_comment(
             log_url=request.log_url or request.page,
             verifies=settings.verify,
         ),
-        settings.comment_interval_seconds.progress,
+        settings.pace.progress_interval,
         request.redactor(settings).redact_text,
     )
     reporter.start()
@@ -257,7 +257,7 @@ def _write_final_comment(
     is_from_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
     if is_from_terminal and has_no_comment and conclusion.exit_code in {2, 5}:
         return None  # the person at the terminal sees the error there
-    return forge.comment(report, values.current_settings.retry_seconds.final_comment)
+    return forge.comment(report, values.current_settings.pace.final_comment)
 
 
 def abandon_run(

@@ -334,7 +334,7 @@ def require_standing_request(request: RunRequest, settings: Settings, forge: For
     trigger = request.trigger
     if forge is None or not request.publish or request.by_operator or trigger.number is None:
         return
-    stopped = settings.retry_seconds.policy.call(
+    stopped = settings.pace.retries.call(
         lambda: _find_present_withdrawal(trigger, settings, forge),
         lambda error: 0.0 if error.cause == "forge_down" else None,
         lambda error, wait: logger.warning(

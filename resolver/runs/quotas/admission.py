@@ -57,6 +57,10 @@ QUOTA_COMMANDS = frozenset(Command) - {Command.HELP, Command.STOP, Command.PAUSE
 """The commands that use a model. The others cost nothing and are never refused because of a
 quota."""
 
+MAX_CONVERSATION_RUNS, MAX_USER_RUNS, MAX_REPOSITORY_RUNS = 20, 50, 200
+"""Maximum number of runs in a day: on one issue or pull request, of one account, on a repository.
+They end what goes round in circles, also with a model that costs nothing."""
+
 MAX_RESERVATION_TIME = timedelta(days=7)
 """Longest time that a reservation is held."""
 
@@ -69,22 +73,18 @@ def quota_limits_of(settings: Settings) -> QuotaLimits:
 
     The repository's own settings file is not used: these limits bound what its people may spend.
     """
-
-    def cost(limit: float | None, default_runs: int) -> float:
-        return settings.max_budget * default_runs if limit is None else limit
-
-    runs, costs = settings.run_quotas, settings.cost_quotas
+    budget = settings.max_budget
     return QuotaLimits(
-        thread=QuotaBound(runs.thread_day, cost(costs.thread_day, 10)),
-        user=QuotaBound(runs.user_day, cost(costs.user_day, 20)),
-        repository=QuotaBound(runs.repository_day, cost(costs.repository_day, 50)),
+        thread=QuotaBound(MAX_CONVERSATION_RUNS, 10 * budget),
+        user=QuotaBound(MAX_USER_RUNS, 20 * budget),
+        repository=QuotaBound(MAX_REPOSITORY_RUNS, settings.daily_budget or 50 * budget),
     )
 
 
 def ledger_for_run(request: RunRequest, settings: Settings) -> LedgerRef:
     """Return the ledger of the repository that a run works on."""
     url = settings.clone_url(request.trigger.repository)
-    policy = settings.retry_seconds.policy
+    policy = settings.pace.retries
     outages = policy.lasting(min(policy.seconds, RETRIES.seconds))
     return LedgerRef(url, lambda: request.credential(settings), request.now, outages=outages)
 
@@ -107,17 +107,16 @@ def reserve_quota(
     settings: Settings,
     forge: Forge | None,
     snapshot: RepositorySnapshot | None = None,
+    limits: QuotaLimits | None = None,
 ) -> AcceptedRun:
     """Reserve the run's quota, in the server's database or in the repository.
 
-    snapshot: the repository's refs, if they were read.
+    snapshot: the repository's refs, if they were read. limits: None for those of the settings.
 
     Raises QuotaReached, marked silent if the conversation was notified today already.
     """
-    limits = quota_limits_of(settings)
-    is_limited = limits != QuotaLimits() or request.trigger.actor.is_bot
-    has_ledger = request.quota_table is not None or is_limited
-    if forge is None or not _has_quota(request) or not has_ledger:
+    limits = limits or quota_limits_of(settings)
+    if forge is None or not _has_quota(request):
         return AcceptedRun(snapshot=snapshot)
     now = request.now()
     quota_request = _quota_request(request, settings, forge)

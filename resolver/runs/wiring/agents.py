@@ -104,7 +104,7 @@ def read_agents(workspace: Workspace, settings: Settings) -> Definitions:
 def is_allowed_model(model: str, settings: Settings) -> bool:
     """Return True if a repository's agent may use this model."""
     services = (service.model for service in settings.services.values())
-    configured = {"", settings.model, *settings.fallback_models, *services}
+    configured = {"", settings.model, *settings.model_options.fallbacks, *services}
     return model in configured
 
 
@@ -180,7 +180,7 @@ def _normalize(name: str) -> str:
 
 def open_agent(settings: Settings, model: Model, available_tools: AvailableTools) -> Agent:
     """Return the agent that the settings name."""
-    return make_agent(settings.agent, model, settings.dialect, available_tools)
+    return make_agent(settings.agent, model, settings.model_options.dialect, available_tools)
 
 
 def open_delegates(
@@ -196,7 +196,7 @@ def open_delegates(
         model = open_model(
             stream, agent=name, model=find_agent_model(name, available_tools.definitions)
         )
-        return make_agent(name, model, settings.dialect, delegate_tools)
+        return make_agent(name, model, settings.model_options.dialect, delegate_tools)
 
     return make
 
@@ -310,7 +310,7 @@ def open_mcp(
 
     endpoints: Sequence[Endpoint] = ()
     if log.state.run_state not in FINAL_STATES:
-        if settings.image_options.browser and not runtime.has_browser:
+        if settings.browser_image and not runtime.has_browser:
             warn(render("run/no_browser.md.j2").strip())
         chosen = choose_servers(settings.mcp_servers, settings.mcp)
         for warning in chosen.warnings:

@@ -88,7 +88,7 @@ def model_name(settings: Settings) -> str:
 
 def model_config(settings: Settings) -> ModelConfig:
     """Return the configuration of the settings' main model."""
-    options = {k: v for k, v in settings.model_options if v is not None}
+    options = settings.model_options.call_options
     return ModelConfig(
         model=settings.model, api_key=settings.api_key, base_url=settings.base_url, **options
     )
@@ -108,7 +108,7 @@ def service_config(
         if name in settings.services:
             overrides = {k: v for k, v in settings.services[name] if v is not None}
             config = for_service(config, name, overrides)
-    return config, OtherModels(settings.fallback_models, known=(main,))
+    return config, OtherModels(settings.model_options.fallbacks, known=(main,))
 
 
 def open_models(

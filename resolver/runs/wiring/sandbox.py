@@ -131,7 +131,7 @@ def access_of(
     settings: Settings, source: access.TokenSource, harmless: bool = False
 ) -> access.GitHubAccess:
     """Return the access to the GitHub that the settings name."""
-    retries = settings.retry_seconds.policy
+    retries = settings.pace.retries
     if isinstance(source, access.LeasedTokens):
         retries = replace(retries, sleep=source.pause)
     return access.GitHubAccess(
@@ -141,7 +141,7 @@ def access_of(
         graphql_url=settings.github_graphql_url,
         bot_login=settings.bot_login,
         harmless=harmless,
-        pause_between_writes=settings.comment_interval_seconds.writes,
+        pause_between_writes=settings.pace.write_interval,
         retries=retries,
     )
 
@@ -184,26 +184,24 @@ def _shared_redactor(secrets: tuple[str, ...], issued_tokens: IssuedTokens) -> R
 
 
 def runtime_kind(settings: Settings, host: RunHost) -> str:
-    """Return "docker" or "local". The setting "auto" means docker if an engine is named or answers,
-    otherwise local."""
-    if settings.runtime == "remote" and not settings.docker_host:
+    """Return "docker" or "local". The setting "auto" means docker if an engine answers, otherwise
+    local."""
+    if settings.runtime == "remote" and not host.environment.get("DOCKER_HOST"):
         raise UsageError(
             "the remote runtime needs a Docker engine on another machine",
-            "set RESOLVER_DOCKER_HOST to its address, such as tcp://HOST:2376",
+            "set DOCKER_HOST to its address, such as tcp://HOST:2376",
         )
-    if settings.runtime == "auto" and not settings.docker_host:
+    if settings.runtime == "auto":
         return "docker" if engine_answers(host.environment) else "local"
     return "local" if settings.runtime == "local" else "docker"
 
 
 def engine_environment(settings: Settings, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables by which the engine is found: those of `docker_host` if it is set."""
-    address = settings.docker_host
-    if not address:
-        return environment
+    """Return the variables by which the engine is found."""
+    address = environment.get("DOCKER_HOST", "")
     # Whoever reaches an engine is root on its machine: over TCP, only with verified certificates.
-    tls = {"DOCKER_TLS_VERIFY": "1"} if address.startswith("tcp:") else {}
-    return {**environment, "DOCKER_HOST": address, **tls}
+    verifies = settings.runtime == "remote" and address.startswith("tcp:")
+    return {**environment, "DOCKER_TLS_VERIFY": "1"} if verifies else environment
 
 
 def open_environment(
@@ -224,7 +222,7 @@ def open_environment(
         settings.image,
         settings.setup,
         standard.plan if standard and not standard.missing else None,
-        settings.image_options.build,
+        settings.build_images,
         keep and not workspace.is_unmerged,
     )
     trusted = workspace.trusted
@@ -264,23 +262,12 @@ def open_runtime(
     local_names: names that resolve to the loopback address in a Docker sandbox, for services.
     on_output: see `Runtime`.
     """
-    limits = settings.sandbox_limits
-    if limits.oci_runtime and kind != "docker":
-        raise UsageError(
-            f"`sandbox_limits: {{oci_runtime: ...}}` can't be applied in the {kind} runtime",
-            "use the docker runtime, or remove it from the settings",
-        )
     spec = SandboxSpec(
         image=image,
         run=run,
-        memory=limits.memory,
-        cpus=limits.cpus,
-        pids=limits.pids,
-        disk=int(limits.disk_gigabytes * 10**9),
-        read_only_root=limits.read_only_root,
-        oci_runtime=limits.oci_runtime,
+        memory=settings.memory,
         egress=settings.allow_list.entries,
-        browser_image=settings.image_options.browser,
+        browser_image=settings.browser_image,
     )
     machine: Machine
     if kind == "docker":

@@ -358,5 +358,5 @@ def _require_build_permission(build: Build, options: EnvironmentOptions) -> None
         raise UsageError(
             f"the image is to be built from {build.dockerfile}, and building is not allowed",
             "a build runs the repository's own commands with the engine's network: "
-            "allow it with `RESOLVER_IMAGE_OPTIONS={build: true}`, or name an image",
+            "allow it with `RESOLVER_BUILD_IMAGES=true`, or name an image",
         )

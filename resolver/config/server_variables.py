@@ -1,0 +1,75 @@
+"""The environment variables of a server: its secrets, and where it stores its data.
+
+They are no settings: they belong to the process, as its port does, and not to a run.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import SecretStr, ValidationError, field_validator
+from pydantic_settings import SettingsConfigDict
+
+from resolver.config.declaration import setting
+from resolver.config.setting_messages import value_fault
+from resolver.config.sources import DeclaredSettings, own_variables, variable_source
+from resolver.errors import UsageError
+
+
+class ServerVariables(DeclaredSettings):
+    """What a server is told by its environment alone."""
+
+    model_config = SettingsConfigDict(frozen=True)
+
+    webhook_secret: SecretStr | None = setting(
+        None,
+        "Secret that signs the webhook's deliveries. The server needs it.",
+        "GITHUB_WEBHOOK_SECRET",
+    )
+    app_client_secret: SecretStr | None = setting(
+        None,
+        "Client secret of the GitHub App. With it people log in to the server's pages with GitHub, "
+        "and see the runs of the repositories that they can read.",
+    )
+    database_url: str = setting(
+        "sqlite:///resolver.db",
+        "URL of the database: SQLite (`sqlite:///FILE`) or PostgreSQL (`postgresql://...`).",
+    )
+    data_dir: str = setting(
+        "resolver-runs",
+        "Folder in which the server stores the output of its runs.",
+    )
+    blob_store: str = setting(
+        "",
+        "Bucket of an S3-compatible store for files of runs larger than 1 MB, as "
+        "`s3://BUCKET/PREFIX`. They are in the database when empty. For servers with PostgreSQL.",
+    )
+    public_url: str = setting(
+        "",
+        "Address at which people reach this server, like `https://resolver.example.org`. Comments "
+        "then link to a live page of the run, which anybody who has the link can read. No page "
+        "and no link when empty.",
+    )
+    log_format: Literal["text", "json"] = setting(
+        "text",
+        "Format of the server's log: plain lines, or JSON with the id of the run (`json`).",
+    )
+
+    @field_validator("public_url")
+    @classmethod
+    def _public_url_is_an_address(cls, value: str) -> str:
+        if value and not re.fullmatch(r"https?://[\w.:\[\]-]+(?:/[\w.~/-]*)?", value, re.A):
+            raise ValueError("it is not an address like https://resolver.example.org")
+        return value.rstrip("/")
+
+
+def read_server_variables(environment: Mapping[str, str]) -> ServerVariables:
+    """Return the variables of a server. Raises UsageError that names the variable."""
+    source = variable_source(
+        ServerVariables, environment, own_variables, ServerVariables.model_fields
+    )
+    try:
+        return ServerVariables(_build_sources=((source,), {}))
+    except ValidationError as error:
+        faults = [value_fault(detail, (source,)) for detail in error.errors()]
+        raise UsageError("; ".join(faults), "correct the server's environment") from None
