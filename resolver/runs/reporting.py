@@ -24,7 +24,7 @@ from resolver.events.run_log import RunLog
 from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.policy import MAX_PATCH_BYTES
 from resolver.git.tree import read_changes
-from resolver.github.comments.report import CommentPreferences, Report, RunFailure
+from resolver.github.comments.report import Report, RunFailure
 from resolver.github.comments.templates import render_comment
 from resolver.github.comments.verification_text import verification_values
 from resolver.models.approval import PendingApproval
@@ -179,7 +179,7 @@ def build_report(
         trigger=request.trigger,
         run=request.run,
         model=displayed_model(values),
-        comment_preferences=CommentPreferences.from_settings(settings),
+        mention=settings.mention,
         task=values.task,
         outcome=values.outcome,
         base=values.base or "",

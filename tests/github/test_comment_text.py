@@ -186,6 +186,13 @@ def test_a_stopped_run_offers_only_what_is_still_wanted(
     assert "before the work was done" not in body, "it was finished"
 
 
+def test_a_sentence_that_ends_with_code_gets_one_full_stop() -> None:
+    step = "ask again tomorrow; the operator can raise `cost_quotas: {user_day: ...}`"
+    error = QuotaReached("the runs of eve cost $5.00 today", step)
+    body = comment_body(reports.report(failure=failure_from_error(error)))
+    assert "`cost_quotas: {user_day: ...}`.\n" in body
+
+
 def test_an_update_with_nothing_to_do_has_no_agent_and_no_cost() -> None:
     outcome = reports.outcome("It is up to date.", iterations=0, cost=0.0, task_completed=True)
     body = comment_body(reports.report(outcome=outcome, patch=None, commands=()))

@@ -30,7 +30,7 @@ from resolver.events.run_log import cost_of_run, is_resumable
 from resolver.events.state import State
 from resolver.events.stream import Clock, utc_now
 from resolver.git.clone_cache import CLONES_FOLDER
-from resolver.github.comments.report import CommentPreferences, Report, RunFailure
+from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
@@ -439,8 +439,7 @@ def _locate(trigger: Trigger, forge: GitHubForge, attempt: int) -> Trigger | Ign
 
 def _empty_report(trigger: Trigger, run: str, settings: Settings) -> Report:
     """Return the report of a run of which nothing is known yet."""
-    preferences = CommentPreferences.from_settings(settings)
-    return Report(trigger=trigger, run=run, model=settings.model, comment_preferences=preferences)
+    return Report(trigger=trigger, run=run, model=settings.model, mention=settings.mention)
 
 
 def _is_done(folder: Path, trigger: Trigger, forge: Forge) -> bool:

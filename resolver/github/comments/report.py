@@ -4,10 +4,9 @@ The text is in the templates of prompts/comments/, which `resolver.github.commen
 renders.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Literal, Self
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -61,19 +60,21 @@ class RunFailure(FrozenModel):
         return self.kind == "policy" and not self.settings_decide
 
 
+_KIND_OF_ERROR: Mapping[type[BaseException], FailureKind] = {
+    PolicyViolation: "policy",
+    QuotaReached: "ceiling",
+    Refused: "refused",
+    LimitReached: "limit",
+    RunStopped: "stopped",
+}
+"""The kinds of failures, in the order in which they are looked for."""
+
+
 def failure_from_error(error: ResolverError | RunStopped) -> RunFailure:
     """Convert the error that ended a run to its description in the report."""
-    kind: FailureKind = "error"
-    if isinstance(error, PolicyViolation):
-        kind = "policy"
-    elif isinstance(error, QuotaReached):
-        kind = "ceiling"
-    elif isinstance(error, Refused):
-        kind = "refused"
-    elif isinstance(error, LimitReached):
-        kind = "limit"
-    elif isinstance(error, RunStopped):
-        kind = "stopped"
+    kind: FailureKind = next(
+        (kind for cls, kind in _KIND_OF_ERROR.items() if isinstance(error, cls)), "error"
+    )
     cause: Cause = "" if isinstance(error, RunStopped) else error.cause
     if isinstance(error, UsageError):
         cause = cause or "set_up"
@@ -87,22 +88,6 @@ def failure_from_error(error: ResolverError | RunStopped) -> RunFailure:
     )
 
 
-@dataclass(frozen=True)
-class CommentPreferences:
-    """The settings that the texts of comments and pull requests depend on.
-
-    A field has the name of its setting. Templates read it by that name; a text is shown to them as
-    inline code.
-    """
-
-    mention: str = "@agent"
-
-    @classmethod
-    def from_settings(cls, settings: object) -> Self:
-        """Return the values of the settings that have the names of the fields."""
-        return cls(**{field.name: getattr(settings, field.name) for field in fields(cls)})
-
-
 class Report(FrozenModel):
     """Everything that is reported about a run.
 
@@ -113,7 +98,7 @@ class Report(FrozenModel):
     trigger: Trigger
     run: str
     model: str = ""
-    comment_preferences: CommentPreferences = CommentPreferences()
+    mention: str = Field(default="@agent", description="The mention that starts another run.")
     task: Task | None = None
     outcome: Outcome | None = None
     base: str = Field(default="", description="The commit that the work started from.")
@@ -172,11 +157,6 @@ class Report(FrozenModel):
         default=Publication(),
         description="Where the change was published, and why not elsewhere.",
     )
-
-    @property
-    def mention(self) -> str:
-        """The mention that starts another run."""
-        return self.comment_preferences.mention
 
     @property
     def forge_host(self) -> str:

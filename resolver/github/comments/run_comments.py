@@ -20,7 +20,7 @@ from resolver.github.client.accounts import author_login, is_by
 from resolver.github.client.requester import repository_at
 from resolver.github.comments import comment_text, find_or_create
 from resolver.github.comments.progress import RunProgress, killed_run_body, progress_body
-from resolver.github.comments.report import CommentPreferences, Report
+from resolver.github.comments.report import Report
 from resolver.github.context import own_comments
 from resolver.github.context.read_task import newest_comments
 from resolver.github.context.visibility import utc
@@ -320,7 +320,7 @@ class RunComments:
         report = Report(
             trigger=trigger,
             run=active_run.run,
-            comment_preferences=CommentPreferences(mention=mention),
+            mention=mention,
             pull_request=find_or_create.describe_pull_request(pull),
         )
         return comment_text.comment_body(report)

@@ -8,7 +8,7 @@ https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-f
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -58,41 +58,36 @@ class PictureLinks:
 
     def take(self, cleaned: str, text_name: str, api_path: str, author: str) -> str:
         """Return the cleaned text with its pictures replaced, and add them to the list."""
-        parts: list[str] = []
-        copied_end = 0
-        for picture in _pictures(cleaned):
-            if picture.start < copied_end:
-                continue
-            alt = strip_hidden(picture.alt).text
-            parts += [
-                cleaned[copied_end : picture.start],
-                self._mark(picture.url, alt, text_name, api_path, author),
-            ]
-            copied_end = picture.end
-        return "".join([*parts, cleaned[copied_end:]])
+        return _replace_pictures(
+            cleaned, lambda picture: self._mark(picture, text_name, api_path, author)
+        )
 
-    def _mark(self, url: str, alt: str, text_name: str, api_path: str, author: str) -> str:
-        link = next((link for link in self.links if link.url == url), None)
+    def _mark(self, picture: _Picture, text_name: str, api_path: str, author: str) -> str:
+        link = next((link for link in self.links if link.url == picture.url), None)
         if link is None and len(self.links) == MAX_NUMBERED_PICTURES:
             self.unnumbered += 1
             return "[picture]"
         if link is None:
-            alt = " ".join(alt.split())
+            alt = " ".join(strip_hidden(picture.alt).text.split())
             number = len(self.links) + 1
-            link = PictureLink(number, url, alt, text_name, api_path, author)
+            link = PictureLink(number, picture.url, alt, text_name, api_path, author)
             self.links.append(link)
         return f"[picture {link.number}]"
 
 
 def without_pictures(cleaned: str) -> str:
     """Return the text with `[picture]` in place of each picture, for use without a list of them."""
+    return _replace_pictures(cleaned, lambda _: "[picture]")
+
+
+def _replace_pictures(text: str, mark: Callable[[_Picture], str]) -> str:
     parts: list[str] = []
     copied_end = 0
-    for picture in _pictures(cleaned):
+    for picture in _pictures(text):
         if picture.start >= copied_end:
-            parts += [cleaned[copied_end : picture.start], "[picture]"]
+            parts += [text[copied_end : picture.start], mark(picture)]
             copied_end = picture.end
-    return "".join([*parts, cleaned[copied_end:]])
+    return "".join([*parts, text[copied_end:]])
 
 
 def _pictures(text: str) -> list[_Picture]:

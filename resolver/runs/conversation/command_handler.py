@@ -15,7 +15,7 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import ForgeError, LogError, Refused, WorkspaceError
-from resolver.github.comments.report import CommentPreferences, Report, failure_from_error
+from resolver.github.comments.report import Report, failure_from_error
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Trigger
 from resolver.runs.conversation.commands import RESUMING_COMMANDS, find_archived_work
@@ -118,9 +118,8 @@ class CommandHandler:
 
     def _report_refusal(self, trigger: Trigger, run: str, refused: Refused) -> None:
         """Report the refusal as for any other request: once for each person and conversation."""
-        preferences = CommentPreferences.from_settings(self.settings)
         failure = failure_from_error(refused)
-        report = Report(trigger=trigger, run=run, comment_preferences=preferences, failure=failure)
+        report = Report(trigger=trigger, run=run, mention=self.settings.mention, failure=failure)
         self.forge.comment(report)
 
 
