@@ -1,7 +1,6 @@
 """Tests of authenticating as a GitHub App: tokens per repository, renewal and redaction."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
@@ -123,22 +122,6 @@ def test_the_older_token_is_used_if_no_new_one_can_be_issued(
     github.fail_next("POST", "/access_tokens$", 422)
     with pytest.raises(ForgeError, match="could not get a token"):
         source.token()
-
-
-def test_a_valid_token_is_used_while_the_next_is_requested(
-    github: GitHubServer, app: App, tokens: ForgeTokens
-) -> None:
-    source = source_of(tokens, settings_for(github, app), NAME)
-    first = source.token()
-    github.advance(46 * 60)
-    held = github.hold_next("POST", "/access_tokens$")
-    with ThreadPoolExecutor(1) as pool:
-        renewing = pool.submit(source.token)
-        assert held.reached.wait(60)
-        assert source.token() == first
-        assert not renewing.done()
-        held.released.set()
-        assert renewing.result(30) != first
 
 
 def test_two_repositories_of_one_name_have_tokens_of_their_own(

@@ -71,7 +71,7 @@ LOOKS: dict[str, Look] = {
     "the issues of checks": lambda _, forge, __: forge.check_conversations().issues(),
     "a fix of a check": lambda _, forge, pull: forge.check_conversations().find_fix(pull.number),
     "attempts at a check": lambda _, forge, pull: forge.check_conversations().count_attempts(
-        [pull.number], "main", str, ""
+        pull.number, "main", str
     ),
     "a run of the sweep": lambda _, forge, pull: forge.labeled("agent").active_since(
         a_trigger(pull)

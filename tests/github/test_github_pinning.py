@@ -4,7 +4,7 @@ import pytest
 import requests
 
 from resolver.errors import ForgeError, Refused
-from resolver.github.context.pinning import MAX_PAGES, NOT_KNOWN
+from resolver.github.context.pinning import NOT_KNOWN
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Trigger
@@ -34,7 +34,7 @@ def test_later_pushes_are_never_used(github: GitHubServer) -> None:
     github.advance(10)
     trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
     github.advance(10)
-    for n in range(130):
+    for n in range(99):
         github.commit("zoe/demo", "work", {"a.py": f"evil {n}\n"})
     _, found = read(github, trigger)
     assert found.head == seen
@@ -55,17 +55,15 @@ def test_a_fork_whose_pushes_are_invisible_is_refused(github: GitHubServer, stat
     assert "review" in refused.value.next_step
 
 
+@pytest.mark.attack
 def test_a_fork_with_too_many_pushes_is_refused(github: GitHubServer) -> None:
+    """So much is pushed after the request that its time is not reached: it is refused."""
     made = forked(github)
     trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
-    head = github.commit("zoe/demo", "work", {"a.py": "evil\n"})
-    late = {"before": "1" * 40, "after": head, "timestamp": "2099-01-01T00:00:00Z"}
-    more = {"Link": f'<{github.api_url}/repos/zoe/demo/activity?after=x>; rel="next"'}
-    github.fail_next("GET", r"/activity$", 200, headers=more, body=[late] * 100, times=99)
+    for n in range(100):
+        github.commit("zoe/demo", "work", {"a.py": f"evil {n}\n"})
     with pytest.raises(Refused, match="not known which commit"):
         forge_for(github).read(trigger)
-    requests = [e for e in github.requests if e.path.endswith("/activity")]
-    assert len(requests) == MAX_PAGES
 
 
 def test_a_fork_deleted_since_the_request_is_refused(github: GitHubServer) -> None:

@@ -25,12 +25,6 @@ def test_the_excerpt_ends_at_the_last_error_of_the_runner() -> None:
     assert cut_log(text, 1000).endswith("it broke\n##[error]Process completed with exit code 1.")
 
 
-def test_a_repeated_line_occurs_once() -> None:
-    assert (
-        cut_log(log("a", *["same"] * 1000, "b"), 1000) == "a\nsame\n[the same line 1000 times]\nb"
-    )
-
-
 def test_a_log_without_an_error_gives_its_end() -> None:
     cut = cut_log(log(*(f"line {n}" for n in range(1000))), 3_000)
     assert cut.startswith("[... earlier lines left out ...]\nline ")

@@ -112,7 +112,7 @@ class CountedScenario(Scenario):
         ("review_of_three_threads", 25, 15),
         ("failing_check", 24, 15),
         ("update", 20, 15),
-        ("sweep_of_five", 73, 40),
+        ("sweep_of_five", 68, 40),
     ],
 )
 def test_a_story_takes_few_requests(

@@ -73,16 +73,6 @@ def scenario(
     assert made.token.encode() not in written, "the token was written to a file"
 
 
-def test_a_label_can_have_a_comma(scenario: Scenario) -> None:
-    other = scenario.issue("Other")
-    issue = scenario.github.create_issue(REPOSITORY, "Mine", "It is wrong.", author="zoe")
-    scenario.github.add_label(issue, "agent, please", "mona")
-    scenario.github.advance(2)
-    done = scenario.sweep("--dry-run", RESOLVER_LABEL="agent, please")
-    assert f"#{issue.number}  would start" in done.stdout
-    assert f"#{other.number}  " not in done.stdout
-
-
 def test_a_dry_run_changes_nothing(scenario: Scenario) -> None:
     scenario.github.grant("tom", REPOSITORY, "triage")
     first, refused, last = (

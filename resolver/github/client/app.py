@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import jwt
+from github.GithubException import UnknownObjectException
 from pydantic import ConfigDict, Field
 
 from resolver.errors import ForgeError, UsageError
@@ -194,18 +195,16 @@ class AppAccess:
 
         Raises ForgeError if there is none, if it is suspended, or if it belongs to another account.
         """
-        try:
-            with self._access.wrap_errors(f"find the GitHub App's installation on {repository}"):
-                path = _installation_path(repository)
+        path = _installation_path(repository)
+        with self._access.wrap_errors(f"find the GitHub App's installation on {repository}"):
+            try:
                 _, answer = self._requester.requestJsonAndCheck("GET", path)
-                installation = Installation.model_validate(answer)
-        except ForgeError as error:
-            if "answered 404" in error.what:
+            except UnknownObjectException:
                 raise ForgeError(
                     f"the GitHub App is not installed on {repository}",
                     "install it there: the App's page, Install App",
                 ) from None
-            raise
+            installation = Installation.model_validate(answer)
         owner = repository.partition("/")[0]
         # The name may be that of a repository that was transferred to another owner, whose
         # installation was not set up for it.
@@ -265,8 +264,7 @@ class AppAccess:
 class InstallationTokens:
     """The App's tokens for one repository, each replaced before it expires. A `TokenSource`.
 
-    While a new token is created, and if that fails, the older one is used as long as it is valid.
-    So only the thread that creates the token waits for GitHub.
+    If no new token can be created, the older one is used as long as it is valid.
 
     Attributes:
         app: Creates the tokens.
@@ -283,47 +281,29 @@ class InstallationTokens:
     permissions: Mapping[str, str] = field(default_factory=lambda: PERMISSIONS)
 
     def __post_init__(self) -> None:
-        self._creation_lock = threading.Lock()
+        self._lock = threading.Lock()
         self._created: tuple[tuple[str, datetime], ...] = ()
-        self._not_before: datetime | None = None
+        self._next_attempt = self.now()
 
     def token(self) -> str:
         """Return a valid token, creating a new one when it is time. Raises ForgeError."""
-        older_token = self._newest_valid_for(_MIN_VALIDITY)
-        if older_token and not self._is_renewal_due():
-            return older_token
-        # Only a thread without any valid token waits for the one that creates a new token.
-        if not self._creation_lock.acquire(blocking=not older_token):
-            return older_token  # another thread is creating a new one
-        try:
-            return self._renew() if self._is_renewal_due() else self._created[-1][0]
-        finally:
-            self._creation_lock.release()
-
-    def _renew(self) -> str:
-        """Create a token. If that fails, return the older one while it is valid."""
-        older_token = self._newest_valid_for(_MIN_VALIDITY)
-        try:
-            token, expires_at = self.app.create_token(self.repository, self.permissions)
-        except ForgeError as error:
-            if not older_token:
-                raise
-            self._not_before = self.now() + _RETRY_INTERVAL
-            logger.warning("%s; the older token is used in the meantime", error.what)
-            return older_token
-        self.note(token, expires_at)
-        self._created = (*self._created, (token, expires_at))
-        return token
-
-    def _is_renewal_due(self) -> bool:
-        """Return True if a new token should be created now."""
-        is_retry_pending = self._not_before is not None and self.now() < self._not_before
-        return not self._newest_valid_for(_MIN_VALIDITY if is_retry_pending else RENEWAL_MARGIN)
-
-    def _newest_valid_for(self, duration: timedelta) -> str:
-        """Return the newest token, or "" if it expires within `duration`."""
-        token, expires_at = self._created[-1] if self._created else ("", self.now())
-        return token if self.now() <= expires_at - duration else ""
+        with self._lock:
+            now = self.now()
+            older_token, expires_at = self._created[-1] if self._created else ("", now)
+            is_valid = now <= expires_at - _MIN_VALIDITY
+            if now <= expires_at - RENEWAL_MARGIN or (is_valid and now < self._next_attempt):
+                return older_token
+            try:
+                created = self.app.create_token(self.repository, self.permissions)
+            except ForgeError as error:
+                if not is_valid:
+                    raise
+                self._next_attempt = now + _RETRY_INTERVAL
+                logger.warning("%s; the older token is used in the meantime", error.what)
+                return older_token
+            self.note(*created)
+            self._created = (*self._created, created)
+            return created[0]
 
     def redact_tokens(self, text: str) -> str:
         return redact_token(text, *(token for token, _ in self._created))

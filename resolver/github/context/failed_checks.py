@@ -65,27 +65,11 @@ def _clean_line(raw: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines, long ones truncated, repeated ones once with the number of times."""
-    lines: list[str] = []
-    repetitions = 1
-    for raw_line in text.split("\n"):
-        line = (
-            raw_line
-            if len(raw_line) <= MAX_LINE_CHARACTERS
-            else f"{raw_line[:MAX_LINE_CHARACTERS]} [...]"
-        )
-        if lines and line == lines[-1]:
-            repetitions += 1
-            continue
-        if repetitions > 1 and lines[-1]:
-            lines.append(f"[the same line {repetitions} times]")
-        repetitions = 1
-        lines.append(line)
-    if repetitions > 1 and lines[-1]:
-        lines.append(f"[the same line {repetitions} times]")
-    while lines and not lines[-1]:
-        lines.pop()
-    return lines
+    """Return the lines, long ones truncated."""
+    return [
+        line if len(line) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]} [...]"
+        for line in text.rstrip("\n").split("\n")
+    ]
 
 
 MAX_CHECKS = 6

@@ -4,7 +4,7 @@ Source: https://docs.github.com/en/rest/issues/events (`labeled`, `unlabeled`, `
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -31,11 +31,8 @@ logger = logging.getLogger("resolver.github")
 MAX_ISSUES = 1000
 """Maximum number of open issues with the label that are listed, oldest first."""
 
-MAX_SEARCHED_ISSUES = 10_000
-"""Maximum number of open issues that are searched if GitHub can't filter by the label."""
-
-MAX_EVENTS = 3000
-"""Maximum number of events of an issue that are read. If there are more, ForgeError is raised."""
+MAX_EVENTS = 100
+"""Number of the newest changes of labels and titles that are read."""
 
 MAX_PULLS = 1000
 """Maximum number of open pull requests that are searched for Resolver's own."""
@@ -46,15 +43,26 @@ MAX_REACTIONS = 500
 SEEN = "eyes"
 """The reaction with which Resolver acknowledges a request."""
 
-_STATE_QUERY = """
-query($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) { issue(number: $number) {
+_STATE_QUERY = f"""
+query($owner: String!, $name: String!, $number: Int!) {{
+  repository(owner: $owner, name: $name) {{ issue(number: $number) {{
     state lastEditedAt
-    closers: closedByPullRequestsReferences(first: 20) {
-      nodes { number url state author { login } repository { nameWithOwner } }
-    }
-  } }
-}
+    closers: closedByPullRequestsReferences(first: 20) {{
+      nodes {{ number url state author {{ login }} repository {{ nameWithOwner }} }}
+    }}
+    events: timelineItems(
+      itemTypes: [LABELED_EVENT, UNLABELED_EVENT, RENAMED_TITLE_EVENT], last: {MAX_EVENTS}
+    ) {{ nodes {{
+      __typename
+      ... on LabeledEvent {{
+        createdAt label {{ name }}
+        actor {{ __typename login ... on User {{ databaseId }} ... on Bot {{ databaseId }} }}
+      }}
+      ... on UnlabeledEvent {{ createdAt label {{ name }} }}
+      ... on RenamedTitleEvent {{ createdAt }}
+    }} }}
+  }} }}
+}}
 """
 
 
@@ -81,12 +89,22 @@ class Labeling:
     pull_request_by: str = ""
 
 
+class _Labeler(AuthorAccount):
+    id: int | None = Field(alias="databaseId", default=None)
+
+
 class _Event(ApiAnswer):
-    id: int
-    event: str
-    actor: User | None = None
-    created_at: AwareDatetime
+    kind: str = Field(alias="__typename")
+    created_at: AwareDatetime = Field(alias="createdAt")
     label: Label | None = None
+    actor: _Labeler | None = None
+
+    @property
+    def labeler(self) -> User | None:
+        """The account as an event of a webhook has it, None for a deleted one."""
+        if self.actor is None or self.actor.id is None:
+            return None
+        return User(login=self.actor.name, id=self.actor.id, type=self.actor.kind)
 
 
 class _Closer(ApiAnswer):
@@ -99,6 +117,7 @@ class _Closer(ApiAnswer):
 class _State(ApiAnswer):
     state: str
     closers: Nodes[_Closer] = ()
+    events: Nodes[_Event] = ()
     edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
 
 
@@ -108,7 +127,6 @@ class _Pull(ApiAnswer):
     user: User | None = None
 
 
-_EVENTS = TypeAdapter(list[_Event])
 _PULLS = TypeAdapter(list[_Pull])
 
 
@@ -126,23 +144,14 @@ class LabeledIssues:
     def oldest_first(self) -> list[Issue]:
         """Return the open issues with the label, without pull requests. Raises ForgeError."""
         query = {"state": "open", "sort": "created", "direction": "asc"}
-        # In GitHub's `labels` parameter, a comma separates two labels, so a label with a comma in
-        # its name can't be filtered by.
-        label_filter = {} if "," in self._label else {"labels": self._label}
-        max_rows = MAX_ISSUES if label_filter else MAX_SEARCHED_ISSUES
         with self._convert_errors(f"list the issues labeled {self._label}", "issues: read"):
-            issues, invalid_count = read_rows(
-                Issue, list(self._rows("issues", query | label_filter, max_rows))
-            )
+            rows = list(self._rows("issues", {**query, "labels": self._label}, MAX_ISSUES))
+            issues, invalid_count = read_rows(Issue, rows)
         if invalid_count:
             logger.warning(
                 "%s issues of %s can't be read", invalid_count, self._repository.full_name
             )
-        return [
-            issue
-            for issue in issues
-            if issue.pull_request is None and (label_filter or self._has_label(issue.labels or ()))
-        ][:MAX_ISSUES]
+        return [issue for issue in issues if issue.pull_request is None]
 
     def labeling(self, issue: Issue) -> Labeling | None:
         """Return how an issue of the list was labeled, None if it doesn't have the label any more.
@@ -151,25 +160,24 @@ class LabeledIssues:
         ForgeError.
         """
         with self._convert_errors(f"read the events of #{issue.number}", "issues: read"):
-            path = f"issues/{issue.number}/events"
-            events = _EVENTS.validate_python(list(self._rows(path, {}, MAX_EVENTS)))
             full_name = self._repository.full_name
             answer = query_repository(self._access, full_name, _STATE_QUERY, number=issue.number)
             state = _State.model_validate(answer["issue"])
-        if len(events) >= MAX_EVENTS:
+        about_label = [event for event in state.events if self._is_about_label(event)]
+        if not about_label and len(state.events) == MAX_EVENTS:
             raise ForgeError(
                 f"#{issue.number} has too many events to find who labeled it",
                 "ask for it with a comment",
             )
-        last_event = max(filter(self._is_about_label, events), key=_order, default=None)
-        if last_event is None or last_event.event == "unlabeled" or last_event.label is None:
+        last_event = about_label[-1] if about_label else None
+        if last_event is None or last_event.kind != "LabeledEvent" or last_event.label is None:
             return None
         closer = self._closer(state)
         own_pull_url = self._own_pulls.get(issue.number, "")
-        renamed_at = [event.created_at for event in events if event.event == "renamed"]
+        renamed_at = [e.created_at for e in state.events if e.kind == "RenamedTitleEvent"]
         return Labeling(
             label=last_event.label.name,
-            by=last_event.actor,
+            by=last_event.labeler,
             at=last_event.created_at,
             edited_at=max([*renamed_at, *filter(None, [state.edited_at])], default=None),
             is_open=state.state == "OPEN",
@@ -212,12 +220,8 @@ class LabeledIssues:
                 return closer
         return None
 
-    def _has_label(self, labels: Iterable[Label]) -> bool:
-        return any(label.name.casefold() == self._label.casefold() for label in labels)
-
     def _is_about_label(self, event: _Event) -> bool:
-        label_name = event.label.name.casefold() if event.label else ""
-        return event.event in {"labeled", "unlabeled"} and label_name == self._label.casefold()
+        return event.label is not None and event.label.name.casefold() == self._label.casefold()
 
     @cached_property
     def _own_pulls(self) -> dict[int, str]:
@@ -247,7 +251,3 @@ class LabeledIssues:
 
 def _login(closer: _Closer) -> str:
     return closer.author.login if closer.author else "ghost"
-
-
-def _order(event: _Event) -> tuple[datetime, int]:
-    return event.created_at, event.id

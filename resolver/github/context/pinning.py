@@ -16,11 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from resolver.errors import Refused
 from resolver.github.client.answers import ApiAnswer
-from resolver.github.client.resources import PAGE_SIZE, links_of
+from resolver.github.client.resources import PAGE_SIZE
 from resolver.models.run import Trigger, TriggerKind
-
-MAX_PAGES = 10
-"""Maximum number of pages that are read to reach the time of the request."""
 
 NOT_KNOWN = "it is not known whether it was pushed to since the request"
 """Text for a person if it is unknown whether there were later pushes."""
@@ -56,17 +53,6 @@ class _Push(ApiAnswer):
 _PUSHES = TypeAdapter(list[_Push])
 
 
-@dataclass(frozen=True)
-class _Pushes:
-    """The pushes to a branch, newest first.
-
-    is_complete: True if all pushes back to the wanted time are known.
-    """
-
-    newest_first: tuple[_Push, ...] = ()
-    is_complete: bool = False
-
-
 def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> PinnedHead:
     """Return the newest commit of the pull request at the time of the trigger.
 
@@ -87,12 +73,13 @@ def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> 
     if source is None:
         return _current_head_or_refuse(pull, trigger)
     name, branch = str(source["full_name"]), str(pull["head"]["ref"])
-    pushes = _pushes(repository, name, branch, trigger.at)
-    late_pushes = [push for push in pushes.newest_first if push.timestamp >= trigger.at]
-    if not pushes.is_complete or head not in {push.after for push in pushes.newest_first}:
+    pushes = _newest_pushes(repository, name, branch)
+    late_pushes = [push for push in pushes if push.timestamp >= trigger.at]
+    reaches_request = len(late_pushes) < len(pushes) or len(pushes) < PAGE_SIZE
+    if not reaches_request or head not in {push.after for push in pushes}:
         return _current_head_or_refuse(pull, trigger)
     # The commit before the first late push. A push within the second of the request is late.
-    seen_commit = late_pushes[-1].before if late_pushes else pushes.newest_first[0].after
+    seen_commit = late_pushes[-1].before if late_pushes else pushes[0].after
     return (
         _describe_pinned_head(seen_commit, head)
         if seen_commit.strip("0")
@@ -130,32 +117,25 @@ def _describe_pinned_head(
     return PinnedHead(seen_commit, f"it {change}; commits after {seen_commit[:12]} are not used")
 
 
-def _pushes(repository: Repository, source: str, branch: str, since: datetime) -> _Pushes:
-    """Return the pushes to the branch, back to the last one before `since`.
+def _newest_pushes(repository: Repository, source: str, branch: str) -> list[_Push]:
+    """Return the newest pushes to the branch, at most `PAGE_SIZE`, newest first.
 
     The result is empty if the token can't see the pushes of that repository.
     """
-    url = f"/repos/{source}/activity"
-    first_query = {"ref": f"refs/heads/{branch}", "per_page": PAGE_SIZE, "direction": "desc"}
-    query: dict[str, Any] | None = first_query
-    pushes: list[_Push] = []
-    for _ in range(MAX_PAGES):
-        try:
-            headers, rows = repository.requester.requestJsonAndCheck("GET", url, query)
-            pushes += _PUSHES.validate_python(rows)
-        except ValidationError:
-            return _Pushes()
-        except github.GithubException as error:
-            if error.status in _INVISIBLE_STATUSES and not isinstance(
-                error, github.RateLimitExceededException
-            ):
-                return _Pushes()
+    query = {"ref": f"refs/heads/{branch}", "per_page": PAGE_SIZE, "direction": "desc"}
+    try:
+        _, rows = repository.requester.requestJsonAndCheck(
+            "GET", f"/repos/{source}/activity", query
+        )
+        pushes = _PUSHES.validate_python(rows)
+    except ValidationError:
+        return []
+    except github.GithubException as error:
+        is_limit = isinstance(error, github.RateLimitExceededException)
+        if error.status not in _INVISIBLE_STATUSES or is_limit:
             raise
-        url, query = links_of(headers).get("next", ""), None
-        if not url or any(push.timestamp < since for push in pushes):
-            newest_first = sorted(pushes, key=lambda push: push.timestamp, reverse=True)
-            return _Pushes(tuple(newest_first), is_complete=True)
-    return _Pushes(tuple(pushes))
+        return []
+    return sorted(pushes, key=lambda push: push.timestamp, reverse=True)
 
 
 def pushers(repository: Repository, source: str, branch: str) -> dict[str, str]:
@@ -163,8 +143,8 @@ def pushers(repository: Repository, source: str, branch: str) -> dict[str, str]:
 
     Empty if the token can't see the pushes.
     """
-    pushes = _pushes(repository, source, branch, datetime.max.replace(tzinfo=UTC))
-    return {push.after: push.actor.login if push.actor else "" for push in pushes.newest_first}
+    pushes = _newest_pushes(repository, source, branch)
+    return {push.after: push.actor.login if push.actor else "" for push in pushes}
 
 
 def _parse_time(text: Any) -> datetime:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.context.labeled_issues import Labeling
 from resolver.github.context.labeled_trigger import labeled_trigger, with_later_time
@@ -136,7 +137,7 @@ def test_the_last_labeling_counts(github: GitHubServer, forge: GitHubForge) -> N
     assert labeled.labeling(found) is None
     github.edit_issue(issue, title="Renamed")
     github.advance(60)
-    for _ in range(60):
+    for _ in range(40):
         github.add_label(issue, "agent", "mona")
         github.remove_label(issue, "agent")
     github.add_label(issue, "agent", "mona")
@@ -148,6 +149,11 @@ def test_the_last_labeling_counts(github: GitHubServer, forge: GitHubForge) -> N
     assert labeling.edited_at is not None
     assert labeling.edited_at < labeling.at
     assert labeling.is_open
+    for _ in range(50):
+        github.add_label(issue, "late", "zoe")
+        github.remove_label(issue, "late")
+    with pytest.raises(ForgeError, match="too many events"):
+        labeled.labeling(found)
 
 
 def test_only_pull_requests_of_the_own_account_count_as_resolvers(

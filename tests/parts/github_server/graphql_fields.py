@@ -304,17 +304,18 @@ def _named(issue: Issue) -> Fields:
 
 
 def _timeline(issue: Issue, arguments: Mapping[str, Any]) -> list[Fields]:
-    match arguments.get("itemTypes"):
-        case "CROSS_REFERENCED_EVENT":
-            nodes = [_reference(issue, other, at) for other, at in _naming(issue)]
-        case "RENAMED_TITLE_EVENT":
-            renames = [event for event in issue.events if event.event == "renamed"]
-            nodes = [_renamed(event) for event in renames if _is_wanted(event, arguments)]
-        case "LOCKED_EVENT":
-            locks = [event for event in issue.events if event.event == "locked"]
-            nodes = [_locked(event) for event in locks if _is_wanted(event, arguments)]
-        case _:
+    kinds = arguments.get("itemTypes")
+    kinds = kinds if isinstance(kinds, list) else [kinds]
+    if kinds == ["CROSS_REFERENCED_EVENT"]:
+        nodes = [_reference(issue, other, at) for other, at in _naming(issue)]
+    else:
+        words = {name.upper() + "_EVENT": name for name in _EVENT_FIELDS}
+        words["RENAMED_TITLE_EVENT"] = words.pop("RENAMED_EVENT")
+        if not set(kinds) <= set(words):
             raise QueryError("Argument 'itemTypes' is missing or has an invalid value")
+        wanted = {words[kind] for kind in kinds}
+        events = [event for event in issue.events if event.event in wanted]
+        nodes = [_EVENT_FIELDS[e.event](e) for e in events if _is_wanted(e, arguments)]
     if "first" in arguments:
         return nodes[: arguments["first"]]
     return nodes[-arguments["last"] :]
@@ -345,7 +346,8 @@ def _reference(issue: Issue, other: Issue, at: datetime) -> Fields:
 
 
 def _is_wanted(event: IssueEvent, arguments: Mapping[str, Any]) -> bool:
-    return event.at >= datetime.fromisoformat(arguments["since"])
+    since = arguments.get("since")
+    return since is None or event.at >= datetime.fromisoformat(since)
 
 
 def _locked(event: IssueEvent) -> Fields:
@@ -358,9 +360,27 @@ def _locked(event: IssueEvent) -> Fields:
 def _renamed(event: IssueEvent) -> Fields:
     return {
         "__typename": lambda _: "RenamedTitleEvent",
+        "createdAt": lambda _: core.stamp(event.at),
         "previousTitle": lambda _: event.words[0],
     }
 
+
+def _labeled(event: IssueEvent) -> Fields:
+    kind = "LabeledEvent" if event.event == "labeled" else "UnlabeledEvent"
+    return {
+        "__typename": lambda _: kind,
+        "createdAt": lambda _: core.stamp(event.at),
+        "label": lambda _: {"name": lambda _: event.words[0]},
+        "actor": lambda _: author(event.account),
+    }
+
+
+_EVENT_FIELDS = {
+    "labeled": _labeled,
+    "unlabeled": _labeled,
+    "renamed": _renamed,
+    "locked": _locked,
+}
 
 MOST_TEXT = 512_000
 """Longer text is cut."""
