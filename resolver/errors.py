@@ -37,7 +37,8 @@ Cause = Literal[
     "",
     # Causes reported by GitHub; see resolver.models.known_failures.
     "archived", "disabled", "sso", "moved", "locked", "issues_off", "pull_requests_off",
-    "workflow_files", "secret_scanning", "branch_protected", "large_files", "push_rule",
+    "base_gone", "proposal", "workflow_files", "secret_scanning", "branch_protected", "large_files",
+    "push_rule",
     "token", "push_permission", "permission", "not_found", "rate_limit", "forge_down",
     # Causes reported by a model's provider.
     "provider_down", "model_key", "no_credit",

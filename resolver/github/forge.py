@@ -127,6 +127,13 @@ class Forge(Protocol):
         """Return the issue as the requester saw it, without hidden text."""
         ...
 
+    def request_status_at_start(self, trigger: Trigger) -> RequestStatus:
+        """Return the state of the request as it was when its conversation was read just now.
+
+        It does not say that the conversation was locked.
+        """
+        ...
+
     def request_status(self, trigger: Trigger) -> RequestStatus:
         """Return the current state of the request's comment and of its issue."""
         ...

@@ -45,7 +45,7 @@ from resolver.github.context import own_comments
 from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
 from resolver.github.context.read_task import NewComments, read_task
-from resolver.github.context.request_status import read_request_status
+from resolver.github.context.request_status import read_request_status, status_in_conversation
 from resolver.github.forge import ACTIONS_LOGIN
 from resolver.github.text.markers import Ending, answer_marker, ending_of, parse_pull_request_marker
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
@@ -189,6 +189,11 @@ class GitHubForge:
         conversation = self._started.read(trigger, trigger.subject or 0)
         login, hosts = self.whoami(), self._picture_hosts
         return read_task(self._access, self._repository, trigger, conversation, login, hosts)
+
+    def request_status_at_start(self, trigger: Trigger) -> RequestStatus:
+        started = self._started.current(trigger.number or 0)
+        status = status_in_conversation(started.conversation, trigger) if started else None
+        return status or self.request_status(trigger)
 
     def request_status(self, trigger: Trigger) -> RequestStatus:
         return read_request_status(self._access, self._repository, trigger)

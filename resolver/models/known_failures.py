@@ -141,6 +141,17 @@ _RESPONSE_FAILURES = (
         "(Allow GitHub Actions to create and approve pull requests)",
     ),
     _known_failure(
+        "push_rule",
+        r"rule violations found|creation being restricted",
+        "look at the rule that GitHub names (Settings > Rules > Rulesets), and let the bot pass it",
+    ),
+    _known_failure(
+        "base_gone",
+        r"PullRequest(:| )?(field )?base|base (is )?invalid",
+        "restore the branch that the pull request is to be merged into, or name another one in "
+        "the setting base_branch",
+    ),
+    _known_failure(
         "locked",
         r"\b(issue|conversation|pull request) (is|has been) locked|because issue is locked",
         "unlock the conversation, or give the bot write access",

@@ -416,6 +416,9 @@ class PullRequest(FrozenModel):
     number: int | None = Field(default=None, description="Its number on GitHub.")
     url: str | None = Field(default=None, description="Address of its page.")
     draft: bool = Field(default=False, description="True if it was opened as a draft.")
+    base_commit: str = Field(
+        default="", exclude=True, description="The commit of its base branch, if GitHub named it."
+    )
     notes: tuple[str, ...] = Field(
         default=(),
         exclude=True,
@@ -463,6 +466,11 @@ class Publication(FrozenModel):
     why: str = Field(
         default="",
         description="Why the change was not published where it was meant to be, for a person.",
+    )
+    next_step: str = Field(
+        default="",
+        description="What a person can do so that a patch that was not pushed can be; "
+        '"" if nothing can be done about it.',
     )
     conflicts: tuple[ResolvedConflict, ...] = Field(
         default=(),

@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 from resolver.config.templates import render
-from resolver.errors import ForgeError, PushRefused
-from resolver.git.merge import is_ancestor
+from resolver.errors import ForgeError, PushRefused, WorkspaceError
+from resolver.git.merge import is_ancestor, merge
 from resolver.git.push import PREFIX, fetch_tip
+from resolver.git.tree import quote
 from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
 from resolver.github.comments.report import Report
 from resolver.github.forge import ACTIONS_LOGIN, Forge
@@ -27,6 +28,7 @@ from resolver.publishing.commit_builder import (
 )
 from resolver.publishing.push_to_pull_request import BranchUnavailable, publish_to_pull_request
 from resolver.publishing.update_branch import publish_merge
+from resolver.security.invisible_text import with_invisible_shown
 
 logger = logging.getLogger("resolver.publishing")
 
@@ -113,7 +115,33 @@ def _open_pull_request(builder: CommitBuilder, pushed: PushedChange) -> PushedCh
         if forge
         else render_pull_request(with_base)
     )
-    return replace(pushed, publication=publication.model_copy(update={"pull_request": pull}))
+    notices = (*pushed.notices, *_describe_conflicts(builder, pushed, pull))
+    publication = publication.model_copy(update={"pull_request": pull})
+    return replace(pushed, publication=publication, notices=notices)
+
+
+def _describe_conflicts(
+    builder: CommitBuilder, pushed: PushedChange, pull: PullRequest
+) -> tuple[str, ...]:
+    """Return a notice if the base branch got commits during the run that conflict with the change.
+
+    GitHub names the base branch's commit when the pull request is opened, so nothing is fetched if
+    it is the commit that the work started from.
+    """
+    git, base, commit = builder.workspace.git, pushed.proposed_base, pushed.publication.commit
+    if not pull.base_commit or commit is None or is_ancestor(git, pull.base_commit, commit):
+        return ()
+    try:
+        tip = fetch_tip(git, builder.request.task.source, base, builder.request.credential())
+        conflicts = merge(git, commit, tip).conflicts if tip else ()
+    except WorkspaceError as error:
+        logger.info("it is not known if the change can be merged: %s", error.what)
+        return ()
+    if not conflicts:
+        return ()
+    paths = [with_invisible_shown(quote(path)) for path in conflicts]
+    mention = builder.request.settings.mention
+    return (render("run/base_moved.md.j2", base=base, paths=paths, mention=mention).strip(),)
 
 
 def _publish_new_branch(builder: CommitBuilder) -> PushedChange:

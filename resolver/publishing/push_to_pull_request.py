@@ -12,6 +12,7 @@ from resolver.config.templates import render
 from resolver.errors import ForgeError, LogError, PushRefused, WorkspaceError
 from resolver.git.merge import format_patch, is_ancestor
 from resolver.git.push import fetch_tip, require_push_access
+from resolver.github.forge import ACTIONS_LOGIN, Forge
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Publication, PublicationMethod, PullRequest
 from resolver.publishing.branches import (
@@ -38,12 +39,14 @@ class BranchUnavailable(Exception):
     """Raised if the change can't be pushed to the pull request's branch.
 
     why: the reason, as the end of a sentence that starts with "because".
+    next_step: what a person can do so that it can be pushed; "" if there is nothing.
     branch_exists: True if the branch still exists, so that a pull request can be opened against it.
     """
 
-    def __init__(self, why: str, *, branch_exists: bool = True) -> None:
+    def __init__(self, why: str, next_step: str = "", *, branch_exists: bool = True) -> None:
         super().__init__(why)
         self.why = why
+        self.next_step = next_step
         self.branch_exists = branch_exists
 
 
@@ -92,7 +95,7 @@ def refresh_pull_request(builder: CommitBuilder) -> CommitBuilder:
     if source.is_protected:
         raise BranchUnavailable(f"its branch {source.branch} is protected")
     if source.is_fork:
-        _require_fork(source)
+        _require_fork(source, builder.forge)
     return replace(builder, workspace=replace(builder.workspace, pull=current))
 
 
@@ -111,15 +114,26 @@ def require_push(builder: CommitBuilder) -> None:
 
 def _push_rejected(pull: PullRequestContext, refused: PushRefused) -> BranchUnavailable:
     branch = f"{pull.head_branch} of {pull.head_repository}"
-    return BranchUnavailable(f"GitHub rejected the push to {branch}: {refused.why}")
+    return BranchUnavailable(
+        f"GitHub rejected the push to {branch}: {refused.why}", refused.next_step
+    )
 
 
-def _require_fork(source: PullRequestSource) -> None:
+def _require_fork(source: PullRequestSource, forge: Forge) -> None:
     """Raise BranchUnavailable if nothing can be pushed to the fork."""
     if not source.repository:
         raise BranchUnavailable("its repository no longer exists", branch_exists=False)
     if not source.can_modify:
-        raise BranchUnavailable("its author does not let maintainers edit the fork's branch")
+        raise BranchUnavailable(
+            "its author does not let maintainers edit the fork's branch",
+            'ask its author to tick "Allow edits by maintainers" on the pull request',
+        )
+    if forge.whoami() == ACTIONS_LOGIN:
+        # https://docs.github.com/en/actions/concepts/security/github_token
+        raise BranchUnavailable(
+            "the token of a GitHub Actions job can write to its own repository alone, and the "
+            "branch is in a fork"
+        )
 
 
 def push_url(builder: CommitBuilder) -> str:
@@ -262,6 +276,7 @@ def separate_branch(
                 how="patch",
                 patch=_decode_unaltered(patch),
                 why=unavailable.why,
+                next_step=unavailable.next_step,
             )
         )
     targets_head = unavailable.branch_exists

@@ -50,7 +50,7 @@ from resolver.runs.conversation.comments import (
     failure_from_os_error,
     start_progress_comment,
 )
-from resolver.runs.conversation.watch import require_current_delivery, require_standing_request
+from resolver.runs.conversation.watch import require_open_request, require_standing_request
 from resolver.runs.output import StoredRequest
 from resolver.runs.prepare import (
     clone,
@@ -147,7 +147,7 @@ def _stages(
     _write_request(request, settings)
     if forge is not None:
         authorize(request.trigger, forge, settings.access_policy)
-        require_current_delivery(request, settings, forge, request.now())
+        require_open_request(request, settings, forge)
     preload(settings)
     if finished_work is None and (pushed_work := find_pushed_work(request, forge)):
         yield (values := values.with_value(pushed_work))
@@ -213,7 +213,8 @@ def _update_branch(
     builder = _commit_builder(values, prepared, executed, forge)
     if publishes:
         update_branch.require_publishable_update(builder)
-        require_standing_request(values.request, values.settings, forge)
+        notices = require_standing_request(values.request, values.settings, forge)
+        executed = replace(executed, warnings=notices)
         values.request.control.raise_if_stopped()
     yield (values := values.with_value(executed))
     if not publishes:
@@ -356,7 +357,9 @@ def _publish(
     """Publish the result of the work (a review or a change) and the replies to review threads."""
     is_done = _exit_code(values) == 0
     if is_done:
-        require_standing_request(values.request, values.settings, forge)
+        notices = require_standing_request(values.request, values.settings, forge)
+        executed = replace(executed, warnings=(*executed.warnings, *notices))
+        yield (values := values.with_value(executed))
         values.request.control.raise_if_stopped()
     if is_done and forge is not None and is_review_run(log):
         yield (values := values.with_value(_publish_review(values, prepared, log, forge)))
@@ -455,8 +458,11 @@ def _exit_code(values: StageValues) -> int:
         return 0  # an earlier run has published the work
     if prepared.update != "agent":
         return 0  # also if the branch had all commits already: that is what was asked for
-    if values.publication.how == "unchanged":
-        return 3
+    match values.publication.how:
+        case "unchanged":
+            return 3
+        case "patch":
+            return 1
     match executed.outcome.state:
         case RunState.FINISHED | RunState.REJECTED:
             empty = executed.patch.is_empty and not is_merge(prepared)

@@ -12,11 +12,10 @@ from resolver.config.settings import load_settings
 from resolver.controller.control import Control
 from resolver.errors import ForgeError, Refused, RunStopped
 from resolver.models.request_status import RequestStatus, RequestText
-from resolver.models.run import Trigger, TriggerKind
+from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.conversation.watch import (
-    MAX_DELIVERY_AGE,
     CommentWatch,
-    require_current_delivery,
+    require_open_request,
     require_standing_request,
     watch_comments,
 )
@@ -117,18 +116,89 @@ def test_where_no_request_can_be_withdrawn_github_is_not_asked(
     require_standing_request(request_for_run, SETTINGS, None)
 
 
-def test_only_an_old_delivery_is_compared_with_what_github_says_now(
+def test_a_request_that_was_taken_back_before_its_run_starts_is_refused_silently(
     request_for_run: RunRequest,
 ) -> None:
-    made_at = request_for_run.trigger.at
-    require_current_delivery(request_for_run, SETTINGS, forge(), made_at + MAX_DELIVERY_AGE)
-    late = made_at + MAX_DELIVERY_AGE + timedelta(seconds=1)
-    require_current_delivery(request_for_run, SETTINGS, forge(STANDS), late)
-    with pytest.raises(Refused, match="the comment that asked for it was deleted") as refused:
-        require_current_delivery(request_for_run, SETTINGS, forge(DELETED), late)
-    assert refused.value.is_silent
+    require_open_request(request_for_run, SETTINGS, forge(STANDS))
+    for status in (DELETED, replace(STANDS, comment=RequestText("never mind"))):
+        with pytest.raises(Refused, match="before the run started") as refused:
+            require_open_request(request_for_run, SETTINGS, forge(status))
+        assert refused.value.is_silent
     without_issue = replace(request_for_run, trigger=reports.trigger(number=None))
-    require_current_delivery(without_issue, SETTINGS, forge(), late)
+    require_open_request(without_issue, SETTINGS, forge())
+
+
+CLOSED = replace(STANDS, closed=True)
+REOPEN = "reopen #12, then ask again"
+PUBLISH = "reopen #12 and comment `@agent publish`, or comment `@agent publish anyway`"
+
+
+@pytest.mark.parametrize(
+    ("command", "instruction", "next_step", "next_step_at_end"),
+    [
+        (Command.FIX, "fix it", REOPEN, PUBLISH),
+        (Command.REVIEW, "", REOPEN, PUBLISH),
+        (Command.PUBLISH, "", PUBLISH, PUBLISH),
+        (Command.PUBLISH, "Anyway", "", ""),
+        (Command.QUESTION, "why?", "", ""),
+    ],
+)
+def test_for_a_closed_issue_it_is_said_how_to_get_the_result(
+    request_for_run: RunRequest,
+    command: Command,
+    instruction: str,
+    next_step: str,
+    next_step_at_end: str,
+) -> None:
+    trigger = reports.trigger(command=command, instruction=instruction)
+    request = replace(request_for_run, trigger=trigger)
+    if not next_step:
+        require_open_request(request, SETTINGS, forge(CLOSED))
+        require_standing_request(request, SETTINGS, forge(CLOSED))
+        return
+    with pytest.raises(Refused) as refused:
+        require_open_request(request, SETTINGS, forge(CLOSED))
+    assert (refused.value.what, refused.value.next_step) == ("#12 is closed", next_step)
+    assert not refused.value.is_silent
+    with pytest.raises(RunStopped, match="#12 was closed while the run was working") as stopped:
+        require_standing_request(request, SETTINGS, forge(CLOSED))
+    assert stopped.value.next_step == next_step_at_end
+
+
+BEFORE, AFTER = reports.WHEN - timedelta(minutes=1), reports.WHEN + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "edited"),
+    [
+        (TriggerKind.ISSUE_COMMENT, STANDS, ""),
+        (TriggerKind.ISSUE_COMMENT, replace(STANDS, comment=RequestText("@agent f", BEFORE)), ""),
+        (
+            TriggerKind.ISSUE_COMMENT,
+            replace(STANDS, comment=RequestText("@agent f, and test", AFTER)),
+            "comment",
+        ),
+        (TriggerKind.ISSUE_COMMENT, replace(STANDS, issue=RequestText("It", AFTER)), ""),
+        (
+            TriggerKind.ISSUE_OPENED,
+            RequestStatus(issue=RequestText("@agent fix it", AFTER)),
+            "text",
+        ),
+        (
+            TriggerKind.ISSUE_LABELED,
+            RequestStatus(labels=("agent",), issue=RequestText("It", AFTER)),
+            "",
+        ),
+    ],
+)
+def test_a_request_that_was_edited_is_named_in_the_result(
+    request_for_run: RunRequest, kind: TriggerKind, status: RequestStatus, edited: str
+) -> None:
+    request = replace(request_for_run, trigger=reports.trigger(kind=kind))
+    notices = require_standing_request(request, SETTINGS, forge(status))
+    assert len(notices) == bool(edited)
+    for notice in notices:
+        assert notice.startswith(f"The {edited} with the request was edited after it was made.")
 
 
 @pytest.mark.parametrize(("seconds", "is_watched"), [(0.0, False), (0.001, True)])

@@ -110,15 +110,21 @@ def test_every_cause_has_its_own_text_and_remedy(
     assert ("Exact error message" in body) is known
     assert ("ask again" in body) is (cause == "set_up")
     assert "**What next:** Allow it." in body and is_closed(body)
-    assert ("comment `@agent publish` to publish the change" in body) is (publishable == "comment")
-    assert ("`resolver publish DIR`" in body) is (publishable == "folder")
+    offered = publishable if cause != "proposal" else ""
+    assert ("comment `@agent publish` to publish the change" in body) is (offered == "comment")
+    assert ("`resolver publish DIR`" in body) is (offered == "folder")
 
 
 def test_a_change_that_was_not_pushed_is_in_the_comment_as_a_patch_with_the_reason() -> None:
     text = "Subject: [PATCH] Fix it\n\n-    return x // 2\n+    return x / 2\n```\n"
-    kept = {"publication": Publication(pull_request=PULL, how="patch", patch=text, why="it is old")}
-    body = comment_body(ended(Ending.PULL_REQUEST).model_copy(update=kept))
+    kept = Publication(pull_request=PULL, how="patch", patch=text, why="it is old")
+    report = ended(Ending.PULL_REQUEST).model_copy(update={"publishable": "comment"})
+    body = comment_body(report.model_copy(update={"publication": kept}))
     assert "**did not push it**, because it is old." in body
+    assert "**What next:** Apply the patch to the branch" in body and "publish" not in body
+    removable = kept.model_copy(update={"next_step": "renew it"})
+    offer = comment_body(report.model_copy(update={"publication": removable}))
+    assert "**What next:** Renew it. After that, comment `@agent publish` to publish" in offer
     assert "<code>git am</code>" in body and f"diff\n{text}" in body and is_closed(body)
 
 

@@ -59,8 +59,9 @@ def test_the_issue_is_read(place: Place) -> None:
 
 
 def test_a_request_stands_as_long_as_nobody_takes_it_back(place: Place) -> None:
-    status = place.forge().request_status(place.trigger())
-    assert status.exists and not status.closed and not status.locked
+    for read in (place.forge().request_status, place.forge().request_status_at_start):
+        status = read(place.trigger())
+        assert status.exists and not status.closed and not status.locked
 
 
 def test_a_pull_request_is_opened_once_and_found_by_its_request(place: Place) -> None:

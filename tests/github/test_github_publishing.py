@@ -99,6 +99,33 @@ def test_a_draft_that_is_refused_for_another_reason_is_not_opened_as_ready(
     assert not pulls(github)
 
 
+@pytest.mark.parametrize(
+    ("answer", "cause", "next_step"),
+    [
+        (
+            {"errors": [{"resource": "PullRequest", "field": "base", "code": "invalid"}]},
+            "base_gone",
+            "restore the branch",
+        ),
+        ({"message": "Repository rule violations found"}, "push_rule", "look at the rule"),
+        (
+            {"message": "Validation Failed"},
+            "proposal",
+            "open it yourself: {compare}/main...{branch}?",
+        ),
+    ],
+)
+def test_a_refused_pull_request_names_the_obstacle_and_what_to_do(
+    github: GitHubServer, issue: Issue, answer: dict[str, Any], cause: str, next_step: str
+) -> None:
+    github.fail_next("POST", "/pulls$", 422, body=answer)
+    with pytest.raises(ForgeError) as refused:
+        forge_for(github).open_pull_request(report_on(issue), BRANCH)
+    compare = f"{github.server_url}/{NAME}/compare"
+    assert refused.value.cause == cause
+    assert refused.value.next_step.startswith(next_step.format(compare=compare, branch=BRANCH))
+
+
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("how", ["500", "cut"])
 @pytest.mark.parametrize("is_new", [False, True])

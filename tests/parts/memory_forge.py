@@ -77,6 +77,9 @@ class MemoryForge:
     def request_status(self, trigger: Trigger) -> RequestStatus:
         return RequestStatus()
 
+    def request_status_at_start(self, trigger: Trigger) -> RequestStatus:
+        return self.request_status(trigger)
+
     def find_publication(self, trigger: Trigger) -> Publication | None:
         found = self.published.get(trigger.key)
         return found.model_copy(update={"repeated": True}) if found else None

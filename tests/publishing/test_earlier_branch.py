@@ -214,8 +214,9 @@ def test_a_follow_up_that_can_not_stand_alone_says_what_it_carries(earlier: Earl
     done = earlier.follow_up()
     commit = done.publication.commit or ""
     assert earlier.parent(commit) == earlier.head and earlier.text(commit) == BOTH
-    [notice] = done.notices
-    assert "It also contains the whole change of" in notice
+    carries, conflicts = done.notices
+    assert "It also contains the whole change of" in carries
+    assert conflicts.startswith("`main` got commits during the run that conflict")
 
 
 def test_a_follow_up_that_the_base_branch_has_already_publishes_nothing(

@@ -14,8 +14,9 @@ from resolver.git.merge import merge
 from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
-from resolver.models.run import Patch
+from resolver.models.run import Patch, Publication, PullRequest
 from resolver.publishing.commit_builder import CommitBuilder, PushedChange
+from resolver.publishing.pull_request import propose
 from resolver.publishing.push_to_pull_request import (
     BranchUnavailable,
     publish_to_pull_request,
@@ -206,6 +207,38 @@ def test_a_fork_can_not_bring_its_workflows_into_this_repository(fork: Branch) -
     assert "+0.5" in done.publication.patch
     upstream = fork.github.repository(NAME).git
     assert upstream.text("for-each-ref", "refs/heads/agent") == ""
+
+
+class ProposingForge(ForgeWithPull):
+    """A forge that says which commit the base branch has when a pull request is opened."""
+
+    base_commit: str = ""
+
+    def open_pull_request(self, *_: object, is_new: bool = False) -> PullRequest:
+        return PullRequest(title="Fix it", body="", number=13, base_commit=self.base_commit)
+
+
+@pytest.mark.parametrize(
+    ("files", "conflicts"),
+    [({}, ()), ({"other.py": "1\n"}, ()), ({"half.py": "3\n"}, ("half.py",))],
+)
+def test_a_base_that_got_conflicting_commits_during_the_run_is_named(
+    branch: Branch, files: Files, conflicts: tuple[str, ...]
+) -> None:
+    builder = branch.builder(CHANGE)
+    commit = builder.commit(builder.request.patch.tree, branch.head)
+    forge = ProposingForge()
+    if files:
+        branch.github.commit(NAME, "main", files)
+    forge.base_commit = branch.tip("main")
+    pushed = PushedChange(Publication(branch="agent/1", commit=commit), proposed_base="main")
+    *_, done = propose(replace(builder, optional_forge=forge), pushed, 0.0)
+    assert len(done.notices) == len(conflicts)
+    for notice, path in zip(done.notices, conflicts, strict=True):
+        assert notice == (
+            f"`main` got commits during the run that conflict with this change, in {path}. "
+            "Comment `@agent update` on the pull request to have the conflicts resolved."
+        )
 
 
 # Updates

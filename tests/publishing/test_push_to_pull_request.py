@@ -8,6 +8,7 @@ import pytest
 
 from resolver.config.settings import Settings
 from resolver.git.workspace import Workspace
+from resolver.github.forge import ACTIONS_LOGIN
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.publishing.commit_builder import CommitBuilder
 from resolver.publishing.push_to_pull_request import (
@@ -80,7 +81,11 @@ def builder_for(workspace: Workspace, **settings: Any) -> CommitBuilder:
 def refreshed(source: dict[str, Any], **settings: Any) -> CommitBuilder:
     """The builder after the branch was read, which is of this repository unless it says else."""
     values = {"is_open": True, "repository": "octo/demo", "branch": "half", "is_fork": False}
-    forge = ForgeWithPull(pull_source=PullRequestSource.model_validate(values | source))
+    where = {name: value for name, value in source.items() if name != "login"}
+    forge = ForgeWithPull(
+        login=source.get("login", "resolver[bot]"),
+        pull_source=PullRequestSource.model_validate(values | where),
+    )
     pull = PULL.model_copy(update={"number": 12})
     workspace = Workspace(Path(), "source", "a" * 40, "half", pull=pull)
     return refresh_pull_request(replace(builder_for(workspace, **settings), optional_forge=forge))
@@ -102,21 +107,34 @@ def test_the_branch_of_a_fork_is_pushed_to_in_the_fork() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "settings", "reason", "branch_exists"),
+    ("source", "settings", "reason", "branch_exists", "next_step"),
     [
-        ({"is_open": False}, {}, "it has been merged or closed", False),
-        ({"is_protected": True}, {}, "its branch half is protected", True),
-        ({"branch": "main"}, {"base_branch": "main"}, "Resolver never pushes there", True),
-        ({**FORK, "repository": ""}, {}, "its repository no longer exists", False),
-        ({**FORK, "can_modify": False}, {}, "does not let maintainers edit", True),
+        ({"is_open": False}, {}, "it has been merged or closed", False, ""),
+        ({"is_protected": True}, {}, "its branch half is protected", True, ""),
+        ({"branch": "main"}, {"base_branch": "main"}, "Resolver never pushes there", True, ""),
+        ({**FORK, "repository": ""}, {}, "its repository no longer exists", False, ""),
+        (
+            {**FORK, "can_modify": False},
+            {},
+            "does not let maintainers edit",
+            True,
+            "ask its author",
+        ),
+        ({**FORK, "login": ACTIONS_LOGIN}, {}, "the branch is in a fork", True, ""),
     ],
 )
 def test_a_branch_that_may_not_be_pushed_to_is_refused_with_the_reason(
-    source: dict[str, Any], settings: dict[str, str], reason: str, branch_exists: bool
+    source: dict[str, Any],
+    settings: dict[str, str],
+    reason: str,
+    branch_exists: bool,
+    next_step: str,
 ) -> None:
     with pytest.raises(BranchUnavailable, match=reason) as refused:
         refreshed(source, **settings)
     assert refused.value.branch_exists is branch_exists
+    assert refused.value.next_step.startswith(next_step)
+    assert bool(refused.value.next_step) == bool(next_step)
 
 
 @dataclass(frozen=True)

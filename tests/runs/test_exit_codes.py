@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from resolver.models.run import Patch, Publication, RunState
+from resolver.models.run import Patch, Publication, PublicationMethod, RunState
 from resolver.runs.pipeline import _exit_code
 from resolver.runs.stages import ExecutedRun, OpenedLog, PublishedRun, StageValues
 from tests.github import reports
@@ -56,8 +56,11 @@ def test_an_answer_and_a_review_need_no_change(
             assert _exit_code(values.with_value(executed)) == expected
 
 
-def test_what_a_branch_has_already_is_no_change(values: StageValues) -> None:
-    assert _exit_code(values.with_value(PublishedRun(Publication(how="unchanged")))) == 3
+@pytest.mark.parametrize(("how", "expected"), [("new", 0), ("unchanged", 3), ("patch", 1)])
+def test_what_a_branch_has_already_is_no_change_and_a_patch_alone_is_a_failure(
+    values: StageValues, how: PublicationMethod, expected: int
+) -> None:
+    assert _exit_code(values.with_value(PublishedRun(Publication(how=how)))) == expected
 
 
 @pytest.mark.parametrize(("update", "expected"), [("up_to_date", 0), ("clean_merge", 0)])

@@ -20,7 +20,6 @@ from resolver.models.request_status import RequestStatus, RequestText
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.conversation.watch import (
     CommentWatch,
-    find_change_since_delivery,
     find_withdrawal,
     require_standing_request,
 )
@@ -63,7 +62,6 @@ COMMENT, LABEL, OPENED, ASSIGNED, REVIEW = (
         (COMMENT, RequestStatus(comment=RequestText("@agent stop"), has_comment=True), "edited"),
         (COMMENT, RequestStatus(comment=RequestText("> @agent fix"), has_comment=True), "edited"),
         (COMMENT, RequestStatus(exists=False), "#1 was deleted"),
-        (COMMENT, RequestStatus(closed=True, comment=ASKED, has_comment=True), "closed"),
         (COMMENT, RequestStatus(locked=True, comment=ASKED, has_comment=True), "locked"),
         (LABEL, RequestStatus(labels=("bug", "Agent")), ""),
         (LABEL, RequestStatus(labels=("bug",)), "label agent was removed"),
@@ -85,16 +83,6 @@ def test_a_request_is_valid_until_it_is_withdrawn(
     policy = ListeningPolicy(mention="@agent", label="agent", bot_login="our-agent[bot]")
     found = find_withdrawal(asked(kind), status, policy)
     assert withdrawal in found and bool(found) == bool(withdrawal)
-
-
-def test_an_old_delivery_has_to_be_what_the_comment_says() -> None:
-    edits = (None, AT - timedelta(hours=1), AT + timedelta(hours=1))
-    statuses = [
-        RequestStatus(comment=RequestText(ASKED.body, at), has_comment=True) for at in edits
-    ]
-    policy = ListeningPolicy(mention="@agent", label="agent")
-    found = [find_change_since_delivery(asked(), status, policy) for status in statuses]
-    assert found == ["", "", "the comment that asked for it was edited since"]
 
 
 def lock(scenario: Scenario, issue: Issue) -> None:
@@ -157,6 +145,28 @@ def request_of(scenario: Scenario, comment: Comment) -> tuple[Trigger, GitHubFor
     )
     urls = (scenario.github.api_url, scenario.github.server_url, scenario.github.graphql_url)
     return trigger, GitHubForge(GitHubAccess(scenario.token, *urls, attempts=0), REPOSITORY)
+
+
+def test_the_conversation_that_a_start_reads_tells_the_state_of_the_request(
+    scenario: Scenario,
+) -> None:
+    github, comment = scenario.github, scenario.mention()
+
+    def delete() -> None:
+        scenario.issue.comments.remove(comment)
+
+    def close() -> None:
+        scenario.issue.state = "closed"
+
+    for change in (lambda: None, lambda: github.edit_comment(comment, "never mind"), close, delete):
+        change()
+        trigger, forge = request_of(scenario, comment)
+        trigger = trigger.model_copy(update={"at": comment.created_at})
+        forge.find_publication(trigger)
+        made = len(github.requests)
+        at_start = forge.request_status_at_start(trigger)
+        assert len(github.requests) == made
+        assert at_start == forge.request_status(trigger)
 
 
 def withdraw(scenario: Scenario, payload: Payload, how: Callable[[], object]) -> list[str]:

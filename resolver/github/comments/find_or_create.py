@@ -125,6 +125,7 @@ def describe_pull_request(pull: GitHubPullRequest) -> PullRequest:
         number=pull.number,
         url=pull.html_url,
         draft=bool(pull.draft),
+        base_commit=pull.base.sha,
     )
 
 

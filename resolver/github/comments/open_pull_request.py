@@ -6,6 +6,8 @@ Reviewers, labels and an assignee don't affect the outcome of the run: what GitH
 reported as a note.
 """
 
+from urllib.parse import quote
+
 import github
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
@@ -97,7 +99,13 @@ def open_pull_request(
                 raise
             return existing
 
-    pull = write_once(access, operation, "pull-requests: write", find, create, is_new=is_new)
+    try:
+        pull = write_once(access, operation, "pull-requests: write", find, create, is_new=is_new)
+    except ForgeError as error:
+        if not error.cause:  # GitHub names something that Resolver does not know
+            page = _comparison_page(access, repository, base, branch)
+            error.cause, error.next_step = "proposal", f"open it yourself: {page}"
+        raise
     if not is_by(pull, own_login):
         with access.wrap_errors(operation, "pull-requests: write"):
             return describe_pull_request(pull)
@@ -108,6 +116,12 @@ def open_pull_request(
     )
     with access.wrap_errors(operation, "pull-requests: write"):
         return describe_pull_request(pull).model_copy(update={"notes": notes})
+
+
+def _comparison_page(access: GitHubAccess, repository: Repository, base: str, branch: str) -> str:
+    """Return the address of the page on which a person can open the pull request."""
+    page = f"{access.server_url.rstrip('/')}/{repository.full_name}/compare"
+    return f"{page}/{quote(base)}...{quote(branch)}?expand=1"
 
 
 def _describe_addition(

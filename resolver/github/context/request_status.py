@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, Field
 from resolver.github.client import resources
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer, Nodes
+from resolver.github.context.conversation import Conversation
 from resolver.github.events.payloads import Label
 from resolver.models.request_status import RequestStatus, RequestText
 from resolver.models.run import Trigger, TriggerKind
@@ -60,6 +61,24 @@ class _Subject(_Text):
     locked: bool
     labels: Nodes[Label] = ()
     locks: Nodes[object] = ()
+
+
+def status_in_conversation(conversation: Conversation, trigger: Trigger) -> RequestStatus | None:
+    """Return the state of a request in the conversation; None if that does not tell."""
+    if trigger.subject != trigger.number or trigger.kind is TriggerKind.REVIEW_REQUESTED:
+        return None
+    subject, comments = conversation.subject, conversation.comments
+    comment = next((c for c in comments.items if c.id == trigger.comment_id), None)
+    is_issue_comment = trigger.kind is TriggerKind.ISSUE_COMMENT and trigger.comment_id is not None
+    return RequestStatus(
+        closed=subject.closed,
+        labels=tuple(label.name for label in subject.labels),
+        issue=RequestText(subject.body, subject.edited_at),
+        comment=RequestText(comment.body, comment.edited_at) if comment else None,
+        # A comment that is missing may be among those that were not read.
+        has_comment=is_issue_comment and (comment is not None or not comments.unread),
+        requested_accounts=tuple(account.login for account in subject.assignees),
+    )
 
 
 def read_request_status(

@@ -1,8 +1,8 @@
 """Follows the request of a run: whether it still stands, and comments that steer the run.
 
 A run takes minutes to hours. Meanwhile the comment may be deleted or edited, the issue closed or
-locked, the label removed, or the requester may lose write access. This is checked when a late
-delivery arrives, and before the result of a run is published.
+locked, the label removed, or the requester may lose write access. This is checked before a run
+costs anything, and before its result is published.
 
 Comments that steer an active run are polled where no webhook delivers them: in a job of GitHub
 Actions and on the command line. They are translated to requests to the run, after a check of who
@@ -15,10 +15,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from resolver.config.github_settings import AccessPolicy
 from resolver.config.settings import Settings
+from resolver.config.templates import render
 from resolver.controller.control import (
     Approve,
     Control,
@@ -289,8 +289,6 @@ def find_withdrawal(trigger: Trigger, status: RequestStatus, policy: ListeningPo
     number = trigger.subject
     if not status.exists:
         return f"#{number} was deleted or moved"
-    if status.closed:
-        return f"#{number} was closed"
     if status.locked:
         return f"the conversation of #{number} was locked"
     if status.has_comment and status.comment is None:
@@ -299,6 +297,21 @@ def find_withdrawal(trigger: Trigger, status: RequestStatus, policy: ListeningPo
     if event is None or event.stands(status, policy):
         return ""
     return event.withdrawal.format_map({"number": number, **dict(policy)})
+
+
+PUBLISH_ANYWAY = "anyway"
+"""What is written after "publish" to publish for an issue that is closed."""
+
+
+def is_closed_for(trigger: Trigger, status: RequestStatus) -> bool:
+    """Return True if nothing is done for the request because its issue is closed.
+
+    A question is answered all the same.
+    """
+    is_insisting = (
+        trigger.command is Command.PUBLISH and trigger.instruction.lower() == PUBLISH_ANYWAY
+    )
+    return status.closed and trigger.command is not Command.QUESTION and not is_insisting
 
 
 def _policy_for_trigger(trigger: Trigger, settings: Settings, forge: Forge) -> ListeningPolicy:
@@ -311,31 +324,44 @@ def _policy_for_trigger(trigger: Trigger, settings: Settings, forge: Forge) -> L
     return policy.model_copy(update={"bot_login": forge.whoami()})
 
 
-def find_change_since_delivery(
-    trigger: Trigger, status: RequestStatus, policy: ListeningPolicy
-) -> str:
-    """Return how a request differs from what an old delivery says, "" if it is the same."""
-    withdrawal = find_withdrawal(trigger, status, policy)
-    edited_at = status.comment.edited_at if status.comment else None
-    if not withdrawal and edited_at is not None and edited_at > trigger.at:
-        return "the comment that asked for it was edited since"
-    return withdrawal
+def require_open_request(request: RunRequest, settings: Settings, forge: Forge) -> None:
+    """Raise Refused if the request was taken back, or its issue closed, before its run starts.
+
+    Called before anything that costs. A request that was taken back is refused silently: nobody is
+    waiting for an answer to it.
+    """
+    trigger = request.trigger
+    if not _has_request(request):
+        return
+    status = forge.request_status_at_start(trigger)
+    withdrawal = find_withdrawal(trigger, status, _policy_for_trigger(trigger, settings, forge))
+    if withdrawal:
+        logger.warning("run %s is not started: %s", request.run, withdrawal)
+        refused = Refused(f"{withdrawal} before the run started", "make the request again")
+        refused.is_silent = True
+        raise refused
+    if is_closed_for(trigger, status):
+        raise Refused(f"#{trigger.subject} is closed", _step_for_closed(trigger, settings))
 
 
-def require_standing_request(request: RunRequest, settings: Settings, forge: Forge | None) -> None:
-    """Raise RunStopped if the request was taken back, or its requester may no longer start work.
+def require_standing_request(
+    request: RunRequest, settings: Settings, forge: Forge | None
+) -> tuple[str, ...]:
+    """Raise RunStopped if the request was taken back, its issue closed, or its requester lost the
+    permission to start work, during the run.
 
-    Called immediately before the first public write of a result. A finished change is kept.
+    Called immediately before the first public write of a result. A finished change is kept. Returns
+    notices about how the request differs by now from the one that the run followed.
 
     If GitHub has become unavailable during the work, this waits for it as long as a write does,
     because the result would else have to be published by a later run. Raises ForgeError if GitHub
     can't be asked by then.
     """
     trigger = request.trigger
-    if forge is None or not request.publish or request.by_operator or trigger.number is None:
-        return
-    stopped = settings.pace.retries.call(
-        lambda: _find_present_withdrawal(trigger, settings, forge),
+    if forge is None or not _has_request(request):
+        return ()
+    status, stopped = settings.pace.retries.call(
+        lambda: _read_present_state(trigger, settings, forge),
         lambda error: 0.0 if error.cause == "forge_down" else None,
         lambda error, wait: logger.warning(
             "run %s: %s; trying again in %.0f seconds", request.run, error.what, wait
@@ -344,49 +370,43 @@ def require_standing_request(request: RunRequest, settings: Settings, forge: For
     if stopped is not None:
         logger.warning("run %s publishes nothing: %s", request.run, stopped.what)
         raise stopped
+    text = status.comment if status.has_comment else status.issue
+    is_text_of_request = status.has_comment or trigger.kind is TriggerKind.ISSUE_OPENED
+    if text is None or not is_text_of_request or (text.edited_at or trigger.at) <= trigger.at:
+        return ()
+    return (render("run/request_edited.md.j2", has_comment=status.has_comment).strip(),)
 
 
-def _find_present_withdrawal(
+def _read_present_state(
     trigger: Trigger, settings: Settings, forge: Forge
-) -> RunStopped | None:
-    """Ask GitHub why the request does not stand any more. Return None if it does."""
+) -> tuple[RequestStatus, RunStopped | None]:
+    """Return the state of the request, and what ends the run if the request does not stand."""
     status = forge.request_status(trigger)
     withdrawal = find_withdrawal(trigger, status, _policy_for_trigger(trigger, settings, forge))
     if withdrawal:
-        # The change may still be wanted where an issue was closed.
-        what = f"{withdrawal} while the run was working"
-        return RunStopped(what, withdrawn=not status.closed)
+        return status, RunStopped(f"{withdrawal} while the run was working", withdrawn=True)
+    if is_closed_for(trigger, status):
+        what = f"#{trigger.subject} was closed while the run was working"
+        next_step = _step_for_closed(as_request(trigger, Command.PUBLISH), settings)
+        return status, RunStopped(what, next_step, withdrawn=True)
     try:
         authorize(trigger, forge, settings.access_policy)
     except NotAllowed as refused:
-        return RunStopped(f"{refused.what} while the run was working")
-    return None
+        return status, RunStopped(f"{refused.what} while the run was working")
+    return status, None
 
 
-MAX_DELIVERY_AGE = timedelta(hours=1)
-"""Age up to which a delivery is taken at its word. GitHub is asked about an older one, which may be
-a replay."""
+def _has_request(request: RunRequest) -> bool:
+    """Return True if somebody's request in a conversation has started the run."""
+    return request.publish and not request.by_operator and request.trigger.number is not None
 
 
-def require_current_delivery(
-    request: RunRequest, settings: Settings, forge: Forge, now: datetime
-) -> None:
-    """Raise Refused for an old delivery whose request was taken back or edited since.
-
-    Whoever can replay a signed delivery could otherwise start work that nobody asks for any more.
-    The error is silent: nobody is waiting for an answer to it.
-    """
-    trigger = request.trigger
-    if trigger.number is None or now - trigger.at <= MAX_DELIVERY_AGE:
-        return
-    status = forge.request_status(trigger)
-    policy = _policy_for_trigger(trigger, settings, forge)
-    change = find_change_since_delivery(trigger, status, policy)
-    if change:
-        logger.warning("run %s is refused: made at %s, %s", request.run, trigger.at, change)
-        refused = Refused(
-            f"the request was made at {trigger.at:%Y-%m-%d %H:%M} UTC, and {change}",
-            "make the request again",
-        )
-        refused.is_silent = True
-        raise refused
+def _step_for_closed(trigger: Trigger, settings: Settings) -> str:
+    """Return what a person can do to get the result for a closed issue."""
+    if trigger.command is not Command.PUBLISH:
+        return f"reopen #{trigger.subject}, then ask again"
+    command = f"{settings.mention} {trigger.command.value}"
+    return (
+        f"reopen #{trigger.subject} and comment `{command}`, or comment "
+        f"`{command} {PUBLISH_ANYWAY}`"
+    )
