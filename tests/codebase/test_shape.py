@@ -48,8 +48,15 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    kinds = (ast.stmt, ast.ExceptHandler)
+    return tuple(n for n in ast.walk(tree_of(path)) if isinstance(n, kinds))
+
+
 def nodes(path: Path, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
-    return (n for n in ast.walk(tree_of(path)) if isinstance(n, kinds))
+    """Yield the statements and handlers of a module that are of these kinds."""
+    return (n for n in nodes_of(path) if isinstance(n, kinds))
 
 
 def length(node: ast.AST) -> int:

@@ -239,6 +239,7 @@ def test_a_server_has_pages_only_if_it_has_a_public_address(
         queue=unused,
         folder=SimpleNamespace(path=tmp_path),
         metrics=ServerMetrics(Backlog),
+        threads=unused,
     )
     site = Site(public_url, SECRET, NOWHERE, index=unused, enqueue=unused)
     app = _open_app(SECRET, lambda *_: "", process, site)

@@ -1,7 +1,6 @@
-"""Tests that every template renders with and without values, and that prompts stay short."""
+"""Tests that prompts and descriptions of tools stay short."""
 
 import pytest
-from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import (
@@ -15,14 +14,10 @@ from resolver.agents.definitions import (
 )
 from resolver.agents.registry import AGENTS, make_agent
 from resolver.agents.tools.registry import tool_specs
-from resolver.cli.outcomes import count_outcomes
-from resolver.config.templates import template_folder
-from resolver.github.comments.templates import markdown_environment
 from resolver.llm.library import litellm
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.models.run import Extension, McpTool, RunLimits
-from tests.agents.test_prompts import make_task
+from resolver.models.run import McpTool
 
 BROWSER_TOOL = McpTool(server="browser", name="browser_navigate")
 
@@ -32,53 +27,10 @@ MAX_TOOL_TOKENS = 600
 MAX_ALL_TOOLS_TOKENS = 4000
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
-TEMPLATES = sorted(
-    str(path.relative_to(template_folder())) for path in template_folder().rglob("*.j2")
-)
-NONE_GRANTED = Extension()
-NOTHING = {
-    "body": "",
-    "tail": "",
-    "depth": 0,
-    "seconds": 0,
-    "more": NONE_GRANTED,
-    "granted": RunLimits(),
-    "left": 0.0,
-    **dict.fromkeys(
-        ("block", "named", "line", "who", "heading", "thread_text", "cut"), lambda *_: ""
-    ),
-    "statements": {},
-    "task": make_task(),
-    "total": count_outcomes(()),
-}
-"""Values that some templates compute with, so that they can't be missing."""
-
-
-def environment(undefined: type, name: str = "") -> Environment:
-    if name.startswith("comments/"):
-        comments = markdown_environment(undefined)
-        # These need a value of the right type.
-        for typed in ("duration", "minute", "money", "second", "totals"):
-            comments.filters[typed] = lambda _: ""
-        return comments
-    return Environment(
-        loader=FileSystemLoader(template_folder()),
-        undefined=undefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def tokens(text: str) -> int:
     return int(litellm().token_counter(model="gpt-4o", text=text))
-
-
-def test_every_template_renders_where_nothing_is_known() -> None:
-    texts = {
-        name: environment(ChainableUndefined, name).get_template(name).render(NOTHING)
-        for name in TEMPLATES
-    }
-    assert [name for name, text in texts.items() if "Undefined" in text] == []
 
 
 WORDS = "Write the notes of a release in the style of the file NEWS, newest first. " * 100
